@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 import psinoise as pn
-from psinoise.noise import LAWS
+from psinoise.noise import FAMILIES
 
 Counts = NDArray[np.int64]
 
@@ -140,7 +140,7 @@ def perturb(
     """Add noise of every law to all counts, at one privacy; least mean error first."""
     exact = np.concatenate(counts).astype(np.float64)
     results = []
-    for law in LAWS:
+    for law in FAMILIES:
         noise, achieved = calibrate(law, epsilon, delta, count=len(counts))
         noisy = exact + noise.sample(exact.size, rng=seed)
         results.append(Errors(noise, achieved, noisy - exact))

@@ -16,7 +16,7 @@ import pytest
 
 import psinoise.compile
 from psinoise import _core, reference
-from psinoise.noise import LAWS, Noise
+from psinoise.noise import FAMILIES, Family, Noise
 
 ROOT = Path(__file__).resolve().parents[1]
 CORES = {"native": _core, "reference": reference}
@@ -34,7 +34,7 @@ class Tables(NamedTuple):
 
 
 @functools.cache
-def _tables(law_class: type[Noise]) -> Tables:
+def _tables(law_class: Family) -> Tables:
     recorder = SimpleNamespace(LawTable=Tables)
     with mock.patch.object(psinoise.compile, "core", recorder):
         return psinoise.compile.compile_law(law_class(scale=1.0))  # type: ignore[return-value]
@@ -46,20 +46,20 @@ def core(request: pytest.FixtureRequest) -> ModuleType:
     return CORES[request.param]
 
 
-@pytest.fixture(params=LAWS, ids=lambda law_class: law_class.__name__)
-def law_class(request: pytest.FixtureRequest) -> type[Noise]:
-    """Each law of the package in turn; there is no second list of laws."""
+@pytest.fixture(params=FAMILIES, ids=lambda law_class: law_class.__name__)
+def law_class(request: pytest.FixtureRequest) -> Family:
+    """Each family of the package in turn; there is no second list of laws."""
     return request.param
 
 
 @pytest.fixture
-def law(law_class: type[Noise]) -> Noise:
+def law(law_class: Family) -> Noise:
     """The standardized member of each family."""
     return law_class(scale=1.0)
 
 
 @pytest.fixture(scope="session")
-def tables_of() -> Callable[[type[Noise]], Tables]:
+def tables_of() -> Callable[[Family], Tables]:
     """A function from a law to its compiled tables, as arrays."""
     return _tables
 

@@ -19,7 +19,7 @@ from psinoise.bench.cases import Case, find, matrix, standard_law
 from psinoise.bench.fingerprint import file_name, fingerprint
 from psinoise.bench.references import group_references, references
 from psinoise.bench.timing import LEAST_ROUNDS, Band, Workload, interleave, median_band, ratio_band
-from psinoise.noise import LAWS
+from psinoise.noise import FAMILIES
 
 COMPARE = Path(__file__).resolve().parents[1] / "benchmarks" / "compare.py"
 LAW_OPERATIONS = {"sample", "pdf", "logpdf", "ccdf", "iccdf", "epsilon", "compile"}
@@ -175,12 +175,12 @@ def test_band_as_text(band, text):
 def test_every_law_in_every_operation(quick):
     found = {(case.operation, case.law) for case in matrix(quick=quick)}
     operations = LAW_OPERATIONS - ({"logpdf"} if quick else set())
-    expected = {(operation, law.__name__) for operation in operations for law in LAWS}
+    expected = {(operation, law.__name__) for operation in operations for law in FAMILIES}
     assert found == expected | {("import", "")}
 
 
 def test_sampling_covers_sizes_types_and_threads():
-    for law in LAWS:
+    for law in FAMILIES:
         found = {
             (case.size, case.dtype, case.threads)
             for case in matrix()
@@ -234,7 +234,7 @@ def test_labels():
 
 
 def test_standard_law():
-    assert all(standard_law(law.__name__).mean_abs == pytest.approx(1.0) for law in LAWS)
+    assert all(standard_law(law.__name__).mean_abs == pytest.approx(1.0) for law in FAMILIES)
     with pytest.raises(ValueError, match="law must be one of"):
         standard_law("Nobody")
 
@@ -244,7 +244,7 @@ def test_law_without_a_size_is_refused(monkeypatch):
         def __init__(self, *, alpha):
             pass
 
-    monkeypatch.setattr(cases, "LAWS", (Shape,))
+    monkeypatch.setattr(cases, "FAMILIES", (Shape,))
     with pytest.raises(ValueError, match="from mean_abs or scale alone, which Shape is not"):
         standard_law("Shape")
 
@@ -252,7 +252,7 @@ def test_law_without_a_size_is_refused(monkeypatch):
 # -- the checks kill wrong answers --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", [law.__name__ for law in LAWS])
+@pytest.mark.parametrize("law", [law.__name__ for law in FAMILIES])
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -271,7 +271,7 @@ def test_wrong_samples_are_noticed(law, spoil):
         workload.check(spoil(answer))
 
 
-@pytest.mark.parametrize("law", [law.__name__ for law in LAWS])
+@pytest.mark.parametrize("law", [law.__name__ for law in FAMILIES])
 @pytest.mark.parametrize("operation", cases.EVALUATIONS)
 def test_wrong_values_are_noticed(law, operation):
     workload = Case(operation, law, 1 << 10).make()
@@ -283,7 +283,7 @@ def test_wrong_values_are_noticed(law, operation):
             workload.check(wrong)
 
 
-@pytest.mark.parametrize("law", [law.__name__ for law in LAWS])
+@pytest.mark.parametrize("law", [law.__name__ for law in FAMILIES])
 @pytest.mark.parametrize("operation", ["pdf", "logpdf", "ccdf"])
 def test_closed_forms_agree_with_what_the_law_states(law, operation, monkeypatch):
     monkeypatch.setattr(checks, "closed_form", lambda law, operation: None)
@@ -300,7 +300,7 @@ def test_wrong_epsilon_is_noticed(case):
 
 
 def test_table_of_another_law_is_noticed():
-    answers = {law.__name__: Case("compile", law.__name__).make() for law in LAWS}
+    answers = {law.__name__: Case("compile", law.__name__).make() for law in FAMILIES}
     tables = {name: workload.run() for name, workload in answers.items()}
     for name, workload in answers.items():
         workload.check(tables[name])

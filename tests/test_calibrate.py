@@ -15,7 +15,7 @@ from scipy import optimize, stats
 import psinoise as pn
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import Calibration, calibrate, calibration
-from psinoise.noise import LAWS
+from psinoise.noise import FAMILIES
 
 # epsilon, delta, count, sampling rate
 TARGETS = [
@@ -40,7 +40,7 @@ def calibrated(law: type[pn.Noise], target: tuple[float, float, int, float]) -> 
     return calibration(law, epsilon=epsilon, delta=delta, count=count, sampling_rate=rate)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", FAMILIES, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_the_target_is_met_and_little_noise_wasted(
     law: type[pn.Noise], target: tuple[float, float, int, float]
@@ -56,7 +56,7 @@ def test_the_target_is_met_and_little_noise_wasted(
     assert delta_of(less, target, "estimate") > delta
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", FAMILIES, ids=lambda law: law.__name__)
 def test_what_mechanism_says_by_default(law: type[pn.Noise]) -> None:
     for epsilon, delta, count, rate in TARGETS:
         noise = calibrated(law, (epsilon, delta, count, rate)).noise
@@ -153,7 +153,7 @@ def test_scale_is_in_units_of_the_sensitivity() -> None:
         assert other.scale / unit == pytest.approx(one.scale, rel=1e-7)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", FAMILIES, ids=lambda law: law.__name__)
 def test_monotone(law: type[pn.Noise]) -> None:
     base: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "count": 100, "sampling_rate": 0.1}
 

@@ -16,7 +16,7 @@ from psinoise import _progress
 from psinoise.calibrate import calibrate
 from psinoise.compare import Comparison, ComparisonRow, TargetComparison
 from psinoise.compare.tables import column
-from psinoise.noise import LAWS
+from psinoise.noise import FAMILIES
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def row_of(comparison: Comparison, law: str) -> ComparisonRow:
 
 
 def test_one_row_for_each_law_best_first(comparison: Comparison) -> None:
-    assert {row.law for row in comparison.rows} == {law.__name__ for law in LAWS}
+    assert {row.law for row in comparison.rows} == {law.__name__ for law in FAMILIES}
     at_largest = [row.epsilons[0] for row in comparison.rows]
     assert at_largest == sorted(at_largest)
     # At one composition Laplace is best: the order has to come from the largest count.
@@ -89,7 +89,7 @@ def test_table_is_aligned_and_names_its_conditions(comparison: Comparison) -> No
         assert condition in text
     lines = text.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("law"))
-    table = lines[start : start + 1 + len(LAWS)]
+    table = lines[start : start + 1 + len(FAMILIES)]
     # Numbers of one column have their points below each other, under the title's right end.
     points = [{i for i, char in enumerate(line) if char == "."} for line in table[1:]]
     assert points[0] == points[1] == points[2]
@@ -121,7 +121,7 @@ def target() -> TargetComparison:
 
 
 def test_target_rows_are_calibrated_and_sorted(target: TargetComparison) -> None:
-    assert {row.law for row in target.rows} == {law.__name__ for law in LAWS}
+    assert {row.law for row in target.rows} == {law.__name__ for law in FAMILIES}
     costs = [row.cost for row in target.rows]
     assert costs == sorted(costs)
     # The order of the paper's figure 2: many small steps under the cost |x|.
@@ -241,7 +241,7 @@ def test_plot_draws_the_epsilons_in_order_of_the_counts(comparison: Comparison) 
     ax = figure.subplots()
     assert comparison.plot(ax) is ax
     lines = {line.get_label(): line.get_xydata() for line in ax.get_lines()}
-    assert set(lines) == {law.__name__ for law in LAWS}
+    assert set(lines) == {law.__name__ for law in FAMILIES}
     epsilons = row_of(comparison, "Airy").epsilons
     expected = [(1, epsilons[1]), (100, epsilons[2]), (2000, epsilons[0])]
     np.testing.assert_array_equal(lines["Airy"], expected)

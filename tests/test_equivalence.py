@@ -16,7 +16,7 @@ import pytest
 import psinoise
 from psinoise import _core as native
 from psinoise import reference
-from psinoise.noise import LAWS
+from psinoise.noise import FAMILIES
 
 STUB = psinoise.__path__[0] + "/_core.pyi"
 KEY = bytes(range(1, 33))
@@ -338,7 +338,7 @@ def test_back_ends_offer_nothing_else():
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_back_ends_agree(name, tables_of):
     """On the tables of the law with the most structure, and on plain arrays."""
-    COMPARISONS[name](tables_of(LAWS[-1]))
+    COMPARISONS[name](tables_of(FAMILIES[-1]))
 
 
 @pytest.mark.parametrize("name", ["sample", "evaluate", "inverse_survival", "ziggurat"])
@@ -351,11 +351,11 @@ def test_every_level_evaluates_the_same_bits(level, run_python):
     code = """
 import hashlib
 import numpy as np
-from psinoise.noise import LAWS
+from psinoise.noise import FAMILIES
 x = np.concatenate([np.linspace(-40.0, 40.0, 20001), np.geomspace(1e-300, 1e12, 20001)])
 p = np.concatenate([np.linspace(0.0, 1.0, 10001), np.geomspace(1e-320, 0.5, 10001)])
 state = hashlib.sha256()
-for law in LAWS:
+for law in FAMILIES:
     for name in ("pdf", "logpdf", "cdf", "ccdf", "logcdf", "logccdf"):
         state.update(getattr(law(scale=0.7), name)(x).tobytes())
     state.update(law(scale=0.7).iccdf(p).tobytes())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psinoise._rng import stream_key
-from psinoise.noise import LAWS
+from psinoise.noise import FAMILIES
 
 TAG = b"law"
 
@@ -102,10 +102,10 @@ def test_legacy_random_state_is_refused():
 def test_families_drawn_from_one_seed_are_not_coupled():
     """Kills: the tag left out of the key (all laws then share their uniforms: correlation 0.98)."""
     count = 200_000
-    samples = [law_class(scale=1.0).sample(count, rng=99) for law_class in LAWS]
-    correlations = np.corrcoef(samples)[np.triu_indices(len(LAWS), 1)]
+    samples = [law_class(scale=1.0).sample(count, rng=99) for law_class in FAMILIES]
+    correlations = np.corrcoef(samples)[np.triu_indices(len(FAMILIES), 1)]
     assert np.abs(correlations).max() < 5.5 / np.sqrt(count)  # 5.5 sigma: 4e-8 each
-    magnitudes = np.corrcoef(np.abs(samples))[np.triu_indices(len(LAWS), 1)]
+    magnitudes = np.corrcoef(np.abs(samples))[np.triu_indices(len(FAMILIES), 1)]
     assert np.abs(magnitudes).max() < 5.5 / np.sqrt(count)
 
 

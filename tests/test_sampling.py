@@ -19,7 +19,7 @@ import psinoise
 from psinoise import _core as native
 from psinoise import reference
 from psinoise._rng import stream_key
-from psinoise.noise import LAWS
+from psinoise.noise import FAMILIES
 from psinoise.reference.stream import first_words
 
 # The name psinoise.reference.sample is the function; this is the module.
@@ -34,10 +34,10 @@ KEY = bytes(range(32))
 DIGESTS = """
 import hashlib, json, sys
 import numpy as np
-from psinoise.noise import LAWS
+from psinoise.noise import FAMILIES
 names, threads, count, seed, scale = json.loads(sys.stdin.read() or {arguments!r})
 found = {{}}
-for law in LAWS:
+for law in FAMILIES:
     if law.__name__ in names:
         for dtype in ("float64", "float32"):
             x = law(scale=scale).sample(count, rng=seed, dtype=dtype, threads=threads)
@@ -62,13 +62,13 @@ def digests_code(names, threads):
 @pytest.mark.parametrize("level", native.build_config()["isa_available"])
 def test_every_instruction_set_gives_the_golden_bytes(level, run_python):
     """A change here is a new version of the stream: a changelog line, never a patch release."""
-    code = digests_code([law.__name__ for law in LAWS], 1)
+    code = digests_code([law.__name__ for law in FAMILIES], 1)
     assert json.loads(run_python(code, PSINOISE_ISA=level)) == GOLDEN["digests"]
 
 
 def test_reference_gives_the_golden_bytes(law_class, tables_of):
     table = reference.LawTable(*tables_of(law_class))
-    tag = f"{law_class.__name__}()".encode()
+    tag = f"{law_class.law.__name__}{law_class(scale=1.0)._shape!r}".encode()
     for dtype in DTYPES:
         out = np.empty(COUNT, dtype=dtype)
         reference.sample(table, stream_key(GOLDEN["seed"], tag), 0, GOLDEN["scale"], out, 1)
@@ -142,7 +142,7 @@ def test_layer_sign_and_position_are_disjoint_bits(core, tables_of, dtype, decid
     low_bits, shift, sign_bit = (32, 12, 11) if wide else (12, 9, 9)
     word = np.uint64 if wide else np.uint32
     tables, widths = decoding_tables(
-        tables_of(LAWS[0]), dtype, (1 << low_bits) - 1 if decided else 0
+        tables_of(FAMILIES[0]), dtype, (1 << low_bits) - 1 if decided else 0
     )
     count, first = 30_000, 1_000
     out = np.empty(count, dtype=dtype)
@@ -398,7 +398,7 @@ def test_laws_are_values(law_class):
     assert law != law_class(scale=np.nextafter(0.3, 1.0))
     assert law != SimpleNamespace(scale=0.3)
     assert law != 0.3
-    others = [other(scale=0.3) for other in LAWS if other is not law_class]
+    others = [other(scale=0.3) for other in FAMILIES if other is not law_class]
     assert law not in others
     assert len({law, law_class(scale=0.3), *others}) == 1 + len(others)
 

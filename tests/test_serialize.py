@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import psinoise as pn
 from psinoise.accounting.serialize import dumps, loads
-from psinoise.noise import LAWS
+from psinoise.noise import FAMILIES
 
 Steps = list[tuple[type[pn.Noise], float, float, float, int]]
 
 positive = st.floats(1e-300, 1e300)
 steps_of_any_kind = st.lists(
     st.tuples(
-        st.sampled_from(LAWS),
+        st.sampled_from(FAMILIES),
         positive,
         positive,
         st.floats(1e-9, 1.0),

@@ -15,7 +15,7 @@ from scipy import special, stats
 
 from psinoise import _core as native
 from psinoise import reference
-from psinoise.noise import LAWS
+from psinoise.noise import FAMILIES
 
 ALPHA = 1e-6 / 250
 
@@ -232,8 +232,8 @@ TABLE_MUTANTS = [
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_mutant_tables_are_rejected(tables_of, mutant, dtype, count, statistic):
-    law = LAWS[0](scale=1.0)
-    table = native.LawTable(*mutant(tables_of(LAWS[0]), dtype))
+    law = FAMILIES[0](scale=1.0)
+    table = native.LawTable(*mutant(tables_of(FAMILIES[0]), dtype))
     found = p_values(summarize(law, draw(table, dtype, count)))
     assert found[statistic] < ALPHA, found
 
@@ -248,25 +248,25 @@ def test_a_scale_off_by_a_thousandth_is_rejected(law):
 
 
 def twin_p_values(tables, dtype="float64", count=2_000_000):
-    law = LAWS[0](scale=1.0)
+    law = FAMILIES[0](scale=1.0)
     table = reference.LawTable(*tables)
     return p_values(summarize(law, draw(table, dtype, count, core=reference)))
 
 
 def test_the_twin_itself_is_accepted(tables_of):
     for dtype in ("float64", "float32"):
-        assert min(twin_p_values(tables_of(LAWS[0]), dtype).values()) > ALPHA
+        assert min(twin_p_values(tables_of(FAMILIES[0]), dtype).values()) > ALPHA
 
 
 @pytest.mark.parametrize("bit", [63, 10], ids=["top bit of the position", "top bit of the layer"])
 def test_a_sign_that_shares_its_bit_is_rejected(monkeypatch, tables_of, bit):
     monkeypatch.setattr(twin._Float64, "sign_bit", bit)
-    assert twin_p_values(tables_of(LAWS[0]))["sign against magnitude"] < ALPHA
+    assert twin_p_values(tables_of(FAMILIES[0]))["sign against magnitude"] < ALPHA
 
 
 def test_a_sign_that_never_changes_is_rejected(monkeypatch, tables_of):
     monkeypatch.setattr(twin, "_with_sign", lambda form, magnitude, words: magnitude)
-    assert twin_p_values(tables_of(LAWS[0]))["sign balance"] < ALPHA
+    assert twin_p_values(tables_of(FAMILIES[0]))["sign balance"] < ALPHA
 
 
 @pytest.mark.parametrize("lag", LAGS)
@@ -281,7 +281,7 @@ def test_words_shared_between_elements_are_rejected(monkeypatch, tables_of, lag)
         return words[source]
 
     monkeypatch.setattr(twin, "first_words", shared)
-    assert twin_p_values(tables_of(LAWS[0]))[f"neighbors at {lag}"] < ALPHA
+    assert twin_p_values(tables_of(FAMILIES[0]))[f"neighbors at {lag}"] < ALPHA
 
 
 class Inverted:
@@ -299,7 +299,7 @@ class Inverted:
 def test_an_inverted_wedge_is_rejected(monkeypatch, tables_of):
     real = reference.LawTable.density
     monkeypatch.setattr(reference.LawTable, "density", lambda self, t: Inverted(real(self, t)))
-    found = twin_p_values(tables_of(LAWS[0]), "float32", 20_000_000)
+    found = twin_p_values(tables_of(FAMILIES[0]), "float32", 20_000_000)
     assert found["chi-square of 64 cells"] < ALPHA
 
 
@@ -320,7 +320,7 @@ def exposed_positions(tables, dtype, count):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_every_bit_of_the_position_is_uniform(tables_of, dtype):
     """Low bytes, high bytes, and the low byte against sign: kills stuck and reused low bits."""
-    k, negative = exposed_positions(tables_of(LAWS[0]), dtype, 4_000_000)
+    k, negative = exposed_positions(tables_of(FAMILIES[0]), dtype, 4_000_000)
     width = 52 if dtype == "float64" else 22
     for shift in (0, 7, 14, width - 8):
         assert chi_square(np.bincount((k >> shift) & 255, minlength=256)) > ALPHA

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from psinoise.noise import LAWS, Airy
+from psinoise.noise import FAMILIES, Airy
 
 LARGE = 1_000_000  # thirty tasks: enough for every worker to take part
 
@@ -42,22 +42,22 @@ def test_concurrent_callers_do_not_disturb_each_other():
 
 def test_laws_compile_once_for_concurrent_first_users():
     """Tables are shared per family; a race may compile twice but never mixes tables."""
-    law_class = LAWS[-1]
-    key = (law_class, ())
-    law_class(scale=1.0).sample(rng=1)
-    kept = law_class._tables.pop(key)
+    cache = Airy._tables
+    key = (Airy, ())
+    Airy(scale=1.0).sample(rng=1)
+    kept = cache.pop(key)
     try:
         with ThreadPoolExecutor(4) as pool:
-            tables = list(pool.map(lambda _: law_class(scale=1.0)._table, range(4)))
-        assert all(table is law_class._tables[key] for table in tables)
+            tables = list(pool.map(lambda _: Airy(scale=1.0)._table, range(4)))
+        assert all(table is cache[key] for table in tables)
     finally:
-        law_class._tables[key] = kept
+        cache[key] = kept
 
 
 def test_the_gil_is_released_while_sampling():
     """Another thread gets its turn during a call; with a switch interval of a quarter of an hour it
     would have none while the lock is held."""
-    law, out = LAWS[0](scale=1.0), np.empty(1 << 23)
+    law, out = FAMILIES[0](scale=1.0), np.empty(1 << 23)
     law.sample(rng=1)
     go, moved = threading.Event(), threading.Event()
 
@@ -115,7 +115,7 @@ def test_a_forked_child_samples_with_threads_of_its_own():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_unseeded_samples_differ_between_parent_and_child():
-    law = LAWS[0](scale=1.0)
+    law = FAMILIES[0](scale=1.0)
     law.sample(LARGE, threads=2)
     read, write = os.pipe()
     with warnings.catch_warnings():

@@ -66,7 +66,7 @@ def test_integers_too_large_for_float64(law_class):
 
 
 def test_exactly_one_statistic(law_class):
-    name = law_class.__name__
+    name = law_class.law.__name__
     for arguments in ({}, {"scale": 1.0, "std": 1.0}, {"scale": 1, "std": 1, "mean_abs": 1}):
         with pytest.raises(
             TypeError, match=f"{name} takes exactly one of .*, got {len(arguments)}"
@@ -81,7 +81,7 @@ def test_exactly_one_statistic(law_class):
     [("sclae", "scale"), ("mean_ab", "mean_abs"), ("stdev", "std"), ("Scale", "scale")],
 )
 def test_unknown_keywords_name_the_nearest(law_class, wrong, nearest):
-    message = rf"{law_class.__name__}\(\) got an unexpected keyword argument '{wrong}'"
+    message = rf"{law_class.law.__name__}\(\) got an unexpected keyword argument '{wrong}'"
     with pytest.raises(TypeError, match=rf"{message}; did you mean '{nearest}'\?"):
         law_class(**{wrong: 1.0})
     with pytest.raises(TypeError, match=message):

@@ -17,7 +17,7 @@ from psinoise import _validate
 from psinoise._progress import track
 from psinoise.accounting import Mechanism
 from psinoise.errors import DomainError
-from psinoise.noise import LAWS, Noise
+from psinoise.noise import FAMILIES, Noise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ __all__ = [
 
 # Okabe and Ito, "Color universal design" (2008), for any color vision; no yellow, for white paper.
 _PALETTE = ("#009E73", "#D55E00", "#0072B2", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_LAW_COLORS = {law.__name__: _PALETTE[i % len(_PALETTE)] for i, law in enumerate(LAWS)}
+_LAW_COLORS = {law.__name__: _PALETTE[i % len(_PALETTE)] for i, law in enumerate(FAMILIES)}
 _INK = "#333333"
 FAINT = "#6b6b6b"
 _GRID = "#e6e6e6"

@@ -92,7 +92,9 @@ class _Target:
             loss_measure(pair, self.direction, self.reach).cumulants(self.tilt).variance
             for pair, _ in self.steps
         )
-        return min(step, 0.25 * math.sqrt(spread), _LARGEST_STEP)
+        step = min(step, 0.25 * math.sqrt(spread), _LARGEST_STEP)
+        # A loss that hardly varies moves by a bin at most, and n bins this small are in the width.
+        return max(step, 0.5 * width / self.uses)
 
     def share(self, width: float) -> float:
         """Share of delta that costs ``_CUT`` of the width: delta falls at a rate of about t."""

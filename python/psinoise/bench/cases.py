@@ -1,7 +1,8 @@
 """The matrix: every law in every operation.
 
-A law enters by being in `psinoise.noise.LAWS`. An operation enters as one entry of `_OPERATIONS`,
-its sizes as one line of `matrix`, its reference rows in :mod:`psinoise.bench.references`.
+A law enters by being in `psinoise.noise.LAWS`, once for each of its representatives. An operation
+enters as one entry of `_OPERATIONS`, its sizes as one line of `matrix`, its reference rows in
+:mod:`psinoise.bench.references`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from psinoise.accounting import Mechanism
 from psinoise.bench import checks
 from psinoise.bench.timing import Workload
 from psinoise.compile import compile_law
-from psinoise.noise import LAWS, Noise
+from psinoise.noise import FAMILIES, Noise
 
 __all__ = [
     "DELTA",
@@ -58,7 +59,7 @@ class Case:
     operation
         "sample", one of `EVALUATIONS`, "epsilon", "compile" or "import"
     law
-        name of a class in `psinoise.noise.LAWS`; empty where no law is involved
+        name of a family in `psinoise.noise.FAMILIES`; empty where no law is involved
     size
         elements; for "epsilon" the number of compositions
     dtype, threads
@@ -145,10 +146,10 @@ def standard_law(name: str, size: float = 1.0) -> Noise:
     ValueError
         If there is no such law, or it takes neither.
     """
-    found = [law for law in LAWS if law.__name__ == name]
+    found = [law for law in FAMILIES if law.__name__ == name]
     if not found:
         raise ValueError(
-            f"law must be one of {', '.join(law.__name__ for law in LAWS)}, got {name!r}"
+            f"law must be one of {', '.join(law.__name__ for law in FAMILIES)}, got {name!r}"
         )
     for statistic in ("mean_abs", "scale"):
         try:
@@ -194,7 +195,7 @@ def import_workload(before: str, module: str, file: str | None = None) -> Worklo
 
 
 def _cases(quick: bool) -> Iterator[Case]:
-    for law in (law.__name__ for law in LAWS):
+    for law in (law.__name__ for law in FAMILIES):
         yield Case("sample", law, 16)
         yield Case("sample", law, _LARGE)
         yield Case("sample", law, _LARGE, threads=2)

@@ -9,7 +9,7 @@ from psinoise import _validate
 from psinoise.compare.equal_cost import Comparison, ComparisonRow, compare_at_equal_cost
 from psinoise.compare.target import COSTS, TargetComparison, TargetRow, compare_at_target
 from psinoise.errors import DomainError
-from psinoise.noise import LAWS, Noise
+from psinoise.noise import FAMILIES, Family, Noise
 
 __all__ = ["Comparison", "ComparisonRow", "TargetComparison", "TargetRow", "compare"]
 
@@ -22,7 +22,7 @@ def compare(
     delta: float = ...,
     counts: Iterable[int] = ...,
     sampling_rate: float = ...,
-    laws: Iterable[type[Noise]] | None = ...,
+    laws: Iterable[Family | type[Noise]] | None = ...,
     adjacency: str = ...,
     speed: bool = ...,
     speed_seconds: float = ...,
@@ -39,7 +39,7 @@ def compare(
     sensitivity: float = ...,
     count: int = ...,
     sampling_rate: float = ...,
-    laws: Iterable[type[Noise]] | None = ...,
+    laws: Iterable[Family | type[Noise]] | None = ...,
     adjacency: str = ...,
     method: str = ...,
     progress: bool = ...,
@@ -50,7 +50,7 @@ def compare(
     *,
     sensitivity: float = 1.0,
     sampling_rate: float = 1.0,
-    laws: Iterable[type[Noise]] | None = None,
+    laws: Iterable[Family | type[Noise]] | None = None,
     adjacency: str = "add-remove",
     progress: bool = True,
     **words: Any,
@@ -67,9 +67,9 @@ def compare(
         How far neighboring data sets can move the query.
     sampling_rate : float
         Rate of Poisson sampling, in [0, 1]; 1 is no sampling.
-    laws : iterable of classes, optional
+    laws : iterable of classes or families, optional
         Subclasses of :class:`psinoise.Noise` that take ``mean_abs`` and ``scale``; None takes all
-        of ``psinoise.noise.LAWS``.
+        of ``psinoise.noise.FAMILIES``.
     adjacency : str
         The neighboring relation; see :meth:`psinoise.Mechanism.epsilon`.
     progress : bool
@@ -158,7 +158,7 @@ def _check_words(words: dict[str, Any]) -> None:
 
 
 def _at_target(
-    laws: tuple[type[Noise], ...],
+    laws: tuple[Family | type[Noise], ...],
     *,
     epsilon: float,
     delta: float,
@@ -174,14 +174,16 @@ def _at_target(
     )
 
 
-def _checked_laws(laws: Iterable[type[Noise]] | None) -> tuple[type[Noise], ...]:
+def _checked_laws(
+    laws: Iterable[Family | type[Noise]] | None,
+) -> tuple[Family | type[Noise], ...]:
     if laws is None:
-        return LAWS
+        return FAMILIES
     if not isinstance(laws, Iterable):
         raise TypeError(f"laws must be an iterable of noise classes, got {laws!r}")
     chosen = tuple(laws)
     for law in chosen:
-        if not (isinstance(law, type) and issubclass(law, Noise)):
+        if not isinstance(law, Family) and not (isinstance(law, type) and issubclass(law, Noise)):
             raise TypeError(f"laws must be noise classes such as psinoise.Airy, got {law!r}")
     if not chosen:
         raise DomainError("laws must name at least one law, got none")

@@ -43,7 +43,7 @@ class ComparisonRow:
     @property
     def law(self) -> str:
         """Name of the law."""
-        return type(self.noise).__name__
+        return self.noise.name
 
     @property
     def mean_square(self) -> float:
@@ -161,7 +161,7 @@ class Comparison:
 
 
 def compare_at_equal_cost(
-    laws: tuple[type[Noise], ...],
+    laws: tuple[Callable[..., Noise], ...],
     *,
     sensitivity: float,
     sampling_rate: float,

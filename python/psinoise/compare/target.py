@@ -11,7 +11,7 @@ from psinoise._progress import track
 from psinoise.calibrate import Calibration, calibration
 from psinoise.compare.tables import aligned, column
 from psinoise.errors import CalibrationError
-from psinoise.noise import Noise
+from psinoise.noise import Family, Noise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -173,7 +173,7 @@ class TargetComparison:
 
 
 def compare_at_target(
-    laws: tuple[type[Noise], ...],
+    laws: tuple[Family | type[Noise], ...],
     cost: Cost,
     *,
     epsilon: float,

@@ -13,14 +13,16 @@ __all__ = ["LAYOUT", "FitError", "HalfLaw", "Layout", "compile_law"]
 LAYOUT = Layout(-4, 44)
 
 
-def compile_law(law: HalfLaw, layout: Layout = LAYOUT) -> core.LawTable:
-    """Compile a standardized law, symmetric and decreasing in ``|x|``.
+def compile_law(law: HalfLaw) -> core.LawTable:
+    """Compile a standardized law, symmetric and decreasing in ``|x|``, on its own panels.
 
     Raises
     ------
     FitError
         If the density is not smooth on a panel.
     """
+
+    layout = law.layout
 
     def log_mills(t):  # type: ignore[no-untyped-def]
         values = law.log_mills(t)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from psinoise.noise._base import Noise
+from psinoise.noise._family import Family
 from psinoise.noise.airy import Airy
 from psinoise.noise.gaussian import Gaussian
 from psinoise.noise.laplace import Laplace
 
 LAWS: tuple[type[Noise], ...] = (Gaussian, Laplace, Airy)
 
-__all__ = ["LAWS", "Airy", "Gaussian", "Laplace", "Noise"]
+#: What contract tests, benchmarks and comparisons go through: members that stand for each law.
+FAMILIES: tuple[Family, ...] = tuple(
+    Family(law, **shape) for law in LAWS for shape in law.representatives
+)
+
+__all__ = ["FAMILIES", "LAWS", "Airy", "Family", "Gaussian", "Laplace", "Noise"]

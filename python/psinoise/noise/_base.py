@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from psinoise import _validate
 from psinoise._backend import core
 from psinoise._rng import RandomSource, stream_key
-from psinoise.compile import LAYOUT, compile_law
+from psinoise.compile import LAYOUT, Layout, compile_law
 from psinoise.errors import DomainError
 from psinoise.noise import _integrals
 from psinoise.reference.double_double import Pair
 
-__all__ = ["Noise", "ScaleFamily"]
+__all__ = ["Noise", "ScaleFamily", "family_name"]
 
 Float = NDArray[np.float64]
 
@@ -35,6 +35,10 @@ class Noise(ABC):
     """
 
     _tables: ClassVar[dict[tuple[Any, ...], core.LawTable]] = {}
+
+    #: Arguments other than the size, of the members that stand for this law in contract tests,
+    #: benchmarks and comparisons.
+    representatives: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
     _scale: float
 
@@ -61,10 +65,22 @@ class Noise(ABC):
     #: True if ``p`` does not increase in ``|x|``: the largest shift is the worst one.
     unimodal: bool = True
 
+    #: The panels of the tables, in units of the scale.
+    layout: Layout = LAYOUT
+
     @property
-    def _shape(self) -> tuple[float, ...]:
+    def _shape(self) -> tuple[Any, ...]:
         """Parameters other than the scale; laws of equal shape share their tables."""
         return ()
+
+    def _shape_arguments(self) -> dict[str, Any]:
+        """Keyword arguments of this law other than its size."""
+        return {}
+
+    @property
+    def name(self) -> str:
+        """Name of the family: the class, with any arguments other than the size."""
+        return family_name(type(self), self._shape_arguments())
 
     @property
     @abstractmethod
@@ -156,7 +172,7 @@ class Noise(ABC):
         """Fill in points beyond the tables from the law's own formulas."""
         with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
             t = np.abs(x) / self._scale
-            beyond = t >= LAYOUT.limit
+            beyond = t >= self.layout.limit
             t = t[beyond]
             hi, lo = self.log_density(np.minimum(t, np.finfo(float).max))
             log_density = np.where(np.isinf(t) | np.isinf(hi), -np.inf, hi + lo)
@@ -389,6 +405,12 @@ class ScaleFamily(Noise):
 
     def _arguments(self) -> dict[str, float]:
         return {self._canonical: self._scale * self._statistics[self._canonical]}
+
+
+def family_name(law: type[Noise], shape: Mapping[str, Any]) -> str:
+    """The name of a law's class with the arguments other than the size."""
+    listed = ", ".join(f"{name}={value!r}" for name, value in shape.items())
+    return f"{law.__name__}({listed})" if listed else law.__name__
 
 
 def _rebuild(law: type[Noise], arguments: dict[str, float]) -> Noise:
