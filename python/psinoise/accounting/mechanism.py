@@ -131,13 +131,13 @@ class Mechanism:
             for any unimodal noise without sampling, and refused with it (``accounting.adjacency``
             says why).
         tolerance
-            for "certified": the largest width ``upper - lower``, by default 1e-4 times
+            for "certified" and "upper": the largest width ``upper - lower``, by default 1e-4 times
             ``max(1, epsilon)``
         method
-            "certified" (default) for a `Bracket`, whose ``float()`` is the upper bound; "estimate"
-            for a float to working precision, without a proven error bound; "renyi" for the upper
-            bound of the moments accountant; "clt" for the Gaussian limit of many uses, an
-            approximation that can be too small
+            "certified" (default) for a `Bracket`, whose ``float()`` is the upper bound; "upper" for
+            that bound alone, as a float; "estimate" for a float to working precision, without a
+            proven error bound; "renyi" for the upper bound of the moments accountant; "clt" for the
+            Gaussian limit of many uses, an approximation that can be too small
 
         Raises
         ------

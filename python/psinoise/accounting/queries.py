@@ -2,6 +2,7 @@
 
 =========== ==============================================================================
 certified   a `Bracket`: the true value lies between its ends (``certify``)
+upper       the upper end alone; the only answer about imported losses (``discrete``)
 estimate    contour integration to working precision, without a proven bound (``estimate``)
 renyi       the moments accountant: an upper bound, up to quadrature (``renyi``)
 clt         the Gaussian limit of many uses: an approximation (``central_limit``)
@@ -19,9 +20,10 @@ from numpy.typing import NDArray
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.central_limit import central_limit_delta, central_limit_epsilon
 from psinoise.accounting.certify import certify_delta, certify_epsilon
+from psinoise.accounting.discrete import Imports, upper_delta, upper_epsilon
 from psinoise.accounting.estimate import Steps, estimate_delta, estimate_epsilon
 from psinoise.accounting.renyi import renyi_delta, renyi_epsilon
-from psinoise.errors import CertificationError
+from psinoise.errors import CertificationError, DomainError
 
 Float = NDArray[np.float64]
 
@@ -35,6 +37,9 @@ _DELTA: dict[str, Callable[[Steps, float], float]] = {
     "renyi": renyi_delta,
     "clt": central_limit_delta,
 }
+
+
+_CERTIFIED = ("certified", "upper")
 
 
 class ProfileBracket(NamedTuple):
@@ -53,26 +58,42 @@ class ProfileBracket(NamedTuple):
     upper: Float
 
 
-def epsilon_of(steps: Steps, delta: float, tolerance: float | None, method: str) -> Bracket | float:
+def epsilon_of(
+    steps: Steps, delta: float, tolerance: float | None, method: str, imports: Imports = ()
+) -> Bracket | float:
     """Epsilon at ``delta``; the arguments have been checked."""
     with np.errstate(under="ignore"):
-        if method == "certified":
+        if imports:
+            check_from_above(steps, tolerance, method)
+            return upper_epsilon(steps, imports, delta)
+        if method in _CERTIFIED:
             check_certifiable(steps)
-            return certify_epsilon(steps, delta, tolerance)
+            bounds = certify_epsilon(steps, delta, tolerance)
+            return bounds if method == "certified" else bounds.upper
         return _EPSILON[method](steps, delta)
 
 
-def delta_of(steps: Steps, epsilon: float, tolerance: float | None, method: str) -> Bracket | float:
+def delta_of(
+    steps: Steps, epsilon: float, tolerance: float | None, method: str, imports: Imports = ()
+) -> Bracket | float:
     """Delta at ``epsilon``; the arguments have been checked."""
     with np.errstate(under="ignore"):
-        if method == "certified":
+        if imports:
+            check_from_above(steps, tolerance, method)
+            return upper_delta(steps, imports, epsilon)
+        if method in _CERTIFIED:
             check_certifiable(steps)
-            return certify_delta(steps, epsilon, tolerance)
+            bounds = certify_delta(steps, epsilon, tolerance)
+            return bounds if method == "certified" else bounds.upper
         return _DELTA[method](steps, epsilon)
 
 
 def profile_of(
-    steps: Steps, epsilons: Float, tolerance: float | None, method: str
+    steps: Steps,
+    epsilons: Float,
+    tolerance: float | None,
+    method: str,
+    imports: Imports = (),
 ) -> ProfileBracket | Float:
     """Delta at each epsilon, each distinct one computed once, never rising where epsilon rises.
 
@@ -80,10 +101,12 @@ def profile_of(
     from below for all smaller ones.
     """
     distinct, where = np.unique(epsilons, return_inverse=True)
-    found = [delta_of(steps, float(epsilon), tolerance, method) for epsilon in distinct]
+    found = [delta_of(steps, float(epsilon), tolerance, method, imports) for epsilon in distinct]
     where = where.reshape(epsilons.shape)
     if method != "certified":
-        return np.asarray(np.array(found, dtype=np.float64)[where])
+        values = np.array(found, dtype=np.float64)
+        values = np.minimum.accumulate(values) if method == "upper" else values
+        return np.asarray(values[where])
     lower, estimate, upper = np.array(found, dtype=np.float64).reshape(-1, 3).T
     lower = np.maximum.accumulate(lower[::-1])[::-1]
     upper = np.minimum.accumulate(upper)
@@ -97,3 +120,21 @@ def check_certifiable(steps: Steps) -> None:
             raise CertificationError(
                 f"certified bounds need a law of psinoise.noise, got {pair.noise!r}"
             )
+
+
+def check_from_above(steps: Steps, tolerance: float | None, method: str) -> None:
+    """Refuse all but upper bounds where an imported loss is composed.
+
+    Such a loss is known from above only, and its lattice decides how far the bound is off.
+    """
+    if method != "upper":
+        raise DomainError(
+            "method must be 'upper' where an imported loss is composed, which bounds nothing from "
+            f"below, got {method!r}"
+        )
+    if tolerance is not None:
+        raise DomainError(
+            "tolerance must be None where an imported loss is composed, whose lattice is given, "
+            f"got {tolerance!r}"
+        )
+    check_certifiable(steps)
