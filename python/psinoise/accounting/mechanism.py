@@ -193,7 +193,10 @@ class Mechanism:
         """The privacy parameter delta of ``count`` uses at ``epsilon``.
 
         ``epsilon`` is any real or infinite number; the other parameters and the errors are those of
-        `epsilon`, and ``tolerance`` is a width in epsilon here too. Below 5e-324 delta is 0.
+        `epsilon`, and ``tolerance`` is a width in epsilon here too, by default 1e-4 times
+        ``max(1, abs(epsilon))``. It is verified: ``upper / lower`` is at most
+        ``delta(epsilon - tolerance) / delta(epsilon)``, by the estimate, or 1 + 1e-8 where that is
+        more. Below 5e-324 delta is 0.
         """
         epsilon = contract.check_epsilon(epsilon)
         method, tolerance = contract.check_method(method, tolerance)

@@ -11,6 +11,7 @@ clt         the Gaussian limit of many uses: an approximation (``central_limit``
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.central_limit import central_limit_delta, central_limit_epsilon
-from psinoise.accounting.certify import certify_delta, certify_epsilon
+from psinoise.accounting.certify import DEFAULT_TOLERANCE, certify_delta, certify_epsilon
 from psinoise.accounting.discrete import Imports, upper_delta, upper_epsilon
 from psinoise.accounting.estimate import Steps, estimate_delta, estimate_epsilon
 from psinoise.accounting.renyi import renyi_delta, renyi_epsilon
@@ -40,6 +41,9 @@ _DELTA: dict[str, Callable[[Steps, float], float]] = {
 
 
 _CERTIFIED = ("certified", "upper")
+# The bounds give way to rounding by 1e-9 of delta on each side.
+_LEAST_WIDTH = 1e-8
+_ATTEMPTS = 6
 
 
 class ProfileBracket(NamedTuple):
@@ -82,10 +86,52 @@ def delta_of(
             check_from_above(steps, tolerance, method)
             return upper_delta(steps, imports, epsilon)
         if method in _CERTIFIED:
-            check_certifiable(steps)
-            bounds = certify_delta(steps, epsilon, tolerance)
+            bounds = verified_delta(steps, epsilon, tolerance)
             return bounds if method == "certified" else bounds.upper
         return _DELTA[method](steps, epsilon)
+
+
+def delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
+    """Certified bounds on delta, on the lattice that the tolerance suggests, of any width."""
+    with np.errstate(under="ignore"):
+        check_certifiable(steps)
+        return certify_delta(steps, epsilon, tolerance)
+
+
+def verified_delta(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
+    """Certified bounds on delta whose width is that of the tolerance, a distance in epsilon.
+
+    The width is verified: ``upper / lower`` is at most ``delta(epsilon - tolerance)`` over
+    ``delta(epsilon)``, by the estimate, or ``1 + 1e-8`` where that is more. Bounds that are further
+    apart are made anew for a smaller tolerance.
+
+    Parameters
+    ----------
+    tolerance
+        None is ``1e-4 * max(1, |epsilon|)``
+
+    Raises
+    ------
+    CertificationError
+        if that width cannot be reached
+    """
+    width = DEFAULT_TOLERANCE * max(1.0, abs(epsilon)) if tolerance is None else tolerance
+    asked, found, allowed = width, math.inf, 0.0
+    for _ in range(_ATTEMPTS):
+        bounds = delta_bounds(steps, epsilon, asked)
+        if bounds.lower == bounds.upper or bounds.estimate == 0.0:
+            return bounds
+        # At least that of the epsilon itself, where delta stays at 1 or the estimate is rough.
+        moved = max(estimate_delta(steps, epsilon - width), bounds.estimate)
+        allowed = max(math.log(moved / bounds.estimate), _LEAST_WIDTH)
+        found = math.log(bounds.upper / bounds.lower) if bounds.lower > 0.0 else math.inf
+        if found <= allowed:
+            return bounds
+        asked *= max(0.8 * allowed / found, 0.1)
+    raise CertificationError(
+        f"delta could not be certified to a width of {width!r} in epsilon: log(upper / lower) is "
+        f"{found:.3g} and may be {allowed:.3g}"
+    )
 
 
 def profile_of(
