@@ -92,18 +92,19 @@ def horizon_of(composition: Composition, saddle: Saddle, start: float) -> float:
     if widest == 0.0:
         return math.inf
     step = _PROBE_STEP / widest
-    swing = max(
-        measure.widest_panel(saddle.c, part.value)
-        for measure, part in zip(composition.measures, saddle.parts, strict=True)
-    )
     probes = _PROBES
-    if swing * step * probes > _PROBE_PHASE:
-        probes = int(_PROBE_PHASE / (swing * step)) + 2
+    finer = None
     if min(composition.counts) < _MANY_USES:
         # A factor in a low power must be small itself: noise of coarse panels would look alive.
         finer = composition.resolved(saddle, step * probes)
-        if finer is not None and finer is not composition:
-            composition, saddle = finer, finer.saddle(saddle.c)
+    if finer is None:
+        swing = max(
+            measure.widest_panel(saddle.c, part.value)
+            for measure, part in zip(composition.measures, saddle.parts, strict=True)
+        )
+        probes = min(probes, int(_PROBE_PHASE / max(swing * step, 1e-300)) + 2)
+    elif finer is not composition:
+        composition, saddle = finer, finer.saddle(saddle.c)
     frequencies = step * np.arange(probes, dtype=np.float64)
     level = np.log(np.abs(damping(saddle, frequencies)))
     for ratio, count in ratios(composition, saddle, step, probes):
