@@ -58,7 +58,7 @@ class Rival:
 
 
 def dp_accounting_upper(law: pn.Noise, error: float) -> Callable[[], tuple[float, float]]:
-    """Connect the dots on the coarsest lattice, to a few percent, that is within ``error`` of the truth."""
+    """Connect the dots, on the coarsest lattice (to a few percent) that is off by ``error``."""
     exact = estimate(law)
 
     def above(interval: float) -> float:

@@ -21,7 +21,7 @@ def accountants(monkeypatch):
     # Its dataclass looks its own module up.
     monkeypatch.setitem(importlib.import_module("sys").modules, spec.name, module)
     spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "USES", 20)
+    monkeypatch.setattr(module, "USES", 100)
     return module
 
 
@@ -35,10 +35,10 @@ def test_a_rival_that_is_not_installed_is_left_out_with_a_note(accountants, monk
 def test_rivals_are_set_to_the_error_and_timed(accountants, monkeypatch):
     chosen = tuple(rival for rival in accountants.RIVALS if rival.package == "dp_accounting")
     monkeypatch.setattr(accountants, "RIVALS", chosen)
-    rows = list(accountants.beside(pn.Laplace(mean_abs=2.0), 100.0))
+    rows = list(accountants.beside(pn.Gaussian(mean_abs=2.0), 100.0))
     errors = [float(row[2].removesuffix(" above")) for row in rows[1:]]
-    bounds = accountants.ours(pn.Laplace(mean_abs=2.0))()
-    above = bounds.upper - accountants.estimate(pn.Laplace(mean_abs=2.0))
+    bounds = accountants.ours(pn.Gaussian(mean_abs=2.0))()
+    above = bounds.upper - accountants.estimate(pn.Gaussian(mean_abs=2.0))
     assert 0.0 < errors[0] <= accountants.WIDTH
     assert 0.0 < errors[1] <= 1.05 * above + 1e-7
     assert errors[2] == pytest.approx(1e-2, rel=0.2)
