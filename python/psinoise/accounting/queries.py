@@ -22,7 +22,13 @@ from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.central_limit import central_limit_delta, central_limit_epsilon
 from psinoise.accounting.certify import DEFAULT_TOLERANCE, certify_delta, certify_epsilon
 from psinoise.accounting.discrete import Imports, upper_delta, upper_epsilon
-from psinoise.accounting.estimate import Steps, estimate_delta, estimate_epsilon
+from psinoise.accounting.estimate import (
+    Steps,
+    directions,
+    estimate_delta,
+    estimate_epsilon,
+    largest_loss,
+)
 from psinoise.accounting.renyi import renyi_delta, renyi_epsilon
 from psinoise.errors import CertificationError, DomainError
 
@@ -71,8 +77,7 @@ def epsilon_of(
             check_from_above(steps, tolerance, method)
             return upper_epsilon(steps, imports, delta)
         if method in _CERTIFIED:
-            check_certifiable(steps)
-            bounds = certify_epsilon(steps, delta, tolerance)
+            bounds = verified_epsilon(steps, delta, tolerance)
             return bounds if method == "certified" else bounds.upper
         return _EPSILON[method](steps, delta)
 
@@ -89,6 +94,35 @@ def delta_of(
             bounds = verified_delta(steps, epsilon, tolerance)
             return bounds if method == "certified" else bounds.upper
         return _DELTA[method](steps, epsilon)
+
+
+def verified_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Bracket:
+    """Certified bounds on epsilon, no further apart than the tolerance.
+
+    Just below the largest loss delta falls too steeply for a lattice. There the largest loss itself
+    is the bound from above, and the bound from below is that of a larger delta: epsilon falls as
+    delta grows.
+
+    Parameters
+    ----------
+    tolerance
+        None is ``1e-4 * max(1, epsilon)``
+
+    Raises
+    ------
+    CertificationError
+        if that width cannot be reached
+    """
+    check_certifiable(steps)
+    top = max((largest_loss(steps, way) for way in directions(steps)), default=math.inf)
+    if math.isfinite(top) and delta > 0.0:
+        estimate = estimate_epsilon(steps, delta)
+        width = DEFAULT_TOLERANCE * max(1.0, estimate) if tolerance is None else tolerance
+        if estimate > top - 0.5 * width > 0.0:
+            easier = estimate_delta(steps, top - 0.5 * width)
+            below = certify_epsilon(steps, easier, 0.5 * width)
+            return Bracket(min(below.lower, estimate), estimate, top)
+    return certify_epsilon(steps, delta, tolerance)
 
 
 def delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
