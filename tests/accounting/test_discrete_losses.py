@@ -145,9 +145,14 @@ def test_upper_is_the_upper_end_of_the_bracket() -> None:
     mechanism = pn.Mechanism(pn.Airy(mean_abs=2.0))
     accountant = pn.Accountant().compose(mechanism, 10)
     assert mechanism.epsilon(1e-6, 10, **UPPER) == mechanism.epsilon(1e-6, 10).upper
-    assert accountant.delta(0.5, **UPPER) == accountant.delta(0.5).upper
+    # Delta is held to its width on the upper side alone, which may take a coarser lattice.
+    assert (
+        accountant.delta(0.5).lower
+        <= accountant.delta(0.5, **UPPER)
+        <= float(accountant.delta(0.4999))
+    )
     profile = accountant.profile([0.5, 1.0], **UPPER)
-    assert profile.tolist() == accountant.profile([0.5, 1.0]).upper.tolist()
+    assert profile.tolist() == [accountant.delta(epsilon, **UPPER) for epsilon in (0.5, 1.0)]
     alphas = [0.1, 0.5]
     assert np.array_equal(accountant.tradeoff(alphas, **UPPER), accountant.tradeoff(alphas))
 

@@ -94,7 +94,9 @@ def two_points(loss, slack):
     nodes = np.zeros(9)
     nodes[0], nodes[8] = 1.0 - keep, keep * math.exp(2.0 * loss)
     total = float(nodes.sum())
-    return NodeMeasure(loss / 4.0, 0.0, -4, nodes / total, 1.0, math.log(total) - loss, 0.0, slack)
+    return NodeMeasure(
+        loss / 4.0, 0.0, np.arange(-4, 5), nodes / total, 1.0, math.log(total) - loss, 0.0, slack
+    )
 
 
 @pytest.mark.parametrize(("sign", "side"), [(1.0, "above"), (-1.0, "below")])

@@ -195,8 +195,8 @@ class Mechanism:
         ``epsilon`` is any real or infinite number; the other parameters and the errors are those of
         `epsilon`, and ``tolerance`` is a width in epsilon here too, by default 1e-4 times
         ``max(1, abs(epsilon))``. It is verified: ``upper / lower`` is at most
-        ``delta(epsilon - tolerance) / delta(epsilon)``, by the estimate, or 1 + 1e-8 where that is
-        more. Below 5e-324 delta is 0.
+        ``delta(epsilon - tolerance) / delta(epsilon)``, by the estimate, or 1 + 1e-7 where that is
+        more; for "upper", ``upper / delta(epsilon)`` is. Below 5e-324 delta is 0.
         """
         epsilon = contract.check_epsilon(epsilon)
         method, tolerance = contract.check_method(method, tolerance)

@@ -46,10 +46,13 @@ _DELTA: dict[str, Callable[[Steps, float], float]] = {
 }
 
 
-_CERTIFIED = ("certified", "upper")
+#: Methods whose answers are proven.
+CERTIFIED = ("certified", "upper")
 # The bounds give way to rounding by 1e-9 of delta on each side.
-_LEAST_WIDTH = 1e-8
-_ATTEMPTS = 6
+_LEAST_WIDTH = 1e-7
+_RETRIES = 2
+# Lattices grow as the root of this; bounds that need more do not converge as they should.
+_SHRINK = 3e-2
 
 
 class ProfileBracket(NamedTuple):
@@ -76,7 +79,7 @@ def epsilon_of(
         if imports:
             check_from_above(steps, tolerance, method)
             return upper_epsilon(steps, imports, delta)
-        if method in _CERTIFIED:
+        if method in CERTIFIED:
             bounds = verified_epsilon(steps, delta, tolerance)
             return bounds if method == "certified" else bounds.upper
         return _EPSILON[method](steps, delta)
@@ -90,8 +93,8 @@ def delta_of(
         if imports:
             check_from_above(steps, tolerance, method)
             return upper_delta(steps, imports, epsilon)
-        if method in _CERTIFIED:
-            bounds = verified_delta(steps, epsilon, tolerance)
+        if method in CERTIFIED:
+            bounds = verified_delta(steps, epsilon, tolerance, above=method == "upper")
             return bounds if method == "certified" else bounds.upper
         return _DELTA[method](steps, epsilon)
 
@@ -132,40 +135,54 @@ def delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Brack
         return certify_delta(steps, epsilon, tolerance)
 
 
-def verified_delta(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
+def verified_delta(
+    steps: Steps, epsilon: float, tolerance: float | None, *, above: bool = False
+) -> Bracket:
     """Certified bounds on delta whose width is that of the tolerance, a distance in epsilon.
 
     The width is verified: ``upper / lower`` is at most ``delta(epsilon - tolerance)`` over
-    ``delta(epsilon)``, by the estimate, or ``1 + 1e-8`` where that is more. Bounds that are further
-    apart are made anew for a smaller tolerance.
+    ``delta(epsilon)``, by the estimate, or ``1 + 1e-7`` where that is more. Bounds that are further
+    apart are made again, for smaller tolerances.
 
     Parameters
     ----------
     tolerance
         None is ``1e-4 * max(1, |epsilon|)``
+    above
+        the upper bound is all that matters: ``upper / estimate`` is held to that width instead
 
     Raises
     ------
     CertificationError
         if that width cannot be reached
     """
-    width = DEFAULT_TOLERANCE * max(1.0, abs(epsilon)) if tolerance is None else tolerance
-    asked, found, allowed = width, math.inf, 0.0
-    for _ in range(_ATTEMPTS):
-        bounds = delta_bounds(steps, epsilon, asked)
-        if bounds.lower == bounds.upper or bounds.estimate == 0.0:
-            return bounds
-        # At least that of the epsilon itself, where delta stays at 1 or the estimate is rough.
-        moved = max(estimate_delta(steps, epsilon - width), bounds.estimate)
-        allowed = max(math.log(moved / bounds.estimate), _LEAST_WIDTH)
-        found = math.log(bounds.upper / bounds.lower) if bounds.lower > 0.0 else math.inf
+    asked = DEFAULT_TOLERANCE * max(1.0, abs(epsilon)) if tolerance is None else tolerance
+    width = asked
+    bounds = delta_bounds(steps, epsilon, width)
+    if bounds.lower == bounds.upper or bounds.estimate == 0.0:
+        return bounds
+    # At least that of the epsilon itself, where delta stays at 1 or the estimate is rough.
+    moved = max(estimate_delta(steps, epsilon - width), bounds.estimate)
+    allowed = max(math.log(moved / bounds.estimate), _LEAST_WIDTH)
+    found = _log_width(bounds, above)
+    for _ in range(_RETRIES):
         if found <= allowed:
-            return bounds
-        asked *= max(0.8 * allowed / found, 0.1)
-    raise CertificationError(
-        f"delta could not be certified to a width of {width!r} in epsilon: log(upper / lower) is "
-        f"{found:.3g} and may be {allowed:.3g}"
-    )
+            break
+        width *= max(0.7 * allowed / found, _SHRINK)
+        bounds = delta_bounds(steps, epsilon, width)
+        found = _log_width(bounds, above)
+    if found > allowed:
+        raise CertificationError(
+            f"delta could not be certified to a width of {asked!r} in epsilon: the logarithms of "
+            f"the bounds are {found:.3g} apart and may be {allowed:.3g}"
+            + ("" if above else "; method='upper' asks for the upper bound alone")
+        )
+    return bounds
+
+
+def _log_width(bounds: Bracket, above: bool) -> float:
+    low = bounds.estimate if above else bounds.lower
+    return math.log(bounds.upper / low) if low > 0.0 else math.inf
 
 
 def profile_of(
