@@ -55,7 +55,7 @@ def test_what_is_not_verified_is_wider(count, delta):
     assert verified.upper / verified.lower <= moved * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [-3.0, 0.0, 0.3, 2.0, 4.9])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 4.9])
 def test_laplace(epsilon):
     bounds = pn.Mechanism(pn.Laplace(scale=2.0)).delta(epsilon, 10)
     exact = laplace_delta(epsilon, 2.0, 10)

@@ -17,7 +17,7 @@ from profile_oracles import laplace_delta_once
 import psinoise as pn
 
 ESTIMATE = {"method": "estimate"}
-FEW = settings(max_examples=12, deadline=None, derandomize=True)
+FEW = settings(max_examples=8, deadline=None, derandomize=True)
 # Of two estimates, whose errors are far below.
 CLOSE = 1e-8
 
