@@ -19,13 +19,16 @@ import pytest
 from profile_oracles import brute_force_delta, gaussian_delta, gaussian_epsilon, subsampled_delta
 
 import psinoise as pn
-from psinoise.accounting import certify, estimate
+from psinoise.accounting import certify, estimate, stages
 from psinoise.accounting.bounds import NodeMeasure
 from psinoise.accounting.convolution import Profile, compose, window_size
 from psinoise.accounting.pairs import Pair
+from psinoise.accounting.target import Target
 from psinoise.noise import FAMILIES
 
 COUNT = 100
+# Of the lattice: a bias of 1e-3 in epsilon, whose deviation is 10.
+STEP = 0.01
 STEPS = ((Pair(pn.Gaussian(std=1.0), 1.0, 1.0), COUNT),)
 
 
@@ -46,7 +49,7 @@ def test_the_real_thing_is_accepted(delta):
 
 def test_no_tilt(monkeypatch):
     """A plain Fourier transform drowns in its rounding."""
-    monkeypatch.setattr(certify._Target, "tilt", 1e-3)
+    monkeypatch.setattr(Target, "tilt", 1e-3)
     assert not accepted(1e-30)
 
 
@@ -56,18 +59,17 @@ def test_wrap_around(monkeypatch):
     The bounds are compared before the estimate is put between them.
     """
     exact = gaussian_epsilon(mp.sqrt(COUNT), 1e-8)
-    target = certify._Target(STEPS, "remove", math.log(1e-8), float(exact))
-    step = target.first_step(1e-2)
+    target = Target(STEPS, "remove", math.log(1e-8), float(exact), 1e-2)
 
     def below():
-        return certify._profile(target, step, 1e-2, "lower").log_delta(float(exact))
+        return certify.profile_bound(target, STEP, "lower").log_delta(float(exact))
 
     def narrow(parts, tail):
         first, size, outside = window_size(parts, tail)
-        return first + 3 * size // 8, size // 4, outside
+        return first + 7 * size // 16, size // 8, outside
 
     assert below() <= math.log(1e-8)
-    monkeypatch.setattr(certify, "window_size", narrow)
+    monkeypatch.setattr(stages, "window_size", narrow)
     assert below() > math.log(1e-8) + 1e-2
 
 
