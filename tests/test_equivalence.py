@@ -263,6 +263,22 @@ def compare_balanced_nodes(tables):
         assert (ours >= 0.0).all()
 
 
+@compares("stable_sums")
+def compare_stable_sums(tables):
+    generator = np.random.default_rng(73)
+    log_y = generator.uniform(-40.0, 5.0, 71)
+    lo = generator.uniform(-1.0, 1.0, 71) * np.spacing(log_y) / 2
+    for alpha in (0.1, 0.5, 1.0 - 1e-9, 1.0 + 1e-12, 1.3, 1.5, 1.75, 1.9999, 2.0 - 1e-12):
+        above_one, below_two = alpha - 1.0, 2.0 - alpha
+        step = 0.2 * min(abs(above_one) / alpha, 0.4)
+        start = -150.0 * step + generator.uniform(-1.0, 1.0, 71)
+        arguments = (alpha, above_one, below_two, log_y, lo, start, step, 300)
+        ours, theirs = native.stable_sums(*arguments), reference.stable_sums(*arguments)
+        for our, their in zip(ours, theirs, strict=True):
+            assert np.isfinite(our).all()
+            same_bits(our, their)
+
+
 @compares("characteristic")
 def compare_characteristic(tables):
     """Not bit-equal by contract: m ulp of the sum of weights, and the definition itself."""

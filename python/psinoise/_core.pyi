@@ -71,6 +71,19 @@ def airy(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """log Ai(z) as hi and lo, -Ai'(z)/Ai(z) and its derivative, for z = z_hi + z_lo >= a1'."""
 
+def stable_sums(
+    alpha: float,
+    above_one: float,
+    below_two: float,
+    log_y_hi: NDArray[np.float64],
+    log_y_lo: NDArray[np.float64],
+    start: NDArray[np.float64],
+    step: float,
+    count: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Sums of the integrands for density, survival function and slope of the symmetric stable law
+    of index alpha at the nodes start + k step, k < count, for each log y; see math/stable.hpp."""
+
 def characteristic(
     weights: NDArray[np.float64], losses: NDArray[np.float64], step: float, count: int
 ) -> NDArray[np.complex128]:
