@@ -16,7 +16,9 @@ from psinoise._rng import RandomSource, stream_key
 from psinoise.compile import LAYOUT, Layout, compile_law
 from psinoise.errors import DomainError
 from psinoise.noise import _integrals
+from psinoise.reference import double_double as dd
 from psinoise.reference.double_double import Pair
+from psinoise.reference.elementary import logarithm_pair
 
 __all__ = ["Noise", "ScaleFamily", "family_name"]
 
@@ -67,6 +69,25 @@ class Noise(ABC):
 
     #: The panels of the tables, in units of the scale.
     layout: Layout = LAYOUT
+
+    #: True if the formulas cost far more than tables: Newton's method for quantiles then runs on
+    #: the fitted tables, and the formulas correct what that leaves.
+    costly: bool = False
+
+    #: Largest error of a fit relative to ``max(1, |value|)``, a little above that of the formulas.
+    fit_tolerance: float = 2e-15
+
+    #: Depth ``-log(2 P(Z > t))`` from which `far_quantile` serves; ``inf`` for laws whose tables
+    #: reach a depth of 2048, as all light tails do.
+    far_depth: float = math.inf
+
+    def far_quantile(self, depth: Float) -> Pair:
+        """``log t`` from the depth of ``t``, from ``far_depth`` on; ``t`` may overflow float64."""
+        raise NotImplementedError(f"{type(self).__name__} has no quantile beyond its tables")
+
+    def log_survival(self, t: Float) -> Pair:
+        """``log P(Z > t)`` of the standardized law, ``t >= 0``, as hi + lo."""
+        return dd.add(self.log_density(t), (self.log_mills(t), np.zeros_like(t)))
 
     @property
     def _shape(self) -> tuple[Any, ...]:
@@ -174,17 +195,19 @@ class Noise(ABC):
             t = np.abs(x) / self._scale
             beyond = t >= self.layout.limit
             t = t[beyond]
-            hi, lo = self.log_density(np.minimum(t, np.finfo(float).max))
-            log_density = np.where(np.isinf(t) | np.isinf(hi), -np.inf, hi + lo)
-            log_mills = self.log_mills(np.minimum(t, np.finfo(float).max))
-            log_survival = np.where(np.isfinite(log_density), log_density + log_mills, -np.inf)
+            finite = np.minimum(t, np.finfo(float).max)
+            log_density = _unless_infinite(t, self.log_density(finite))
+            log_survival = _unless_infinite(t, self.log_survival(finite))
+            log_scale = logarithm_pair(np.array([self._scale]))
             upper = (x[beyond] > 0.0) == ("ccdf" in quantity)
-            survival = np.exp(log_survival)
+            survival = core.exponential(*log_survival)
+            # Not exp(log p) / scale: p may underflow where its quotient does not.
+            scaled = dd.add(log_density, (-log_scale[0] + 0.0 * t, -log_scale[1] + 0.0 * t))
             values = {
-                "pdf": np.exp(log_density) / self._scale,
-                "logpdf": log_density - math.log(self._scale),
+                "pdf": core.exponential(*_unless_infinite(t, scaled)),
+                "logpdf": (log_density[0] - log_scale[0]) + log_density[1],
                 "cdf": np.where(upper, survival, 1.0 - survival),
-                "logcdf": np.where(upper, log_survival, np.log1p(-survival)),
+                "logcdf": np.where(upper, log_survival[0] + log_survival[1], np.log1p(-survival)),
             }
             out[beyond] = values[quantity.replace("ccdf", "cdf")]
 
@@ -415,6 +438,12 @@ def family_name(law: type[Noise], shape: Mapping[str, Any]) -> str:
 
 def _rebuild(law: type[Noise], arguments: dict[str, float]) -> Noise:
     return law(**arguments)
+
+
+def _unless_infinite(t: Float, pair: Pair) -> Pair:
+    """The pair, with ``-inf`` where ``t`` or the pair is infinite."""
+    infinite = np.isinf(t) | ~np.isfinite(pair[0])
+    return np.where(infinite, -np.inf, pair[0]), np.where(infinite, 0.0, pair[1])
 
 
 def _real_array(name: str, values: ArrayLike) -> Float:
