@@ -216,10 +216,10 @@ def test_deepest_tail_is_finite(law_class, tables_of):
 def test_tail_mutants_are_seen(law, law_class, tables_of):
     """A tail cut at the edge of strip 0 fails the comparison above."""
     tables = tables_of(law_class)
-    rows, first = tables.tail_quantile
+    rows, *panels = tables.tail_quantile
     cut = rows.copy()
     cut[:, 0], cut[:, 1:] = np.log(tables.wide[2]), 0.0
-    mutant = reference.LawTable(*tables._replace(tail_quantile=(cut, first)))
+    mutant = reference.LawTable(*tables._replace(tail_quantile=(cut, *panels)))
     x = tail_point(mutant, tables.wide[3], 2**40, 0)
     assert abs(law.logccdf(x) + tables.wide[3] + np.log(2.0)) < 1e-9  # the depth never grows
 

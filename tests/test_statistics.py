@@ -190,10 +190,10 @@ def heights_shifted(tables, dtype):
 
 def edge_as_tail(tables, dtype):
     """The tail cut: all of it at the edge of strip 0."""
-    rows, first = tables.tail_quantile
+    rows, *panels = tables.tail_quantile
     cut = np.zeros_like(rows)
     cut[:, 0] = math.log(getattr(tables, strip_name(dtype))[2])
-    return tables._replace(tail_quantile=(cut, first))
+    return tables._replace(tail_quantile=(cut, *panels))
 
 
 def tail_too_deep(tables, dtype):

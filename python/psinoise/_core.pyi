@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# rows of shape (1 + 8 exponents, 12) and the first exponent
-_Panels = tuple[NDArray[np.float64], int]
+# rows of shape (1 + 2**bits exponents, 12), the first exponent, and bits
+_Panels = tuple[NDArray[np.float64], int, int]
 # entries, heights, base edge, depth of the base edge: -log(2 P(X > edge))
 _Ziggurat = tuple[NDArray[Any], NDArray[np.float64], float, float]
 
@@ -53,7 +53,7 @@ def ziggurat(log_density: _Panels, log_mills: _Panels, edge: float, layers: int)
     (uint32); the last height is infinite if the edge is too small."""
 
 def panel_values(
-    rows: NDArray[np.float64], first_exponent: int, t: NDArray[np.float64]
+    rows: NDArray[np.float64], first_exponent: int, bits: int, t: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Values of one panel table; NaN outside it."""
 

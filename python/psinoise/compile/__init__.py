@@ -32,7 +32,7 @@ def compile_law(law: HalfLaw) -> core.LawTable:
     density = fit(law.log_density, layout, tolerance=law.fit_tolerance)
     mills = fit(log_mills, layout, tolerance=law.fit_tolerance)
     if law.costly:
-        fitted = Fitted(layout, density, mills)
+        fitted = Fitted(layout, density, mills, law.fit_tolerance)
         tail, center = tail_quantile(law, fitted), fitted.central_quantile()
     else:
         tail, center = tail_quantile(law, law), central_quantile(law)

@@ -8,11 +8,9 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.compile._gauss_legendre import NODES, WEIGHTS
-from psinoise.compile.panels import Float, Layout, fit
+from psinoise.compile.panels import Float, Layout, PanelArguments, fit
 from psinoise.compile.quantiles import CENTER
 from psinoise.reference import double_double as dd
-
-PanelArguments = tuple[Float, int]
 
 _NODES = np.array(NODES)
 # More than the mass that the central quantile is asked for.
@@ -22,8 +20,11 @@ _HALF_OF_HALF = 0.2505
 class Fitted:
     """Density and Mills ratio from their panels, right to a few ulp of the logarithms."""
 
-    def __init__(self, layout: Layout, density: PanelArguments, mills: PanelArguments) -> None:
+    def __init__(
+        self, layout: Layout, density: PanelArguments, mills: PanelArguments, tolerance: float
+    ) -> None:
         self.layout = layout
+        self._tolerance = tolerance
         self._density = density
         self._mills = mills
 
@@ -48,7 +49,7 @@ class Fitted:
         log_density = core.panel_values(*self._density, np.ascontiguousarray(t.reshape(-1)))
         return core.exponential(log_density, np.zeros_like(log_density)).reshape(t.shape)
 
-    def central_quantile(self) -> tuple[Float, int]:
+    def central_quantile(self) -> PanelArguments:
         """``t / v`` as a function of ``v = 1/2 - P(X > t)``.
 
         Masses of whole panels, added up from the center, and a part of one. The first panel of the
@@ -73,7 +74,7 @@ class Fitted:
             return hi, lo + rest / v
 
         first = min(CENTER.first_exponent, math.frexp(masses[0])[1] - 1)
-        return fit(ratio, Layout(first, -2 - first), tolerance=4e-15)
+        return fit(ratio, Layout(first, -2 - first), tolerance=self._tolerance)
 
 
 def _sums(values: Float) -> Float:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.compile._gauss_legendre import NODES, WEIGHTS
-from psinoise.compile.panels import Layout, fit
+from psinoise.compile.panels import Layout, PanelArguments, fit
 from psinoise.reference import double_double as dd
 
 Float = NDArray[np.float64]
@@ -26,6 +26,7 @@ LOG2_LO = float.fromhex("0x1.abc9e3b39803fp-56")
 TAIL = Layout(-1, 12)
 # 1/2 - P(X > t) from 0 to 1/4.
 CENTER = Layout(-6, 4)
+_POLISHED = 1e-4
 
 
 class HalfDensity(Protocol):
@@ -73,7 +74,7 @@ def _exp(pair: dd.Pair) -> Float:
     return core.exponential(np.ascontiguousarray(pair[0]), np.ascontiguousarray(pair[1]))
 
 
-def tail_quantile(law: HalfLaw, nearly: HalfDensity) -> tuple[Float, int]:
+def tail_quantile(law: HalfLaw, nearly: HalfDensity) -> PanelArguments:
     """``log t`` as a function of the depth of ``t``.
 
     ``nearly`` is the law or an approximation of it, on which Newton's method runs; what that leaves
@@ -111,7 +112,11 @@ def tail_quantile(law: HalfLaw, nearly: HalfDensity) -> tuple[Float, int]:
             out[:, far] = law.far_quantile(target[far])
         return out[0], out[1]
 
-    return fit(log_quantile, TAIL, tolerance=2e-15)
+    # A law that needs finer panels has bends in its quantiles that no polynomial follows: the kernels
+    # then take this table as the start of Newton's method (csrc/math/panels.hpp).
+    bits = law.layout.bits
+    tolerance = law.fit_tolerance if bits == TAIL.bits else _POLISHED
+    return fit(log_quantile, TAIL._replace(bits=bits), tolerance=tolerance)
 
 
 def _bracket(law: HalfDensity, target: Float, limit: float) -> tuple[Float, Float]:
@@ -123,7 +128,7 @@ def _bracket(law: HalfDensity, target: Float, limit: float) -> tuple[Float, Floa
     return grid[np.maximum(above - 1, 0)], grid[above]
 
 
-def central_quantile(law: HalfLaw) -> tuple[Float, int]:
+def central_quantile(law: HalfLaw) -> PanelArguments:
     """``t / v`` as a function of ``v = 1/2 - P(X > t)``."""
     peak = float(_exp(law.log_density(np.zeros(1)))[0])
 

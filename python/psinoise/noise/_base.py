@@ -16,9 +16,9 @@ from psinoise._rng import RandomSource, stream_key
 from psinoise.compile import LAYOUT, Layout, compile_law
 from psinoise.errors import DomainError
 from psinoise.noise import _integrals
+from psinoise.noise._logarithm import logarithm_pair
 from psinoise.reference import double_double as dd
 from psinoise.reference.double_double import Pair
-from psinoise.reference.elementary import logarithm_pair
 
 __all__ = ["Noise", "ScaleFamily", "family_name"]
 

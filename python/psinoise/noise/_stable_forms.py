@@ -14,8 +14,8 @@ from psinoise.noise._base import Float
 from psinoise.noise._stable_integral import Integral
 from psinoise.noise._stable_series import series
 from psinoise.noise.gaussian import Gaussian
+from psinoise.noise._logarithm import logarithm_pair
 from psinoise.reference import double_double as dd
-from psinoise.reference.elementary import logarithm_pair
 from psinoise.reference.stable import arctangent
 
 __all__ = ["Form", "form"]
@@ -32,6 +32,7 @@ class Form(ABC):
 
     layout: Layout = LAYOUT
     costly: bool = False
+    fit_tolerance: float = 4e-15
     far_depth: float = math.inf
 
     @abstractmethod
@@ -122,7 +123,8 @@ class _General(Form):
         # t**-alpha / 2: the edge of the ziggurat's tail, of 2^-11 or more, lies within.
         last = max(LAYOUT.first_exponent + LAYOUT.exponents, math.ceil(12.0 / alpha_hi) + 1)
         first = self._series.first_exponent
-        self.layout = Layout(first, last - first)
+        self.layout = Layout(first, last - first, _panel_bits(below_two))
+        self.fit_tolerance = 1e-14 if below_two >= 1e-5 and alpha_hi >= 0.3 else 5e-14
         hi, lo = self._series.tail_values(np.array([self._series.far]))[1]
         self.far_depth = -float(hi[0] + lo[0]) - _LOG2[0]
 
@@ -160,6 +162,18 @@ class _General(Form):
                 density, survival, score = values(np.ascontiguousarray(t[chosen]))
                 out[:, chosen] = *density, *survival, score
         return out
+
+
+def _panel_bits(below_two: float) -> int:
+    """How finely an octave is divided.
+
+    Near ``alpha = 2`` a Gaussian core meets a tail of weight ``2 - alpha``, the sooner the larger
+    that is, at ``y = 5, ..., 15``. Their sum vanishes at complex points about ``2 pi / y`` away from
+    the line, and panels must be narrow beside that.
+    """
+    if below_two >= 0.25:
+        return 3
+    return 4 if below_two >= 4e-3 else 5 if below_two >= 1e-4 else 6
 
 
 @lru_cache(maxsize=64)

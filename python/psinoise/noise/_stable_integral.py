@@ -16,8 +16,8 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.noise._base import Float
+from psinoise.noise._logarithm import logarithm_pair
 from psinoise.reference import double_double as dd
-from psinoise.reference.elementary import logarithm_pair
 
 __all__ = ["Integral"]
 

@@ -31,8 +31,8 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.noise._base import Float
+from psinoise.noise._logarithm import logarithm_pair
 from psinoise.reference import double_double as dd
-from psinoise.reference.elementary import logarithm_pair
 
 __all__ = ["Series", "series"]
 
@@ -204,14 +204,14 @@ class Series:
         k = np.arange(1, self.tail.size + 1)
         alpha = _constant(self.alpha, target[0])
         log_y = _divide(target, alpha)
-        # A contraction: the derivative of the logarithm below is small where the series serves.
-        for _ in range(60):
-            correction = logarithm_pair(_horner(self.tail / k, self._power(log_y)))
-            moved = _divide(dd.add(target, correction), alpha)
-            settled = np.array_equal(moved[0], log_y[0])
-            log_y = moved
-            if settled:
-                break
+        # Newton's method from the leading term, whose error is a third at most.
+        for _ in range(5):
+            w = self._power(log_y)
+            survival, density = _horner(self.tail / k, w), _horner(self.tail, w)
+            power = dd.multiply(alpha, log_y)
+            excess = dd.add(dd.add(target, logarithm_pair(survival)), (-power[0], -power[1]))
+            step = (excess[0] + excess[1]) * (survival / density) / self.alpha[0]
+            log_y = dd.add(log_y, (step, 0.0 * step))
         return log_y
 
     @property

@@ -17,8 +17,8 @@ from psinoise.reference.double_double import Pair
 __all__ = ["Cauchy", "SymmetricStable"]
 
 _SMALLEST_INDEX = 0.1
-# Below this distance from 1 or 2, other than 0, the decimal arithmetic of the series runs out.
-_SMALLEST_DISTANCE = 1e-30
+# Below this distance from 2, other than 0, panels are too wide for the bend of the density.
+_SMALLEST_DISTANCE = 1e-16
 
 
 class SymmetricStable(Noise):
@@ -34,7 +34,7 @@ class SymmetricStable(Noise):
     ----------
     alpha, two_minus_alpha, alpha_minus_one : float
         Exactly one of: the index, in [0.1, 2]; or its distance from 2 or 1, which keeps its digits
-        where ``alpha`` would round them away (``two_minus_alpha=1e-20``): 0 or at least 1e-30.
+        where ``alpha`` would round them away (``two_minus_alpha=1e-12``): 0 or at least 1e-16.
     scale, mean_abs : float
         Exactly one of: the scale; the mean absolute value, which exists for ``alpha > 1``:
         ``mean_abs = (2 / pi) Gamma(1 - 1 / alpha) scale`` (table 1 of the paper: the distortion).
@@ -62,7 +62,6 @@ class SymmetricStable(Noise):
 
     representatives = ({"alpha": 1.0}, {"alpha": 1.5})
     _score_limit = 0.0
-    fit_tolerance = 1e-14
 
     _index: tuple[float, float]
 
@@ -84,7 +83,7 @@ class SymmetricStable(Noise):
         object.__setattr__(self, "log_concave", normal)
         object.__setattr__(self, "_score_limit", math.inf if normal else 0.0)
         members = form(*index)
-        for member in ("layout", "costly", "far_depth"):
+        for member in ("layout", "costly", "fit_tolerance", "far_depth"):
             object.__setattr__(self, member, getattr(members, member))
 
     @property

@@ -81,22 +81,6 @@ def logarithm(x: Float) -> Float:
         return np.asarray(np.where(x == np.inf, np.inf, value))
 
 
-def logarithm_pair(x: Float) -> tuple[Float, Float]:
-    """Natural logarithm of normal numbers as ``hi + lo``, to ``2**-54`` absolute."""
-    bits = bits_of(x)
-    offset = bits - np.uint64(0x3FE6A09E00000000)
-    k = (offset.view(np.int64) >> np.int64(52)).astype(np.float64)
-    m = double_from(bits - (offset & np.uint64(0xFFF0000000000000)))
-    # k log 2 with the first part exact.
-    hi, rest = k * _LOG2_HI, k * _LOG2_LO
-    fraction = logarithm(m)
-    total = hi + fraction
-    part = total - hi
-    carry = (hi - (total - part)) + (fraction - part)
-    high = total + (carry + rest)
-    return high, (total - high) + (carry + rest)
-
-
 def log_one_plus(x: Float) -> Float:
     """``log(1 + x)`` without cancellation for small ``x``."""
     with np.errstate(all="ignore"):
