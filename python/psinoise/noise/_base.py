@@ -341,14 +341,21 @@ class Noise(ABC):
         ----------
         cost : callable
             Takes an array of positive numbers and returns an array of the same shape. Smooth on
-            ``x > 0``; a kink there costs digits.
+            ``x > 0``; a kink there costs digits, and so does a cost that oscillates in the tail of
+            a heavy-tailed law, where panels are as wide as ``x``.
+
+        Returns
+        -------
+        float
+            ``inf`` if the integral does not converge.
 
         Raises
         ------
         TypeError
             If ``cost`` is not callable or its values are not real numbers of the right shape.
         DomainError
-            If a value is NaN; the message names the point.
+            If a value is NaN; the message names the point. If the expectation exists but a tail is
+            so heavy that part of it lies beyond the range of float64.
         """
         if not callable(cost):
             raise TypeError(f"cost must be callable, got {cost!r}")
