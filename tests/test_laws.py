@@ -55,17 +55,13 @@ TRUTH = {
     "Gaussian": (lambda t: -t * t / 2 - mpmath.log(2 * mpmath.pi) / 2, gaussian_tail),
     "Laplace": (lambda t: -t - mpmath.log(2), lambda t: mpmath.exp(-t) / 2),
     "Airy": (airy_log_density, airy_tail),
-    "SymmetricStable(alpha=1.0)": (
-        lambda t: -mpmath.log(mpmath.pi * (1 + t * t)),
-        lambda t: mpmath.atan2(1, t) / mpmath.pi,
-    ),
     "SymmetricStable(alpha=1.5)": (
         lambda t: mpmath.log(stable_truth.holtsmark(t)[0]),
         lambda t: stable_truth.holtsmark(t)[1],
     ),
 }
 # Tails are powers: moments of this order and above are infinite, and so is what follows from them.
-TAIL_INDEX = {"SymmetricStable(alpha=1.0)": 1.0, "SymmetricStable(alpha=1.5)": 1.5}
+TAIL_INDEX = {"SymmetricStable(alpha=1.5)": 1.5}
 # Absolute moments of orders 1, 2, 3, 4 and 1/2, where they have a closed form.
 MOMENTS = {
     "Gaussian": {
@@ -77,8 +73,7 @@ MOMENTS = {
     },
     "Laplace": {1: 1.0, 2: 2.0, 3: 6.0, 4: 24.0, 0.5: 0.886226925452758},  # Gamma(3/2)
     "Airy": {1: 1.0, 2: 1.6255540157285766, 3: 3.45785021363573769, 4: 8.86600710880008324},
-    # 1 / cos(pi q / 2); 2^q Gamma((1 + q) / 2) Gamma(1 - q / alpha) / (sqrt(pi) Gamma(1 - q / 2))
-    "SymmetricStable(alpha=1.0)": {0.5: 2.0**0.5, 0.25: 1.0823922002923938, 1: np.inf, 4: np.inf},
+    # 2^q Gamma((1 + q) / 2) Gamma(1 - q / alpha) / (sqrt(pi) Gamma(1 - q / 2))
     "SymmetricStable(alpha=1.5)": {0.5: 1.0804297973745145, 1: 1.7054652401523882, 2: np.inf},
 }
 
@@ -408,7 +403,7 @@ def test_kl_against_mpmath(law, truth, shift):
     with mpmath.workdps(25):
         if is_heavy(law):
             # Symmetric about s / 2 and decreasing as a power: the trapezoidal rule in asinh.
-            step = mpf(1) / 20 if shift < 2 else mpf(1) / (20 + 3 * int(shift))
+            step = mpf(1) / 10 if shift < 2 else mpf(1) / (10 + 2 * int(shift))
             nodes = [both_halves(k * step) for k in range(1, int(13 / step))]
             expected = step * (both_halves(mpf(0)) / 2 + mpmath.fsum(nodes))
         else:
@@ -429,7 +424,7 @@ def test_kl_scales_and_refuses(law_class):
     law, unit = law_class(scale=0.3), law_class(scale=1.0)
     assert law.kl(0.6) == near(unit.kl(2.0), 1e-14)
     # Increasing through the two places where the formula changes.
-    shifts = np.linspace(0.0, 1.2, 400)
+    shifts = np.linspace(0.0, 1.2, 61 if law.costly else 400)
     assert (np.diff([unit.kl(shift) for shift in shifts]) > 0.0).all()
     for bad in (np.nan, np.inf):
         with pytest.raises(ValueError, match="shift must"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -16,7 +17,7 @@ from psinoise._rng import RandomSource, stream_key
 from psinoise.compile import LAYOUT, Layout, compile_law
 from psinoise.errors import DomainError
 from psinoise.noise import _integrals
-from psinoise.noise._logarithm import logarithm_pair
+from psinoise.noise._beyond import fill_beyond
 from psinoise.reference import double_double as dd
 from psinoise.reference.double_double import Pair
 
@@ -41,6 +42,9 @@ class Noise(ABC):
     #: Arguments other than the size, of the members that stand for this law in contract tests,
     #: benchmarks and comparisons.
     representatives: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+
+    #: Real parameters other than the size, with a few words on each: options of the command line.
+    shape_parameters: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     _scale: float
 
@@ -186,30 +190,8 @@ class Noise(ABC):
         points = _real_array("x", x)
         out = np.empty_like(points)
         if core.evaluate(self._table, quantity, self._scale, points, out):
-            self._fill_beyond(quantity, points, out)
+            fill_beyond(self, self._scale, quantity, points, out)
         return out[()]
-
-    def _fill_beyond(self, quantity: str, x: Float, out: Float) -> None:
-        """Fill in points beyond the tables from the law's own formulas."""
-        with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
-            t = np.abs(x) / self._scale
-            beyond = t >= self.layout.limit
-            t = t[beyond]
-            finite = np.minimum(t, np.finfo(float).max)
-            log_density = _unless_infinite(t, self.log_density(finite))
-            log_survival = _unless_infinite(t, self.log_survival(finite))
-            log_scale = logarithm_pair(np.array([self._scale]))
-            upper = (x[beyond] > 0.0) == ("ccdf" in quantity)
-            survival = core.exponential(*log_survival)
-            # Not exp(log p) / scale: p may underflow where its quotient does not.
-            scaled = dd.add(log_density, (-log_scale[0] + 0.0 * t, -log_scale[1] + 0.0 * t))
-            values = {
-                "pdf": core.exponential(*_unless_infinite(t, scaled)),
-                "logpdf": (log_density[0] - log_scale[0]) + log_density[1],
-                "cdf": np.where(upper, survival, 1.0 - survival),
-                "logcdf": np.where(upper, log_survival[0] + log_survival[1], np.log1p(-survival)),
-            }
-            out[beyond] = values[quantity.replace("ccdf", "cdf")]
 
     @property
     def _table(self) -> core.LawTable:
@@ -445,12 +427,6 @@ def family_name(law: type[Noise], shape: Mapping[str, Any]) -> str:
 
 def _rebuild(law: type[Noise], arguments: dict[str, float]) -> Noise:
     return law(**arguments)
-
-
-def _unless_infinite(t: Float, pair: Pair) -> Pair:
-    """The pair, with ``-inf`` where ``t`` or the pair is infinite."""
-    infinite = np.isinf(t) | ~np.isfinite(pair[0])
-    return np.where(infinite, -np.inf, pair[0]), np.where(infinite, 0.0, pair[1])
 
 
 def _real_array(name: str, values: ArrayLike) -> Float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,15 @@ class SymmetricStable(Noise):
     alpha, two_minus_alpha, alpha_minus_one : float
         Exactly one of: the index, in [0.1, 2]; or its distance from 2 or 1, which keeps its digits
         where ``alpha`` would round them away (``two_minus_alpha=1e-12``): 0 or at least 1e-16.
-    scale, mean_abs : float
-        Exactly one of: the scale; the mean absolute value, which exists for ``alpha > 1``:
-        ``mean_abs = (2 / pi) Gamma(1 - 1 / alpha) scale`` (table 1 of the paper: the distortion).
+    scale, mean_abs, std : float
+        Exactly one of: the scale; the mean absolute value, which is finite for ``alpha > 1``:
+        ``mean_abs = (2 / pi) Gamma(1 - 1 / alpha) scale`` (table 1 of the paper: the distortion);
+        the standard deviation, which is finite at ``alpha = 2`` alone.
 
     Raises
     ------
     TypeError, DomainError
-        For other arguments; for ``mean_abs`` where ``alpha <= 1``.
+        For other arguments; for a statistic that is infinite.
 
     Notes
     -----
@@ -60,8 +62,14 @@ class SymmetricStable(Noise):
     SymmetricStable(alpha=1.5, scale=8.0)
     """
 
-    representatives = ({"alpha": 1.0}, {"alpha": 1.5})
-    _score_limit = 0.0
+    representatives = ({"alpha": 1.5},)
+    shape_parameters = MappingProxyType(
+        {
+            "alpha": "index of stability, in [0.1, 2]",
+            "two_minus_alpha": "... or 2 - alpha",
+            "alpha_minus_one": "... or alpha - 1",
+        }
+    )
 
     _index: tuple[float, float]
 
@@ -74,9 +82,13 @@ class SymmetricStable(Noise):
         **size: float,
     ) -> None:
         index = _index_of(alpha, two_minus_alpha, alpha_minus_one)
-        name, value = _validate.exactly_one(type(self).__name__, ("scale", "mean_abs"), size)
-        if name == "mean_abs":
-            value = value / _mean_abs(index)
+        name, value = _validate.exactly_one(
+            type(self).__name__, ("scale", "std", "mean_abs"), size
+        )
+        unit = {"scale": 1.0, "std": _std(index), "mean_abs": _mean_abs(index)}[name]
+        if math.isinf(unit):
+            raise DomainError(f"{name} must be left out, since it is infinite: give the scale")
+        value = value / unit
         object.__setattr__(self, "_index", index)
         object.__setattr__(self, "_scale", _validate.positive("scale", value))
         normal = index == (2.0, 0.0)
@@ -149,7 +161,7 @@ class SymmetricStable(Noise):
     @property
     def std(self) -> float:
         """``sqrt(2) scale`` at ``alpha = 2``, otherwise ``inf``."""
-        return math.sqrt(2.0) * self._scale if self.log_concave else math.inf
+        return _std(self._index) * self._scale
 
     @property
     def mean_abs(self) -> float:
@@ -249,6 +261,10 @@ def _index_of(
     hi = base + signed
     # Exact, since |base| >= |signed| or base is 0 (Dekker).
     return hi, signed - (hi - base)
+
+
+def _std(index: tuple[float, float]) -> float:
+    return math.sqrt(2.0) if index == (2.0, 0.0) else math.inf
 
 
 def _mean_abs(index: tuple[float, float]) -> float:
