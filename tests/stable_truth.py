@@ -1,4 +1,4 @@
-"""Symmetric stable densities and tails in mpmath, by methods that the package does not use."""
+"""Holtsmark's law, the symmetric stable law of index 3/2, in mpmath."""
 
 from __future__ import annotations
 
@@ -6,49 +6,6 @@ import functools
 
 import mpmath
 from mpmath import mpf
-
-
-def density(alpha, y, digits=20):
-    """Fourier's integral on a ray of the complex plane, by the trapezoidal rule."""
-    ray = _ray(alpha, y, digits, lambda t, power, wave: t * mpmath.exp(-power + wave), True)
-    return ray.real
-
-
-def survival(alpha, y, digits=20):
-    """``Im of integral (1 - exp(-t**alpha)) exp(i t y) dt / (pi t)``: positive down to any tail."""
-    ray = _ray(
-        alpha, y, digits, lambda t, power, wave: -mpmath.expm1(-power) * mpmath.exp(wave), False
-    )
-    return ray.imag
-
-
-def _ray(alpha, y, digits, integrand, ends_early):
-    """``integral of integrand(t) dv / pi`` over ``t = exp(v + i phi)``.
-
-    What the integral of the other part, real or imaginary, cancels is unknown beforehand: the
-    digits are those of the smallest probability in sight.
-    """
-    y = mpf(y)
-    depth = int(max(0, mpmath.log10(1 + y)) * (1 + alpha)) + 20
-    with mpmath.workdps(digits + depth):
-        alpha = mpf(alpha)
-        phi = min(mpmath.pi / 3, mpmath.pi / (3 * alpha))
-        turn = mpmath.expjpi(phi / mpmath.pi)
-        power_turn = mpmath.expjpi(alpha * phi / mpmath.pi)
-        # Analytic for |Im v| below about pi / 6 around phi.
-        reach = (digits + depth) * mpmath.log(10)
-        step = 2 * mpmath.pi * min(mpmath.pi / 6, mpmath.pi / (6 * alpha)) / reach
-        low = min(-mpmath.log(1 + y), mpf(0)) - reach / min(alpha, mpf(1))
-        high = mpmath.log(reach / (y * mpmath.sin(phi)))
-        if ends_early:
-            high = min(high, mpmath.log(reach / mpmath.cos(alpha * phi)) / alpha)
-        total = mpmath.mpc(0)
-        grow, power_grow = mpmath.exp(step), mpmath.exp(alpha * step)
-        t, power = mpmath.exp(low) * turn, mpmath.exp(alpha * low) * power_turn
-        for _ in range(int((high - low) / step) + 2):
-            total += integrand(t, power, 1j * t * y)
-            t, power = t * grow, power * power_grow
-        return total * step / mpmath.pi
 
 
 @functools.cache

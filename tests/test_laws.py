@@ -9,9 +9,9 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
-import stable_truth
 from mpmath import mpf
 
+import stable_truth
 from psinoise.compile import LAYOUT
 from psinoise.noise import Noise
 
@@ -114,12 +114,10 @@ def half_line(law):
 
 
 def grid(law):
-    """Points from the center to probabilities of 1e-300, or 1e-120 where tails are powers: densities
-    are 1e-240 there, and points need to be closer for a quadrature between them."""
+    """Points from the center to probabilities of 1e-300, or 1e-120 where tails are powers:
+    densities are 1e-240 there, and points need to be closer for a quadrature between them."""
     deepest, count = (120.0, 3000) if is_heavy(law) else (300.0, 120)
-    p = np.concatenate(
-        [np.linspace(0.5, 0.01, 60)[1:], 10.0 ** -np.linspace(2.1, deepest, count)]
-    )
+    p = np.concatenate([np.linspace(0.5, 0.01, 60)[1:], 10.0 ** -np.linspace(2.1, deepest, count)])
     return law.iccdf(p)
 
 

@@ -127,7 +127,9 @@ def test_layout_has_no_gaps():
 def test_bad_tables_are_refused(core):
     t = np.zeros(1)
     for shape in ((1, 12), (10, 12), (9, 11), (0, 12)):
-        with pytest.raises(ValueError, match=r"rows must have shape \(1 \+ 2\*\*bits exponents, 12\)"):
+        with pytest.raises(
+            ValueError, match=r"rows must have shape \(1 \+ 2\*\*bits exponents, 12\)"
+        ):
             core.panel_values(np.zeros(shape), 0, 3, t)
 
 

@@ -112,8 +112,8 @@ def tail_quantile(law: HalfLaw, nearly: HalfDensity) -> PanelArguments:
             out[:, far] = law.far_quantile(target[far])
         return out[0], out[1]
 
-    # A law that needs finer panels has bends in its quantiles that no polynomial follows: the kernels
-    # then take this table as the start of Newton's method (csrc/math/panels.hpp).
+    # A law that needs finer panels has bends in its quantiles that no polynomial follows: the
+    # kernels take this table as the start of Newton's method then (csrc/math/panels.hpp).
     bits = law.layout.bits
     tolerance = law.fit_tolerance if bits == TAIL.bits else _POLISHED
     return fit(log_quantile, TAIL._replace(bits=bits), tolerance=tolerance)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, overload
@@ -27,6 +28,8 @@ Float = NDArray[np.float64]
 
 # Below this many elements one thread is faster than waking another.
 _SERIAL = 1 << 17
+# Shapes whose tables are kept, of 100 to 700 kB each.
+_MOST_TABLES = 64
 
 
 class Noise(ABC):
@@ -37,7 +40,7 @@ class Noise(ABC):
     come from the tables that :func:`psinoise.compile.compile_law` makes of it, once for each shape.
     """
 
-    _tables: ClassVar[dict[tuple[Any, ...], core.LawTable]] = {}
+    _tables: ClassVar[OrderedDict[tuple[Any, ...], core.LawTable]] = OrderedDict()
 
     #: Arguments other than the size, of the members that stand for this law in contract tests,
     #: benchmarks and comparisons.
@@ -200,6 +203,9 @@ class Noise(ABC):
         if table is None:
             # Two threads may compile the same law at once; the tables are equal and one is kept.
             table = self._tables.setdefault(key, compile_law(self))
+            # The oldest goes first: who sweeps over a parameter does not fill the memory.
+            if len(self._tables) > _MOST_TABLES:
+                self._tables.popitem(last=False)
         return table
 
     # -- sampling --------------------------------------------------------------------------------

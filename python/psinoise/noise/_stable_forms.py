@@ -1,4 +1,4 @@
-"""Standardized symmetric stable laws: closed forms at alpha = 1 and 2, and one form for the rest."""
+"""Standardized symmetric stable laws: closed forms at alpha = 1 and 2, one form for the rest."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from psinoise._backend import core
 from psinoise.compile import LAYOUT, Layout
 from psinoise.noise._base import Float
+from psinoise.noise._logarithm import logarithm_pair
 from psinoise.noise._stable_integral import Integral
 from psinoise.noise._stable_series import series
 from psinoise.noise.gaussian import Gaussian
-from psinoise.noise._logarithm import logarithm_pair
 from psinoise.reference import double_double as dd
 from psinoise.reference.stable import arctangent
 
@@ -28,7 +28,7 @@ _ROOT_HALF = (0.7071067811865476, -4.833646656726457e-17)
 
 
 class Form(ABC):
-    """Formulas of one standardized law, for ``t >= 0``; members as in `psinoise.compile.HalfLaw`."""
+    """Formulas of one standardized law for ``t >= 0``; members as in `compile.HalfLaw`."""
 
     layout: Layout = LAYOUT
     costly: bool = False
@@ -63,13 +63,16 @@ class _Normal(Form):
         self._unit = Gaussian(std=1.0)
 
     def log_density(self, t: Float) -> dd.Pair:
-        hi, lo = self._unit.log_density(*_times_root_half(t)[:1])
-        scaled = _times_root_half(t)
-        with np.errstate(over="ignore", invalid="ignore"):
-            # The remainder of t / sqrt(2) moves log p by score times itself.
-            shift = np.where(t < 2.0**500, scaled[0] * scaled[1], 0.0)
-            near = dd.add((hi, lo), (-_LOG_SQRT2[0] - 0.0 * lo, -_LOG_SQRT2[1] - shift))
-            return np.where(t < 2.0**500, near[0], hi), np.where(t < 2.0**500, near[1], 0.0)
+        scaled, rest = _times_root_half(t)
+        hi, lo = self._unit.log_density(scaled)
+        # What the product leaves moves log p by the score times itself; huge points have no pair.
+        moderate = t < 2.0**500
+        shift = np.where(moderate, scaled, 0.0) * np.where(moderate, rest, 0.0)
+        near = dd.add(
+            (np.where(moderate, hi, 0.0), np.where(moderate, lo, 0.0)),
+            (-_LOG_SQRT2[0] - 0.0 * shift, -_LOG_SQRT2[1] - shift),
+        )
+        return np.where(moderate, near[0], hi), np.where(moderate, near[1], 0.0)
 
     def log_mills(self, t: Float) -> Float:
         return self._unit.log_mills(_times_root_half(t)[0]) + _LOG_SQRT2[0]
@@ -90,12 +93,21 @@ class _Cauchy(Form):
         return dd.add((-2.0 * log_t[0], -2.0 * log_t[1]), doubled)
 
     def log_mills(self, t: Float) -> Float:
+        angle, log_t = self._angle(t)
+        u, _ = _beyond_one(t)
+        return core.logarithm(angle * (1.0 + u * u)) + log_t[0]
+
+    def log_survival(self, t: Float) -> dd.Pair:
+        angle, log_t = self._angle(t)
+        share = dd.add(logarithm_pair(angle), (-_LOG_PI[0] + 0.0 * t, -_LOG_PI[1] + 0.0 * t))
+        return dd.add((-log_t[0], -log_t[1]), share)
+
+    def _angle(self, t: Float) -> tuple[Float, dd.Pair]:
+        """``pi P(Y > t) max(t, 1)``, and ``log max(t, 1)``."""
         u, log_t = _beyond_one(t)
         tiny = u < 2.0**-500
-        slope = np.where(tiny, 1.0, arctangent(u) / np.where(tiny, 1.0, u))
-        beyond = slope * (1.0 + u * u)
-        within = (0.5 * math.pi - arctangent(u)) * (1.0 + u * u)
-        return core.logarithm(np.where(t > 1.0, beyond, within)) + log_t[0]
+        beyond = np.where(tiny, 1.0, arctangent(u) / np.where(tiny, 1.0, u))
+        return np.where(t > 1.0, beyond, 0.5 * math.pi - arctangent(u)), log_t
 
     def score(self, t: Float) -> Float:
         u, _ = _beyond_one(t)
@@ -119,8 +131,8 @@ class _General(Form):
         self._series = series(alpha_hi, alpha_lo)
         above_one, below_two = (alpha_hi - 1.0) + alpha_lo, (2.0 - alpha_hi) - alpha_lo
         self._integral = Integral(alpha_hi, above_one, below_two)
-        # P(Y > t) is at most t**-alpha Gamma(alpha) sin(pi alpha / 2) / pi to leading order, at most
-        # t**-alpha / 2: the edge of the ziggurat's tail, of 2^-11 or more, lies within.
+        # P(Y > t) is near t^-alpha Gamma(alpha) sin(pi alpha / 2) / pi, at most t^-alpha / 2: the
+        # edge of the ziggurat's tail, where it is 2^-11 or more, lies inside.
         last = max(LAYOUT.first_exponent + LAYOUT.exponents, math.ceil(12.0 / alpha_hi) + 1)
         first = self._series.first_exponent
         self.layout = Layout(first, last - first, _panel_bits(below_two))
@@ -142,10 +154,12 @@ class _General(Form):
         return hi + lo
 
     def score(self, t: Float) -> Float:
-        return self._values(t)[4]
+        return np.asarray(self._values(t)[4])
 
     def far_quantile(self, depth: Float) -> dd.Pair:
-        log_survival = dd.add((-depth, 0.0 * depth), (0.0 * depth - _LOG2[0], 0.0 * depth - _LOG2[1]))
+        log_survival = dd.add(
+            (-depth, 0.0 * depth), (0.0 * depth - _LOG2[0], 0.0 * depth - _LOG2[1])
+        )
         return self._series.log_quantile(log_survival)
 
     def _values(self, t: Float) -> Float:
@@ -189,8 +203,7 @@ def form(alpha_hi: float, alpha_lo: float) -> Form:
 def _times_root_half(t: Float) -> dd.Pair:
     with np.errstate(over="ignore", invalid="ignore"):
         hi, lo = dd.two_product(t, np.full_like(t, _ROOT_HALF[0]))
-        lo = lo + t * _ROOT_HALF[1]
-        return np.asarray(t * _ROOT_HALF[0]), np.where(np.isfinite(lo), lo, 0.0)
+        return hi, lo + t * _ROOT_HALF[1]
 
 
 def _beyond_one(t: Float) -> tuple[Float, dd.Pair]:

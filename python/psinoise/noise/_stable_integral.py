@@ -1,10 +1,10 @@
 """Zolotarev's integral of the symmetric stable laws: where to put the nodes, and what comes out.
 
-The integrands, in ``s = log y + d``, are those of ``csrc/math/stable.hpp``. Along the line, ``log g``
-moves by at most ``max(alpha, 1) / abs(alpha - 1)`` per unit of ``d``: ``exp(-g)`` stays bounded for
-imaginary parts up to ``pi / 2`` divided by that, and ``arctan(exp(s))`` is analytic up to ``pi / 2``
-itself. With steps of a quarter of the one, and at most 0.2, the trapezoidal rule is right to about
-``exp(-2 pi (pi / 2) / 0.25) = 7e-18``.
+The integrands, in ``s = log y + d``, are those of ``csrc/math/stable.hpp``. Along the line
+``log g`` moves by at most ``max(alpha, 1) / abs(alpha - 1)`` per unit of ``d``: ``exp(-g)`` stays
+bounded for imaginary parts up to ``pi / 2`` divided by that, and ``arctan(exp(s))`` is analytic up
+to ``pi / 2`` itself. With steps of a quarter of the one, and at most 0.2, the trapezoidal rule is
+right to about ``exp(-2 pi (pi / 2) / 0.25) = 7e-18``.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ class Integral:
         alpha = self._alpha
         lowest, highest = float(log_y.min()), float(log_y.max())
         cells = max(1, math.ceil((highest - lowest) / 0.35))
-        places = lowest + (highest - lowest) / cells * np.arange(cells + 1)
+        places = lowest + (highest - lowest) / cells * np.arange(cells + 1.0)
         plateau = max(0.0, -float(logarithm_pair(np.array([self._below_two]))[0][0]))
         stride = 0.5 / alpha
         units = np.arange(-(4.0 / alpha + 3.0), 46.0 / alpha + 8.0 + plateau, stride) * alpha
         offsets = (self._above_one / alpha) * units
-        points = places.repeat(offsets.size)
+        points: Float = places.repeat(offsets.size)
         sums = core.stable_sums(
             alpha,
             self._above_one,
@@ -101,8 +101,8 @@ class Integral:
             1,
         )
         needed = np.zeros((places.size, offsets.size), dtype=bool)
-        for values in sums[:2]:
-            values = np.nan_to_num(values.reshape(needed.shape), nan=0.0, posinf=0.0)
+        for raw in sums[:2]:
+            values = np.nan_to_num(raw.reshape(needed.shape), nan=0.0, posinf=0.0)
             needed |= values > _NEGLIGIBLE * values.max(axis=1, keepdims=True)
         first = np.maximum(np.argmax(needed, axis=1) - 1, 0)
         last = offsets.size - 1 - np.maximum(np.argmax(needed[:, ::-1], axis=1) - 1, 0)
@@ -113,4 +113,3 @@ class Integral:
         start = np.minimum(ends[0, cell], ends[0, cell + 1])
         stop = np.maximum(ends[1, cell], ends[1, cell + 1])
         return start, int(np.ceil((stop - start).max() / self._step)) + 1
-

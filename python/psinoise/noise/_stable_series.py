@@ -1,22 +1,23 @@
-"""Series of the symmetric stable densities at 0 and at infinity, with bounds of what they leave out.
+"""Series of the symmetric stable densities at 0 and at infinity, with bounds of the rest.
 
 Coefficients are computed in decimal arithmetic, whose logarithm and exponential are correctly
 rounded, and rounded once to float64: the same bits on every machine.
 
 With ``Y`` of characteristic function ``exp(-abs(u)**alpha)``, for ``y > 0``,
 
-* at 0: ``p(y) = sum of c_k (-1)**k y**(2 k)``, ``c_k = Gamma((2 k + 1) / alpha) / (pi alpha (2 k)!)``.
-  The partial sums are those of the cosine inside ``(1 / pi) integral of cos(u y) exp(-u**alpha) du``,
-  which lie on both sides of it: what is left out is at most the first term left out, for every
-  ``alpha``, whether the series converges (``alpha > 1``) or not.
+* at 0: ``p(y) = sum of (-1)**k c_k y**(2 k)``,
+  ``c_k = Gamma((2 k + 1) / alpha) / (pi alpha (2 k)!)``. The partial sums are those of the cosine
+  inside ``(1 / pi) integral of cos(u y) exp(-u**alpha) du``, which lie on both sides of it: what
+  is left out is at most the first term left out, for every ``alpha``, whether the series converges
+  (``alpha > 1``) or not.
 * at infinity: ``p(y) = sum over k >= 1 of a_k y**(-alpha k - 1)``,
   ``a_k = (-1)**(k + 1) Gamma(alpha k + 1) sin(pi alpha k / 2) / (pi k!)`` (Bergstrom, Arkiv for
   Matematik 2, 1952). Turning the path of integration to ``u = v exp(i phi)`` with
   ``phi = min(pi / 2, pi / (2 alpha))`` keeps ``z = u**alpha`` in the right half plane, where the
   Taylor sum of ``exp(-z)`` up to degree ``n`` is off by at most ``abs(z)**(n + 1) / (n + 1)!``:
   what is left out is at most
-  ``Gamma(alpha (n + 1) + 1) / (pi (n + 1)!) * (y sin(phi))**(-alpha (n + 1) - 1)``. The bound holds
-  for the survival function too, relative to its first term.
+  ``Gamma(alpha (n + 1) + 1) / (pi (n + 1)!) * (y sin(phi))**(-alpha (n + 1) - 1)``. The bound
+  holds for the survival function too, relative to its first term.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import decimal
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -71,14 +72,11 @@ def _stirling() -> tuple[Decimal, ...]:
     """``B_2n / (2 n (2 n - 1))`` for n = 1, 2, ..., 14."""
     bernoulli = [Decimal(1)]
     with decimal.localcontext(_CONTEXT):
-        row = [Decimal(1)]
+        binomials = [Decimal(1), Decimal(1)]
         for m in range(1, 29):
-            row = [Decimal(1), *(a + b for a, b in zip(row, row[1:], strict=False)), Decimal(1)]
-            # row holds the binomials of m; those of m + 1 weigh the numbers before.
-            above = [Decimal(1), *(a + b for a, b in zip(row, row[1:], strict=False))]
-            bernoulli.append(
-                -sum((w * b for w, b in zip(above, bernoulli, strict=False)), Decimal(0)) / (m + 1)
-            )
+            binomials = [Decimal(1), *(a + b for a, b in pairwise(binomials)), Decimal(1)]
+            weighted = (w * b for w, b in zip(binomials, bernoulli, strict=False))
+            bernoulli.append(-sum(weighted, Decimal(0)) / (m + 1))
         return tuple(bernoulli[2 * n] / (2 * n * (2 * n - 1)) for n in range(1, 15))
 
 
@@ -248,9 +246,7 @@ def _series(alpha: Decimal, pair: tuple[float, float]) -> Series:
     count = _TERMS_AT_ZERO if alpha > 1 else _TERMS_AT_ZERO // 2
     factorial = list(accumulate(range(1, 2 * count + 1), lambda a, b: a * b, initial=1))
     first = _gamma(1 / alpha)
-    sizes = [
-        _gamma((2 * k + 1) / alpha) / (first * factorial[2 * k]) for k in range(count + 1)
-    ]
+    sizes = [_gamma((2 * k + 1) / alpha) / (first * factorial[2 * k]) for k in range(count + 1)]
     unit = Decimal(2) ** (-(_exponent(sizes[1]) // 2))
     central = np.array([float(size * unit ** (2 * k)) for k, size in enumerate(sizes)])
     near, kept = _largest_near(central, float(unit))
@@ -260,9 +256,7 @@ def _series(alpha: Decimal, pair: tuple[float, float]) -> Series:
     envelope = [
         _gamma(alpha * k + 1) / k_factorial[k] / _pi() for k in range(1, _TERMS_AT_INFINITY + 2)
     ]
-    signed = [
-        (-1) ** (k + 1) * size * _sine(alpha * k) for k, size in enumerate(envelope, start=1)
-    ]
+    signed = [(-1) ** (k + 1) * size * _sine(alpha * k) for k, size in enumerate(envelope, start=1)]
     leading = signed[0]
     tail = np.array([float(value / leading) for value in signed])
     bounds = np.array([float(value / leading) for value in envelope])
@@ -319,12 +313,12 @@ def _smooth_exponent(central: Float, unit: float) -> int:
 
 def _smallest_far(alpha: float, tail: Float, bounds: Float, log_turn: float) -> tuple[float, int]:
     """Where the series at infinity begins to serve, and its number of terms."""
-    k = np.arange(1, tail.size + 1)
+    k = np.arange(1.0, tail.size + 1.0)
     for exponent in _GRID:
         y = _grid_point(exponent)
-        log_y = core.logarithm(np.array([y]))[0]
-        size = core.exponential(-alpha * log_y * (k - 1.0), np.zeros(k.size))
-        turned = core.exponential(-(alpha * k + 1.0) * log_turn, np.zeros(k.size))
+        log_y = float(core.logarithm(np.array([y]))[0])
+        size = core.exponential(np.asarray(-alpha * log_y * (k - 1.0)), np.zeros(k.size))
+        turned = core.exponential(np.asarray(-(alpha * k + 1.0) * log_turn), np.zeros(k.size))
         with np.errstate(over="ignore"):
             left_out = bounds * size * turned
         good = np.flatnonzero(left_out[1:] <= _NEGLIGIBLE)
