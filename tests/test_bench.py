@@ -17,7 +17,7 @@ import psinoise
 from psinoise.bench import add_arguments, cases, checks, report, run
 from psinoise.bench.cases import Case, find, matrix, standard_law
 from psinoise.bench.fingerprint import file_name, fingerprint
-from psinoise.bench.references import group_references, references
+from psinoise.bench.references import FEW, group_references, references
 from psinoise.bench.timing import LEAST_ROUNDS, Band, Workload, interleave, median_band, ratio_band
 from psinoise.noise import FAMILIES
 
@@ -222,7 +222,8 @@ def test_references_do_as_many_elements(case):
     small = case.shrunk(1 << 10)
     for reference in references(small):
         workload = reference.make()
-        assert workload.elements == small.elements
+        slow = reference.name == "scipy levy_stable" and case.operation != "sample"
+        assert workload.elements == (min(FEW, small.elements) if slow else small.elements)
 
 
 def test_labels():

@@ -182,8 +182,8 @@ def _panel_bits(below_two: float) -> int:
     """How finely an octave is divided.
 
     Near ``alpha = 2`` a Gaussian core meets a tail of weight ``2 - alpha``, the sooner the larger
-    that is, at ``y = 5, ..., 15``. Their sum vanishes at complex points about ``2 pi / y`` away from
-    the line, and panels must be narrow beside that.
+    that is, at ``y = 5, ..., 15``. Their sum vanishes at complex points about ``2 pi / y`` away
+    from the line, and panels must be narrow beside that.
     """
     if below_two >= 0.25:
         return 3
