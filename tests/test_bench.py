@@ -265,7 +265,7 @@ def test_law_without_a_size_is_refused(monkeypatch):
     ids=["scale", "sign", "tail", "nan"],
 )
 def test_wrong_samples_are_noticed(law, spoil):
-    workload = Case("sample", law, 1 << 17).make()
+    workload = Case("sample", law, 1 << 18).make()
     answer = workload.run()
     workload.check(answer)
     with pytest.raises(AssertionError, match="must be"):
