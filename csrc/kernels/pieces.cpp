@@ -5,7 +5,8 @@
 //   with (P, Q) the pair of noise p and shift s under Poisson sampling at rate q; and the balanced
 //   contraction of bins onto nodes (a lower bound; psinoise/accounting/bounds.py has the proof).
 // Method: Gauss-Legendre of order 6 on each piece, on which log p varies by at most 3/4 (the
-//   caller's part): relative truncation error below 1e-17. u is a sum of positive terms, from expm1.
+//   caller's part): relative truncation error below 1e-17. u is a sum of positive terms, from
+//   expm1.
 // Error: relative 2e-14 for A; u has that and the absolute error of the loss, about 1e-15, times A.
 // Edge values: levels and pieces are consistent up to the rounding of the loss; a negative excess
 //   (rounding at the lower level) counts as 0.

@@ -48,7 +48,7 @@ def sample(law: Noise, values: NDArray[Any]) -> None:
     if math.isinf(law.std):
         middle = 1.5 * float(law.iccdf(0.25))
         mean = law.expected_cost(lambda x: x / (x + middle))
-        error = math.sqrt((law.expected_cost(lambda x: (x / (x + middle)) ** 2) - mean**2))
+        error = math.sqrt(law.expected_cost(lambda x: (x / (x + middle)) ** 2) - mean**2)
         found = np.mean(size / (size + middle))
         _near("mean of |X| / (|X| + m)", found, mean, 2.0 * _STANDARD_ERRORS * error * share)
     else:
