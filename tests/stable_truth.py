@@ -45,7 +45,8 @@ def holtsmark(t):
     previous = mpmath.inf
     for k, a in enumerate(far, start=1):
         term = a * w**k
-        if abs(term) > previous > 0:
+        # Every fourth term is 0.
+        if abs(term) > previous or 0 < abs(term) < survival * mpf(10) ** -40:
             break
         density, survival = density + term / t, survival + term / (mpf(1.5) * k)
         previous = abs(term) if term else previous

@@ -35,16 +35,22 @@ def fill_beyond(law: _Law, scale: float, quantity: str, x: Float, out: Float) ->
         log_survival = _unless_infinite(t, law.log_survival(finite))
         log_scale = logarithm_pair(np.array([scale]))
         upper = (x[beyond] > 0.0) == ("ccdf" in quantity)
-        survival = core.exponential(*log_survival)
+        survival = _exponential(log_survival)
         # Not exp(log p) / scale: p may underflow where its quotient does not.
         scaled = dd.add(log_density, (-log_scale[0] + 0.0 * t, -log_scale[1] + 0.0 * t))
         values = {
-            "pdf": core.exponential(*_unless_infinite(t, scaled)),
+            "pdf": _exponential(_unless_infinite(t, scaled)),
             "logpdf": (log_density[0] - log_scale[0]) + log_density[1],
             "cdf": np.where(upper, survival, 1.0 - survival),
             "logcdf": np.where(upper, log_survival[0] + log_survival[1], np.log1p(-survival)),
         }
         out[beyond] = values[quantity.replace("ccdf", "cdf")]
+
+
+def _exponential(pair: dd.Pair) -> Float:
+    # The low part of an enormous logarithm is itself more than the kernel takes.
+    hi = np.maximum(pair[0], -1600.0)
+    return core.exponential(hi, np.where(pair[0] > -1600.0, pair[1], 0.0))
 
 
 def _unless_infinite(t: Float, pair: dd.Pair) -> dd.Pair:
