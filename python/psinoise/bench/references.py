@@ -54,16 +54,8 @@ class Reference:
 
 def references(case: Case) -> tuple[Reference, ...]:
     """The reference rows of a case, the nearest one first; never empty."""
-    if case.operation == "sample" and case.law.startswith(_STABLE):
-        nearest = Reference("scipy levy_stable", case, _levy_stable_samples)
-        return nearest, Reference("plain store", case, _store)
     if case.operation == "sample":
-        # NumPy has no float32 Laplace.
-        if case.law == "Laplace" and case.dtype == "float64":
-            nearest = Reference("numpy laplace", case, _laplace)
-        else:
-            nearest = Reference("numpy standard_normal", case, _standard_normal)
-        return nearest, Reference("plain store", case, _store)
+        return _sampler(case), Reference("plain store", case, _store)
     if case.operation in EVALUATIONS:
         return _evaluation(case), Reference("plain store", case, _store)
     if case.operation == "import":
@@ -74,6 +66,15 @@ def references(case: Case) -> tuple[Reference, ...]:
             return Reference("dp_accounting", case, _dp_accounting), fixed
         return Reference("dp_accounting, upper bound", case, _dp_accounting_to_width), fixed
     return (fixed,)
+
+
+def _sampler(case: Case) -> Reference:
+    if case.law.startswith(_STABLE):
+        return Reference("scipy levy_stable", case, _levy_stable_samples)
+    # NumPy has no float32 Laplace.
+    if case.law == "Laplace" and case.dtype == "float64":
+        return Reference("numpy laplace", case, _laplace)
+    return Reference("numpy standard_normal", case, _standard_normal)
 
 
 def group_references(cases: Iterable[Case]) -> dict[str, tuple[Reference, ...]]:
