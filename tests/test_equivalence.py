@@ -169,8 +169,12 @@ def compare_ziggurat(tables):
 @compares("panel_values")
 def compare_panel_values(tables):
     t = np.abs(points())  # -0.0 has a test of its own in test_panels
-    for rows, first in tables[:4]:
-        same_bits(native.panel_values(rows, first, t), reference.panel_values(rows, first, t))
+    for panels in tables[:4]:
+        same_bits(native.panel_values(*panels, t), reference.panel_values(*panels, t))
+    generator = np.random.default_rng(74)
+    for bits in range(3, 9):
+        panels = (generator.normal(size=(1 + 3 * 2**bits, 12)), -1, bits)
+        same_bits(native.panel_values(*panels, t), reference.panel_values(*panels, t))
 
 
 @compares("exponential")
@@ -261,6 +265,22 @@ def compare_balanced_nodes(tables):
         )
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-18)
         assert (ours >= 0.0).all()
+
+
+@compares("stable_sums")
+def compare_stable_sums(tables):
+    generator = np.random.default_rng(73)
+    log_y = generator.uniform(-40.0, 5.0, 71)
+    lo = generator.uniform(-1.0, 1.0, 71) * np.spacing(log_y) / 2
+    for alpha in (0.1, 0.5, 1.0 - 1e-9, 1.0 + 1e-12, 1.3, 1.5, 1.75, 1.9999, 2.0 - 1e-12):
+        above_one, below_two = alpha - 1.0, 2.0 - alpha
+        step = 0.2 * min(abs(above_one) / alpha, 0.4)
+        start = -150.0 * step + generator.uniform(-1.0, 1.0, 71)
+        arguments = (alpha, above_one, below_two, log_y, lo, start, step, 300)
+        ours, theirs = native.stable_sums(*arguments), reference.stable_sums(*arguments)
+        for our, their in zip(ours, theirs, strict=True):
+            assert np.isfinite(our).all()
+            same_bits(our, their)
 
 
 @compares("characteristic")

@@ -11,21 +11,28 @@
 
 namespace psinoise {
 
+// Rows, first exponent, bits.
+using PanelArguments = std::tuple<py::array, std::int64_t, std::int64_t>;
+
 class PanelStore {
  public:
-  PanelStore(const py::array& rows, std::int64_t first_exponent) {
+  PanelStore(const py::array& rows, std::int64_t first_exponent, std::int64_t bits) {
+    if (bits < 3 || bits > 8) throw py::value_error("an octave must have 8 to 256 panels");
+    const std::int64_t octave = std::int64_t{1} << bits;
     const double* data = input<double>(rows, "rows");
     const bool shaped = rows.ndim() == 2 && rows.shape(1) == kPanelRow && rows.shape(0) > 1 &&
-                        (rows.shape(0) - 1) % 8 == 0;
-    if (!shaped) throw py::value_error("rows must have shape (1 + 8 exponents, 12)");
-    const std::int64_t exponents = (rows.shape(0) - 1) / 8;
+                        (rows.shape(0) - 1) % octave == 0;
+    if (!shaped) throw py::value_error("rows must have shape (1 + 2**bits exponents, 12)");
+    const std::int64_t exponents = (rows.shape(0) - 1) / octave;
     if (first_exponent < -1000 || first_exponent + exponents > 1000) {
       throw py::value_error("panels must lie between 2^-1000 and 2^1000");
     }
     rows_.assign(data, data + rows.size());
-    view_ = {rows_.data(), rows.shape(0), first_exponent,
+    view_ = {rows_.data(), rows.shape(0), first_exponent, bits,
              std::ldexp(1.0, static_cast<int>(first_exponent + exponents))};
   }
+  explicit PanelStore(const PanelArguments& arguments)
+      : PanelStore(std::get<0>(arguments), std::get<1>(arguments), std::get<2>(arguments)) {}
   PanelStore(const PanelStore&) = delete;
   PanelStore& operator=(const PanelStore&) = delete;
 
@@ -59,7 +66,6 @@ class ZigguratStore {
   Ziggurat<Entry> view_{};
 };
 
-using PanelArguments = std::pair<py::array, std::int64_t>;
 using ZigguratArguments = std::tuple<py::array, py::array, double, double>;
 
 class LawStore {
@@ -67,10 +73,10 @@ class LawStore {
   LawStore(const PanelArguments& log_density, const PanelArguments& log_mills,
            const PanelArguments& tail_quantile, const PanelArguments& central_quantile,
            const ZigguratArguments& wide, const ZigguratArguments& narrow)
-      : log_density_(log_density.first, log_density.second),
-        log_mills_(log_mills.first, log_mills.second),
-        tail_quantile_(tail_quantile.first, tail_quantile.second),
-        central_quantile_(central_quantile.first, central_quantile.second),
+      : log_density_(log_density),
+        log_mills_(log_mills),
+        tail_quantile_(tail_quantile),
+        central_quantile_(central_quantile),
         wide_(std::get<0>(wide), std::get<1>(wide), std::get<2>(wide), std::get<3>(wide),
               kWideLayers),
         narrow_(std::get<0>(narrow), std::get<1>(narrow), std::get<2>(narrow), std::get<3>(narrow),
@@ -78,7 +84,8 @@ class LawStore {
         view_{log_density_.view(),      log_mills_.view(), tail_quantile_.view(),
               central_quantile_.view(), wide_.view(),      narrow_.view()} {
     const bool same = log_mills_.view().count == log_density_.view().count &&
-                      log_mills_.view().first_exponent == log_density_.view().first_exponent;
+                      log_mills_.view().first_exponent == log_density_.view().first_exponent &&
+                      log_mills_.view().bits == log_density_.view().bits;
     if (!same) throw py::value_error("log_mills and log_density must have the same panels");
     // The kernels index these two without a check.
     if (!(tail_quantile_.view().limit > 746.0) || !(central_quantile_.view().limit >= 0.25)) {

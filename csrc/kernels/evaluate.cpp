@@ -37,8 +37,7 @@ std::size_t standardize(const Panels& panels, const double* x, std::size_t size,
     const bool inside = t.hi < panels.limit;
     beyond += t.hi >= panels.limit ? 1u : 0u;
     // A NaN position makes every result NaN, and the row is that of panel 0.
-    const PanelPosition at =
-        locate(panels.first_exponent, inside ? t.hi : 0.0, inside ? t.lo : __builtin_nan(""));
+    const PanelPosition at = locate(panels, inside ? t.hi : 0.0, inside ? t.lo : __builtin_nan(""));
     block.row[i] = at.row;
     block.u[i] = at.u;
   };
@@ -108,7 +107,7 @@ double upper_quantile(const LawTable& law, double probability) {
     const double v = 0.5 - probability;  // exact: Sterbenz
     return v * panel_value(law.central_quantile, v);
   }
-  return exponential(panel_value(law.tail_quantile, -logarithm(2.0 * probability)));
+  return tail_quantile(law, -logarithm(2.0 * probability));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ inline constexpr double kWeights[kOrder] = {0.17132449237917034504, 0.3607615730
 inline DoubleDouble log_density(const LawTable& law, double x, double scale) {
   const DoubleDouble t = divide(__builtin_fabs(x), scale);
   const bool inside = t.hi < law.log_density.limit;
-  return panel_pair(law.log_density, locate(law.log_density.first_exponent, inside ? t.hi : 0.0,
+  return panel_pair(law.log_density, locate(law.log_density, inside ? t.hi : 0.0,
                                             inside ? t.lo : __builtin_nan("")));
 }
 

@@ -22,6 +22,7 @@ const Kernels kernels = {
     logarithm_array,
     log_one_plus_array,
     airy,
+    stable_sums,
     characteristic,
     piece_masses,
     balanced_nodes,

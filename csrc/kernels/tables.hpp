@@ -12,8 +12,9 @@ inline constexpr int kNarrowLayers = 512;
 
 struct Panels {
   const double* rows;           // [count][kPanelRow]
-  std::int64_t count;           // panel 0 and eight panels for each exponent
+  std::int64_t count;           // panel 0 and 2^bits panels for each exponent
   std::int64_t first_exponent;  // panel 0 is [0, 2^first_exponent)
+  std::int64_t bits;            // 3; more for a law that bends sharply
   double limit;                 // right end of the last panel
 };
 

@@ -15,7 +15,7 @@ from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibrate
 from psinoise.compare import compare
 from psinoise.errors import CalibrationError, CertificationError, DomainError
-from psinoise.noise import Airy, Gaussian, Laplace, Noise
+from psinoise.noise import Airy, Cauchy, Gaussian, Laplace, Noise, SymmetricStable
 
 __version__ = "0.1.0"
 
@@ -24,12 +24,14 @@ __all__ = [
     "Airy",
     "Bracket",
     "CalibrationError",
+    "Cauchy",
     "CertificationError",
     "DomainError",
     "Gaussian",
     "Laplace",
     "Mechanism",
     "Noise",
+    "SymmetricStable",
     "build_config",
     "calibrate",
     "compare",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from psinoise._backend import core
+from psinoise.compile.fitted import Fitted
 from psinoise.compile.panels import FitError, Layout, fit
 from psinoise.compile.quantiles import HalfLaw, central_quantile, tail_quantile
 from psinoise.compile.ziggurat import strips
@@ -28,13 +29,18 @@ def compile_law(law: HalfLaw) -> core.LawTable:
         values = law.log_mills(t)
         return values, 0.0 * values
 
-    density = fit(law.log_density, layout, tolerance=2e-15)
-    mills = fit(log_mills, layout, tolerance=2e-15)
+    density = fit(law.log_density, layout, tolerance=law.fit_tolerance)
+    mills = fit(log_mills, layout, tolerance=law.fit_tolerance)
+    if law.costly:
+        fitted = Fitted(layout, density, mills, law.fit_tolerance)
+        tail, center = tail_quantile(law, fitted), fitted.central_quantile()
+    else:
+        tail, center = tail_quantile(law, law), central_quantile(law)
     return core.LawTable(
         density,
         mills,
-        tail_quantile(law, layout.limit),
-        central_quantile(law),
+        tail,
+        center,
         strips(density, mills, layout, 2048),
         strips(density, mills, layout, 512),
     )

@@ -19,9 +19,10 @@ from psinoise.reference import double_double as dd
 
 Float = NDArray[np.float64]
 
+PanelArguments = tuple[Float, int, int]
+
 ROW = 12
 DEGREE = 10
-PANELS_PER_OCTAVE = 8
 # Chebyshev points of the first kind, shortened so that center + half * point is exact.
 _SHORT = 2**30
 POINTS = tuple(
@@ -37,10 +38,11 @@ class FitError(RuntimeError):
 
 
 class Layout(NamedTuple):
-    """Panel 0 is ``[0, 2**first_exponent)``; then eight panels for each of the exponents."""
+    """Panel 0 is ``[0, 2**first_exponent)``; then ``2**bits`` panels for each of the exponents."""
 
     first_exponent: int
     exponents: int
+    bits: int = 3
 
     @property
     def limit(self) -> float:
@@ -50,11 +52,12 @@ class Layout(NamedTuple):
     def centers(self) -> tuple[Float, Float]:
         """Centers and half widths of all panels."""
         first = 2.0**self.first_exponent
-        octave = np.arange(self.exponents).repeat(PANELS_PER_OCTAVE)
-        eighth = np.tile(np.arange(PANELS_PER_OCTAVE), self.exponents)
+        panels = 2**self.bits
+        octave = np.arange(self.exponents).repeat(panels)
+        part = np.tile(np.arange(panels), self.exponents)
         scale = np.ldexp(first, octave)
-        centers = np.concatenate([[0.5 * first], scale * (1.0 + (eighth + 0.5) / 8.0)])
-        halves = np.concatenate([[0.5 * first], scale / 16.0])
+        centers = np.concatenate([[0.5 * first], scale * (1.0 + (part + 0.5) / panels)])
+        halves = np.concatenate([[0.5 * first], scale / (2.0 * panels)])
         return centers, halves
 
 
@@ -83,7 +86,7 @@ def _interpolation() -> tuple[Float, Float]:
 
 def fit(
     function: Callable[[Float], dd.Pair], layout: Layout, *, tolerance: float | None
-) -> tuple[Float, int]:
+) -> PanelArguments:
     """Fit ``function``, which returns pairs, on the panels of a layout.
 
     Parameters
@@ -98,8 +101,8 @@ def fit(
 
     Returns
     -------
-    rows : float64 array of shape ``(1 + 8 * exponents, 12)``
-    first_exponent : int
+    rows : float64 array of shape ``(1 + 2**bits * exponents, 12)``
+    first_exponent, bits : int
 
     Raises
     ------
@@ -129,7 +132,7 @@ def fit(
         rows[:, power + 1] = total[0] + total[1]
     if tolerance is not None:
         _check(function, rows, centers, halves, tolerance)
-    return rows, layout.first_exponent
+    return rows, layout.first_exponent, layout.bits
 
 
 def _check(

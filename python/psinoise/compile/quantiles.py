@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.compile._gauss_legendre import NODES, WEIGHTS
-from psinoise.compile.panels import Layout, fit
+from psinoise.compile.panels import Layout, PanelArguments, fit
 from psinoise.reference import double_double as dd
 
 Float = NDArray[np.float64]
@@ -26,10 +26,11 @@ LOG2_LO = float.fromhex("0x1.abc9e3b39803fp-56")
 TAIL = Layout(-1, 12)
 # 1/2 - P(X > t) from 0 to 1/4.
 CENTER = Layout(-6, 4)
+_POLISHED = 1e-4
 
 
-class HalfLaw(Protocol):
-    """What the compiler needs of a standardized law, for ``t >= 0``."""
+class HalfDensity(Protocol):
+    """A density and its tail, for ``t >= 0``."""
 
     @property
     def layout(self) -> Layout:
@@ -42,7 +43,28 @@ class HalfLaw(Protocol):
         """``log(P(X > t) / p(t))``."""
 
 
-def _log_survival(law: HalfLaw, t: Float) -> dd.Pair:
+class HalfLaw(HalfDensity, Protocol):
+    """What the compiler needs of a standardized law."""
+
+    @property
+    def costly(self) -> bool:
+        """True if the formulas cost far more than the tables made of them."""
+
+    @property
+    def fit_tolerance(self) -> float:
+        """Largest error of a fit relative to ``max(1, |value|)``: a little above the rounding of
+        the formulas."""
+
+    @property
+    def far_depth(self) -> float:
+        """Depth from which `far_quantile` serves; ``inf`` where the tables reach a depth of
+        2048."""
+
+    def far_quantile(self, depth: Float) -> dd.Pair:
+        """Logarithm of the point of a depth, which may be beyond the range of float64."""
+
+
+def _log_survival(law: HalfDensity, t: Float) -> dd.Pair:
     """``log(2 P(X > t))``: minus the depth."""
     doubled = dd.add(law.log_density(t), (np.full_like(t, LOG2_HI), np.full_like(t, LOG2_LO)))
     return dd.add(doubled, (law.log_mills(t), np.zeros_like(t)))
@@ -52,19 +74,22 @@ def _exp(pair: dd.Pair) -> Float:
     return core.exponential(np.ascontiguousarray(pair[0]), np.ascontiguousarray(pair[1]))
 
 
-def tail_quantile(law: HalfLaw, limit: float) -> tuple[Float, int]:
-    """``log t`` as a function of the depth of ``t``, up to the point ``limit``."""
+def tail_quantile(law: HalfLaw, nearly: HalfDensity) -> PanelArguments:
+    """``log t`` as a function of the depth of ``t``.
 
-    def log_quantile(target: Float) -> dd.Pair:
-        target = np.maximum(target, 0.5)  # panel 0 is never asked for: a constant will do
-        low, high = _bracket(law, target, limit)
+    ``nearly`` is the law or an approximation of it, on which Newton's method runs; what that leaves
+    is corrected to first order from the formulas of the law.
+    """
+
+    def near_quantile(target: Float) -> dd.Pair:
+        low, high = _bracket(nearly, target, law.layout.limit)
         t = high.copy()
         for _ in range(60):
-            hi, lo = _log_survival(law, t)
+            hi, lo = _log_survival(nearly, t)
             excess = (hi + target) + lo  # positive where t is too small
             low = np.where(excess >= 0.0, t, low)
             high = np.where(excess <= 0.0, t, high)
-            step = excess * _exp((law.log_mills(t), np.zeros_like(t)))
+            step = excess * _exp((nearly.log_mills(t), np.zeros_like(t)))
             proposal = t + step
             inside = (proposal > low) & (proposal < high)
             settled = np.abs(step) <= 2.0**-50 * t
@@ -77,10 +102,24 @@ def tail_quantile(law: HalfLaw, limit: float) -> tuple[Float, int]:
         rest = ((hi + target) + lo) * _exp((law.log_mills(t), np.zeros_like(t)))
         return core.logarithm(t), rest / t
 
-    return fit(log_quantile, TAIL, tolerance=2e-15)
+    def log_quantile(target: Float) -> dd.Pair:
+        target = np.maximum(target, 0.5)  # panel 0 is never asked for: a constant will do
+        far = target > law.far_depth
+        out = np.empty((2, target.size))
+        if not far.all():
+            out[:, ~far] = near_quantile(target[~far])
+        if far.any():
+            out[:, far] = law.far_quantile(target[far])
+        return out[0], out[1]
+
+    # A law that needs finer panels has bends in its quantiles that no polynomial follows: the
+    # kernels take this table as the start of Newton's method then (csrc/math/panels.hpp).
+    bits = law.layout.bits
+    tolerance = law.fit_tolerance if bits == TAIL.bits else _POLISHED
+    return fit(log_quantile, TAIL._replace(bits=bits), tolerance=tolerance)
 
 
-def _bracket(law: HalfLaw, target: Float, limit: float) -> tuple[Float, Float]:
+def _bracket(law: HalfDensity, target: Float, limit: float) -> tuple[Float, Float]:
     grid = np.concatenate([[0.0], 2.0 ** np.arange(-60.0, np.log2(limit))])
     values = -_log_survival(law, grid)[0]
     above = np.searchsorted(values, target)
@@ -89,7 +128,7 @@ def _bracket(law: HalfLaw, target: Float, limit: float) -> tuple[Float, Float]:
     return grid[np.maximum(above - 1, 0)], grid[above]
 
 
-def central_quantile(law: HalfLaw) -> tuple[Float, int]:
+def central_quantile(law: HalfLaw) -> PanelArguments:
     """``t / v`` as a function of ``v = 1/2 - P(X > t)``."""
     peak = float(_exp(law.log_density(np.zeros(1)))[0])
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -16,6 +18,8 @@ from psinoise._rng import RandomSource, stream_key
 from psinoise.compile import LAYOUT, Layout, compile_law
 from psinoise.errors import DomainError
 from psinoise.noise import _integrals
+from psinoise.noise._beyond import fill_beyond
+from psinoise.reference import double_double as dd
 from psinoise.reference.double_double import Pair
 
 __all__ = ["Noise", "ScaleFamily", "family_name"]
@@ -24,6 +28,8 @@ Float = NDArray[np.float64]
 
 # Below this many elements one thread is faster than waking another.
 _SERIAL = 1 << 17
+# Shapes whose tables are kept, of 100 to 700 kB each.
+_MOST_TABLES = 64
 
 
 class Noise(ABC):
@@ -34,11 +40,14 @@ class Noise(ABC):
     come from the tables that :func:`psinoise.compile.compile_law` makes of it, once for each shape.
     """
 
-    _tables: ClassVar[dict[tuple[Any, ...], core.LawTable]] = {}
+    _tables: ClassVar[OrderedDict[tuple[Any, ...], core.LawTable]] = OrderedDict()
 
     #: Arguments other than the size, of the members that stand for this law in contract tests,
     #: benchmarks and comparisons.
     representatives: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+
+    #: Real parameters other than the size, with a few words on each: options of the command line.
+    shape_parameters: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     _scale: float
 
@@ -67,6 +76,25 @@ class Noise(ABC):
 
     #: The panels of the tables, in units of the scale.
     layout: Layout = LAYOUT
+
+    #: True if the formulas cost far more than tables: Newton's method for quantiles then runs on
+    #: the fitted tables, and the formulas correct what that leaves.
+    costly: bool = False
+
+    #: Largest error of a fit relative to ``max(1, |value|)``, a little above that of the formulas.
+    fit_tolerance: float = 2e-15
+
+    #: Depth ``-log(2 P(Z > t))`` from which `far_quantile` serves; ``inf`` for laws whose tables
+    #: reach a depth of 2048, as all light tails do.
+    far_depth: float = math.inf
+
+    def far_quantile(self, depth: Float) -> Pair:
+        """``log t`` from the depth of ``t``, from ``far_depth`` on; ``t`` may overflow float64."""
+        raise NotImplementedError(f"{type(self).__name__} has no quantile beyond its tables")
+
+    def log_survival(self, t: Float) -> Pair:
+        """``log P(Z > t)`` of the standardized law, ``t >= 0``, as hi + lo."""
+        return dd.add(self.log_density(t), (self.log_mills(t), np.zeros_like(t)))
 
     @property
     def _shape(self) -> tuple[Any, ...]:
@@ -165,28 +193,8 @@ class Noise(ABC):
         points = _real_array("x", x)
         out = np.empty_like(points)
         if core.evaluate(self._table, quantity, self._scale, points, out):
-            self._fill_beyond(quantity, points, out)
+            fill_beyond(self, self._scale, quantity, points, out)
         return out[()]
-
-    def _fill_beyond(self, quantity: str, x: Float, out: Float) -> None:
-        """Fill in points beyond the tables from the law's own formulas."""
-        with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
-            t = np.abs(x) / self._scale
-            beyond = t >= self.layout.limit
-            t = t[beyond]
-            hi, lo = self.log_density(np.minimum(t, np.finfo(float).max))
-            log_density = np.where(np.isinf(t) | np.isinf(hi), -np.inf, hi + lo)
-            log_mills = self.log_mills(np.minimum(t, np.finfo(float).max))
-            log_survival = np.where(np.isfinite(log_density), log_density + log_mills, -np.inf)
-            upper = (x[beyond] > 0.0) == ("ccdf" in quantity)
-            survival = np.exp(log_survival)
-            values = {
-                "pdf": np.exp(log_density) / self._scale,
-                "logpdf": log_density - math.log(self._scale),
-                "cdf": np.where(upper, survival, 1.0 - survival),
-                "logcdf": np.where(upper, log_survival, np.log1p(-survival)),
-            }
-            out[beyond] = values[quantity.replace("ccdf", "cdf")]
 
     @property
     def _table(self) -> core.LawTable:
@@ -195,6 +203,9 @@ class Noise(ABC):
         if table is None:
             # Two threads may compile the same law at once; the tables are equal and one is kept.
             table = self._tables.setdefault(key, compile_law(self))
+            # The oldest goes first: who sweeps over a parameter does not fill the memory.
+            if len(self._tables) > _MOST_TABLES:
+                self._tables.popitem(last=False)
         return table
 
     # -- sampling --------------------------------------------------------------------------------
@@ -318,14 +329,21 @@ class Noise(ABC):
         ----------
         cost : callable
             Takes an array of positive numbers and returns an array of the same shape. Smooth on
-            ``x > 0``; a kink there costs digits.
+            ``x > 0``; a kink there costs digits, and so does a cost that oscillates in the tail of
+            a heavy-tailed law, where panels are as wide as ``x``.
+
+        Returns
+        -------
+        float
+            ``inf`` if the integral does not converge.
 
         Raises
         ------
         TypeError
             If ``cost`` is not callable or its values are not real numbers of the right shape.
         DomainError
-            If a value is NaN; the message names the point.
+            If a value is NaN; the message names the point. If the expectation exists but a tail is
+            so heavy that part of it lies beyond the range of float64.
         """
         if not callable(cost):
             raise TypeError(f"cost must be callable, got {cost!r}")

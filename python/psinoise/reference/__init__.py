@@ -21,6 +21,7 @@ from psinoise.reference.lattice import (
 )
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
 from psinoise.reference.sample import sample
+from psinoise.reference.stable import stable_sums
 from psinoise.reference.stream import chacha_block, stream_words
 from psinoise.reference.ziggurat import ziggurat
 
@@ -41,6 +42,7 @@ __all__ = [
     "panel_values",
     "piece_masses",
     "sample",
+    "stable_sums",
     "stream_words",
     "ziggurat",
 ]

@@ -29,7 +29,7 @@ class _ScalarPanels:
     """One panel table, evaluated at one point at a time."""
 
     def __init__(self, arguments: PanelArguments) -> None:
-        rows, self._first = arguments
+        rows, self._first, self._bits = arguments
         self._rows: list[list[float]] = rows.tolist()
 
     def _locate(self, t: float) -> tuple[list[float], float, float]:
@@ -38,11 +38,12 @@ class _ScalarPanels:
         if t == 0.0 or exponent < self._first:
             inverse = 2.0 ** (1 - self._first)
             return self._rows[0], t * inverse - 1.0, inverse
-        eighths = 16.0 * mantissa - 8.0
-        panel = int(eighths)
-        u = 2.0 * (1.0 + (eighths - panel)) - 3.0
-        row = self._rows[8 * (exponent - self._first) + panel + 1]
-        return row, u, 2.0 ** (4 - exponent)
+        octave = 2**self._bits
+        parts = 2.0 * octave * mantissa - octave
+        panel = int(parts)
+        u = 2.0 * (1.0 + (parts - panel)) - 3.0
+        row = self._rows[octave * (exponent - self._first) + panel + 1]
+        return row, u, 2.0 ** (1 + self._bits - exponent)
 
     def value(self, t: float) -> float:
         row, u, _ = self._locate(t)
