@@ -22,6 +22,8 @@ const Kernels kernels = {
     logarithm_array,
     log_one_plus_array,
     airy,
+    riccati,
+    ground_state,
     characteristic,
     piece_masses,
     balanced_nodes,

@@ -39,6 +39,41 @@ struct LawTable {
   Ziggurat<std::uint32_t> narrow;
 };
 
+// Nodes of a collocation panel, and the coefficients of a solution there that are pairs.
+inline constexpr int kNodes = 20;
+inline constexpr int kPairTerms = 5;
+
+// A Riccati equation on `count` panels that follow each other; see kernels/riccati.cpp.
+struct RiccatiProblem {
+  std::size_t count;
+  const double* half;          // [count]: half widths
+  const double* potential_hi;  // [count][kNodes]: Q at the nodes
+  const double* potential_lo;
+  const double* cost;   // [count][kNodes]
+  const double* guess;  // [count][kNodes]: r, NaN where nothing is known
+  const double* start;  // [3]: r, m and s at the right end of the last panel
+};
+
+struct RiccatiSolution {
+  double* decay_hi;  // [count][kNodes], as all of them
+  double* decay_lo;
+  double* mills_hi;
+  double* mills_lo;
+  double* tail_cost_hi;
+  double* tail_cost_lo;
+};
+
+// A ground state as polynomials; see kernels/ground_state.cpp.
+struct GroundStatePanels {
+  std::size_t count;
+  const double* edges;         // [count + 1]
+  const double* center;        // [count]
+  const double* inverse_unit;  // [count]: powers of two
+  const double* integral_hi;   // [count][kNodes + 1]
+  const double* integral_lo;   // [count][kPairTerms]
+  const double* mills;         // [count][kNodes]
+};
+
 // One use of a mechanism: noise scale, shift of the query, Poisson sampling rate; `remove` is the
 // pair ((1 - q) p + q T_s p, p), otherwise (p, (1 - q) p + q T_s p).
 struct LossPair {

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from psinoise import costs
 from psinoise._backend import core as _core
 from psinoise.accounting import Accountant, Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibrate
 from psinoise.compare import compare
 from psinoise.errors import CalibrationError, CertificationError, DomainError
-from psinoise.noise import Airy, Gaussian, Laplace, Noise
+from psinoise.noise import Airy, Gaussian, Laplace, Noise, Schrodinger
 
 __version__ = "0.1.0"
 
@@ -30,9 +31,11 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "Noise",
+    "Schrodinger",
     "build_config",
     "calibrate",
     "compare",
+    "costs",
 ]
 
 

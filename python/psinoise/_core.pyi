@@ -71,6 +71,38 @@ def airy(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """log Ai(z) as hi and lo, -Ai'(z)/Ai(z) and its derivative, for z = z_hi + z_lo >= a1'."""
 
+def riccati(
+    half: NDArray[np.float64],
+    potential_hi: NDArray[np.float64],
+    potential_lo: NDArray[np.float64],
+    cost: NDArray[np.float64],
+    guess: NDArray[np.float64],
+    start: NDArray[np.float64],
+    matrix_hi: NDArray[np.float64],
+    matrix_lo: NDArray[np.float64],
+    refinements: int,
+) -> tuple[
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+]:
+    """r, m and s with r' = r^2 - Q, m' = 2 r m - 1, s' = 2 r s - c as pairs at the nodes of panels,
+    from the start values at the right end inward; NaN from the first panel that has no solution."""
+
+def ground_state(
+    edges: NDArray[np.float64],
+    center: NDArray[np.float64],
+    inverse_unit: NDArray[np.float64],
+    integral_hi: NDArray[np.float64],
+    integral_lo: NDArray[np.float64],
+    mills: NDArray[np.float64],
+    t: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """The integral of r = -y'/y from 0 to t as hi and lo, r, and the Mills ratio of y^2."""
+
 def characteristic(
     weights: NDArray[np.float64], losses: NDArray[np.float64], step: float, count: int
 ) -> NDArray[np.complex128]:

@@ -107,46 +107,36 @@ def fit(
         If the check fails: the function has a singularity too near to a panel.
     """
     centers, halves = layout.centers()
-    points = centers[:, None] + halves[:, None] * np.array(POINTS)
+    places = POINTS if tolerance is None else POINTS + _CHECKS
+    # One call for everything: many laws cost more by the call than by the point.
+    points = centers[:, None] + halves[:, None] * np.array(places)
     hi, lo = function(points.reshape(-1))
     hi, lo = hi.reshape(points.shape), lo.reshape(points.shape)
-    middle_hi, middle_lo = hi[:, _MIDDLE], lo[:, _MIDDLE]
+    middle_hi, middle_lo = hi[:, _MIDDLE, None], lo[:, _MIDDLE, None]
     matrix_hi, matrix_lo = _interpolation()
     rows = np.zeros((centers.size, ROW))
-    rows[:, 0], rows[:, 1] = dd.quick_two_sum(middle_hi, middle_lo)
-    differences = [
-        dd.add((hi[:, k], lo[:, k]), (-middle_hi, -middle_lo)) for k in range(DEGREE + 1)
-    ]
-    zero = np.zeros(centers.size)
-    for power in range(1, DEGREE + 1):
-        total = (zero, zero)
-        for k, difference in enumerate(differences):
-            entry = (
-                np.full(centers.size, matrix_hi[power, k]),
-                np.full(centers.size, matrix_lo[power, k]),
-            )
-            total = dd.add(total, dd.multiply(difference, entry))
-        rows[:, power + 1] = total[0] + total[1]
+    rows[:, 0], rows[:, 1] = dd.quick_two_sum(middle_hi[:, 0], middle_lo[:, 0])
+    size = DEGREE + 1
+    differences = dd.add((hi[:, :size], lo[:, :size]), (-middle_hi, -middle_lo))
+    total = (np.zeros((centers.size, DEGREE)), np.zeros((centers.size, DEGREE)))
+    for k in range(size):
+        difference = (differences[0][:, k, None], differences[1][:, k, None])
+        entry = (matrix_hi[1:, k], matrix_lo[1:, k])
+        total = dd.add(total, dd.multiply(difference, entry))
+    rows[:, 2 : size + 1] = total[0] + total[1]
     if tolerance is not None:
-        _check(function, rows, centers, halves, tolerance)
+        _check(rows, points[:, size:], (hi[:, size:], lo[:, size:]), tolerance)
     return rows, layout.first_exponent
 
 
-def _check(
-    function: Callable[[Float], dd.Pair],
-    rows: Float,
-    centers: Float,
-    halves: Float,
-    tolerance: float,
-) -> None:
-    for u in _CHECKS:
-        t = centers + halves * u
-        hi, lo = function(t)
-        total = rows[:, ROW - 1]
-        for power in range(DEGREE - 1, 0, -1):
-            total = total * u + rows[:, power + 1]
-        error = np.abs(((rows[:, 0] - hi) + (rows[:, 1] - lo)) + total * u)
-        bad = ~(error <= tolerance * np.maximum(1.0, np.abs(hi)))
-        if bad.any():
-            where = float(t[bad][0])
-            raise FitError(f"the law is not smooth enough near {where!r}")
+def _check(rows: Float, points: Float, values: dd.Pair, tolerance: float) -> None:
+    u = np.array(_CHECKS)
+    total = np.broadcast_to(rows[:, ROW - 1, None], points.shape)
+    for power in range(DEGREE - 1, 0, -1):
+        total = total * u + rows[:, power + 1, None]
+    hi, lo = values
+    error = np.abs(((rows[:, 0, None] - hi) + (rows[:, 1, None] - lo)) + total * u)
+    bad = ~(error <= tolerance * np.maximum(1.0, np.abs(hi)))
+    if bad.any():
+        where = float(points[bad][0])
+        raise FitError(f"the law is not smooth enough near {where!r}")

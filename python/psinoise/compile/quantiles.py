@@ -24,8 +24,13 @@ LOG2_LO = float.fromhex("0x1.abc9e3b39803fp-56")
 # Depths from 1/2 to 2048: past every probability that a float64 can hold, and past every tail that
 # the sampler can reach.
 TAIL = Layout(-1, 12)
-# 1/2 - P(X > t) from 0 to 1/4.
-CENTER = Layout(-6, 4)
+
+
+def center_layout(layout: Layout) -> Layout:
+    """Panels for ``1/2 - P(X > t)`` from 0 to 1/4; the first is where that of the density is, since
+    what is not smooth there is not smooth here."""
+    first = min(layout.first_exponent, -4) - 2
+    return Layout(first, -2 - first)
 
 
 class HalfLaw(Protocol):
@@ -42,10 +47,11 @@ class HalfLaw(Protocol):
         """``log(P(X > t) / p(t))``."""
 
 
-def _log_survival(law: HalfLaw, t: Float) -> dd.Pair:
-    """``log(2 P(X > t))``: minus the depth."""
+def _log_survival(law: HalfLaw, t: Float) -> tuple[dd.Pair, Float]:
+    """``log(2 P(X > t))``: minus the depth; and the logarithm of the Mills ratio."""
     doubled = dd.add(law.log_density(t), (np.full_like(t, LOG2_HI), np.full_like(t, LOG2_LO)))
-    return dd.add(doubled, (law.log_mills(t), np.zeros_like(t)))
+    log_mills = law.log_mills(t)
+    return dd.add(doubled, (log_mills, np.zeros_like(t))), log_mills
 
 
 def _exp(pair: dd.Pair) -> Float:
@@ -60,11 +66,11 @@ def tail_quantile(law: HalfLaw, limit: float) -> tuple[Float, int]:
         low, high = _bracket(law, target, limit)
         t = high.copy()
         for _ in range(60):
-            hi, lo = _log_survival(law, t)
+            (hi, lo), log_mills = _log_survival(law, t)
             excess = (hi + target) + lo  # positive where t is too small
             low = np.where(excess >= 0.0, t, low)
             high = np.where(excess <= 0.0, t, high)
-            step = excess * _exp((law.log_mills(t), np.zeros_like(t)))
+            step = excess * _exp((log_mills, np.zeros_like(t)))
             proposal = t + step
             inside = (proposal > low) & (proposal < high)
             settled = np.abs(step) <= 2.0**-50 * t
@@ -73,8 +79,8 @@ def tail_quantile(law: HalfLaw, limit: float) -> tuple[Float, int]:
             if settled.all():
                 break
         # What rounding t has left over, as a relative correction in the low part.
-        hi, lo = _log_survival(law, t)
-        rest = ((hi + target) + lo) * _exp((law.log_mills(t), np.zeros_like(t)))
+        (hi, lo), log_mills = _log_survival(law, t)
+        rest = ((hi + target) + lo) * _exp((log_mills, np.zeros_like(t)))
         return core.logarithm(t), rest / t
 
     return fit(log_quantile, TAIL, tolerance=2e-15)
@@ -82,7 +88,7 @@ def tail_quantile(law: HalfLaw, limit: float) -> tuple[Float, int]:
 
 def _bracket(law: HalfLaw, target: Float, limit: float) -> tuple[Float, Float]:
     grid = np.concatenate([[0.0], 2.0 ** np.arange(-60.0, np.log2(limit))])
-    values = -_log_survival(law, grid)[0]
+    values = -_log_survival(law, grid)[0][0]
     above = np.searchsorted(values, target)
     if above.max() >= grid.size:
         raise ValueError("the tables of a law must reach a depth of 2048")
@@ -95,15 +101,20 @@ def central_quantile(law: HalfLaw) -> tuple[Float, int]:
 
     def ratio(v: Float) -> dd.Pair:
         t = v / peak
+        moving = np.arange(t.size)
         for _ in range(12):
-            mass = _central_mass(law, t)
-            t = t - (mass - v) / _exp(law.log_density(t))
+            here = t[moving]
+            mass = _central_mass(law, here)
+            there = here - (mass - v[moving]) / _exp(law.log_density(here))
+            t[moving] = there
+            # A fixed point stays one.
+            moving = moving[there != here]
         # One more step, kept as a low part.
         rest = (v - _central_mass(law, t)) / _exp(law.log_density(t))
         hi, lo = dd.divide(t, v)
         return hi, lo + rest / v
 
-    return fit(ratio, CENTER, tolerance=2e-15)
+    return fit(ratio, center_layout(law.layout), tolerance=2e-15)
 
 
 def _central_mass(law: HalfLaw, t: Float) -> Float:

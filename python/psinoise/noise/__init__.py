@@ -7,12 +7,13 @@ from psinoise.noise._family import Family
 from psinoise.noise.airy import Airy
 from psinoise.noise.gaussian import Gaussian
 from psinoise.noise.laplace import Laplace
+from psinoise.noise.schrodinger import Schrodinger
 
-LAWS: tuple[type[Noise], ...] = (Gaussian, Laplace, Airy)
+LAWS: tuple[type[Noise], ...] = (Gaussian, Laplace, Airy, Schrodinger)
 
 #: What contract tests, benchmarks and comparisons go through: members that stand for each law.
 FAMILIES: tuple[Family, ...] = tuple(
     Family(law, **shape) for law in LAWS for shape in law.representatives
 )
 
-__all__ = ["FAMILIES", "LAWS", "Airy", "Family", "Gaussian", "Laplace", "Noise"]
+__all__ = ["FAMILIES", "LAWS", "Airy", "Family", "Gaussian", "Laplace", "Noise", "Schrodinger"]

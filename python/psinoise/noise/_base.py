@@ -22,6 +22,8 @@ __all__ = ["Noise", "ScaleFamily", "family_name"]
 
 Float = NDArray[np.float64]
 
+# Tables to keep, 200 kB each; the oldest goes first.
+_MOST_TABLES = 128
 # Below this many elements one thread is faster than waking another.
 _SERIAL = 1 << 17
 
@@ -59,14 +61,18 @@ class Noise(ABC):
     #: The limit of ``score`` at infinity; a bound of it where the law is log-concave.
     _score_limit: ClassVar[float]
 
-    #: True if ``log p`` is concave: the privacy loss of a shift is monotone.
-    log_concave: bool = True
+    @property
+    def log_concave(self) -> bool:
+        """True if ``log p`` is concave: the privacy loss of a shift is monotone."""
+        return True
 
     #: True if ``p`` does not increase in ``|x|``: the largest shift is the worst one.
     unimodal: bool = True
 
-    #: The panels of the tables, in units of the scale.
-    layout: Layout = LAYOUT
+    @property
+    def layout(self) -> Layout:
+        """The panels of the tables, in units of the scale."""
+        return LAYOUT
 
     @property
     def _shape(self) -> tuple[Any, ...]:
@@ -195,6 +201,8 @@ class Noise(ABC):
         if table is None:
             # Two threads may compile the same law at once; the tables are equal and one is kept.
             table = self._tables.setdefault(key, compile_law(self))
+            while len(self._tables) > _MOST_TABLES:
+                self._tables.pop(next(iter(self._tables)), None)
         return table
 
     # -- sampling --------------------------------------------------------------------------------
@@ -354,7 +362,7 @@ class Noise(ABC):
     # -- identity --------------------------------------------------------------------------------
 
     @abstractmethod
-    def _arguments(self) -> dict[str, float]:
+    def _arguments(self) -> dict[str, Any]:
         """Keyword arguments that make this law again."""
 
     def __repr__(self) -> str:
