@@ -15,12 +15,16 @@ Float = NDArray[np.float64]
 _DENSE = 2.0 ** np.arange(-20.0, 20.0, 0.025)
 _FAR = 2.0 ** np.arange(-300.0, 301.0, 2.0)
 EXAMINED = np.unique(np.concatenate([[0.0], _DENSE, _FAR]))
+# Beyond, twelfth powers overflow.
+_OVERFLOW = 2.0**80
 _ROUNDING = 64.0 * 2.0**-53
 # Largest ratio of cost(2 x) to cost(x) + 1: |x|**12 has 4096. Assumption 1 (9) asks for some bound.
 _STEEPEST = 2.0**14
 
 
 def values_of(function: Callable[[Float], ArrayLike], x: Float) -> Float:
+    """Values of a user's function, checked; far out, where it may overflow on the way, NaN is
+    infinity."""
     found = function(x.copy())
     values = np.asarray(found)
     if values.dtype.kind not in "fiu" or values.dtype.itemsize > 8:
@@ -28,9 +32,13 @@ def values_of(function: Callable[[Float], ArrayLike], x: Float) -> Float:
     if values.shape != x.shape:
         raise TypeError(f"cost(x) must have the shape of x, {x.shape}, got {values.shape}")
     values = np.ascontiguousarray(values, dtype=np.float64)
-    if np.isnan(values).any():
-        raise DomainError(f"cost must not be NaN, got NaN at x = {_first(x, np.isnan(values))!r}")
-    return values
+    missing = np.isnan(values)
+    if not missing.any():
+        return values
+    near = missing & (np.abs(x) <= _OVERFLOW)
+    if near.any():
+        raise DomainError(f"cost must not be NaN, got NaN at x = {_first(x, near)!r}")
+    return np.where(missing, np.inf, values)
 
 
 def _first(x: Float, bad: NDArray[np.bool_]) -> float:
