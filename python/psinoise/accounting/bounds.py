@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,9 +46,12 @@ from psinoise.accounting.bins import Bins
 from psinoise.accounting.pairs import Float
 
 Side = Literal["lower", "upper"]
+_Point = tuple[float, float]
 
 # Relative error of a mass: of the densities (1e-14) and of the sums.
 MASS_ROUNDING = 1e-13
+_OFFSETS = 8
+_REFINEMENTS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +126,50 @@ def _connect_the_dots(bins: Bins) -> Float:
     nodes[:-1] = bins.mass - up
     nodes[1:] += up * math.exp(bins.tilt * bins.step)
     return nodes
+
+
+def best_offset(at: Callable[[float], NodeMeasure]) -> NodeMeasure:
+    """The lower bound with the largest mass over the offsets of its lattice, in steps.
+
+    What the contraction cannot balance is the difference of two recursions that alternate from bin
+    to bin. As the lattice moves by a step the difference changes sign once, and the mass that is
+    lost is its modulus: the mass has one peak, with straight sides.
+    """
+    best = at(0.0)
+    at_best = 0.0
+    found = [(at_best, best.log_norm)]
+
+    def look(fraction: float) -> None:
+        nonlocal best, at_best
+        measure = at(fraction)
+        found.append((fraction, measure.log_norm))
+        if measure.log_norm > best.log_norm:
+            best, at_best = measure, fraction
+
+    for k in range(1, _OFFSETS):
+        look(k / _OFFSETS)
+    for _ in range(_REFINEMENTS):
+        # The circle is cut opposite the best offset, which becomes 0.
+        center = at_best
+        points = sorted(((f - center + 0.5) % 1.0 - 0.5, value) for f, value in found)
+        i = min(range(len(points)), key=lambda k: abs(points[k][0]))
+        for left in (i - 1, i - 2):
+            peak = _meeting_point(*points[left : left + 4])
+            if points[left + 1][0] < peak < points[left + 2][0]:
+                look((center + peak) % 1.0)
+    return best
+
+
+def _meeting_point(a: _Point, b: _Point, c: _Point, d: _Point) -> float:
+    """Where the line through ``a`` and ``b`` meets that through ``c`` and ``d``; NaN if it does not.
+    """
+    if a[0] == b[0] or c[0] == d[0]:
+        return math.nan
+    rise = (b[1] - a[1]) / (b[0] - a[0])
+    fall = (d[1] - c[1]) / (d[0] - c[0])
+    if not rise > fall:
+        return math.nan
+    return b[0] + (c[1] - b[1] - fall * (c[0] - b[0])) / (rise - fall)
 
 
 def coarsen(measure: NodeMeasure, factor: int) -> Bins:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.accounting.bins import Bins, dense, loss_bins
-from psinoise.accounting.bounds import NodeMeasure, Side, coarsen, node_measure
+from psinoise.accounting.bounds import NodeMeasure, Side, best_offset, coarsen, node_measure
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.convolution import (
@@ -47,18 +47,17 @@ from psinoise.errors import CertificationError
 DEFAULT_TOLERANCE = 1e-4
 _LARGEST_STEP = 0.25
 # A window of this many nodes needs about 64 bytes for each.
-_LARGEST_WINDOW = 2**20
+_LARGEST_WINDOW = 2**21
 _COMFORTABLE_WINDOW = 2**17
 _ATTEMPTS = 8
 _LARGEST_TILT = 1e6
-# A lower bound this many times further off than the upper one is worth tuning.
-_LOPSIDED = 4.0
-_OFFSETS = 16
+# The lower bound is off twice as far as the upper one; if it is more, tuning may help.
+_LOPSIDED = 2.5
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Target:
     """One direction of a composition, and where on its profile to be sharp."""
 
@@ -190,7 +189,8 @@ def _epsilon_bounds(target: _Target, width: float) -> tuple[float, float]:
             target.log_delta, target.epsilon, width
         )
         upper = min(upper, target.top)
-        if not tuned and target.epsilon - lower > _LOPSIDED * (upper - target.epsilon):
+        lopsided = target.epsilon - lower > _LOPSIDED * (upper - target.epsilon)
+        if upper - lower > width and lopsided and not tuned:
             # The mass crowds in a few bins at an end of the loss: where they begin matters.
             tuned = True
             lower = _profile(target, step, width, "lower", tuned).epsilon(
@@ -244,17 +244,15 @@ def _composed(target: _Target, step: float, width: float, side: Side, tuned: boo
 def _measure(
     target: _Target, pair: Pair, step: float, width: float, side: Side, tuned: bool
 ) -> NodeMeasure:
-    """The bound of one step; `tuned` tries several offsets and keeps the one that loses least.
+    """The bound of one step; `tuned` looks for the offset of the lattice that loses least.
 
     Any offset gives a bound. The larger the tilted mass of a lower bound, the better it is.
     """
-    if not tuned:
-        return node_measure(_bins(target, pair, step, width, 0.0), side)
-    fractions = np.arange(_OFFSETS) / _OFFSETS
-    return max(
-        (node_measure(_bins(target, pair, step, width, float(f)), side) for f in fractions),
-        key=lambda measure: measure.log_norm,
-    )
+
+    def at(fraction: float) -> NodeMeasure:
+        return node_measure(_bins(target, pair, step, width, fraction % 1.0), side)
+
+    return best_offset(at) if tuned else at(0.0)
 
 
 def _tail(target: _Target, parts: list[tuple[NodeMeasure, int]], width: float) -> float:
@@ -296,7 +294,7 @@ def _composed_in_two_stages(
     return _compose(coarse, first, size, outside + error)
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=2)
 def _bins(target: _Target, pair: Pair, step: float, width: float, fraction: float) -> Bins:
     """Bins of one step, out to where what is cut off costs no more than the share of delta."""
     source = dense(pair, target.direction, target.reach)

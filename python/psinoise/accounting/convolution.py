@@ -10,7 +10,8 @@ masses from the true ones, and each has a bound that the caller adds to delta:
 * *Rounding.* One transform has relative 2-norm error ``theta = 6 u log2 N`` (Higham, Accuracy and
   Stability of Numerical Algorithms, theorem 24.2), ``u = 2^-53``. With ``|F_i| <= 1`` the product
   of powers is off by at most ``sum n_i (theta + 4 u) ||F_i||`` and the inverse transform adds
-  ``theta ||G|| <= theta min ||F_i||``; Parseval turns both into masses.
+  ``theta ||G|| <= theta min ||F_i||``; Parseval turns both into masses. Many uses leave only a few
+  frequencies, which ``spectra`` sums directly, with an error that grows like ``sqrt(n)``.
 * *The weights.* ``delta`` weighs a tilted mass at distance ``y`` above epsilon by
   ``(1 - e^{-y}) e^{-t y}``, at most ``t^t / (1 + t)^{1 + t}``; Cauchy-Schwarz needs their 2-norm.
 """
@@ -26,14 +27,7 @@ import numpy as np
 from psinoise._backend import core
 from psinoise.accounting.bounds import NodeMeasure
 from psinoise.accounting.pairs import Float
-
-_UNIT = 2.0**-53
-
-
-@functools.lru_cache(maxsize=8)
-def _transform(size: int) -> core.Transform:
-    return core.Transform(size)
-
+from psinoise.accounting.spectra import UNIT, compose_low, transform_error, transform_of, wrap
 
 @dataclass(frozen=True, eq=False)
 class Composed:
@@ -92,23 +86,7 @@ def compose(
     parts: list[tuple[NodeMeasure, int]], first: int, size: int, outside: float
 ) -> Composed:
     """Convolve ``count`` copies of each measure on the window ``first, ..., first + size - 1``."""
-    transform = _transform(size)
-    product = np.ones(size // 2 + 1, dtype=np.complex128)
-    theta = 6.0 * _UNIT * math.log2(size)
-    rounding = 0.0
-    smallest = math.inf
-    for measure, count in parts:
-        wrapped = np.bincount(
-            (measure.first + np.arange(measure.mass.size)) % size,
-            weights=measure.mass,
-            minlength=size,
-        ).astype(np.float64)
-        transform.compose_into(wrapped, count, product)
-        norm = math.sqrt(float(np.sum(wrapped * wrapped)))
-        rounding += count * (theta + 4.0 * _UNIT) * norm
-        smallest = min(smallest, norm)
-    masses = np.roll(transform.inverse(product), -(first % size))
-    rounding += theta * smallest
+    masses, rounding = compose_low(parts, first, size) or _compose_all(parts, first, size)
     infinite = -math.expm1(
         math.fsum(count * math.log1p(-min(m.infinite, 0.5)) for m, count in parts)
     )
@@ -123,6 +101,24 @@ def compose(
         math.fsum(count * m.slack for m, count in parts),
     )
     return Composed(measure, rounding, outside)
+
+
+def _compose_all(
+    parts: list[tuple[NodeMeasure, int]], first: int, size: int
+) -> tuple[Float, float]:
+    """Masses and a bound on the 2-norm of their error, by transforms alone."""
+    transform = transform_of(size)
+    product = np.ones(size // 2 + 1, dtype=np.complex128)
+    theta = transform_error(size)
+    rounding = 0.0
+    smallest = math.inf
+    for measure, count in parts:
+        wrapped = wrap(measure, size)
+        transform.compose_into(wrapped, count, product)
+        norm = math.sqrt(float(np.sum(wrapped * wrapped)))
+        rounding += count * (theta + 4.0 * UNIT) * norm
+        smallest = min(smallest, norm)
+    return np.roll(transform.inverse(product), -(first % size)), rounding + theta * smallest
 
 
 @dataclass(frozen=True, eq=False)
