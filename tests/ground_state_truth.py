@@ -1,8 +1,9 @@
 """Ground states to 30 digits by Taylor series, for the tests: nothing in common with the package.
 
-``y'' = (theta c - E) y`` is integrated inward from far out, where ``y`` grows and errors die, through
-disks of Taylor series in mpmath; ``E`` by the secant method on ``y'(0) = 0``. Far out, where steps
-would be too many, the semiclassical integral takes over, continued from a matching point.
+``y'' = (theta c - E) y`` is integrated inward from far out, where ``y`` grows and errors die,
+through disks of Taylor series in mpmath; ``E`` by the secant method on ``y'(0) = 0``. Far out the
+disks hold series of ``r = -y'/y`` and of the Mills ratio, which converge asymptotically there; beyond
+the last one two terms of the semiclassical series go on.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from mpmath import mp, mpf
 _TERMS = 56
 _RATIO = mpf(3) / 4
 _DIGITS = 40
+# Series of r from this value of x sqrt(Q) on, and how often they are iterated; before, disks of y
+# reach over this many decay lengths.
+_ASYMPTOTIC = 60
+_ITERATIONS = 16
+_DECAY_LENGTHS = 4
 
 
 def power_series(p):
@@ -47,135 +53,285 @@ def log_series(unit):
     return series
 
 
+def _value(coefficients, step):
+    total = mpf(0)
+    for coefficient in reversed(coefficients):
+        total = total * step + coefficient
+    return total
+
+
+def _slope(coefficients, step):
+    return _value([k * coefficients[k] for k in range(1, len(coefficients))], step)
+
+
+def _product(a, b, k):
+    """Coefficient k of the product of two series."""
+    return mpmath.fdot(zip(a[: k + 1], b[k::-1], strict=True))
+
+
+def _root(q):
+    """Series of the square root."""
+    root = [mpmath.sqrt(q[0])]
+    for k in range(1, len(q)):
+        inner = mpmath.fdot(zip(root[1:], root[:0:-1], strict=True)) if k > 1 else mpf(0)
+        root.append((q[k] - inner) / (2 * root[0]))
+    return root
+
+
+def _quotient(a, b):
+    quotient = []
+    for k in range(min(len(a), len(b))):
+        known = mpmath.fdot(zip(quotient, b[k:0:-1], strict=True))
+        quotient.append((a[k] - known) / b[0])
+    return quotient
+
+
+def _derivative(a):
+    return [k * a[k] for k in range(1, len(a))]
+
+
+def _primitive(a):
+    return [mpf(0)] + [c / (k + 1) for k, c in enumerate(a)]
+
+
+class _Oscillator:
+    """A disk of the series of ``y`` itself."""
+
+    def __init__(self, center, potential, decay):
+        self.center = center
+        a = [mpf(1), -decay]
+        for k in range(_TERMS - 2):
+            a.append(_product(potential, a, k) / ((k + 1) * (k + 2)))
+        self.y = a
+        self.mass = _primitive([_product(a, a, k) for k in range(_TERMS)])
+
+    def log_square(self, x):
+        return 2 * mpmath.log(_value(self.y, x - self.center))
+
+    def decay(self, x):
+        return -_slope(self.y, x - self.center) / _value(self.y, x - self.center)
+
+    def mass_between(self, a, b):
+        return _value(self.mass, b - self.center) - _value(self.mass, a - self.center)
+
+
+class _Tail:
+    """A disk far out, where ``r = sqrt(Q + r')`` and ``m = (1 + m') / (2 r)`` converge
+    asymptotically as series."""
+
+    def __init__(self, center, potential):
+        self.center = center
+        r = _root(potential)
+        for _ in range(_ITERATIONS):
+            slope = _derivative(r)
+            r = _root([q + d for q, d in zip(potential, slope, strict=False)])
+        m = _quotient([mpf(1) / 2] + [mpf(0)] * (len(r) - 1), r)
+        for _ in range(_ITERATIONS):
+            slope = _derivative(m)
+            m = _quotient([(mpf(1 if k == 0 else 0) + d) / 2 for k, d in enumerate(slope)], r)
+        self.r, self.m, self.depth = r, m, _primitive(r)
+
+    def log_square(self, x):
+        return -2 * _value(self.depth, x - self.center)
+
+    def decay(self, x):
+        return _value(self.r, x - self.center)
+
+    def mills(self, x):
+        return _value(self.m, x - self.center)
+
+
 class Truth:
     """Density, tail and score of ``y**2`` on ``x >= 0``."""
 
-    def __init__(self, cost, series, theta, guess, *, reach, first="1e-14"):
-        with mp.workdps(_DIGITS):
-            self.cost, self.series, self.theta = cost, series, mpf(theta)
-            centers = [mpf(first)]
-            while centers[-1] < reach:
-                centers.append(centers[-1] / _RATIO)
-            # Every disk serves the points between its neighbors' centers.
-            self.costs = [series(center, _TERMS) for center in centers]
-            self.centers = centers
-            self.energy = mpmath.findroot(
-                self._slope_at_zero, (mpf(guess), mpf(guess) * (1 + mpf(10) ** -8)), tol=1e-60
-            )
-            self._integrate(self.energy)
-            self._normalize()
+    def __init__(self, cost, series, depth, theta, guess, reach):
+        self.cost, self.series, self.depth, self.theta = cost, series, depth, mpf(theta)
+        self._disks_for(mpf(guess), reach)
+        self.energy = self._secant(mpf(guess), mpf(guess) * (1 + mpf(10) ** -8))
+        self._integrate(self.energy)
+        self._normalize()
+
+    def _disks_for(self, energy, reach):
+        """Centers: a quarter of the way to 0 apart, and not more than a few decay lengths where the
+        series of y are used; series of r from where 1 / (x r) is small."""
+        centers, switch = [mpf("1e-16")], None
+        while centers[-1] < reach:
+            x = centers[-1]
+            q = self.theta * self.cost(x) - energy
+            tail = q > 0 and x * mpmath.sqrt(q) > _ASYMPTOTIC
+            step = x * (1 / _RATIO - 1)
+            if switch is None and q > 0:
+                step = min(step, _DECAY_LENGTHS / mpmath.sqrt(q))
+            if tail and switch is None:
+                switch = len(centers)
+            centers.append(x + step)
+        self.centers, self.switch = centers, switch
+        self.costs = [self.series(center, _TERMS) for center in centers]
+
+    def _potential(self, i, energy):
+        potential = [self.theta * c for c in self.costs[i]]
+        potential[0] -= energy
+        return potential
+
+    def _secant(self, before, now):
+        miss_before, miss = self._slope_at_zero(before), self._slope_at_zero(now)
+        while abs(now - before) > mpf(10) ** (8 - _DIGITS) * now:
+            after = now - miss * (now - before) / (miss - miss_before)
+            before, now, miss_before, miss = now, after, miss, self._slope_at_zero(after)
+        return now
 
     def _integrate(self, energy):
-        """Coefficients of y in every disk, each scaled to y = 1 at its center, and log scales."""
-        far = self.centers[-1]
-        q = self.theta * self.costs[-1][0] - energy
-        value, slope, log_scale = mpf(1), -mpmath.sqrt(q), mpf(0)
-        disks, scales = [], []
-        for i in range(len(self.centers) - 1, -1, -1):
-            a = [mpf(1), slope / value]
-            log_scale += mpmath.log(value)
-            potential = [self.theta * c for c in self.costs[i]]
-            potential[0] -= energy
-            for k in range(_TERMS - 2):
-                total = mpmath.fdot(zip(potential[: k + 1], a[k::-1], strict=True))
-                a.append(total / ((k + 1) * (k + 2)))
-            disks.append(a)
-            scales.append(log_scale)
-            if i:
-                step = self.centers[i - 1] - self.centers[i]
-                value = mpmath.polyval(a[::-1], step)
-                slope = mpmath.polyval([k * a[k] for k in range(_TERMS - 1, 0, -1)], step)
-        self.disks, self.scales = disks[::-1], scales[::-1]
-        assert far == self.centers[-1]
+        """Inner disks from the first of the tail inward."""
+        self.tail = _Tail(self.centers[self.switch], self._potential(self.switch, energy))
+        outer, disks = self.tail, []
+        for i in range(self.switch - 1, -1, -1):
+            center = self.centers[i]
+            outer = _Oscillator(center, self._potential(i, energy), outer.decay(center))
+            disks.append(outer)
+        self.disks = disks[::-1]
 
     def _slope_at_zero(self, energy):
         self._integrate(energy)
-        # One step of the Riccati equation over the last 1e-14: r = E x there.
+        # One step of the Riccati equation over the last 1e-16, where r = E x.
         x = self.centers[0]
-        return -self.disks[0][1] - (energy * x - self.theta * self.cost(x) * x)
+        return self.disks[0].decay(x) - (energy - self.theta * self.cost(x)) * x
 
     def _normalize(self):
+        for i in range(self.switch + 1, len(self.centers)):
+            self.disks.append(_Tail(self.centers[i], self._potential(i, self.energy)))
+        self.disks.insert(self.switch, self.tail)
+        # Point i is where disk i hands over to disk i + 1.
         self.edges = [mpf(0)]
         for low, high in zip(self.centers[:-1], self.centers[1:], strict=True):
             self.edges.append((low + high) / 2)
-        self.edges.append(self.centers[-1])
-        self.squares = []
-        tails = [mpf(0)]
-        for i in range(len(self.centers) - 1, -1, -1):
-            a = self.disks[i]
-            square = [
-                mpmath.fdot(zip(a[: k + 1], a[k::-1], strict=True)) for k in range(_TERMS)
-            ]
-            primitive = [mpf(0)] + [c / (k + 1) for k, c in enumerate(square)]
-            self.squares.append(primitive)
-            weight = mpmath.exp(2 * (self.scales[i] - self.scales[0]))
-            tails.append(tails[-1] + weight * self._piece(primitive, i, self.edges[i]))
-        self.squares.reverse()
-        self.tails = tails[:0:-1]
-        self.log_peak = -mpmath.log(2 * self.tails[0])
+        self._float_edges = np.array([float(edge) for edge in self.edges])
+        # Logarithms of y^2 at the edges, 0 at 0.
+        self.logs = [mpf(0)]
+        for disk, a, b in zip(self.disks, self.edges[:-1], self.edges[1:], strict=False):
+            self.logs.append(self.logs[-1] + disk.log_square(b) - disk.log_square(a))
+        # Masses beyond the inner edges, in units of y(0)^2.
+        edge = self.edges[self.switch]
+        beyond = self.tail.mills(edge) * mpmath.exp(self.logs[self.switch])
+        self.beyond = [beyond]
+        for i in range(self.switch - 1, -1, -1):
+            self.beyond.append(self.beyond[-1] + self._mass(i, self.edges[i], self.edges[i + 1]))
+        self.beyond.reverse()
+        self.log_peak = -mpmath.log(2 * self.beyond[0])
 
-    def _piece(self, primitive, i, start):
-        end = mpmath.polyval(primitive[::-1], self.edges[i + 1] - self.centers[i])
-        return end - mpmath.polyval(primitive[::-1], start - self.centers[i])
+    def _mass(self, i, a, b):
+        disk = self.disks[i]
+        unit = mpmath.exp(self.logs[i] - disk.log_square(self.edges[i]))
+        return unit * disk.mass_between(a, b)
 
     def _disk(self, x):
-        return min(
-            max(int(np.searchsorted(self._float_edges, float(x), side="right")) - 1, 0),
-            len(self.centers) - 1,
-        )
-
-    @functools.cached_property
-    def _float_edges(self):
-        return np.array([float(edge) for edge in self.edges])
+        return max(int(np.searchsorted(self._float_edges, float(x), side="right")) - 1, 0)
 
     def log_density(self, x):
         x = mpf(x)
-        if x > self.centers[-2]:
-            return self._far(x)
+        return self._far(x) if x > self.centers[-1] else self._near(x)
+
+    def _near(self, x):
         i = self._disk(x)
-        y = mpmath.polyval(self.disks[i][::-1], x - self.centers[i])
-        return self.log_peak + 2 * (mpmath.log(y) + self.scales[i] - self.scales[0])
+        disk = self.disks[i]
+        change = disk.log_square(x) - disk.log_square(self.edges[i])
+        return self.log_peak + self.logs[i] + change
 
     def survival(self, x):
         x = mpf(x)
-        if x > self.centers[-2]:
+        if x > self.centers[-1]:
             q = self.theta * self.cost(x) - self.energy
             return mpmath.exp(self._far(x)) / (2 * mpmath.sqrt(q))
         i = self._disk(x)
-        weight = mpmath.exp(2 * (self.scales[i] - self.scales[0]))
-        after = self.tails[i + 1] if i + 1 < len(self.tails) else mpf(0)
-        total = weight * self._piece(self.squares[i], i, x) + after
-        return total * mpmath.exp(self.log_peak)
+        if i >= self.switch:
+            return mpmath.exp(self.log_density(x)) * self.disks[i].mills(x)
+        inner = self._mass(i, x, self.edges[i + 1])
+        return mpmath.exp(self.log_peak) * (inner + self.beyond[i + 1])
 
     def score(self, x):
-        i = self._disk(x)
-        a, s = self.disks[i], mpf(x) - self.centers[i]
-        slope = mpmath.polyval([k * a[k] for k in range(_TERMS - 1, 0, -1)], s)
-        return -2 * slope / mpmath.polyval(a[::-1], s)
+        return 2 * self.disks[self._disk(x)].decay(mpf(x))
 
     def _far(self, x):
-        """Two terms of the semiclassical series from the last disk but one."""
-        start = self.centers[-2] * (1 - mpf(10) ** -9)
-        at_start = self.log_density(start)
+        """Two terms of the semiclassical series from the last disk."""
+        start = self.centers[-1]
 
-        def q(point):
-            return self.theta * self.cost(point) - self.energy
+        def log_q(point):
+            return mpmath.log(self.theta * self.cost(point) - self.energy)
 
-        octaves = int(mpmath.ceil(mpmath.log(x / start, 2)))
-        edges = [start * (x / start) ** (mpf(k) / max(octaves // 8, 1)) for k in range(max(octaves // 8, 1) + 1)]
-        logs = [mpmath.log(edge) for edge in edges]
-        depth = mpmath.quad(lambda u: mpmath.sqrt(q(mpmath.exp(u))) * mpmath.exp(u), logs)
-        return at_start - 2 * depth - (mpmath.log(q(x)) - mpmath.log(q(start))) / 2
+        depth = self.depth(x, self.theta, self.energy) - self.depth(start, self.theta, self.energy)
+        return self._near(start) - 2 * depth - (log_q(x) - log_q(start)) / 2
+
+
+def _power_depth(p):
+    """An antiderivative of ``sqrt(theta x**p - E)``, by the binomial series in ``E``."""
+    p = mpf(p)
+
+    def depth(x, theta, energy):
+        terms = (
+            mpmath.binomial(mpf(1) / 2, j)
+            * (-energy / theta) ** j
+            * x ** (1 + p / 2 - p * j)
+            / (1 + p / 2 - p * j)
+            for j in range(40)
+        )
+        return mpmath.sqrt(theta) * mpmath.fsum(terms)
+
+    return depth
+
+
+def _log_depth(unit):
+    """An antiderivative of ``sqrt(theta log(1 + unit x) - E)``, with the error function."""
+    unit = mpf(unit)
+
+    def depth(x, theta, energy):
+        w = mpmath.log1p(unit * x) - energy / theta
+        root = mpmath.sqrt(w)
+        inner = root * mpmath.exp(w) - mpmath.sqrt(mpmath.pi) / 2 * mpmath.erfi(root)
+        return mpmath.sqrt(theta) * mpmath.exp(energy / theta) / unit * inner
+
+    return depth
 
 
 @functools.cache
 def power_truth(p, theta, guess, reach):
     """The ground state of ``theta |x|**p``."""
-    return Truth(lambda x: mpf(x) ** mpf(p), power_series(p), theta, guess, reach=reach)
+    with mp.workdps(_DIGITS):
+        exponent = mpf(p)
+        return Truth(
+            lambda x: mpf(x) ** exponent, power_series(p), _power_depth(p), theta, guess, reach
+        )
 
 
 @functools.cache
 def log_truth(unit, theta, guess, reach):
     """The ground state of ``theta log(1 + unit |x|)``."""
-    scale = mpf(unit)
-    return Truth(lambda x: mpmath.log1p(scale * x), log_series(unit), theta, guess, reach=reach)
+    with mp.workdps(_DIGITS):
+        scale = mpf(unit)
+        return Truth(
+            lambda x: mpmath.log1p(scale * x),
+            log_series(unit),
+            _log_depth(unit),
+            theta,
+            guess,
+            reach,
+        )
+
+
+class Rescaled:
+    """The law of ``X / sigma``."""
+
+    def __init__(self, truth, sigma):
+        self.truth, self.sigma = truth, sigma
+
+    def log_density(self, t):
+        return self.truth.log_density(self.sigma * t) + mpmath.log(self.sigma)
+
+    def survival(self, t):
+        return self.truth.survival(self.sigma * t)
+
+
+@functools.cache
+def unit_power_truth(p, guess, reach):
+    """The ground state of ``|x|**p`` with mean cost 1: ``C = 2 E/(2 + p)`` (virial theorem)."""
+    truth = power_truth(p, 1.0, guess, reach)
+    with mp.workdps(_DIGITS):
+        return Rescaled(truth, (2 * truth.energy / (2 + mpf(p))) ** (1 / mpf(p)))

@@ -29,6 +29,7 @@ from psinoise.accounting.bounds import NodeMeasure
 from psinoise.accounting.pairs import Float
 from psinoise.accounting.spectra import UNIT, compose_low, transform_error, transform_of, wrap
 
+
 @dataclass(frozen=True, eq=False)
 class Composed:
     """Tilted masses of a composition on a window of the lattice.

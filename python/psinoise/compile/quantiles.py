@@ -24,12 +24,14 @@ LOG2_LO = float.fromhex("0x1.abc9e3b39803fp-56")
 # Depths from 1/2 to 2048: past every probability that a float64 can hold, and past every tail that
 # the sampler can reach.
 TAIL = Layout(-1, 12)
+# Laws whose first panel is at least 2**-4 are analytic on the center.
+_ANALYTIC = -4
 
 
 def center_layout(layout: Layout) -> Layout:
     """Panels for ``1/2 - P(X > t)`` from 0 to 1/4; the first is where that of the density is, since
     what is not smooth there is not smooth here."""
-    first = min(layout.first_exponent, -4) - 2
+    first = min(layout.first_exponent, _ANALYTIC) - 2
     return Layout(first, -2 - first)
 
 
@@ -98,33 +100,50 @@ def _bracket(law: HalfLaw, target: Float, limit: float) -> tuple[Float, Float]:
 def central_quantile(law: HalfLaw) -> tuple[Float, int]:
     """``t / v`` as a function of ``v = 1/2 - P(X > t)``."""
     peak = float(_exp(law.log_density(np.zeros(1)))[0])
+    central_mass = _CentralMass(law)
 
     def ratio(v: Float) -> dd.Pair:
         t = v / peak
         moving = np.arange(t.size)
         for _ in range(12):
             here = t[moving]
-            mass = _central_mass(law, here)
+            mass = central_mass(here)
             there = here - (mass - v[moving]) / _exp(law.log_density(here))
             t[moving] = there
             # A fixed point stays one.
             moving = moving[there != here]
         # One more step, kept as a low part.
-        rest = (v - _central_mass(law, t)) / _exp(law.log_density(t))
+        rest = (v - central_mass(t)) / _exp(law.log_density(t))
         hi, lo = dd.divide(t, v)
         return hi, lo + rest / v
 
     return fit(ratio, center_layout(law.layout), tolerance=2e-15)
 
 
-def _central_mass(law: HalfLaw, t: Float) -> Float:
+class _CentralMass:
     """``P(0 < X < t)`` for ``t`` up to about the quartile, without a difference of tails."""
-    half = 0.5 * t
-    nodes = half + half * np.array(NODES)[:, None]
-    # One call for all nodes; the sum keeps the order of the rule.
-    hi, lo = law.log_density(nodes.reshape(-1))
-    density = _exp((hi, lo)).reshape(nodes.shape)
-    total = np.zeros_like(t)
-    for weight, values in zip(WEIGHTS, density, strict=True):
-        total = total + weight * values
-    return total * half
+
+    def __init__(self, law: HalfLaw) -> None:
+        self.law = law
+        first = law.layout.first_exponent
+        # One rule from 0 is enough for laws that are analytic up to there. For the others, masses
+        # up to octaves come first, and the rule begins at the octave of its point.
+        self.octaves = 2.0 ** np.arange(first, 5.0) if first < _ANALYTIC else np.zeros(0)
+        edges = np.concatenate([[0.0], self.octaves])
+        self.starts = edges
+        self.masses = np.concatenate([[0.0], np.cumsum(self._between(edges[:-1], edges[1:]))])
+
+    def __call__(self, t: Float) -> Float:
+        octave = np.searchsorted(self.octaves, t, side="right")
+        return self.masses[octave] + self._between(self.starts[octave], t)
+
+    def _between(self, start: Float, end: Float) -> Float:
+        half = 0.5 * (end - start)
+        nodes = (start + half) + half * np.array(NODES)[:, None]
+        # One call for all nodes; the sum keeps the order of the rule.
+        hi, lo = self.law.log_density(nodes.reshape(-1))
+        density = _exp((hi, lo)).reshape(nodes.shape)
+        total = np.zeros_like(half)
+        for weight, values in zip(WEIGHTS, density, strict=True):
+            total = total + weight * values
+        return total * half

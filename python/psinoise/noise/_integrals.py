@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise.compile import Layout
 from psinoise.compile._gauss_legendre import NODES, WEIGHTS
 
 Float = NDArray[np.float64]
@@ -22,6 +23,8 @@ _SMALL_SHIFT = 0.1
 
 
 class _Law(Protocol):
+    @property
+    def layout(self) -> Layout: ...
     def log_density(self, t: Float) -> tuple[Float, Float]: ...
 
     def score(self, t: Float) -> Float: ...
@@ -41,6 +44,10 @@ def graded_edges(law: _Law) -> Float:
     The octaves reach down to 2^-60, so that fractional powers of ``t`` are integrated too.
     """
     octaves = 2.0 ** np.arange(-12.0, 1000.0, 0.25)
+    # Far points cost some laws an integral each: none if the tables end in nothing.
+    within = octaves[octaves < law.layout.limit]
+    if law.log_density(within[-1:])[0][0] < _NEGLIGIBLE:
+        octaves = within
     alive = law.log_density(octaves)[0] > _NEGLIGIBLE
     last = min(int(np.flatnonzero(alive)[-1]) + 2, octaves.size)
     return np.concatenate([[0.0], 2.0 ** np.arange(-60.0, -12.0), octaves[:last]])
