@@ -14,7 +14,7 @@ import mpmath
 import numpy as np
 from mpmath import mp, mpf
 
-_TERMS = 56
+_TERMS = 46
 _RATIO = mpf(3) / 4
 _DIGITS = 40
 # Series of r from this value of x sqrt(Q) on, and how often they are iterated; before, disks of y

@@ -10,7 +10,7 @@
 //   being computed damps the error of the start like exp(-2 int r), also where panels are many
 //   decay lengths wide. Newton in doubles, then refinement with residuals in pairs.
 // Error: r, m and s solve the discrete equations to about 1e-30 after three refinements and 1e-14
-//   after one (tests/test_riccati.py); the discretization is the caller's.
+//   after one (tests/test_ground_state.py); the discretization is the caller's.
 // Edge values: where Newton does not converge, that panel and all before it are NaN. A pole of r,
 //   which is an energy above the first odd state, shows in this way.
 // References: docs/schrodinger.md; Hairer and Wanner, Solving ODEs II, IV.3 and IV.5 (stiff

@@ -142,7 +142,8 @@ class Maximum(Cost):
                     break
                 here = np.argmax([term.pair(np.array([middle]))[0][0] for term in self.terms])
                 low, high = (middle, high) if here == leaders[i] else (low, middle)
-            found.add(high)
+            values = [term.pair(np.array([low]))[0][0] for term in self.terms]
+            found.add(low if sorted(values)[-1] == sorted(values)[-2] else high)
         return found
 
 

@@ -24,7 +24,8 @@ _FEW = 128
 def add(a: dd.Pair, b: dd.Pair) -> dd.Pair:
     with np.errstate(invalid="ignore", over="ignore"):
         hi, lo = dd.add(a, b)
-    return hi, np.where(np.isfinite(lo), lo, 0.0)
+        sound = np.isfinite(hi)
+        return np.where(sound, hi, a[0] + b[0]), np.where(sound, lo, 0.0)
 
 
 def times(a: dd.Pair, factor: float) -> dd.Pair:

@@ -232,8 +232,8 @@ def _sorted(
     size = {name: given[name] for name in _SIZES if name in given}
     most = len(strength) + len(size) if is_power else max(len(strength), len(size))
     if not given or most > 1:
-        wanted = "exactly one of mean_cost, theta, scale, std, mean_abs"
-        if not is_power:
-            wanted = "one of mean_cost, theta and at most one of scale, std, mean_abs"
-        raise TypeError(f"Schrodinger takes {wanted}, got {len(given)}")
+        either = "" if is_power else " (or one of the first two and one of the others)"
+        raise TypeError(
+            f"Schrodinger takes exactly one of {', '.join(names)}{either}, got {len(given)}"
+        )
     return strength, size
