@@ -2,8 +2,8 @@
 
 ``y'' = (theta c - E) y`` is integrated inward from far out, where ``y`` grows and errors die,
 through disks of Taylor series in mpmath; ``E`` by the secant method on ``y'(0) = 0``. Far out the
-disks hold series of ``r = -y'/y`` and of the Mills ratio, which converge asymptotically there; beyond
-the last one two terms of the semiclassical series go on.
+disks hold series of ``r = -y'/y`` and of the Mills ratio, which converge asymptotically there;
+beyond the last one two terms of the semiclassical series go on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import mpmath
 import numpy as np
 from mpmath import mp, mpf
 
-_TERMS = 46
+_TERMS = 56
 _RATIO = mpf(3) / 4
 _DIGITS = 40
 # Series of r from this value of x sqrt(Q) on, and how often they are iterated; before, disks of y

@@ -88,7 +88,7 @@ def test_kinks_of_maxima_are_found_to_the_last_bit():
         (lambda: costs.Power(2, weight=0.0), DomainError, "weight must be positive"),
         (lambda: costs.Log(0.0), DomainError, "power must be positive"),
         (lambda: costs.Stretched(np.abs, -1.0), DomainError, "factor must be positive"),
-        (lambda: costs.Sum(), TypeError, "Sum takes at least one cost"),
+        (costs.Sum, TypeError, "Sum takes at least one cost"),
         (lambda: costs.Power(1) + 3, TypeError, "unsupported operand"),
         (lambda: costs.Custom(3), TypeError, "cost must be callable, got 3"),
         (lambda: costs.Custom(np.abs, breakpoints="1"), TypeError, "breakpoints must be numbers"),

@@ -10,10 +10,10 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
-from ground_state_truth import log_truth, power_truth
 from mpmath import mpf
 
 import psinoise as pn
+from ground_state_truth import log_truth, power_truth
 from psinoise import costs
 from psinoise.ground_state import _collocation, _mesh, _solve, natural_state, power_state
 from psinoise.reference import double_double as dd

@@ -16,8 +16,8 @@
 
 namespace psinoise::PSINOISE_LEVEL {
 
-// Factors of a square matrix, by columns: the inner loops run down a column. The alignment is stated
-// because GCC 12 stores whole columns with aligned 256-bit moves as if it held.
+// Factors of a square matrix, by columns: the inner loops run down a column. The alignment is
+// stated because GCC 12 stores whole columns with aligned 256-bit moves as if it held.
 struct Factors {
   alignas(64) double column[kNodes][kNodes];
   int pivot[kNodes];

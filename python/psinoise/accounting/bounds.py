@@ -42,7 +42,7 @@ from typing import Literal
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.bins import Bins
+from psinoise.accounting.bins import Bins, Index
 from psinoise.accounting.pairs import Float
 
 Side = Literal["lower", "upper"]
@@ -60,7 +60,8 @@ class NodeMeasure:
 
     Attributes
     ----------
-    step, offset, first : node ``k`` of the array has loss ``offset + (first + k) * step``
+    step, offset, index : node ``k`` of the array has loss ``offset + index[k] * step``; the
+        indices rise
     mass : tilted masses; they sum to 1
     tilt, log_norm : the true mass of node ``k`` is ``mass[k] * exp(log_norm - tilt * loss)``
     infinite : mass at ``+infinity``
@@ -69,7 +70,7 @@ class NodeMeasure:
 
     step: float
     offset: float
-    first: int
+    index: Index
     mass: Float
     tilt: float
     log_norm: float
@@ -79,7 +80,7 @@ class NodeMeasure:
     @functools.cached_property
     def losses(self) -> Float:
         """Losses of the nodes."""
-        return np.asarray(self.offset + (self.first + np.arange(self.mass.size)) * self.step)
+        return np.asarray(self.offset + self.index * self.step)
 
     @functools.cached_property
     def moments(self) -> tuple[float, float]:
@@ -100,18 +101,18 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
     """Move the masses of the bins to the nodes, so that the profile rises or falls."""
     if side == "upper":
         nodes = _connect_the_dots(bins) * (1.0 + MASS_ROUNDING)
-        lowest = bins.offset + bins.first * bins.step
+        lowest = bins.offset + int(bins.edges[0]) * bins.step
         nodes[0] += bins.below * math.exp(bins.tilt * lowest - bins.log_norm)
         infinite = bins.above * (1.0 + MASS_ROUNDING)
     else:
-        nodes = core.balanced_nodes(bins.mass, bins.excess, bins.step, bins.tilt)
+        nodes = core.balanced_nodes(bins.mass, bins.excess, bins.widths, bins.tilt)
         nodes = nodes * (1.0 - MASS_ROUNDING)
         infinite = 0.0
     total = float(nodes.sum())
     return NodeMeasure(
         bins.step,
         bins.offset,
-        bins.first,
+        bins.edges,
         nodes / total,
         bins.tilt,
         bins.log_norm + math.log(total),
@@ -121,10 +122,10 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
 
 
 def _connect_the_dots(bins: Bins) -> Float:
-    up = np.minimum(bins.excess / -math.expm1(-bins.step), bins.mass)
+    up = np.minimum(bins.excess / -np.expm1(-bins.widths), bins.mass)
     nodes = np.zeros(bins.mass.size + 1)
     nodes[:-1] = bins.mass - up
-    nodes[1:] += up * math.exp(bins.tilt * bins.step)
+    nodes[1:] += up * np.exp(bins.tilt * bins.widths)
     return nodes
 
 
@@ -161,7 +162,11 @@ def best_offset(at: Callable[[float], NodeMeasure]) -> NodeMeasure:
 
 
 def _meeting_point(a: _Point, b: _Point, c: _Point, d: _Point) -> float:
+<<<<<<< HEAD
     """Where the line through ``a`` and ``b`` meets that through ``c`` and ``d``; NaN if it does not."""
+=======
+    """Where the line through ``a`` and ``b`` meets that through ``c`` and ``d``; NaN if nowhere."""
+>>>>>>> main
     if a[0] == b[0] or c[0] == d[0]:
         return math.nan
     rise = (b[1] - a[1]) / (b[0] - a[0])
@@ -179,16 +184,15 @@ def coarsen(measure: NodeMeasure, factor: int) -> Bins:
     and its recursion would amplify errors instead of forgetting them.
     """
     step = measure.step * factor
-    first = measure.first // factor
-    index = measure.first + np.arange(measure.mass.size)
-    bin_of = index // factor - first
-    offset = (index - (first + bin_of) * factor + 0.5) * measure.step
+    first = int(measure.index[0]) // factor
+    bin_of = measure.index // factor - first
+    offset = (measure.index - (first + bin_of) * factor + 0.5) * measure.step
     weight = measure.mass * np.exp(-measure.tilt * offset)
     count = int(bin_of[-1]) + 1
     return Bins(
         step,
         measure.offset - 0.5 * measure.step,
-        first,
+        first + np.arange(count + 1),
         np.bincount(bin_of, weights=weight, minlength=count).astype(np.float64),
         np.bincount(bin_of, weights=weight * -np.expm1(-offset), minlength=count).astype(float),
         measure.tilt,

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,12 @@ from psinoise.accounting.bounds import NodeMeasure
 from psinoise.accounting.pairs import Float
 from psinoise.accounting.spectra import UNIT, compose_low, transform_error, transform_of, wrap
 
+<<<<<<< HEAD
+=======
+# As many measures are summed one by one.
+_FEW = 8
+
+>>>>>>> main
 
 @dataclass(frozen=True, eq=False)
 class Composed:
@@ -36,7 +43,7 @@ class Composed:
 
     Attributes
     ----------
-    measure : the masses, clipped to be non-negative
+    measure : the masses, clipped to be non-negative, at all nodes of the window
     rounding : bound on the 2-norm of the error of the masses
     outside : bound on the tilted mass outside the window, both sides together
     """
@@ -65,17 +72,38 @@ def window_size(parts: list[tuple[NodeMeasure, int]], tail: float) -> tuple[int,
     return low - (size - need) // 2, size, 2.0 * tail
 
 
+def _joint_log_mgf(parts: list[tuple[NodeMeasure, int]]) -> Callable[[float], float]:
+    """The log of the moment generating function of the composition."""
+    if len(parts) <= _FEW:
+        return lambda s: math.fsum(count * measure.log_mgf(s) for measure, count in parts)
+    # Many measures end to end: one pass over all nodes.
+    sizes = [measure.mass.size for measure, _ in parts]
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    losses = np.concatenate([measure.losses for measure, _ in parts])
+    with np.errstate(divide="ignore"):
+        log_mass = np.log(np.concatenate([measure.mass for measure, _ in parts]))
+    counts = np.array([float(count) for _, count in parts])
+
+    def log_mgf(s: float) -> float:
+        exponent = log_mass + s * losses
+        top = np.maximum.reduceat(exponent, starts)
+        sums = np.add.reduceat(np.exp(exponent - np.repeat(top, sizes)), starts)
+        return float(counts @ (top + np.log(sums)))
+
+    return log_mgf
+
+
 def _reach(
     parts: list[tuple[NodeMeasure, int]], mean: float, variance: float, sign: float, tail: float
 ) -> float:
     """``T`` with ``P(sign (L - mean) >= T) <= tail``: any ``s`` gives a bound, a few are tried."""
+    log_mgf = _joint_log_mgf(parts)
     goal = -math.log(tail)
     deviation = math.sqrt(max(variance, 1e-300))
     s = math.sqrt(2.0 * goal) / deviation
     best = math.inf
     for _ in range(24):
-        cumulant = math.fsum(count * measure.log_mgf(sign * s) for measure, count in parts)
-        reach = (cumulant + goal) / s - sign * mean
+        reach = (log_mgf(sign * s) + goal) / s - sign * mean
         if reach >= best:
             break
         best = reach
@@ -94,7 +122,7 @@ def compose(
     measure = NodeMeasure(
         parts[0][0].step,
         math.fsum(count * m.offset for m, count in parts),
-        first,
+        first + np.arange(size),
         np.maximum(masses, 0.0),
         parts[0][0].tilt,
         math.fsum(count * m.log_norm for m, count in parts),
@@ -154,11 +182,12 @@ class Profile:
         """Log of the bound on delta at ``epsilon``."""
         measure = self.composed.measure
         shifted = epsilon - self.sign * measure.slack
-        k = max(math.floor((shifted - measure.offset) / measure.step) + 1 - measure.first, 0)
+        first = int(measure.index[0])
+        k = max(math.floor((shifted - measure.offset) / measure.step) + 1 - first, 0)
         main = 0.0
         if k < measure.mass.size:
             tilted, more = self._sums
-            y = measure.offset + (measure.first + k) * measure.step - shifted
+            y = measure.offset + (first + k) * measure.step - shifted
             main = math.exp(-measure.tilt * y) * (tilted[k] - math.exp(-y) * more[k])
         # The sums are of positive terms, with a relative error below size * u; what their
         # difference loses is at most 1 / (1 - e^{-h}) of it.

@@ -50,12 +50,7 @@ def transform_error(size: int) -> float:
 
 def wrap(measure: NodeMeasure, size: int) -> Float:
     """The masses on a circle of ``size`` nodes."""
-    start = measure.first % size
-    if start + measure.mass.size <= size:
-        wrapped = np.zeros(size)
-        wrapped[start : start + measure.mass.size] = measure.mass
-        return wrapped
-    index = (start + np.arange(measure.mass.size)) % size
+    index = measure.index % size
     return np.bincount(index, weights=measure.mass, minlength=size).astype(np.float64)
 
 
@@ -76,9 +71,9 @@ def compose_low(
     theta = 2.0 * math.pi / size
     order = np.arange(frequencies)
     for measure, count in parts:
-        center = round(float(np.sum(measure.mass * np.arange(measure.mass.size))))
-        distance = np.arange(measure.mass.size, dtype=np.float64) - center
-        shift += count * (measure.first + center)
+        center = round((measure.moments[0] - measure.offset) / measure.step)
+        distance = (measure.index - center).astype(np.float64)
+        shift += count * center
         change = core.characteristic(measure.mass, distance, theta, frequencies)
         spread = np.sqrt(np.maximum(-2.0 * change.real, 0.0))
         relative = 8.0 * order + 24.0 + measure.mass.size / 128.0
