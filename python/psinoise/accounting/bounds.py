@@ -162,11 +162,7 @@ def best_offset(at: Callable[[float], NodeMeasure]) -> NodeMeasure:
 
 
 def _meeting_point(a: _Point, b: _Point, c: _Point, d: _Point) -> float:
-<<<<<<< HEAD
-    """Where the line through ``a`` and ``b`` meets that through ``c`` and ``d``; NaN if it does not."""
-=======
     """Where the line through ``a`` and ``b`` meets that through ``c`` and ``d``; NaN if nowhere."""
->>>>>>> main
     if a[0] == b[0] or c[0] == d[0]:
         return math.nan
     rise = (b[1] - a[1]) / (b[0] - a[0])

@@ -30,12 +30,9 @@ from psinoise.accounting.bounds import NodeMeasure
 from psinoise.accounting.pairs import Float
 from psinoise.accounting.spectra import UNIT, compose_low, transform_error, transform_of, wrap
 
-<<<<<<< HEAD
-=======
 # As many measures are summed one by one.
 _FEW = 8
 
->>>>>>> main
 
 @dataclass(frozen=True, eq=False)
 class Composed:
