@@ -52,6 +52,13 @@ std::size_t standardize(const Panels& panels, const double* x, std::size_t size,
       place(i, quotient(__builtin_fabs(x[i]) * shrink, divisor, inverse));
     }
   }
+  for (std::int64_t s = 0; s < panels.split_count; ++s) {
+    const Split split = panels.splits[s];
+    for (std::size_t i = 0; i < size; ++i) {
+      block.row[i] =
+          block.row[i] == split.row && block.u[i] >= split.u ? split.after : block.row[i];
+    }
+  }
   return beyond;
 }
 

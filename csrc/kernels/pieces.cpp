@@ -5,7 +5,8 @@
 //   with (P, Q) the pair of noise p and shift s under Poisson sampling at rate q; and the balanced
 //   contraction of bins onto nodes (a lower bound; psinoise/accounting/bounds.py has the proof).
 // Method: Gauss-Legendre of order 6 on each piece, on which log p varies by at most 3/4 (the
-//   caller's part): relative truncation error below 1e-17. u is a sum of positive terms, from expm1.
+//   caller's part): relative truncation error below 1e-17. u is a sum of positive terms, from
+//   expm1.
 // Error: relative 2e-14 for A; u has that and the absolute error of the loss, about 1e-15, times A.
 // Edge values: levels and pieces are consistent up to the rounding of the loss; a negative excess
 //   (rounding at the lower level) counts as 0.
@@ -29,8 +30,9 @@ inline constexpr double kWeights[kOrder] = {0.17132449237917034504, 0.3607615730
 inline DoubleDouble log_density(const LawTable& law, double x, double scale) {
   const DoubleDouble t = divide(__builtin_fabs(x), scale);
   const bool inside = t.hi < law.log_density.limit;
-  return panel_pair(law.log_density, locate(law.log_density.first_exponent, inside ? t.hi : 0.0,
-                                            inside ? t.lo : __builtin_nan("")));
+  const PanelPosition at = locate(law.log_density.first_exponent, inside ? t.hi : 0.0,
+                                  inside ? t.lo : __builtin_nan(""));
+  return panel_pair(law.log_density, cross(law.log_density, at));
 }
 
 // 1 - exp(-y) for 0 <= y <= 1/2, to an ulp: the first omitted term is y^16 / 16! < 1e-18 y.

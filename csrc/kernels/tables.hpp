@@ -10,11 +10,21 @@ inline constexpr int kPanelRow = 12;
 inline constexpr int kWideLayers = 2048;
 inline constexpr int kNarrowLayers = 512;
 
+// Where a function is not smooth inside a panel: from position `u` of the panel with row offset
+// `row` on, the row at offset `after`, in the same variable u, takes over.
+struct Split {
+  std::int64_t row;
+  double u;
+  std::int64_t after;
+};
+
 struct Panels {
   const double* rows;           // [count][kPanelRow]
   std::int64_t count;           // panel 0 and eight panels for each exponent
   std::int64_t first_exponent;  // panel 0 is [0, 2^first_exponent)
   double limit;                 // right end of the last panel
+  std::int64_t split_count;     // 0 but for laws with kinks
+  const Split* splits;          // in ascending order
 };
 
 // Horizontal strips of equal area that cover the upper half density; strip 0 holds the tail.

@@ -5,7 +5,8 @@
 //   branch, no logarithm.
 // Rows: twelve doubles, c0 as hi and lo, then c1, ..., c10 in powers of u in [-1, 1]. Keeping c0 in
 //   two parts makes the error a few ulp of the variation inside a panel, not of f itself, so that
-//   exp(f) is right to 1e-14 even where f = -700.
+//   exp(f) is right to 1e-14 even where f = -700. A panel in which the function has a kink has one
+//   more row for what lies beyond it (Split in kernels/tables.hpp).
 // Error: that of the fit (psinoise/compile/panels.py measures it at build time) plus 2 ulp.
 // Edge values: callers keep t below the limit and free of NaN.
 #pragma once
@@ -44,6 +45,20 @@ inline PanelPosition locate(std::int64_t first_exponent, double t, double correc
   return {kPanelRow * (central ? 0 : index + 1), u + correction * inverse};
 }
 
+// The row at position u of the panel with row offset `row`. Selections, and no work without splits.
+inline std::int64_t cross(const Panels& panels, std::int64_t row, double u) {
+  for (std::int64_t i = 0; i < panels.split_count; ++i) {
+    const Split& split = panels.splits[i];
+    row = row == split.row && u >= split.u ? split.after : row;
+  }
+  return row;
+}
+
+// The same as a position.
+inline PanelPosition cross(const Panels& panels, PanelPosition at) {
+  return {cross(panels, at.row, at.u), at.u};
+}
+
 // c1 u + ... + c10 u^10 as two interleaved chains in u^2: half the latency of one Horner chain.
 inline double polynomial_part(const double* row, double u) {
   const double* c = row + 1;
@@ -64,7 +79,7 @@ inline double panel_value(const Panels& panels, PanelPosition at) {
 }
 
 inline double panel_value(const Panels& panels, double t) {
-  return panel_value(panels, locate(panels.first_exponent, t, 0.0));
+  return panel_value(panels, cross(panels, locate(panels.first_exponent, t, 0.0)));
 }
 
 }  // namespace psinoise::PSINOISE_LEVEL

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from psinoise._backend import core
-from psinoise.compile.panels import FitError, Layout, fit
+from psinoise.compile.panels import FitError, Float, Layout
 from psinoise.compile.quantiles import HalfLaw, central_quantile, tail_quantile
+from psinoise.compile.splits import fit_parts
 from psinoise.compile.ziggurat import strips
+from psinoise.reference import double_double as dd
 
 __all__ = ["LAYOUT", "FitError", "HalfLaw", "Layout", "compile_law"]
 
@@ -24,12 +26,13 @@ def compile_law(law: HalfLaw) -> core.LawTable:
 
     layout = law.layout
 
-    def log_mills(t):  # type: ignore[no-untyped-def]
+    def log_mills(t: Float) -> dd.Pair:
         values = law.log_mills(t)
         return values, 0.0 * values
 
-    density = fit(law.log_density, layout, tolerance=2e-15)
-    mills = fit(log_mills, layout, tolerance=2e-15)
+    density, mills = (
+        fit_parts(function, layout, law.breaks) for function in (law.log_density, log_mills)
+    )
     return core.LawTable(
         density,
         mills,

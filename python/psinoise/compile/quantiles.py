@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.compile._gauss_legendre import NODES, WEIGHTS
-from psinoise.compile.panels import Layout, fit
+from psinoise.compile.panels import Layout, PanelArguments
+from psinoise.compile.splits import fit_parts
 from psinoise.reference import double_double as dd
 
 Float = NDArray[np.float64]
@@ -42,6 +43,10 @@ class HalfLaw(Protocol):
     def layout(self) -> Layout:
         """The panels of the density and of the Mills ratio."""
 
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Points ``t > 0`` where ``log p`` has kinks in some derivative, ascending."""
+
     def log_density(self, t: Float) -> dd.Pair:
         """``log p(t)`` as hi + lo."""
 
@@ -60,7 +65,22 @@ def _exp(pair: dd.Pair) -> Float:
     return core.exponential(np.ascontiguousarray(pair[0]), np.ascontiguousarray(pair[1]))
 
 
-def tail_quantile(law: HalfLaw, limit: float) -> tuple[Float, int]:
+def _depths(law: HalfLaw) -> tuple[float, ...]:
+    """Depths of the breaks."""
+    if not law.breaks:
+        return ()
+    (hi, lo), _ = _log_survival(law, np.array(law.breaks))
+    return tuple((-(hi + lo)).tolist())
+
+
+def _centers(law: HalfLaw) -> tuple[float, ...]:
+    """``1/2 - P(X > t)`` of the breaks."""
+    if not law.breaks:
+        return ()
+    return tuple(_CentralMass(law)(np.array(law.breaks)).tolist())
+
+
+def tail_quantile(law: HalfLaw, limit: float) -> PanelArguments:
     """``log t`` as a function of the depth of ``t``, up to the point ``limit``."""
 
     def log_quantile(target: Float) -> dd.Pair:
@@ -85,7 +105,7 @@ def tail_quantile(law: HalfLaw, limit: float) -> tuple[Float, int]:
         rest = ((hi + target) + lo) * _exp((log_mills, np.zeros_like(t)))
         return core.logarithm(t), rest / t
 
-    return fit(log_quantile, TAIL, tolerance=2e-15)
+    return fit_parts(log_quantile, TAIL, _depths(law))
 
 
 def _bracket(law: HalfLaw, target: Float, limit: float) -> tuple[Float, Float]:
@@ -97,7 +117,7 @@ def _bracket(law: HalfLaw, target: Float, limit: float) -> tuple[Float, Float]:
     return grid[np.maximum(above - 1, 0)], grid[above]
 
 
-def central_quantile(law: HalfLaw) -> tuple[Float, int]:
+def central_quantile(law: HalfLaw) -> PanelArguments:
     """``t / v`` as a function of ``v = 1/2 - P(X > t)``."""
     peak = float(_exp(law.log_density(np.zeros(1)))[0])
     central_mass = _CentralMass(law)
@@ -117,7 +137,7 @@ def central_quantile(law: HalfLaw) -> tuple[Float, int]:
         hi, lo = dd.divide(t, v)
         return hi, lo + rest / v
 
-    return fit(ratio, center_layout(law.layout), tolerance=2e-15)
+    return fit_parts(ratio, center_layout(law.layout), _centers(law))
 
 
 class _CentralMass:
@@ -127,8 +147,9 @@ class _CentralMass:
         self.law = law
         first = law.layout.first_exponent
         # One rule from 0 is enough for laws that are analytic up to there. For the others, masses
-        # up to octaves come first, and the rule begins at the octave of its point.
-        self.octaves = 2.0 ** np.arange(first, 5.0) if first < _ANALYTIC else np.zeros(0)
+        # up to octaves and breaks come first, and the rule begins at the last of them.
+        graded = 2.0 ** np.arange(first, 5.0) if first < _ANALYTIC else np.zeros(0)
+        self.octaves = np.union1d(graded, np.array(law.breaks)) if law.breaks else graded
         edges = np.concatenate([[0.0], self.octaves])
         self.starts = edges
         self.masses = np.concatenate([[0.0], np.cumsum(self._between(edges[:-1], edges[1:]))])

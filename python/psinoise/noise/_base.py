@@ -109,6 +109,11 @@ class Noise(ABC):
         return (0.0,)
 
     @property
+    def breaks(self) -> tuple[float, ...]:
+        """The kinks above 0, in units of the scale."""
+        return tuple(kink / self._scale for kink in self.kinks if kink > 0.0)
+
+    @property
     def score_limit(self) -> float:
         """``lim -(log p)'(x)`` as ``x`` grows: ``inf`` for light tails, 0 for heavy ones."""
         return self._score_limit / self._scale

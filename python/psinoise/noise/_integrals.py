@@ -25,6 +25,8 @@ _SMALL_SHIFT = 0.1
 class _Law(Protocol):
     @property
     def layout(self) -> Layout: ...
+    @property
+    def breaks(self) -> tuple[float, ...]: ...
     def log_density(self, t: Float) -> tuple[Float, Float]: ...
 
     def score(self, t: Float) -> Float: ...
@@ -50,7 +52,8 @@ def graded_edges(law: _Law) -> Float:
         octaves = within
     alive = law.log_density(octaves)[0] > _NEGLIGIBLE
     last = min(int(np.flatnonzero(alive)[-1]) + 2, octaves.size)
-    return np.concatenate([[0.0], 2.0 ** np.arange(-60.0, -12.0), octaves[:last]])
+    edges = np.concatenate([[0.0], 2.0 ** np.arange(-60.0, -12.0), octaves[:last]])
+    return np.union1d(edges, np.array(law.breaks)) if law.breaks else edges
 
 
 def expectation(law: _Law, function: Callable[[Float], Float]) -> float:
@@ -78,6 +81,8 @@ def divergence(law: _Law, shift: float) -> float:
     outer = graded_edges(law)
     inner = outer[outer < 0.5 * shift]
     edges = np.concatenate([[0.5 * shift], shift - inner[:0:-1], shift + outer])
+    if law.breaks:
+        edges = np.union1d(edges, [b for b in law.breaks if b > 0.5 * shift])
     x, weights = panels(edges)
     near = np.concatenate(law.log_density(np.abs(x - shift))).reshape(2, -1)
     far = np.concatenate(law.log_density(x)).reshape(2, -1)

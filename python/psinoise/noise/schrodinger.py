@@ -147,6 +147,11 @@ class Schrodinger(Noise):
         return (0.0, *self.cost.breakpoints)
 
     @property
+    def breaks(self) -> tuple[float, ...]:
+        """The breakpoints of the cost, in units of the scale."""
+        return tuple(point / self._unit for point in self._cost.breakpoints)
+
+    @property
     def _shape(self) -> tuple[Any, ...]:
         if isinstance(self._cost, Power):
             return (Power(self._cost.p),)
