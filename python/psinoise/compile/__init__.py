@@ -30,8 +30,11 @@ def compile_law(law: HalfLaw) -> core.LawTable:
         values = law.log_mills(t)
         return values, 0.0 * values
 
+    def depth(t: Float) -> Float:
+        return -law.log_density(t)[0]
+
     density, mills = (
-        fit_parts(function, layout, law.breaks) for function in (law.log_density, log_mills)
+        fit_parts(function, layout, law.breaks, depth) for function in (law.log_density, log_mills)
     )
     return core.LawTable(
         density,

@@ -105,7 +105,7 @@ def tail_quantile(law: HalfLaw, limit: float) -> PanelArguments:
         rest = ((hi + target) + lo) * _exp((log_mills, np.zeros_like(t)))
         return core.logarithm(t), rest / t
 
-    return fit_parts(log_quantile, TAIL, _depths(law))
+    return fit_parts(log_quantile, TAIL, _depths(law), lambda depth: depth)
 
 
 def _bracket(law: HalfLaw, target: Float, limit: float) -> tuple[Float, Float]:
@@ -137,7 +137,7 @@ def central_quantile(law: HalfLaw) -> PanelArguments:
         hi, lo = dd.divide(t, v)
         return hi, lo + rest / v
 
-    return fit_parts(ratio, center_layout(law.layout), _centers(law))
+    return fit_parts(ratio, center_layout(law.layout), _centers(law), np.zeros_like)
 
 
 class _CentralMass:

@@ -31,6 +31,9 @@ Float = NDArray[np.float64]
 PairFunction = Callable[[Float], dd.Pair]
 ScalarPair = tuple[float, float]
 
+_TOLERANCE = 2e-15
+# -log of the smallest positive float64.
+_DEEPEST = 745.0
 # A part shorter than this is left to its neighbor: at this distance from a kink, a jump in the
 # third derivative does not show.
 _SHORTEST = 2.0**-13
@@ -39,16 +42,22 @@ _NEGLIGIBLE = 60.0
 
 
 def fit_parts(
-    function: PairFunction, layout: Layout, breaks: tuple[float, ...], tolerance: float = 2e-15
+    function: PairFunction,
+    layout: Layout,
+    breaks: tuple[float, ...],
+    depth: Callable[[Float], Float],
 ) -> PanelArguments:
     """Fit a function that has kinks at the breaks, with more rows for panels that hold some.
+
+    Parts whose ``depth`` is beyond every probability that a float64 can hold are fitted to what
+    logarithms of that size need.
 
     Raises
     ------
     FitError
         If the function is not smooth on a part.
     """
-    rows, first_exponent = fit(function, layout, tolerance=tolerance, breaks=breaks)
+    rows, first_exponent = fit(function, layout, tolerance=_TOLERANCE, breaks=breaks)
     if not breaks:
         return rows, first_exponent
     centers, halves = layout.centers()
@@ -62,7 +71,7 @@ def fit_parts(
         ends = [-1.0]
         ends += [cut for cut in cuts if cut - ends[-1] > _SHORTEST and 1.0 - cut > _SHORTEST]
         parts = [
-            _part(function, center, half, left, right, tolerance)
+            _part(function, depth, center, half, left, right)
             for left, right in zip(ends, [*ends[1:], 1.0], strict=True)
         ]
         rows[panel] = parts[0]
@@ -75,29 +84,38 @@ def fit_parts(
 
 
 def _part(
-    function: PairFunction, center: float, half: float, left: float, right: float, tolerance: float
+    function: PairFunction,
+    depth: Callable[[Float], Float],
+    center: float,
+    half: float,
+    left: float,
+    right: float,
 ) -> Float:
     # Few bits, so that the points are exact unless the part is short.
     share = _shortened(0.5 * (right - left))
     middle = _shortened(0.5 * (right + left), share)
     # Even: the middle point of the interpolation is 0.
     degree = min(DEGREE, 2 * int(0.5 * _NEGLIGIBLE / (4.0 - np.log2(share)) + 0.5))
-    w = np.array(chebyshev_points(degree) + CHECKS)
-    t = center + half * (middle + share * w)
-    hi, lo = function(t)
-    size = degree + 1
-    found_hi, found_lo = coefficients((hi[None, :size], lo[None, :size]))
-    local = list(zip(found_hi[0].tolist(), found_lo[0].tolist(), strict=True))
-    row = _row(_substituted(local, share, middle))
-    u = middle + share * w[size:]
-    total = np.full_like(u, row[ROW - 1])
-    for power in range(DEGREE - 1, 0, -1):
-        total = total * u + row[power + 1]
-    error = np.abs(((row[0] - hi[size:]) + (row[1] - lo[size:])) + total * u)
-    bad = ~(error <= tolerance * np.maximum(1.0, np.abs(hi[size:])))
-    if bad.any():
-        raise FitError(f"the law is not smooth enough near {float(t[size:][bad][0])!r}")
-    return row
+    deep = depth(np.array([center + half * left]))[0]
+    # A function that is not as smooth as its panel needs more.
+    for tried in range(degree, DEGREE + 1, 2):
+        w = np.array(chebyshev_points(tried) + CHECKS)
+        t = center + half * (middle + share * w)
+        hi, lo = function(t)
+        size = tried + 1
+        found_hi, found_lo = coefficients((hi[None, :size], lo[None, :size]))
+        local = list(zip(found_hi[0].tolist(), found_lo[0].tolist(), strict=True))
+        row = _row(_substituted(local, share, middle))
+        u = middle + share * w[size:]
+        total = np.full_like(u, row[ROW - 1])
+        for power in range(DEGREE - 1, 0, -1):
+            total = total * u + row[power + 1]
+        error = np.abs(((row[0] - hi[size:]) + (row[1] - lo[size:])) + total * u)
+        bound = _TOLERANCE * np.maximum(1.0, np.abs(hi[size:]))
+        bad = ~(error <= (bound if deep < _DEEPEST else 1e-14 * deep))
+        if not bad.any():
+            return row
+    raise FitError(f"the law is not smooth enough near {float(t[size:][bad][0])!r}")
 
 
 def _shortened(x: float, size: float | None = None) -> float:

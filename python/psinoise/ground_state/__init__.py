@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise.errors import DomainError
 from psinoise.ground_state import _mesh, _solve
+from psinoise.ground_state._collocation import SIZE
 from psinoise.ground_state._decimal import join, power, ratio, split
 from psinoise.ground_state._mesh import Mesh, PairFunction, smooth_exponent
 from psinoise.ground_state._solve import ScalarPair, Solution
@@ -43,7 +44,7 @@ _FIRSTS = np.arange(-60.0, 0.0, 2.0)
 _UNITS = np.arange(-400.0, 401.0)
 # Bisections of panels on which r is not a polynomial of degree 19, and the share of log p that may
 # be missing after them.
-_MOST_BISECTIONS = 6
+_MOST_BISECTIONS = 8
 _RESOLVED, _ACCEPTED = 1e-16, 3e-15
 # Ground states to keep: 100 kB each.
 _CACHED = 64
@@ -70,7 +71,7 @@ class NaturalState(NamedTuple):
 
 
 def _mesh_of(cost: PairFunction, theta: float, breakpoints: tuple[float, ...]) -> Mesh:
-    first = smooth_exponent(cost, theta, _mesh.SIZE - 1, _FIRSTS, 1)
+    first = smooth_exponent(cost, theta, SIZE - 1, _FIRSTS, 1)
     return _mesh.evaluate(cost, _mesh.first_edges(first, _LAST, breakpoints))
 
 
@@ -100,9 +101,16 @@ def _solved(
     mesh = _mesh_of(cost, theta, breakpoints)
     pair = (theta, 0.0)
     energy: float | None = None
-    for _ in range(_MOST_BISECTIONS):
+    for attempt in range(_MOST_BISECTIONS):
         found = _solve.ground_energy(mesh, pair, energy)
         energy = found.energy[0]
+        if breakpoints and attempt == 0:
+            q = theta * cost(np.array(breakpoints))[0] - energy
+            decay = np.sqrt(np.maximum(q, 0.0)).tolist()
+            layers = _mesh.layer_edges(breakpoints, decay)
+            if layers:
+                mesh = _mesh.with_edges(cost, mesh, layers)
+                continue
         finer = _resolved(mesh, found.until(found.mesh.half.size - _solve.LAYER), cost)
         if finer is None:
             solution = _full(mesh, pair, found.energy)
@@ -164,7 +172,8 @@ def natural_state(cost: CostFunction, theta: float) -> NaturalState:
             "cost must be smooth between its breakpoints, which it is not near "
             f"x = {error.place * unit!r}"
         ) from None
-    return NaturalState(GroundState(solution, _in_units(cost, unit)), unit)
+    breakpoints = tuple(point / unit for point in cost.breakpoints)
+    return NaturalState(GroundState(solution, _in_units(cost, unit), breakpoints), unit)
 
 
 def theta_of_mean_cost(cost: CostFunction, mean_cost: float) -> float:

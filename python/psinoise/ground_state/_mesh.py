@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.ground_state._collocation import NODES, SIZE
+from psinoise.ground_state._collocation import NODES
 from psinoise.reference import double_double as dd
 
 Float = NDArray[np.float64]
@@ -18,6 +18,10 @@ PairFunction = Callable[[Float], dd.Pair]
 # for a singularity at 0 have a parameter of at least 9.9: 20 nodes leave 1e-20.
 _OCTAVES_BELOW = -6
 _FINEST = -30
+# Where x r exceeds this, the layer before a breakpoint is narrower than a panel: it is cut at these
+# multiples of 1 / r, up to where it is exp(-36).
+_LAYER_DEPTH = 6.0
+_LAYER_STEPS = (0.2, 0.45, 0.75, 1.1, 1.5, 2.0, 2.6, 3.3, 4.2, 5.3, 6.8, 9.0, 12.0, 18.0)
 # A cost below this exponent counts as smooth if its deviation from a polynomial changes log p by
 # less than this.
 _NEGLIGIBLE = 1e-19
@@ -91,9 +95,26 @@ def first_edges(first: int, last: int, breakpoints: tuple[float, ...]) -> Float:
     return np.unique(np.concatenate([edges[keep], inner]))
 
 
+def layer_edges(breakpoints: Iterable[float], decay: Iterable[float]) -> list[float]:
+    """Points that grade the layers before breakpoints.
+
+    Below a breakpoint ``b`` far out, what a solution inherits from beyond it dies like
+    ``exp(-2 r (b - t))``, faster than half octaves and panels of tables can follow.
+    """
+    return [
+        b - step / r
+        for b, r in zip(breakpoints, decay, strict=True)
+        if r * b > _LAYER_DEPTH
+        for step in _LAYER_STEPS
+        if step < 0.9 * r * b
+    ]
+
+
+def with_edges(cost: PairFunction, mesh: Mesh, points: list[float]) -> Mesh:
+    """The mesh with more edges."""
+    return evaluate(cost, np.union1d(mesh.edges, np.array(points))) if points else mesh
+
+
 def bisected(cost: PairFunction, mesh: Mesh, panels: NDArray[np.intp]) -> Mesh:
     """The mesh with some panels cut in two."""
     return evaluate(cost, np.unique(np.concatenate([mesh.edges, mesh.center[panels]])))
-
-
-__all__ = ["SIZE", "Mesh", "bisected", "evaluate", "first_edges", "smooth_exponent"]

@@ -15,7 +15,7 @@ from psinoise.compile.panels import DEGREE
 from psinoise.errors import DomainError
 from psinoise.ground_state._collocation import matrices
 from psinoise.ground_state._decimal import log_of_half_inverse
-from psinoise.ground_state._mesh import PairFunction, smooth_exponent
+from psinoise.ground_state._mesh import PairFunction, layer_edges, smooth_exponent
 from psinoise.ground_state._solve import ScalarPair, Solution
 from psinoise.reference import double_double as dd
 
@@ -43,6 +43,7 @@ class GroundState:
 
     solution: Solution
     cost: PairFunction
+    breakpoints: tuple[float, ...] = ()
 
     @property
     def theta(self) -> ScalarPair:
@@ -134,6 +135,14 @@ class GroundState:
         if beyond.any():
             decay[beyond] = self._far_decay(t[beyond])
         return 2.0 * decay
+
+    @cached_property
+    def breaks(self) -> tuple[float, ...]:
+        """Breakpoints of the cost, and points that grade the layers before them."""
+        near = [b for b in self.breakpoints if b < 2.0 * self.layout.limit]
+        decay = 0.5 * self.score(np.array(near))
+        points = {*near, *layer_edges(near, decay.tolist())}
+        return tuple(sorted(point for point in points if point < self.layout.limit))
 
     @cached_property
     def layout(self) -> Layout:

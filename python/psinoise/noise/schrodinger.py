@@ -148,8 +148,8 @@ class Schrodinger(Noise):
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """The breakpoints of the cost, in units of the scale."""
-        return tuple(point / self._unit for point in self._cost.breakpoints)
+        """The breakpoints of the cost and cuts of the layers before them, in units of the scale."""
+        return self._state.breaks
 
     @property
     def _shape(self) -> tuple[Any, ...]:
