@@ -3,7 +3,8 @@
 // Computes, at t inside the panels: the integral of r = -y'/y from 0 to t as hi + lo, r, and the
 //   Mills ratio of y^2, from monomial coefficients in v = (t - center) / unit.
 // Error: the low coefficients of the integral are pairs, so that the integral is right to about
-//   1e-18 of itself plus 1e-17; r and the Mills ratio to a few ulp (tests/test_ground_state.py).
+//   1e-18 of itself plus 1e-17; r and the Mills ratio to a few ulp of their largest values on the
+//   panel (tests/test_ground_state.py).
 // Edge values: NaN outside [edges[0], edges[count]].
 #include "kernels/level_kernels.hpp"
 #include "math/double_double.hpp"

@@ -70,6 +70,14 @@ class NaturalState(NamedTuple):
     unit: float
 
 
+class _Unresolved(Exception):
+    """A cost is not smooth between its breakpoints; carries the place, in natural units."""
+
+    def __init__(self, place: float) -> None:
+        super().__init__(place)
+        self.place = place
+
+
 def _mesh_of(cost: PairFunction, theta: float, breakpoints: tuple[float, ...]) -> Mesh:
     first = smooth_exponent(cost, theta, SIZE - 1, _FIRSTS, 1)
     return _mesh.evaluate(cost, _mesh.first_edges(first, _LAST, breakpoints))
@@ -121,16 +129,8 @@ def _solved(
     solution = _full(mesh, pair, _solve.ground_energy(mesh, pair, energy).energy)
     missing = solution.unresolved()
     if missing.max() > _ACCEPTED:
-        raise Unresolved(float(solution.mesh.edges[int(np.argmax(missing))]))
+        raise _Unresolved(float(solution.mesh.edges[int(np.argmax(missing))]))
     return mesh, solution
-
-
-class Unresolved(Exception):
-    """A cost is not smooth between its breakpoints; carries the place, in natural units."""
-
-    def __init__(self, place: float) -> None:
-        super().__init__(place)
-        self.place = place
 
 
 @lru_cache(maxsize=_CACHED)
@@ -167,7 +167,7 @@ def natural_state(cost: CostFunction, theta: float) -> NaturalState:
             theta * unit**2,
             tuple(point / unit for point in cost.breakpoints),
         )
-    except Unresolved as error:
+    except _Unresolved as error:
         raise DomainError(
             "cost must be smooth between its breakpoints, which it is not near "
             f"x = {error.place * unit!r}"
@@ -207,11 +207,14 @@ def theta_of_mean_cost(cost: CostFunction, mean_cost: float) -> float:
     slope = -min(max(p / (2.0 + p), 1e-3), 0.9)
     log_theta = _log(0.3 / excess)
     energy: float | None = None
+    solution: Solution | None = None
     known: list[tuple[float, float]] = []
     for _ in range(60):
         theta = float(core.exponential(np.array([log_theta]), np.zeros(1))[0])
+        if solution is not None:
+            # dE / dtheta = C.
+            energy = solution.energy[0] + solution.mean_cost * (theta - solution.theta[0])
         solution = _solve.ground_energy(mesh, (theta, 0.0), energy)
-        energy = None
         miss = _log((solution.mean_cost - floor) / excess)
         known.append((log_theta, miss))
         if abs(miss) <= 4.0 * 2.0**-53 or (len(known) > 2 and known[-2][0] == log_theta):
