@@ -299,6 +299,15 @@ def test_hidden_kinks_are_refused_by_place():
         pn.Schrodinger(cost=kinked, mean_cost=1.0).pdf(0.0)
 
 
+def test_sharp_bends_are_refused_when_tables_are_made():
+    def soft(x):
+        return np.logaddexp(0.0, 40.0 * (np.abs(x) - 2.0)) + 0.01 * x**2
+
+    noise = pn.Schrodinger(cost=soft, mean_cost=1.0)
+    with pytest.raises(DomainError, match="cost must not bend within a small part of an octave"):
+        noise.pdf(1.0)
+
+
 def test_a_cost_of_zero_that_is_not_zero_only_shifts_the_energy():
     lifted = pn.Schrodinger(cost=lambda x: 5.0 + x * x, mean_cost=6.0)
     gaussian = pn.Schrodinger(cost=costs.Power(2), mean_cost=1.0)

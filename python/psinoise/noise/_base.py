@@ -207,7 +207,7 @@ class Noise(ABC):
             # Two threads may compile the same law at once; the tables are equal and one is kept.
             table = self._tables.setdefault(key, compile_law(self))
             while len(self._tables) > _MOST_TABLES:
-                self._tables.pop(list(self._tables)[0], None)
+                self._tables.pop(next(iter(self._tables)), None)
         return table
 
     # -- sampling --------------------------------------------------------------------------------

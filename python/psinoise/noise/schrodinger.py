@@ -8,8 +8,10 @@ from decimal import Context, Decimal
 from typing import Any, ClassVar
 
 from psinoise import _validate, costs
-from psinoise.compile import Layout
+from psinoise._backend import core
+from psinoise.compile import FitError, Layout
 from psinoise.costs import Cost, Power, Stretched, as_cost
+from psinoise.errors import DomainError
 from psinoise.ground_state import GroundState, natural_state, power_state, theta_of_mean_cost
 from psinoise.noise._base import Float, Noise
 from psinoise.reference.double_double import Pair
@@ -46,7 +48,8 @@ class Schrodinger(Noise):
         If ``cost`` is not callable, or too many or too few of the other arguments are given.
     DomainError
         If the cost is seen to violate assumption 1 (the message names the point), is not smooth
-        between its breakpoints, or cannot have the mean cost.
+        between its breakpoints, or cannot have the mean cost. A cost that bends sharply, though
+        smooth, is refused when the law is first evaluated.
 
     Notes
     -----
@@ -150,6 +153,16 @@ class Schrodinger(Noise):
     def breaks(self) -> tuple[float, ...]:
         """The breakpoints of the cost and cuts of the layers before them, in units of the scale."""
         return self._state.breaks
+
+    @property
+    def _table(self) -> core.LawTable:
+        try:
+            return super()._table
+        except FitError as error:
+            raise DomainError(
+                "cost must not bend within a small part of an octave but at its breakpoints: "
+                f"{error}, in units of {self._scale!r}"
+            ) from None
 
     @property
     def _shape(self) -> tuple[Any, ...]:
