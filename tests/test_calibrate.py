@@ -73,7 +73,7 @@ def test_what_mechanism_says_by_default(law: Family) -> None:
             continue  # pure: next test
         shown = pn.Mechanism(noise).epsilon(delta, count, rate, tolerance=tolerance)
         assert shown.upper <= epsilon
-        less = type(noise)(scale=0.999 * noise.scale)  # type: ignore[call-arg]
+        less = law(scale=0.999 * noise.scale)
         assert pn.Mechanism(less).epsilon(delta, count, rate, tolerance=tolerance).lower > (
             epsilon if epsilon < 0.5 else epsilon - 1e-4 * max(epsilon, 1.0)
         )

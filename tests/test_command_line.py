@@ -95,7 +95,7 @@ def test_tolerance_is_the_width(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("size", ["scale", "std", "mean_abs"])
-@pytest.mark.parametrize("name", law_names())
+@pytest.mark.parametrize("name", [name for name in law_names() if name != "schrodinger"])
 def test_every_law_by_every_size(capsys: pytest.CaptureFixture[str], name: str, size: str) -> None:
     shape = law_names()[name].representatives[0]
     words = ["delta", "--noise", name, "--epsilon", "0.25", "--json"]

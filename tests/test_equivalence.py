@@ -202,6 +202,58 @@ def compare_airy(tables):
         same_bits(ours, theirs)
 
 
+def riccati_problem():
+    """|x| on half octaves, at an energy a little below that of the ground state."""
+    from psinoise.ground_state._collocation import NODES, matrices
+
+    edges = np.concatenate(
+        [[0.0, 0.5], (2.0 ** np.arange(-1.0, 5.0)[:, None] * [1.5, 2.0]).ravel()]
+    )
+    half = 0.5 * np.diff(edges)
+    cost = (edges[:-1] + half)[:, None] + half[:, None] * NODES
+    q = cost - 1.0
+    guess = np.where(q > 2.0, np.sqrt(np.maximum(q, 0.0)), np.nan)
+    end = np.sqrt(q[-1, -1])
+    start = np.array([end, 0.5 / end, 0.5 * cost[-1, -1] / end])
+    return half, q, 1e-17 * q, cost, guess, start, *matrices().inward
+
+
+@compares("riccati")
+def compare_riccati(tables):
+    problem = riccati_problem()
+    for refinements in (0, 1, 3):
+        found = [core.riccati(*problem, refinements) for core in (native, reference)]
+        for ours, theirs in zip(*found, strict=True):
+            assert np.isfinite(ours).all()
+            same_bits(ours, theirs)
+    # Above the first odd state there is a pole: no solution before it.
+    high = (problem[0], problem[1] - 4.0, *problem[2:])
+    found = [core.riccati(*high, 1) for core in (native, reference)]
+    for ours, theirs in zip(*found, strict=True):
+        assert np.isnan(ours[0]).all()
+        same_bits(ours, theirs)
+
+
+@compares("ground_state")
+def compare_ground_state(tables):
+    generator = np.random.default_rng(77)
+    edges = np.array([0.0, 0.5, 1.0, 3.0, 4.0])
+    panels = (
+        edges,
+        0.5 * (edges[1:] + edges[:-1]),
+        np.array([4.0, 4.0, 1.0, 2.0]),
+        generator.normal(size=(4, 21)),
+        1e-17 * generator.normal(size=(4, 5)),
+        generator.normal(size=(4, 20)),
+    )
+    t = np.concatenate([generator.uniform(0.0, 4.0, 1000), edges, [-1.0, 4.1, np.nan, np.inf]])
+    found = [core.ground_state(*panels, t) for core in (native, reference)]
+    for ours, theirs in zip(*found, strict=True):
+        assert np.isnan(ours[-4:]).all()
+        assert np.isfinite(ours[:-4]).all()
+        same_bits(ours, theirs)
+
+
 @compares("Transform")
 def compare_transforms(tables):
     """Within the error that csrc/math/fft.hpp states; scipy is the third opinion."""

@@ -31,6 +31,10 @@ void airy(const double* z_hi, const double* z_lo, std::size_t count, double* log
 void stable_sums(double alpha, double above_one, double below_two, const double* log_y_hi,
                  const double* log_y_lo, const double* start, std::size_t points, double step,
                  std::size_t count, double* density, double* survival, double* slope);
+void riccati(const RiccatiProblem& problem, const double* matrix_hi, const double* matrix_lo,
+             int refinements, const RiccatiSolution& out);
+void ground_state(const GroundStatePanels& panels, const double* t, std::size_t count,
+                  double* integral_hi, double* integral_lo, double* decay, double* mills);
 void characteristic(const double* weights, const double* losses, std::size_t count, double step,
                     std::size_t steps, double* out);
 void piece_masses(const LawTable& law, const LossPair& pair, const double* edges,

@@ -23,6 +23,8 @@ const Kernels kernels = {
     log_one_plus_array,
     airy,
     stable_sums,
+    riccati,
+    ground_state,
     characteristic,
     piece_masses,
     balanced_nodes,

@@ -9,13 +9,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from psinoise import costs
 from psinoise._backend import core as _core
 from psinoise.accounting import Accountant, Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibrate
 from psinoise.compare import compare
 from psinoise.errors import CalibrationError, CertificationError, DomainError
-from psinoise.noise import Airy, Cauchy, Gaussian, Laplace, Noise, SymmetricStable
+from psinoise.noise import (
+    Airy,
+    Cauchy,
+    Gaussian,
+    Laplace,
+    Noise,
+    Schrodinger,
+    SymmetricStable,
+)
 
 __version__ = "0.1.0"
 
@@ -31,10 +40,12 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "Noise",
+    "Schrodinger",
     "SymmetricStable",
     "build_config",
     "calibrate",
     "compare",
+    "costs",
 ]
 
 

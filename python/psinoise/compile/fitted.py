@@ -9,12 +9,13 @@ import numpy as np
 from psinoise._backend import core
 from psinoise.compile._gauss_legendre import NODES, WEIGHTS
 from psinoise.compile.panels import Float, Layout, PanelArguments, fit
-from psinoise.compile.quantiles import CENTER
 from psinoise.reference import double_double as dd
 
 _NODES = np.array(NODES)
 # More than the mass that the central quantile is asked for.
 _HALF_OF_HALF = 0.2505
+# Exponent of the first panel, for laws whose own first panel is not below.
+_FIRST = -6
 
 
 class Fitted:
@@ -73,7 +74,7 @@ class Fitted:
             hi, lo = dd.divide(t, v)
             return hi, lo + rest / v
 
-        first = min(CENTER.first_exponent, math.frexp(masses[0])[1] - 1)
+        first = min(_FIRST, math.frexp(masses[0])[1] - 1)
         return fit(ratio, Layout(first, -2 - first), tolerance=self._tolerance)
 
 

@@ -7,9 +7,10 @@ from psinoise.noise._family import Family
 from psinoise.noise.airy import Airy
 from psinoise.noise.gaussian import Gaussian
 from psinoise.noise.laplace import Laplace
+from psinoise.noise.schrodinger import Schrodinger
 from psinoise.noise.stable import Cauchy, SymmetricStable
 
-LAWS: tuple[type[Noise], ...] = (Gaussian, Laplace, Airy, SymmetricStable)
+LAWS: tuple[type[Noise], ...] = (Gaussian, Laplace, Airy, SymmetricStable, Schrodinger)
 
 #: What contract tests, benchmarks and comparisons go through: members that stand for each law.
 FAMILIES: tuple[Family, ...] = tuple(
@@ -25,5 +26,6 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "Noise",
+    "Schrodinger",
     "SymmetricStable",
 ]

@@ -68,14 +68,18 @@ class Noise(ABC):
     #: The limit of ``score`` at infinity; a bound of it where the law is log-concave.
     _score_limit: ClassVar[float]
 
-    #: True if ``log p`` is concave: the privacy loss of a shift is monotone.
-    log_concave: bool = True
+    @property
+    def log_concave(self) -> bool:
+        """True if ``log p`` is concave: the privacy loss of a shift is monotone."""
+        return True
 
     #: True if ``p`` does not increase in ``|x|``: the largest shift is the worst one.
     unimodal: bool = True
 
-    #: The panels of the tables, in units of the scale.
-    layout: Layout = LAYOUT
+    @property
+    def layout(self) -> Layout:
+        """The panels of the tables, in units of the scale."""
+        return LAYOUT
 
     #: True if the formulas cost far more than tables: Newton's method for quantiles then runs on
     #: the fitted tables, and the formulas correct what that leaves.
@@ -129,6 +133,11 @@ class Noise(ABC):
     def kinks(self) -> tuple[float, ...]:
         """Points where ``log p`` is not analytic, in absolute units."""
         return (0.0,)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The kinks above 0, in units of the scale."""
+        return tuple(kink / self._scale for kink in self.kinks if kink > 0.0)
 
     @property
     def score_limit(self) -> float:
@@ -372,7 +381,7 @@ class Noise(ABC):
     # -- identity --------------------------------------------------------------------------------
 
     @abstractmethod
-    def _arguments(self) -> dict[str, float]:
+    def _arguments(self) -> dict[str, Any]:
         """Keyword arguments that make this law again."""
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise.compile import Layout
 from psinoise.compile._gauss_legendre import NODES, WEIGHTS
 from psinoise.errors import DomainError
 
@@ -28,6 +29,10 @@ _SMALLEST_NORMAL = 2.0**-1022
 
 
 class _Law(Protocol):
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def breaks(self) -> tuple[float, ...]: ...
     def log_density(self, t: Float) -> tuple[Float, Float]: ...
 
     def score(self, t: Float) -> Float: ...
@@ -47,9 +52,14 @@ def graded_edges(law: _Law) -> Float:
     The octaves reach down to 2^-60, so that fractional powers of ``t`` are integrated too.
     """
     octaves = 2.0 ** np.arange(-12.0, 1000.0, 0.25)
+    # Far points cost some laws an integral each: none if the tables end in nothing.
+    within = octaves[octaves < law.layout.limit]
+    if law.log_density(within[-1:])[0][0] < _NEGLIGIBLE:
+        octaves = within
     alive = law.log_density(octaves)[0] > _NEGLIGIBLE
     last = min(int(np.flatnonzero(alive)[-1]) + 2, octaves.size)
-    return np.concatenate([[0.0], 2.0 ** np.arange(-60.0, -12.0), octaves[:last]])
+    edges = np.concatenate([[0.0], 2.0 ** np.arange(-60.0, -12.0), octaves[:last]])
+    return np.union1d(edges, np.array(law.breaks)) if law.breaks else edges
 
 
 def expectation(law: _Law, function: Callable[[Float], Float]) -> float:
@@ -98,6 +108,8 @@ def divergence(law: _Law, shift: float) -> float:
     outer = outer[outer <= _FAR * max(1.0, shift)]
     inner = outer[outer < 0.5 * shift]
     edges = np.concatenate([[0.5 * shift], shift - inner[:0:-1], shift + outer])
+    if law.breaks:
+        edges = np.union1d(edges, [b for b in law.breaks if b > 0.5 * shift])
     x, weights = panels(edges)
     near = np.concatenate(law.log_density(np.abs(x - shift))).reshape(2, -1)
     far = np.concatenate(law.log_density(x)).reshape(2, -1)

@@ -20,6 +20,7 @@ from psinoise.reference.lattice import (
     piece_masses,
 )
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
+from psinoise.reference.riccati import ground_state, riccati
 from psinoise.reference.sample import sample
 from psinoise.reference.stable import stable_sums
 from psinoise.reference.stream import chacha_block, stream_words
@@ -36,11 +37,13 @@ __all__ = [
     "decayed_sums",
     "evaluate",
     "exponential",
+    "ground_state",
     "inverse_survival",
     "log_one_plus",
     "logarithm",
     "panel_values",
     "piece_masses",
+    "riccati",
     "sample",
     "stable_sums",
     "stream_words",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,14 +41,27 @@ class Panels:
     def __post_init__(self) -> None:
         if not 3 <= self.bits <= 8:
             raise ValueError("an octave must have 8 to 256 panels")
-        count, width = self.rows.shape
+        count, width = self.panels, self.rows.shape[1]
         if width != _ROW or count < 2 or (count - 1) % (1 << self.bits):
             raise ValueError("rows must have shape (1 + 2**bits exponents, 12)")
+
+    @cached_property
+    def panels(self) -> int:
+        """Rows that are panels: splits come after them, two rows each, the second ends in NaN."""
+        count: int = self.rows.shape[0]
+        while count > 2 and np.isnan(self.rows[count - 1, -1]):
+            count -= 2
+        return count
+
+    @cached_property
+    def splits(self) -> list[tuple[int, float, int]]:
+        """The row that a split continues, its position in the panel, and its own row."""
+        return [(int(row), u, int(own)) for row, u, own in self.rows[self.panels + 1 :: 2, :3]]
 
     @property
     def limit(self) -> float:
         """Right end of the last panel."""
-        return float(2.0 ** (self.first_exponent + ((self.rows.shape[0] - 1) >> self.bits)))
+        return float(2.0 ** (self.first_exponent + ((self.panels - 1) >> self.bits)))
 
     def _locate(self, t: Float, correction: Float) -> tuple[Float, Float]:
         bits = bits_of(t)
@@ -60,7 +74,10 @@ class Panels:
         )
         inverse = np.where(central, 2.0 ** (1 - self.first_exponent), inverse)
         u = np.where(central, t * inverse - 1.0, 2.0 * fraction - 3.0) + correction * inverse
-        return self.rows[np.where(central, 0, index + 1)], u
+        row = np.where(central, 0, index + 1)
+        for before, position, after in self.splits:
+            row = np.where((row == before) & (u >= position), after, row)
+        return self.rows[row], u
 
     def pair(self, t: Float, correction: Float) -> dd.Pair:
         """Value at ``t + correction`` as ``hi + lo``."""
