@@ -81,6 +81,12 @@ def tail_quantile(law: HalfLaw, nearly: HalfDensity) -> PanelArguments:
     is corrected to first order from the formulas of the law.
     """
 
+    # A law that needs finer panels has bends in its quantiles that no polynomial follows: the
+    # kernels take this table as the start of Newton's method then (csrc/math/panels.hpp).
+    bits = law.layout.bits
+    polished = bits > TAIL.bits
+    exact = nearly if polished else law
+
     def near_quantile(target: Float) -> dd.Pair:
         low, high = _bracket(nearly, target, law.layout.limit)
         t = high.copy()
@@ -98,8 +104,8 @@ def tail_quantile(law: HalfLaw, nearly: HalfDensity) -> PanelArguments:
             if settled.all():
                 break
         # What rounding t has left over, as a relative correction in the low part.
-        hi, lo = _log_survival(law, t)
-        rest = ((hi + target) + lo) * _exp((law.log_mills(t), np.zeros_like(t)))
+        hi, lo = _log_survival(exact, t)
+        rest = ((hi + target) + lo) * _exp((exact.log_mills(t), np.zeros_like(t)))
         return core.logarithm(t), rest / t
 
     def log_quantile(target: Float) -> dd.Pair:
@@ -112,10 +118,7 @@ def tail_quantile(law: HalfLaw, nearly: HalfDensity) -> PanelArguments:
             out[:, far] = law.far_quantile(target[far])
         return out[0], out[1]
 
-    # A law that needs finer panels has bends in its quantiles that no polynomial follows: the
-    # kernels take this table as the start of Newton's method then (csrc/math/panels.hpp).
-    bits = law.layout.bits
-    tolerance = law.fit_tolerance if bits == TAIL.bits else _POLISHED
+    tolerance = _POLISHED if polished else law.fit_tolerance
     return fit(log_quantile, TAIL._replace(bits=bits), tolerance=tolerance)
 
 
