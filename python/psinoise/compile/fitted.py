@@ -80,10 +80,12 @@ class Fitted:
 
 def _sums(values: Float) -> Float:
     """Compensated sums of 0, 1, 2, ... of the values."""
-    out = np.zeros(values.size + 1)
-    total = carry = np.zeros(1)
-    for i, value in enumerate(values):
-        total, error = dd.two_sum(total, np.array([value]))
-        carry = carry + error
-        out[i + 1] = (total + carry)[0]
-    return out
+    out = [0.0]
+    total = carry = 0.0
+    for value in values.tolist():
+        whole = total + value
+        part = whole - total
+        carry += (total - (whole - part)) + (value - part)
+        total = whole
+        out.append(total + carry)
+    return np.array(out)

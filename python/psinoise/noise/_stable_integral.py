@@ -27,7 +27,8 @@ _LARGEST_STEP = 0.2
 _NEGLIGIBLE = 1e-18
 _LOG_PI_HI = 1.1447298858494002
 _LOG_PI_LO = 1.0265951162707826e-17
-# Results kept: fits ask for the density and for the Mills ratio at the same points.
+# Results kept until they are asked for again: fits take the density and then the Mills ratio at the
+# same points.
 _KEPT = 12
 
 
@@ -49,7 +50,7 @@ class Integral:
     def values(self, y: Float) -> tuple[dd.Pair, dd.Pair, Float]:
         """``log p``, ``log P(Y > y)`` and ``-(log p)'`` at ``y > 0``."""
         key = y.tobytes()
-        found = self._kept.get(key)
+        found = self._kept.pop(key, None)
         if found is None:
             found = self._kept[key] = self._computed(y)
             while len(self._kept) > _KEPT:

@@ -37,8 +37,8 @@ from psinoise.reference import double_double as dd
 
 __all__ = ["Series", "series"]
 
-# Enough for 2 - alpha of 1e-30 beside 30 digits of everything else.
-_CONTEXT = decimal.Context(prec=64, Emax=99999, Emin=-99999)
+# 30 digits of everything beside a 2 - alpha of 1e-16.
+_CONTEXT = decimal.Context(prec=48, Emax=99999, Emin=-99999)
 _TERMS_AT_ZERO = 24  # 12 where the series does not converge
 _TERMS_AT_INFINITY = 60
 # What a series leaves out, and by how much its terms may cancel.
