@@ -81,16 +81,27 @@ class Noise(ABC):
         """The panels of the tables, in units of the scale."""
         return LAYOUT
 
-    #: True if the formulas cost far more than tables: Newton's method for quantiles then runs on
-    #: the fitted tables, and the formulas correct what that leaves.
-    costly: bool = False
+    @property
+    def costly(self) -> bool:
+        """True if the formulas cost far more than tables.
 
-    #: Largest error of a fit relative to ``max(1, |value|)``, a little above that of the formulas.
-    fit_tolerance: float = 2e-15
+        Newton's method for quantiles then runs on the fitted tables, and the formulas correct what
+        that leaves.
+        """
+        return False
 
-    #: Depth ``-log(2 P(Z > t))`` from which `far_quantile` serves; ``inf`` for laws whose tables
-    #: reach a depth of 2048, as all light tails do.
-    far_depth: float = math.inf
+    @property
+    def fit_tolerance(self) -> float:
+        """Largest error of a fit relative to ``max(1, |value|)``: a little above the formulas'."""
+        return 2e-15
+
+    @property
+    def far_depth(self) -> float:
+        """Depth ``-log(2 P(Z > t))`` from which `far_quantile` serves.
+
+        ``inf`` for laws whose tables reach a depth of 2048, as all light tails do.
+        """
+        return math.inf
 
     def far_quantile(self, depth: Float) -> Pair:
         """``log t`` from the depth of ``t``, from ``far_depth`` on; ``t`` may overflow float64."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from psinoise import _validate
+from psinoise.compile import Layout
 from psinoise.errors import DomainError
 from psinoise.noise import _integrals
 from psinoise.noise._base import Float, Noise
@@ -89,12 +90,7 @@ class SymmetricStable(Noise):
         value = value / unit
         object.__setattr__(self, "_index", index)
         object.__setattr__(self, "_scale", _validate.positive("scale", value))
-        normal = index == (2.0, 0.0)
-        object.__setattr__(self, "log_concave", normal)
-        object.__setattr__(self, "_score_limit", math.inf if normal else 0.0)
-        members = form(*index)
-        for member in ("layout", "costly", "fit_tolerance", "far_depth"):
-            object.__setattr__(self, member, getattr(members, member))
+        object.__setattr__(self, "_score_limit", math.inf if self.log_concave else 0.0)
 
     @property
     def alpha(self) -> float:
@@ -127,7 +123,32 @@ class SymmetricStable(Noise):
     def _arguments(self) -> dict[str, Any]:
         return {**self._shape_arguments(), "scale": self._scale}
 
+    @property
+    def log_concave(self) -> bool:
+        """True of the normal law alone: the others have tails that are powers."""
+        return self._index == (2.0, 0.0)
+
     # -- the standardized law --------------------------------------------------------------------
+
+    @property
+    def layout(self) -> Layout:
+        """Panels that suit the index."""
+        return form(*self._index).layout
+
+    @property
+    def costly(self) -> bool:
+        """True where the law is an integral."""
+        return form(*self._index).costly
+
+    @property
+    def fit_tolerance(self) -> float:
+        """A little above the error of the formulas."""
+        return form(*self._index).fit_tolerance
+
+    @property
+    def far_depth(self) -> float:
+        """Where the tail is its series."""
+        return form(*self._index).far_depth
 
     def log_density(self, t: Float) -> Pair:
         """Series at 0 and infinity, Zolotarev's integral between them."""
