@@ -40,13 +40,13 @@ struct LawTable {
   Ziggurat<std::uint32_t> narrow;
 };
 
-// One use of a mechanism: noise scale, shift of the query, Poisson sampling rate; `remove` is the
-// pair ((1 - q) p + q T_s p, p), otherwise (p, (1 - q) p + q T_s p).
+// One use of a mechanism: noise scale, Poisson sampling rate q, and how far the sampled record
+// moves the query under both hypotheses, P = (1 - q) p + q T_a p and Q = (1 - q) p + q T_b p.
 struct LossPair {
   double scale;
-  double shift;
+  double shift_p;
+  double shift_q;
   double rate;
-  bool remove;
 };
 
 enum class Quantity : std::int32_t { pdf, logpdf, cdf, ccdf, logcdf, logccdf };
