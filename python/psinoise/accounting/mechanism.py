@@ -60,7 +60,7 @@ class Mechanism:
     >>> gradient = pn.Mechanism(pn.Gaussian(std=2.0), 2.0, contribution=1.0, dimension=1000,
     ...                         norm="l2")
     >>> round(gradient.epsilon(1e-6, 1000, 0.01, "replace", method="estimate"), 7)
-    0.0
+    1.3744934
     """
 
     noise: Law
