@@ -133,6 +133,17 @@ def dense(pair: Pair, direction: Direction, reach: float) -> Dense:
     log_p = grid.log_mass + (grid.loss if sign > 0.0 else 0.0)
     atom_log_p = grid.atom_log_mass + (atom_loss if sign > 0.0 else 0.0)
     panel_log_p = np.logaddexp.reduce(log_p, axis=1) if grid.left.size else np.empty(0)
+    # A replaced record adds the error of a second ratio.
+    rounding = _LOG_ROUNDING * (len(pair.centers) - 1)
+    rounding *= 16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))
+    beyond = _beyond(pair, direction, grid)
+    if pair.noise.score_limit == 0.0:
+        # Heavy tails are cut where the loss is next to 0, to which it falls: their mass is an atom
+        # at 0, off by no more than the loss at the ends.
+        atom_loss = np.append(atom_loss, 0.0)
+        atom_log_p = np.append(atom_log_p, math.log(max(beyond, 5e-324)))
+        rounding = max(rounding, float(np.abs(pair.loss(grid.ends)).max()))
+        beyond = 0.0
     return Dense(
         pair,
         sign,
@@ -142,11 +153,8 @@ def dense(pair: Pair, direction: Direction, reach: float) -> Dense:
         np.concatenate([loss.min(axis=1, initial=math.inf), atom_loss]),
         np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss]),
         np.concatenate([panel_log_p, atom_log_p]),
-        _beyond(pair, direction, grid),
-        # A replaced record adds the error of a second ratio.
-        _LOG_ROUNDING
-        * (len(pair.centers) - 1)
-        * (16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))),
+        beyond,
+        rounding,
     )
 
 
@@ -307,14 +315,13 @@ def _masses(
 
 
 def _beyond(pair: Pair, direction: Direction, grid: Nodes) -> float:
-    """Probability under ``P`` beyond the ends of the quadrature, all of it counted as above."""
+    """Probability under ``P`` beyond the ends of the quadrature."""
     noise, q = pair.noise, pair.sampling_rate
-    shift, _ = pair.shifts(direction)
-    left = float(grid.left[0]) if grid.left.size else 0.0
-    right = float(grid.right[-1]) if grid.right.size else 0.0
-    if grid.atom_loss.size:
+    if grid.atom_loss.size and noise.score_limit != 0.0:
         # Runs of constant loss reach to the ends of the first edges and hold the rest of the mass.
         return 0.0
+    shift, _ = pair.shifts(direction)
+    left, right = grid.ends.tolist()
     outside = noise.cdf(left) + noise.ccdf(right)
     if shift == 0.0:
         return float(outside)
