@@ -68,7 +68,8 @@ class Bins:
     mass, excess : tilted ``A`` and ``u``
     tilt, log_norm : a bin was multiplied by ``exp(tilt * level - log_norm)``, its level being that
         of its lower edge
-    below, above : probability under ``P`` of losses below the first and above the last bin
+    below, above : probability under ``P`` of what was left out, with small and with large losses
+    ceiling : number of the first edge that no loss that counts as below exceeds
     slack : largest error of a loss
     """
 
@@ -82,6 +83,7 @@ class Bins:
     below: float
     above: float
     slack: float
+    ceiling: int = 0
 
     @property
     def widths(self) -> Float:
@@ -188,6 +190,7 @@ def _runs(source: Dense, chosen: Mask) -> list[tuple[Float, Float, Float, Float]
 def loss_bins(
     source: Dense,
     chosen: Mask,
+    large: Mask,
     lattice: tuple[float, float],
     edges: Index,
     tilt: float,
@@ -199,8 +202,9 @@ def loss_bins(
     ----------
     source
         the loss of one step
-    chosen
-        which panels, then which atoms; the others must lie entirely below or above those
+    chosen, large
+        which panels, then which atoms are cut into bins, and which count as above all of them; the
+        others count as below
     lattice
         step and offset
     edges
@@ -208,7 +212,6 @@ def loss_bins(
     tilt, log_norm
         see `Bins`
     """
-    low, high = source.lowest[chosen].min(), source.highest[chosen].max()
     step, offset = lattice
     levels: Float = np.asarray(offset + edges * step, dtype=np.float64)
     count = edges.size - 1
@@ -232,12 +235,13 @@ def loss_bins(
         weight = math.exp(source.log_mass[k] + tilt * level - log_norm)
         mass[j] += weight
         excess[j] += weight * -math.expm1(min(level - value, 0.0))
-    outside = np.exp(source.log_mass) * ~chosen
-    # What was left out lies on one side of all that was chosen, up to rounding where they touch.
-    under = source.highest <= 0.5 * (low + high)
-    below = float(outside[under].sum()) * (1.0 + 1e-12)
-    above = float(outside[~under].sum()) * (1.0 + 1e-12) + source.beyond
-    return Bins(step, offset, edges, mass, excess, tilt, log_norm, below, above, slack)
+    mass_of = np.exp(source.log_mass)
+    small = ~(chosen | large)
+    below = float(mass_of[small].sum()) * (1.0 + 1e-12)
+    above = float(mass_of[large].sum()) * (1.0 + 1e-12) + source.beyond
+    highest = float(source.highest[small].max(initial=-math.inf)) - source.rounding
+    ceiling = min(int(np.searchsorted(levels, highest)), count)
+    return Bins(step, offset, edges, mass, excess, tilt, log_norm, below, above, slack, ceiling)
 
 
 _Run = tuple[Float, Float, Float, Float]
