@@ -23,6 +23,7 @@ LAYERS = {
     "reference": 2,
     "_backend": 3,
     "compile": 4,
+    "optimize": 4,
     "noise": 5,
     "accounting": 6,
     "plotting": 7,

@@ -1,0 +1,6 @@
+"""The convex program behind the cactus mechanism, solved with a certificate."""
+
+from psinoise.optimize.certificate import Certificate
+from psinoise.optimize.solve import Grid, Solution, solve
+
+__all__ = ["Certificate", "Grid", "Solution", "solve"]

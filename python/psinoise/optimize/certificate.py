@@ -1,0 +1,96 @@
+"""How far masses can be from optimal: a bound that any multipliers give, and the gap to it.
+
+Let ``F = sum_k y_k KL_k``, ``y >= 0``, ``sum y = 1``. Each ``KL_k`` is convex and homogeneous,
+so ``F(q) >= F(p) + grad F(p) (q - p) = grad F(p) q`` for every ``q``. For masses ``q`` of total 1
+and expected cost at most ``C``, and every ``lambda >= 0``,
+
+    max_k KL_k(q) >= F(q) >= grad F(p) q + lambda (E_q[cost] - C)
+                 >= min_i (grad F(p)_i + lambda c_i) / m_i - lambda C,
+
+where ``m_i`` and ``c_i`` are the mass and the cost of a unit of ``q_i``. The right side is concave
+and piecewise linear in ``lambda``; its maximum bounds the optimum from below, whatever ``p`` and
+``y`` are. Weak duality, stated so that nothing has to be feasible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from psinoise.optimize.program import Float, Program, Shifts
+
+__all__ = ["Certificate", "lower_bound"]
+
+# Slopes are sums of a few logarithms for each shift; their terms have one sign or nearly.
+_ROUNDING = 2.0**-48
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known about the divergence of a cactus law.
+
+    Parameters
+    ----------
+    largest_kl : float
+        Largest Kullback-Leibler divergence of the law from itself over *all* shifts up to the
+        sensitivity. It is an upper bound of the optimum of the discretized program.
+    lower_bound : float
+        A lower bound of that optimum, from multipliers; no solver has to be trusted.
+    active_shifts : tuple of float
+        Shifts, in units of the sensitivity, that carry weight in the lower bound.
+    weights : tuple of float
+        Their weights, which add up to 1 with those left out below 1e-6.
+    """
+
+    largest_kl: float
+    lower_bound: float
+    active_shifts: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def gap(self) -> float:
+        """``largest_kl - lower_bound``: the law is that close to optimal on its grid."""
+        return self.largest_kl - self.lower_bound
+
+
+def lower_bound(program: Program, p: Float, shifts: Shifts, weights: Float) -> float:
+    """The largest of the bounds above, for multipliers at the masses ``p``.
+
+    Parameters
+    ----------
+    weights : ndarray
+        Not negative; scaled here to add up to 1.
+    """
+    _, gradients = program.derivatives(p, shifts)
+    slopes = (gradients @ (weights / weights.sum())) / p / program.multiplicities
+    costs = program.costs / program.multiplicities
+
+    def line(multiplier: float) -> tuple[float, int]:
+        """The bound at a multiplier, less its rounding errors, and which cell attains it."""
+        i = int(np.argmin(slopes + multiplier * costs))
+        rounding = _ROUNDING * (abs(slopes[i]) + multiplier * (costs[i] + program.mean_cost))
+        return float(slopes[i] + multiplier * (costs[i] - program.mean_cost) - rounding), i
+
+    best, left = line(0.0)
+    if costs[left] <= program.mean_cost:
+        return best
+    # Two lines on either side of the maximum; where they meet is the next multiplier to try.
+    multiplier = 1.0
+    value, right = line(multiplier)
+    while costs[right] > program.mean_cost:
+        best, left = max(best, value), right
+        multiplier *= 2.0
+        value, right = line(multiplier)
+    best = max(best, value)
+    for _ in range(program.costs.size):
+        multiplier = (slopes[right] - slopes[left]) / (costs[left] - costs[right])
+        value, i = line(float(multiplier))
+        best = max(best, value)
+        if i in (left, right):
+            break
+        if costs[i] > program.mean_cost:
+            left = i
+        else:
+            right = i
+    return best
