@@ -11,5 +11,6 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   psinoise::bind_build(module);
   psinoise::bind_math(module);
   psinoise::bind_law(module);
+  psinoise::bind_cells(module);
   psinoise::bind_lattice(module);
 }

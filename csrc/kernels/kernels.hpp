@@ -13,10 +13,16 @@ template <typename Real>
 using SampleKernel = void (*)(const LawTable& law, const std::uint32_t key[8], std::uint64_t first,
                               std::size_t count, Real scale, Real* out);
 
+template <typename Real>
+using CellKernel = void (*)(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
+                            std::size_t count, double scale, Real* out);
+
 struct Kernels {
   const char* level;
   SampleKernel<double> sample_float64;
   SampleKernel<float> sample_float32;
+  CellKernel<double> sample_cells_float64;
+  CellKernel<float> sample_cells_float32;
   // Words [first, first + count) of the element stream, with 8 or 20 rounds.
   void (*stream_words)(const std::uint32_t key[8], int rounds, std::uint64_t first,
                        std::size_t count, std::uint64_t* out);

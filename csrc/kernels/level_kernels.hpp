@@ -10,6 +10,10 @@ void sample_float64(const LawTable& law, const std::uint32_t key[8], std::uint64
                     std::size_t count, double scale, double* out);
 void sample_float32(const LawTable& law, const std::uint32_t key[8], std::uint64_t first,
                     std::size_t count, float scale, float* out);
+void sample_cells_float64(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
+                          std::size_t count, double scale, double* out);
+void sample_cells_float32(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
+                          std::size_t count, double scale, float* out);
 void stream_words(const std::uint32_t key[8], int rounds, std::uint64_t first, std::size_t count,
                   std::uint64_t* out);
 void chacha_block(const std::uint32_t key[8], int rounds, std::uint64_t counter,

@@ -39,6 +39,24 @@ struct LawTable {
   Ziggurat<std::uint32_t> narrow;
 };
 
+// A symmetric law that is uniform in each of finitely many cells of |x| (an atom is a cell of width
+// 0), by Walker's alias method in integers. Cells from `tail_first` on stand for themselves and for
+// copies moved by 1, 2, ... periods, each `exp(-tail_rate)` times as likely as the one before.
+// An entry is a threshold of 0 to 2^12 (bits 16 and up) on the test bits of a word, and the cell
+// that is taken from it on (bits 15..0); at the threshold itself `fractions` decides, in units of
+// 2^-52.
+struct CellTable {
+  const std::uint64_t* entries;    // [2^column_bits]
+  const std::uint64_t* fractions;  // [2^column_bits]
+  const double* starts;            // [cells]
+  const double* widths;            // [cells]
+  double step;                     // 0 where the tables say what the cells are
+  int column_bits;
+  std::uint64_t tail_first;  // the number of cells where there is no tail
+  double tail_rate;
+  double tail_period;
+};
+
 // One use of a mechanism: noise scale, shift of the query, Poisson sampling rate; `remove` is the
 // pair ((1 - q) p + q T_s p, p), otherwise (p, (1 - q) p + q T_s p).
 struct LossPair {

@@ -33,6 +33,31 @@ def sample(
 ) -> None:
     """Elements first, first + 1, ... of the key's stream times scale, into float64 or float32."""
 
+class CellTable:
+    """Cells of a piecewise constant law and the columns that choose among them; immutable.
+
+    Cells from ``tail_first`` on repeat every ``tail_period``, each time ``exp(-tail_rate)`` times
+    as likely. With a ``step`` above 0 cell k is ``[(k - 1/2) step, (k + 1/2) step]``, and starts
+    and widths are not read. csrc/kernels/tables.hpp has the layout of entries and fractions.
+    """
+
+    def __init__(
+        self,
+        entries: NDArray[np.uint64],
+        fractions: NDArray[np.uint64],
+        starts: NDArray[np.float64],
+        widths: NDArray[np.float64],
+        step: float,
+        tail_first: int,
+        tail_rate: float,
+        tail_period: float,
+    ) -> None: ...
+
+def sample_cells(
+    table: CellTable, key: bytes, first: int, scale: float, out: NDArray[Any], threads: int
+) -> None:
+    """Elements first, first + 1, ... of the key's stream times scale, into float64 or float32."""
+
 def evaluate(
     law: LawTable,
     quantity: str,

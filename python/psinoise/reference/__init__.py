@@ -11,6 +11,7 @@ import os
 from typing import Any
 
 from psinoise.reference.airy import airy
+from psinoise.reference.cells import CellTable, sample_cells
 from psinoise.reference.characteristic import characteristic
 from psinoise.reference.elementary import exponential, log_one_plus, logarithm
 from psinoise.reference.lattice import (
@@ -25,6 +26,7 @@ from psinoise.reference.stream import chacha_block, stream_words
 from psinoise.reference.ziggurat import ziggurat
 
 __all__ = [
+    "CellTable",
     "LawTable",
     "Transform",
     "airy",
@@ -41,6 +43,7 @@ __all__ = [
     "panel_values",
     "piece_masses",
     "sample",
+    "sample_cells",
     "stream_words",
     "ziggurat",
 ]
