@@ -15,7 +15,17 @@ from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibrate
 from psinoise.compare import compare
 from psinoise.errors import CalibrationError, CertificationError, DomainError
-from psinoise.noise import Airy, Gaussian, Laplace, Noise
+from psinoise.noise import (
+    Airy,
+    Cactus,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    Noise,
+    Staircase,
+    TruncatedLaplace,
+    UniformAtom,
+)
 
 __version__ = "0.1.0"
 
@@ -23,13 +33,18 @@ __all__ = [
     "Accountant",
     "Airy",
     "Bracket",
+    "Cactus",
     "CalibrationError",
     "CertificationError",
+    "DiscreteLaplace",
     "DomainError",
     "Gaussian",
     "Laplace",
     "Mechanism",
     "Noise",
+    "Staircase",
+    "TruncatedLaplace",
+    "UniformAtom",
     "build_config",
     "calibrate",
     "compare",

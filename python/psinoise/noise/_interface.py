@@ -71,6 +71,11 @@ class NoiseLaw(ABC):
         """The factor between the standardized law and this one."""
         return self._scale
 
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Points where ``log p`` is not analytic, in absolute units; of laws that have few."""
+        raise DomainError(f"{self!r} cannot be accounted from a smooth density")
+
     # -- evaluation ------------------------------------------------------------------------------
 
     def pdf(self, x: ArrayLike) -> Any:

@@ -20,8 +20,10 @@ import numpy as np
 
 from psinoise.optimize.program import Float, Program, Shifts
 
-__all__ = ["Certificate", "lower_bound"]
+__all__ = ["Certificate", "certify", "lower_bound"]
 
+# Smaller multipliers are of the barrier, not of the optimum.
+_ACTIVE = 1e-6
 # Slopes are sums of a few logarithms for each shift; their terms have one sign or nearly.
 _ROUNDING = 2.0**-48
 
@@ -37,16 +39,21 @@ class Certificate:
         sensitivity. It is an upper bound of the optimum of the discretized program.
     lower_bound : float
         A lower bound of that optimum, from multipliers; no solver has to be trusted.
-    active_shifts : tuple of float
-        Shifts, in units of the sensitivity, that carry weight in the lower bound.
-    weights : tuple of float
-        Their weights, which add up to 1 with those left out below 1e-6.
+    shifts, weights : tuple of float
+        The multipliers that prove the lower bound: shifts, in units of the sensitivity, and their
+        weights, which add up to 1.
     """
 
     largest_kl: float
     lower_bound: float
-    active_shifts: tuple[float, ...]
+    shifts: tuple[float, ...]
     weights: tuple[float, ...]
+
+    @property
+    def active_shifts(self) -> tuple[float, ...]:
+        """Shifts with a weight above 1e-6: those at which the largest divergence is attained."""
+        pairs = zip(self.shifts, self.weights, strict=True)
+        return tuple(shift for shift, weight in pairs if weight > _ACTIVE)
 
     @property
     def gap(self) -> float:
@@ -94,3 +101,22 @@ def lower_bound(program: Program, p: Float, shifts: Shifts, weights: Float) -> f
         else:
             right = i
     return best
+
+
+def certify(program: Program, p: Float, shifts: Shifts, weights: Float) -> Certificate:
+    """Evaluate masses at every shift, and what multipliers prove about them.
+
+    Parameters
+    ----------
+    shifts : ndarray of int
+        In cells.
+    weights : ndarray
+        Not negative; scaled here to add up to 1.
+    """
+    weights = weights / weights.sum()
+    return Certificate(
+        largest_kl=float(program.divergences(p, program.all_shifts).max()),
+        lower_bound=lower_bound(program, p, shifts, weights),
+        shifts=tuple((shifts / program.width).tolist()),
+        weights=tuple(weights.tolist()),
+    )

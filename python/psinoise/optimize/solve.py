@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.errors import CalibrationError
-from psinoise.optimize.certificate import Certificate, lower_bound
+from psinoise.optimize.certificate import Certificate, certify
 from psinoise.optimize.interior_point import minimize
 from psinoise.optimize.program import Float, Program, Shifts
 
@@ -17,8 +17,6 @@ __all__ = ["CostOfCells", "Grid", "Progress", "Solution", "solve"]
 # Below this many cells per unit of sensitivity all shifts are taken at once.
 _ALL_SHIFTS = 48
 _REFINEMENT = 5
-# Smaller multipliers are of the barrier, not of the optimum.
-_ACTIVE = 1e-6
 _MOST_ROUNDS = 30
 # Violated shifts that enter in one round.
 _MOST_NEW = 40
@@ -101,17 +99,7 @@ def solve(
         shifts = np.union1d(shifts, _violated(divergences, met))
     else:
         raise CalibrationError(f"the binding shifts were not found in {_MOST_ROUNDS} rounds")
-    bound = lower_bound(program, masses, shifts, optimum.weights)
-    binding = optimum.weights > _ACTIVE
-    return Solution(
-        masses,
-        Certificate(
-            largest_kl=largest,
-            lower_bound=bound,
-            active_shifts=tuple((shifts[binding] / grid.width).tolist()),
-            weights=tuple(optimum.weights[binding].tolist()),
-        ),
-    )
+    return Solution(masses, certify(program, masses, shifts, optimum.weights))
 
 
 def _first_shifts(
