@@ -15,7 +15,7 @@ from scipy import optimize, stats
 import psinoise as pn
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import Calibration, calibrate, calibration
-from psinoise.noise import FAMILIES
+from psinoise.noise import FAMILIES, Family
 
 # epsilon, delta, count, sampling rate
 TARGETS = [

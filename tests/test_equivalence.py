@@ -312,12 +312,12 @@ def compare_piece_masses(tables):
 @compares("balanced_nodes")
 def compare_balanced_nodes(tables):
     generator = np.random.default_rng(76)
-    step = 0.01
+    widths = 0.01 * 2.0 ** generator.integers(0, 3, 300)
     mass = np.exp(-0.5 * np.linspace(-6.0, 5.0, 300) ** 2)
-    excess = mass * step * generator.uniform(0.4, 0.6, 300)
+    excess = mass * widths * generator.uniform(0.4, 0.6, 300)
     for tilt in (0.0, 2.0):
         ours, theirs = (
-            core.balanced_nodes(mass, excess, step, tilt) for core in (native, reference)
+            core.balanced_nodes(mass, excess, widths, tilt) for core in (native, reference)
         )
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-18)
         assert (ours >= 0.0).all()

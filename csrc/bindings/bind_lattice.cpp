@@ -72,17 +72,27 @@ py::tuple piece_masses(const LawStore& law, double scale, double shift, double r
   return py::make_tuple(mass, excess);
 }
 
-py::array_t<double> balanced_nodes(const py::array& mass, const py::array& excess, double step,
-                                   double tilt) {
+py::array_t<double> balanced_nodes(const py::array& mass, const py::array& excess,
+                                   const py::array& widths, double tilt) {
   require_same_size(mass, excess);
+  require_same_size(mass, widths);
   const double* a = input<double>(mass, "mass");
   const double* u = input<double>(excess, "excess");
   const std::size_t bins = size_of(mass);
   if (bins < 2) throw py::value_error("there must be at least two bins");
-  std::vector<double> share(bins);
+  const double* w = input<double>(widths, "widths");
+  std::vector<double> work(3 * bins);
+  for (std::size_t j = 0; j < bins; ++j) {
+    work[j] = std::expm1(w[j]);
+    work[bins + j] = std::exp(tilt * w[j]);
+  }
   py::array_t<double> nodes(static_cast<py::ssize_t>(bins + 1));
-  kernels().balanced_nodes(a, u, bins, std::expm1(step), std::exp(tilt * step), share.data(),
-                           nodes.mutable_data());
+  double* out = nodes.mutable_data();
+  {
+    const py::gil_scoped_release release;
+    kernels().balanced_nodes(a, u, bins, work.data(), work.data() + bins, work.data() + 2 * bins,
+                             out);
+  }
   return nodes;
 }
 
@@ -106,8 +116,8 @@ void bind_lattice(py::module_& module) {
              py::arg("rate"), py::arg("remove"), py::arg("edges"), py::arg("levels"),
              py::arg("tilt"), py::arg("log_norm"));
   module.def("decayed_sums", &decayed_sums, py::arg("values"), py::arg("decay"));
-  module.def("balanced_nodes", &balanced_nodes, py::arg("mass"), py::arg("excess"), py::arg("step"),
-             py::arg("tilt"));
+  module.def("balanced_nodes", &balanced_nodes, py::arg("mass"), py::arg("excess"),
+             py::arg("widths"), py::arg("tilt"));
 }
 
 }  // namespace psinoise

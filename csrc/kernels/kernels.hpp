@@ -56,7 +56,7 @@ struct Kernels {
                        const double* levels, std::size_t count, double tilt, double log_norm,
                        double* mass, double* excess);
   void (*balanced_nodes)(const double* mass, const double* excess, std::size_t bins,
-                         double step_growth, double step_tilt, double* share, double* nodes);
+                         const double* growth, const double* rise, double* share, double* nodes);
   // Roots of unity for transforms of `size` points (a power of two): size doubles.
   void (*fft_roots)(std::size_t size, double* roots);
   // product *= transform(masses) ** count; `work` holds 2 size doubles.

@@ -37,8 +37,8 @@ void characteristic(const double* weights, const double* losses, std::size_t cou
 void piece_masses(const LawTable& law, const LossPair& pair, const double* edges,
                   const double* levels, std::size_t count, double tilt, double log_norm,
                   double* mass, double* excess);
-void balanced_nodes(const double* mass, const double* excess, std::size_t bins, double step_growth,
-                    double step_tilt, double* share, double* nodes);
+void balanced_nodes(const double* mass, const double* excess, std::size_t bins,
+                    const double* growth, const double* rise, double* share, double* nodes);
 void fft_roots(std::size_t size, double* roots);
 void compose_into(const double* roots, const double* masses, std::size_t size, std::uint64_t count,
                   double* product, double* work);

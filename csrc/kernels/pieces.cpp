@@ -4,9 +4,8 @@
 //   A = integral of P e^{t l - k} and u = integral of (P - e^l Q) e^{t l - k},
 //   with (P, Q) the pair of noise p and shift s under Poisson sampling at rate q; and the balanced
 //   contraction of bins onto nodes (a lower bound; psinoise/accounting/bounds.py has the proof).
-// Method: Gauss-Legendre of order 6 on each piece, on which log p varies by at most 1/2 (the
-// caller's
-//   part): relative truncation error below 1e-18. u is a sum of positive terms, from expm1.
+// Method: Gauss-Legendre of order 6 on each piece, on which log p varies by at most 3/4 (the
+//   caller's part): relative truncation error below 1e-17. u is a sum of positive terms, from expm1.
 // Error: relative 2e-14 for A; u has that and the absolute error of the loss, about 1e-15, times A.
 // Edge values: levels and pieces are consistent up to the rounding of the loss; a negative excess
 //   (rounding at the lower level) counts as 0.
@@ -112,18 +111,17 @@ void piece_masses(const LawTable& law, const LossPair& pair, const double* edges
   }
 }
 
-// Bin j lies between nodes j and j + 1; both arrays are tilted by the level of node j. `step_tilt`
-// is e^{t h}, `step_growth` is e^h - 1.
-void balanced_nodes(const double* mass, const double* excess, std::size_t bins, double step_growth,
-                    double step_tilt, double* share, double* nodes) {
-  const double growth = 1.0 + step_growth;
+// Bin j lies between nodes j and j + 1, a distance w apart; both arrays are tilted by the level of
+// node j. `growth` is e^w - 1 and `rise` e^{t w}, t the tilt.
+void balanced_nodes(const double* mass, const double* excess, std::size_t bins,
+                    const double* growth, const double* rise, double* share, double* nodes) {
   std::size_t meeting = 0;
   for (std::size_t j = 1; j < bins; ++j) {
     if (mass[j] > mass[meeting]) meeting = j;
   }
   // deficit(j) = e^{l_{j+1}} B_j - A_j, in the scale of bin j.
   const auto deficit = [&](std::size_t j) {
-    const double d = mass[j] * step_growth - growth * excess[j];
+    const double d = mass[j] * growth[j] - (1.0 + growth[j]) * excess[j];
     return d > 0.0 ? d : 0.0;
   };
   // share[j]: the part of bin j that goes down to node j. From the left up to the meeting bin, and
@@ -132,17 +130,17 @@ void balanced_nodes(const double* mass, const double* excess, std::size_t bins, 
   // them.
   share[0] = meeting > 0 ? 0.0 : 0.5;
   for (std::size_t j = 1; j < meeting; ++j) {
-    const double wanted = (1.0 - share[j - 1]) * deficit(j - 1) * step_tilt;
+    const double wanted = (1.0 - share[j - 1]) * deficit(j - 1) * rise[j - 1];
     share[j] = wanted < excess[j] ? wanted / excess[j] : 1.0;
   }
   share[bins - 1] = 1.0;
   for (std::size_t j = bins - 1; j > meeting; --j) {
     const double wanted = share[j] * excess[j];
-    const double room = deficit(j - 1) * step_tilt;
+    const double room = deficit(j - 1) * rise[j - 1];
     share[j - 1] = wanted < room ? 1.0 - wanted / room : 0.0;
   }
   if (meeting == bins - 1) {
-    const double wanted = (1.0 - share[meeting - 1]) * deficit(meeting - 1) * step_tilt;
+    const double wanted = (1.0 - share[meeting - 1]) * deficit(meeting - 1) * rise[meeting - 1];
     share[meeting] = wanted < excess[meeting] ? wanted / excess[meeting] : 1.0;
   }
   for (std::size_t j = 0; j <= bins; ++j) nodes[j] = 0.0;
@@ -151,10 +149,10 @@ void balanced_nodes(const double* mass, const double* excess, std::size_t bins, 
     // What goes up must be paid for by the excess that comes down to node j + 1; the rest of it
     // stays at node j, below its true loss.
     const double up = 1.0 - share[j];
-    const double need = up * deficit(j) * step_tilt;
+    const double need = up * deficit(j) * rise[j];
     const double paid = j + 1 < bins ? share[j + 1] * excess[j + 1] : 0.0;
     const double part = need <= paid * (1.0 + 1e-14) ? up : up * (paid / need);
-    nodes[j + 1] += part * mass[j] * step_tilt;
+    nodes[j + 1] += part * mass[j] * rise[j];
     nodes[j] += (up - part) * mass[j];
   }
 }

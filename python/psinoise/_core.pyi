@@ -132,7 +132,7 @@ def piece_masses(
     """Tilted masses of pieces of the line and their excess over a loss level; to 1e-14."""
 
 def balanced_nodes(
-    mass: NDArray[np.float64], excess: NDArray[np.float64], step: float, tilt: float
+    mass: NDArray[np.float64], excess: NDArray[np.float64], widths: NDArray[np.float64], tilt: float
 ) -> NDArray[np.float64]:
     """Balanced contraction of loss bins onto the nodes of a lattice; to a few ulp."""
 

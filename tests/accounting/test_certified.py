@@ -23,6 +23,7 @@ from psinoise.accounting.bins import Bins, dense, loss_bins
 from psinoise.accounting.bounds import node_measure
 from psinoise.accounting.convolution import Profile, compose, window_size
 from psinoise.accounting.estimate import epsilon_in_direction
+from psinoise.accounting.grading import even_edges
 from psinoise.accounting.pairs import Pair
 from psinoise.errors import CertificationError
 
@@ -133,7 +134,8 @@ def randomized_response(step, loss, tilt):
         level = (first + j) * step
         mass[j] += p * math.exp(tilt * level)
         excess[j] += p * math.exp(tilt * level) * -math.expm1(level - value)
-    return Bins(step, 0.0, first, mass, excess, tilt, 0.0, 0.0, 0.0, 0.0)
+    edges = first + np.arange(count + 1)
+    return Bins(step, 0.0, edges, mass, excess, tilt, 0.0, 0.0, 0.0, 0.0)
 
 
 def binomial_delta(count, loss, epsilon):
@@ -170,7 +172,9 @@ def test_randomized_response_is_bracketed(count, step):
 
 def single_bins(law, rate, step, tilt=2.0):
     source = dense(Pair(law, 1.0, rate), "remove", 80.0)
-    return loss_bins(source, np.ones(source.log_mass.size, bool), (step, 0.0), tilt, 0.0)
+    chosen = np.ones(source.log_mass.size, bool)
+    edges = even_edges(source, chosen, (step, 0.0))
+    return loss_bins(source, chosen, (step, 0.0), edges, tilt, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +186,7 @@ def test_bins_hold_all_of_the_mass(law):
     assert (bins.excess >= 0.0).all()
     assert (bins.excess <= bins.mass * -math.expm1(-bins.step) * (1.0 + 1e-9)).all()
     # The Q-mass of all bins is 1 too: A - u is e^level B.
-    levels = bins.offset + (bins.first + np.arange(bins.mass.size)) * bins.step
+    levels = bins.offset + bins.edges[:-1] * bins.step
     assert ((bins.mass - bins.excess) * np.exp(-levels)).sum() == pytest.approx(1.0, abs=1e-10)
 
 
@@ -208,7 +212,7 @@ def test_nodes_keep_the_masses(tilt):
 def violated(monkeypatch, mutate):
     """Whether a mutated bound lies on the wrong side of the analytic Gaussian value."""
     mutate(monkeypatch)
-    certify._bins.cache_clear()
+
     count = 100
     exact = gaussian_epsilon(mpmath.sqrt(count), 1e-8)
     steps = ((Pair(pn.Gaussian(std=1.0), 1.0, 1.0), count),)
@@ -238,11 +242,17 @@ def test_mutant_all_mass_to_the_lower_node(monkeypatch):
 def test_mutant_all_mass_to_the_upper_node_is_no_lower_bound(monkeypatch):
     class Core:
         @staticmethod
-        def balanced_nodes(mass, excess, step, tilt):
-            return np.append(0.0, mass * math.exp(tilt * step))
+        def balanced_nodes(mass, excess, widths, tilt):
+            return np.append(0.0, mass * np.exp(tilt * widths))
 
-    assert violated(monkeypatch, lambda patch: patch.setattr(bounds, "core", Core))
-    certify._bins.cache_clear()
+    exact = gaussian_epsilon(mpmath.sqrt(100), 1e-8)
+    pair = Pair(pn.Gaussian(std=1.0), 1.0, 1.0)
+    target = certify._Target(((pair, 100),), "remove", math.log(1e-8), float(exact))
+    step = target.first_step(1e-2)
+    honest = certify._profile(target, step, 1e-2, "lower").log_delta(float(exact))
+    monkeypatch.setattr(bounds, "core", Core)
+    mutant = certify._profile(target, step, 1e-2, "lower").log_delta(float(exact))
+    assert honest <= math.log(1e-8) < mutant
 
 
 def test_the_real_thing_is_not_violated(monkeypatch):

@@ -26,9 +26,10 @@ from psinoise.accounting.pairs import Direction, Float, Pair
 from psinoise.accounting.quadrature import ORDER, Nodes, nodes
 
 Index = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
-# Pieces of a panel on which log p varies by at most 1/2 (panels allow 8, and half as much again).
-_PIECES_PER_PANEL = 24
+# Pieces of a panel on which log p varies by at most 3/4 (panels allow 8, and half as much again).
+_PIECES_PER_PANEL = 16
 # A loss is a difference of two logs of densities, each right to this much per unit of its size
 # (tests/test_laws.py); panels reach as far as the logs are large.
 _LOG_ROUNDING = 4e-16
@@ -58,20 +59,22 @@ _DIFFERENTIATION = _differentiation_matrix()
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins ``first, first + 1, ...`` of a lattice; bin ``j`` begins at ``offset + j h``.
+    """Bins whose edges are nodes of a lattice: bin ``j`` begins at ``offset + edges[j] h``.
 
     Attributes
     ----------
     step, offset : of the lattice
+    edges : whole numbers that rise, one more than there are bins
     mass, excess : tilted ``A`` and ``u``
-    tilt, log_norm : bin ``j`` was multiplied by ``exp(tilt * (offset + j h) - log_norm)``
+    tilt, log_norm : a bin was multiplied by ``exp(tilt * level - log_norm)``, its level being that
+        of its lower edge
     below, above : probability under ``P`` of losses below the first and above the last bin
     slack : largest error of a loss
     """
 
     step: float
     offset: float
-    first: int
+    edges: Index
     mass: Float
     excess: Float
     tilt: float
@@ -79,6 +82,11 @@ class Bins:
     below: float
     above: float
     slack: float
+
+    @property
+    def widths(self) -> Float:
+        """Lengths of the bins, in units of loss."""
+        return np.asarray(np.diff(self.edges) * self.step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +118,7 @@ class Dense:
         return int(self.x.shape[0])
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=4096)
 def dense(pair: Pair, direction: Direction, reach: float) -> Dense:
     """Sample the loss on the panels of a quadrature; cached."""
     grid = nodes(pair, reach)
@@ -139,7 +147,7 @@ def dense(pair: Pair, direction: Direction, reach: float) -> Dense:
     )
 
 
-def _runs(source: Dense, chosen: NDArray[np.bool_]) -> list[tuple[Float, Float, Float, Float]]:
+def _runs(source: Dense, chosen: Mask) -> list[tuple[Float, Float, Float, Float]]:
     """Adjoining chosen panels with a rising (or falling) loss: pieces, and dense samples.
 
     Each run is ``(edges, x, loss, slope)`` with ``edges`` the ends of pieces on which ``log p``
@@ -168,8 +176,9 @@ def _runs(source: Dense, chosen: NDArray[np.bool_]) -> list[tuple[Float, Float, 
 
 def loss_bins(
     source: Dense,
-    chosen: NDArray[np.bool_],
+    chosen: Mask,
     lattice: tuple[float, float],
+    edges: Index,
     tilt: float,
     log_norm: float,
 ) -> Bins:
@@ -182,29 +191,30 @@ def loss_bins(
     chosen
         which panels, then which atoms; the others must lie entirely below or above those
     lattice
-        step (at most 1/2) and offset
+        step and offset
+    edges
+        of the bins, at most 1/2 apart; they hold all of the chosen losses
     tilt, log_norm
         see `Bins`
     """
     low, high = source.lowest[chosen].min(), source.highest[chosen].max()
     step, offset = lattice
-    first = math.floor((low - offset) / step)
-    count = max(math.floor((high - offset) / step) + 1 - first, 2)
+    levels: Float = np.asarray(offset + edges * step, dtype=np.float64)
+    count = edges.size - 1
     mass = np.zeros(count)
     excess = np.zeros(count)
     slack = source.rounding
-    for edges, x, loss, slope in _runs(source, chosen):
-        cut, bins, error = _cut(source, (edges, x, loss, slope), lattice, first)
+    for run in _runs(source, chosen):
+        cut, bins, error = _cut(source, run, levels)
         slack = max(slack, error)
         bins = np.clip(bins, 0, count - 1)
-        levels = offset + (first + bins) * step
-        part, over = _masses(source, cut, levels, tilt, log_norm)
+        part, over = _masses(source, cut, levels[bins], tilt, log_norm)
         mass += np.bincount(bins, weights=part, minlength=count)
         excess += np.bincount(bins, weights=over, minlength=count)
     for k in np.flatnonzero(chosen[source.panels :]) + source.panels:
         value = float(source.lowest[k])
-        j = min(max(math.floor((value - offset) / step) - first, 0), count - 1)
-        level = offset + (first + j) * step
+        j = min(max(int(np.searchsorted(levels, value, side="right")) - 1, 0), count - 1)
+        level = float(levels[j])
         weight = math.exp(source.log_mass[k] + tilt * level - log_norm)
         mass[j] += weight
         excess[j] += weight * -math.expm1(min(level - value, 0.0))
@@ -213,30 +223,22 @@ def loss_bins(
     under = source.highest <= 0.5 * (low + high)
     below = float(outside[under].sum()) * (1.0 + 1e-12)
     above = float(outside[~under].sum()) * (1.0 + 1e-12) + source.beyond
-    return Bins(step, offset, first, mass, excess, tilt, log_norm, below, above, slack)
+    return Bins(step, offset, edges, mass, excess, tilt, log_norm, below, above, slack)
 
 
 _Run = tuple[Float, Float, Float, Float]
 
 
-def _cut(
-    source: Dense, run: _Run, lattice: tuple[float, float], first: int
-) -> tuple[Float, Index, float]:
+def _cut(source: Dense, run: _Run, levels: Float) -> tuple[Float, Index, float]:
     """Edges of the pieces of a run, the bin of each piece, and the error of the level points."""
-    step, offset = lattice
     edges, _, loss, _ = run
     low, high = sorted((float(loss[0]), float(loss[-1])))
-    start, stop = math.ceil((low - offset) / step), math.floor((high - offset) / step) + 1
-    levels_and_beyond = offset + np.arange(start, stop, dtype=np.float64) * step
-    inside = (levels_and_beyond > low) & (levels_and_beyond < high)
-    start += int(np.argmax(inside)) if inside.any() else 0
-    levels: Float = levels_and_beyond[inside]
+    lowest = int(np.searchsorted(levels, low, side="right"))
+    levels = levels[lowest : int(np.searchsorted(levels, high, side="left"))]
     if levels.size == 0:
-        only = math.floor((0.5 * (low + high) - offset) / step) - first
-        return edges, np.full(edges.size - 1, only, dtype=np.int64), 0.0
+        return edges, np.full(edges.size - 1, lowest - 1, dtype=np.int64), 0.0
     rising = bool(loss[-1] >= loss[0])
     points, error = _level_points(source, run, levels, rising)
-    lowest = start - first
     merged = np.concatenate([edges, points])
     is_level = np.zeros(merged.size, dtype=np.int64)
     is_level[edges.size :] = 1

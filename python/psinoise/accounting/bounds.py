@@ -35,19 +35,23 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.bins import Bins
+from psinoise.accounting.bins import Bins, Index
 from psinoise.accounting.pairs import Float
 
 Side = Literal["lower", "upper"]
+_Point = tuple[float, float]
 
 # Relative error of a mass: of the densities (1e-14) and of the sums.
 MASS_ROUNDING = 1e-13
+_OFFSETS = 8
+_REFINEMENTS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +60,8 @@ class NodeMeasure:
 
     Attributes
     ----------
-    step, offset, first : node ``k`` of the array has loss ``offset + (first + k) * step``
+    step, offset, index : node ``k`` of the array has loss ``offset + index[k] * step``; the
+        indices rise
     mass : tilted masses; they sum to 1
     tilt, log_norm : the true mass of node ``k`` is ``mass[k] * exp(log_norm - tilt * loss)``
     infinite : mass at ``+infinity``
@@ -65,7 +70,7 @@ class NodeMeasure:
 
     step: float
     offset: float
-    first: int
+    index: Index
     mass: Float
     tilt: float
     log_norm: float
@@ -75,7 +80,7 @@ class NodeMeasure:
     @functools.cached_property
     def losses(self) -> Float:
         """Losses of the nodes."""
-        return np.asarray(self.offset + (self.first + np.arange(self.mass.size)) * self.step)
+        return np.asarray(self.offset + self.index * self.step)
 
     @functools.cached_property
     def moments(self) -> tuple[float, float]:
@@ -96,18 +101,18 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
     """Move the masses of the bins to the nodes, so that the profile rises or falls."""
     if side == "upper":
         nodes = _connect_the_dots(bins) * (1.0 + MASS_ROUNDING)
-        lowest = bins.offset + bins.first * bins.step
+        lowest = bins.offset + int(bins.edges[0]) * bins.step
         nodes[0] += bins.below * math.exp(bins.tilt * lowest - bins.log_norm)
         infinite = bins.above * (1.0 + MASS_ROUNDING)
     else:
-        nodes = core.balanced_nodes(bins.mass, bins.excess, bins.step, bins.tilt)
+        nodes = core.balanced_nodes(bins.mass, bins.excess, bins.widths, bins.tilt)
         nodes = nodes * (1.0 - MASS_ROUNDING)
         infinite = 0.0
     total = float(nodes.sum())
     return NodeMeasure(
         bins.step,
         bins.offset,
-        bins.first,
+        bins.edges,
         nodes / total,
         bins.tilt,
         bins.log_norm + math.log(total),
@@ -117,11 +122,54 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
 
 
 def _connect_the_dots(bins: Bins) -> Float:
-    up = np.minimum(bins.excess / -math.expm1(-bins.step), bins.mass)
+    up = np.minimum(bins.excess / -np.expm1(-bins.widths), bins.mass)
     nodes = np.zeros(bins.mass.size + 1)
     nodes[:-1] = bins.mass - up
-    nodes[1:] += up * math.exp(bins.tilt * bins.step)
+    nodes[1:] += up * np.exp(bins.tilt * bins.widths)
     return nodes
+
+
+def best_offset(at: Callable[[float], NodeMeasure]) -> NodeMeasure:
+    """The lower bound with the largest mass over the offsets of its lattice, in steps.
+
+    What the contraction cannot balance is the difference of two recursions that alternate from bin
+    to bin. As the lattice moves by a step the difference changes sign once, and the mass that is
+    lost is its modulus: the mass has one peak, with straight sides.
+    """
+    best = at(0.0)
+    at_best = 0.0
+    found = [(at_best, best.log_norm)]
+
+    def look(fraction: float) -> None:
+        nonlocal best, at_best
+        measure = at(fraction)
+        found.append((fraction, measure.log_norm))
+        if measure.log_norm > best.log_norm:
+            best, at_best = measure, fraction
+
+    for k in range(1, _OFFSETS):
+        look(k / _OFFSETS)
+    for _ in range(_REFINEMENTS):
+        # The circle is cut opposite the best offset, which becomes 0.
+        center = at_best
+        points = sorted(((f - center + 0.5) % 1.0 - 0.5, value) for f, value in found)
+        i = min(range(len(points)), key=lambda k: abs(points[k][0]))
+        for left in (i - 1, i - 2):
+            peak = _meeting_point(*points[left : left + 4])
+            if points[left + 1][0] < peak < points[left + 2][0]:
+                look((center + peak) % 1.0)
+    return best
+
+
+def _meeting_point(a: _Point, b: _Point, c: _Point, d: _Point) -> float:
+    """Where the line through ``a`` and ``b`` meets that through ``c`` and ``d``; NaN if nowhere."""
+    if a[0] == b[0] or c[0] == d[0]:
+        return math.nan
+    rise = (b[1] - a[1]) / (b[0] - a[0])
+    fall = (d[1] - c[1]) / (d[0] - c[0])
+    if not rise > fall:
+        return math.nan
+    return b[0] + (c[1] - b[1] - fall * (c[0] - b[0])) / (rise - fall)
 
 
 def coarsen(measure: NodeMeasure, factor: int) -> Bins:
@@ -132,16 +180,15 @@ def coarsen(measure: NodeMeasure, factor: int) -> Bins:
     and its recursion would amplify errors instead of forgetting them.
     """
     step = measure.step * factor
-    first = measure.first // factor
-    index = measure.first + np.arange(measure.mass.size)
-    bin_of = index // factor - first
-    offset = (index - (first + bin_of) * factor + 0.5) * measure.step
+    first = int(measure.index[0]) // factor
+    bin_of = measure.index // factor - first
+    offset = (measure.index - (first + bin_of) * factor + 0.5) * measure.step
     weight = measure.mass * np.exp(-measure.tilt * offset)
     count = int(bin_of[-1]) + 1
     return Bins(
         step,
         measure.offset - 0.5 * measure.step,
-        first,
+        first + np.arange(count + 1),
         np.bincount(bin_of, weights=weight, minlength=count).astype(np.float64),
         np.bincount(bin_of, weights=weight * -np.expm1(-offset), minlength=count).astype(float),
         measure.tilt,

@@ -9,21 +9,21 @@ For many uses one lattice would need too many nodes: with ``n`` uses the window 
 ``sqrt(n)`` while the step shrinks like ``1/sqrt(n)``. Then ``n / r`` uses are composed on a fine
 lattice, the result is moved to a lattice ``sqrt(n / r)`` times as coarse by the same two
 constructions (still bounds), and composed ``r`` times: both lattices have about ``n^(1/4)`` times
-the nodes of a single use.
+the nodes of a single use. A third and fourth stage do the same once more.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from psinoise.accounting.bins import Bins, dense, loss_bins
-from psinoise.accounting.bounds import NodeMeasure, Side, coarsen, node_measure
+from psinoise.accounting.bounds import NodeMeasure, Side, best_offset, coarsen, node_measure
 from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition
+from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition, Saddle
 from psinoise.accounting.convolution import (
     Composed,
     Profile,
@@ -34,12 +34,12 @@ from psinoise.accounting.convolution import (
 from psinoise.accounting.estimate import (
     Steps,
     directions,
-    epsilon_in_direction,
+    epsilons,
     estimate_delta,
     estimate_epsilon,
     largest_loss,
 )
-from psinoise.accounting.measure import loss_measure
+from psinoise.accounting.grading import graded_edges
 from psinoise.accounting.pairs import Direction, Pair
 from psinoise.accounting.quadrature import reach_for
 from psinoise.errors import CertificationError
@@ -47,18 +47,22 @@ from psinoise.errors import CertificationError
 DEFAULT_TOLERANCE = 1e-4
 _LARGEST_STEP = 0.25
 # A window of this many nodes needs about 64 bytes for each.
-_LARGEST_WINDOW = 2**20
+_LARGEST_WINDOW = 2**21
+_LARGEST_SPAN = 2**30
 _COMFORTABLE_WINDOW = 2**17
+# More stages are worth their bias above this.
+_LONG_WINDOW = 2**19
+_MOST_STAGES = 4
+_MANY_USES = 64.0
 _ATTEMPTS = 8
 _LARGEST_TILT = 1e6
-# A lower bound this many times further off than the upper one is worth tuning.
-_LOPSIDED = 4.0
-_OFFSETS = 16
+# The lower bound is off twice as far as the upper one; if it is more, tuning may help.
+_LOPSIDED = 2.5
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Target:
     """One direction of a composition, and where on its profile to be sharp."""
 
@@ -66,6 +70,7 @@ class _Target:
     direction: Direction
     log_delta: float
     epsilon: float
+    kept: dict[tuple[Pair, float, float], Bins] = field(default_factory=dict, init=False)
 
     @functools.cached_property
     def uses(self) -> float:
@@ -76,9 +81,25 @@ class _Target:
         return reach_for(self.log_delta, self.uses)
 
     @functools.cached_property
+    def composition(self) -> Composition:
+        return Composition.of(self.steps, self.direction, self.reach)
+
+    @functools.cached_property
+    def _at_tilt(self) -> Saddle:
+        saddle = self.composition.saddle_at_epsilon(self.epsilon)
+        return saddle if saddle.c <= _LARGEST_TILT else self.composition.saddle(_LARGEST_TILT)
+
+    @property
     def tilt(self) -> float:
-        composition = Composition.of(self.steps, self.direction, self.reach)
-        return min(composition.saddle_at_epsilon(self.epsilon).c, _LARGEST_TILT)
+        return self._at_tilt.c
+
+    @functools.cached_property
+    def log_norms(self) -> dict[Pair, float]:
+        """``K(t)`` of one use of each step."""
+        return {
+            pair: part.value
+            for (pair, _), part in zip(self.steps, self._at_tilt.parts, strict=True)
+        }
 
     @functools.cached_property
     def top(self) -> float:
@@ -88,10 +109,7 @@ class _Target:
         """The step whose bias, ``n h^2 (t + 1) / 4`` in epsilon, takes four fifths of the width."""
         step = math.sqrt(3.2 * width / (self.uses * (self.tilt + 1.0)))
         # The bias formula takes the loss to vary over several bins.
-        spread = min(
-            loss_measure(pair, self.direction, self.reach).cumulants(self.tilt).variance
-            for pair, _ in self.steps
-        )
+        spread = min(part.variance for part in self._at_tilt.parts)
         step = min(step, 0.25 * math.sqrt(spread), _LARGEST_STEP)
         # A loss that hardly varies moves by a bin at most, and n bins this small are in the width.
         return max(step, 0.5 * width / self.uses)
@@ -123,8 +141,8 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
         return Bracket(exact, exact, exact)
     log_delta = math.log(delta)
     targets = [
-        _Target(steps, way, log_delta, epsilon_in_direction(steps, way, log_delta))
-        for way in directions(steps)
+        _Target(steps, way, log_delta, epsilon)
+        for way, epsilon in epsilons(steps, log_delta).items()
     ]
     leading = max(targets, key=lambda target: target.epsilon)
     estimate = leading.epsilon
@@ -190,7 +208,8 @@ def _epsilon_bounds(target: _Target, width: float) -> tuple[float, float]:
             target.log_delta, target.epsilon, width
         )
         upper = min(upper, target.top)
-        if not tuned and target.epsilon - lower > _LOPSIDED * (upper - target.epsilon):
+        lopsided = target.epsilon - lower > _LOPSIDED * (upper - target.epsilon)
+        if upper - lower > width and lopsided and not tuned:
             # The mass crowds in a few bins at an end of the loss: where they begin matters.
             tuned = True
             lower = _profile(target, step, width, "lower", tuned).epsilon(
@@ -207,8 +226,8 @@ def _epsilon_bounds(target: _Target, width: float) -> tuple[float, float]:
 
 def _epsilon_below(target: _Target, ceiling: float, width: float) -> float:
     """An upper bound that is below the ceiling, if possible, on as coarse a lattice as will do."""
-    if target.top <= ceiling:
-        return target.top
+    if target.top <= ceiling or target.composition.stays_below(ceiling, target.log_delta):
+        return min(target.top, ceiling)
     room = max(ceiling - target.epsilon, width)
     step = target.first_step(room)
     upper = math.inf
@@ -235,25 +254,31 @@ def _composed(target: _Target, step: float, width: float, side: Side, tuned: boo
         (_measure(target, pair, step, width, side, tuned), count) for pair, count in target.steps
     ]
     tail = _tail(target, parts, width)
-    first, size, outside = window_size(parts, tail)
-    if size <= _COMFORTABLE_WINDOW or target.uses < 64.0:
-        return _compose(parts, first, size, outside)
-    return _composed_in_two_stages(parts, side, tail)
+    stages = _stages(window_size(parts, tail)[1], target.uses)
+    return _compose_in_stages(
+        [(measure, count, 0.0) for measure, count in parts], side, tail, stages
+    )
 
 
 def _measure(
     target: _Target, pair: Pair, step: float, width: float, side: Side, tuned: bool
 ) -> NodeMeasure:
-    """The bound of one step; `tuned` tries several offsets and keeps the one that loses least.
+    """The bound of one step; `tuned` looks for the offset of the lattice that loses least.
 
     Any offset gives a bound. The larger the tilted mass of a lower bound, the better it is.
     """
+
     if not tuned:
-        return node_measure(_bins(target, pair, step, width, 0.0), side)
-    fractions = np.arange(_OFFSETS) / _OFFSETS
-    return max(
-        (node_measure(_bins(target, pair, step, width, float(f)), side) for f in fractions),
-        key=lambda measure: measure.log_norm,
+        # Both bounds are made of the same bins.
+        key = pair, step, width
+        if key not in target.kept:
+            if any(kept[1:] != key[1:] for kept in target.kept):
+                target.kept.clear()
+            target.kept[key] = _bins(target, pair, step, width, 0.0)
+        return node_measure(target.kept[key], side)
+    target.kept.clear()
+    return best_offset(
+        lambda fraction: node_measure(_bins(target, pair, step, width, fraction % 1.0), side)
     )
 
 
@@ -265,43 +290,57 @@ def _tail(target: _Target, parts: list[tuple[NodeMeasure, int]], width: float) -
     return math.exp(min(max(log_tail, -200.0), math.log(1e-6)))
 
 
-def _compose(
-    parts: list[tuple[NodeMeasure, int]], first: int, size: int, outside: float
-) -> Composed:
+def _stages(size: int, uses: float) -> int:
+    """How many stages compose ``uses`` that would take one window of ``size`` nodes.
+
+    ``k`` stages take the power ``(k - 1)/(2 k)`` of the number of uses off its length. Each has a
+    bias of its own, and the first must hold the largest losses however many there are.
+    """
+    if size <= _COMFORTABLE_WINDOW or uses < _MANY_USES:
+        return 1
+    sizes = [size * uses ** (-0.5 + 0.5 / k) for k in range(2, _MOST_STAGES)]
+    return next((k for k, length in enumerate(sizes, 2) if length <= _LONG_WINDOW), _MOST_STAGES)
+
+
+# A bound on the masses of one step, its count, and how far off its masses are in total.
+_Part = tuple[NodeMeasure, int, float]
+
+
+def _compose_in_stages(parts: list[_Part], side: Side, tail: float, stages: int) -> Composed:
+    """Compose a share of the uses, move the result to a coarser lattice, and go on with that.
+
+    Convolving ``n`` measures of mass 1, each off by ``d`` in total, gives one off by ``n d``.
+    """
+    if stages == 1:
+        return _compose_once(parts, tail)
+    uses = sum(count for _, count, _ in parts)
+    repeats = max(uses // max(round(float(uses) ** (1.0 / stages)), 2), 1)
+    factor = max(2 ** round(0.5 * math.log2(uses / repeats)), 2)
+    inner = [(measure, count // repeats, off) for measure, count, off in parts if count >= repeats]
+    rest = [(measure, count % repeats, off) for measure, count, off in parts if count % repeats]
+    coarse: list[_Part] = []
+    for group, count in ((inner, repeats), (rest, 1)):
+        if group:
+            fine = _compose_once(group, tail / repeats)
+            coarse.append((node_measure(coarsen(fine.measure, factor), side), count, fine.distance))
+    return _compose_in_stages(coarse, side, tail, stages - 1)
+
+
+def _compose_once(parts: list[_Part], tail: float) -> Composed:
+    plain = [(measure, count) for measure, count, _ in parts]
+    first, size, outside = window_size(plain, tail)
     if size > _LARGEST_WINDOW:
         raise CertificationError(
             f"the bounds need a lattice of {size} nodes, more than {_LARGEST_WINDOW}"
         )
-    return compose(parts, first, size, outside)
+    inherited = math.fsum(count * off for _, count, off in parts)
+    return compose(plain, first, size, outside + inherited)
 
 
-def _composed_in_two_stages(
-    parts: list[tuple[NodeMeasure, int]], side: Side, tail: float
-) -> Composed:
-    uses = float(sum(count for _, count in parts))
-    repeats = max(int(math.sqrt(uses)), 1)
-    factor = max(2 ** round(0.5 * math.log2(uses / repeats)), 2)
-    inner = [(measure, count // repeats) for measure, count in parts if count >= repeats]
-    rest = [(measure, count % repeats) for measure, count in parts if count % repeats]
-    coarse: list[tuple[NodeMeasure, int]] = []
-    error = 0.0
-    for group, count in ((inner, repeats), (rest, 1)):
-        if group:
-            fine = _compose(group, *window_size(group, tail / repeats))
-            error += count * fine.distance
-            coarse.append((node_measure(coarsen(fine.measure, factor), side), count))
-    first, size, outside = window_size(coarse, tail)
-    # The masses of the fine stage are off by `distance` in total; n-fold convolution of measures of
-    # mass 1 makes n times that of it.
-    return _compose(coarse, first, size, outside + error)
-
-
-@functools.lru_cache(maxsize=8)
 def _bins(target: _Target, pair: Pair, step: float, width: float, fraction: float) -> Bins:
     """Bins of one step, out to where what is cut off costs no more than the share of delta."""
     source = dense(pair, target.direction, target.reach)
-    measure = loss_measure(pair, target.direction, target.reach)
-    log_norm = measure.cumulants(target.tilt).value
+    log_norm = target.log_norms[pair]
     chosen = np.ones(source.log_mass.size, dtype=np.bool_)
     # From above: untilted mass goes to infinity, once for each use.
     order = np.argsort(-source.highest)
@@ -317,13 +356,14 @@ def _bins(target: _Target, pair: Pair, step: float, width: float, fraction: floa
     if not chosen.any():
         raise CertificationError("the bounds find no mass where the estimate has put it")
     step, offset = _lattice(target, pair, step)
-    count = (source.highest[chosen].max() - source.lowest[chosen].min()) / step
-    if not count < _LARGEST_WINDOW:
+    span = (source.highest[chosen].max() - source.lowest[chosen].min()) / step
+    if not span < _LARGEST_SPAN:
         raise CertificationError(
-            f"the bounds need {count:.3g} bins for one step, more than {_LARGEST_WINDOW}"
+            f"the losses of one step span {span:.3g} nodes, more than {_LARGEST_SPAN}"
         )
     lattice = step, offset + fraction * step
-    return loss_bins(source, chosen, lattice, target.tilt, log_norm)
+    edges = graded_edges(source, chosen, lattice, target.tilt, log_norm)
+    return loss_bins(source, chosen, lattice, edges, target.tilt, log_norm)
 
 
 def _lattice(target: _Target, pair: Pair, step: float) -> tuple[float, float]:

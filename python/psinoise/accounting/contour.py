@@ -155,9 +155,9 @@ def trace(composition: Composition, saddle: Saddle, epsilon: float) -> Line:
         return Line(saddle, step, values, Atoms.none())
     steps = _FIRST_STEPS
     while steps < DIRECT_STEPS and horizon <= DIRECT_STEPS * step:
-        steps = min(4 * steps, DIRECT_STEPS)
+        steps = min(max(2 * steps, 16 * math.ceil(horizon / (16.0 * step))), DIRECT_STEPS)
         finer = _resolved(composition, saddle, steps * step)
-        if finer is None or steps * sum(m.loss.size for m in finer[0].measures) > DIRECT_TERMS:
+        if finer is None or steps * max(m.loss.size for m in finer[0].measures) > DIRECT_TERMS:
             break
         values = integrand(*finer, step, steps)
         if dead(values) and steps * step >= horizon:

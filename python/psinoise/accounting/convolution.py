@@ -10,7 +10,8 @@ masses from the true ones, and each has a bound that the caller adds to delta:
 * *Rounding.* One transform has relative 2-norm error ``theta = 6 u log2 N`` (Higham, Accuracy and
   Stability of Numerical Algorithms, theorem 24.2), ``u = 2^-53``. With ``|F_i| <= 1`` the product
   of powers is off by at most ``sum n_i (theta + 4 u) ||F_i||`` and the inverse transform adds
-  ``theta ||G|| <= theta min ||F_i||``; Parseval turns both into masses.
+  ``theta ||G|| <= theta min ||F_i||``; Parseval turns both into masses. Many uses leave only a few
+  frequencies, which ``spectra`` sums directly, with an error that grows like ``sqrt(n)``.
 * *The weights.* ``delta`` weighs a tilted mass at distance ``y`` above epsilon by
   ``(1 - e^{-y}) e^{-t y}``, at most ``t^t / (1 + t)^{1 + t}``; Cauchy-Schwarz needs their 2-norm.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,13 +28,10 @@ import numpy as np
 from psinoise._backend import core
 from psinoise.accounting.bounds import NodeMeasure
 from psinoise.accounting.pairs import Float
+from psinoise.accounting.spectra import UNIT, compose_low, transform_error, transform_of, wrap
 
-_UNIT = 2.0**-53
-
-
-@functools.lru_cache(maxsize=8)
-def _transform(size: int) -> core.Transform:
-    return core.Transform(size)
+# As many measures are summed one by one.
+_FEW = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +40,7 @@ class Composed:
 
     Attributes
     ----------
-    measure : the masses, clipped to be non-negative
+    measure : the masses, clipped to be non-negative, at all nodes of the window
     rounding : bound on the 2-norm of the error of the masses
     outside : bound on the tilted mass outside the window, both sides together
     """
@@ -70,17 +69,38 @@ def window_size(parts: list[tuple[NodeMeasure, int]], tail: float) -> tuple[int,
     return low - (size - need) // 2, size, 2.0 * tail
 
 
+def _joint_log_mgf(parts: list[tuple[NodeMeasure, int]]) -> Callable[[float], float]:
+    """The log of the moment generating function of the composition."""
+    if len(parts) <= _FEW:
+        return lambda s: math.fsum(count * measure.log_mgf(s) for measure, count in parts)
+    # Many measures end to end: one pass over all nodes.
+    sizes = [measure.mass.size for measure, _ in parts]
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    losses = np.concatenate([measure.losses for measure, _ in parts])
+    with np.errstate(divide="ignore"):
+        log_mass = np.log(np.concatenate([measure.mass for measure, _ in parts]))
+    counts = np.array([float(count) for _, count in parts])
+
+    def log_mgf(s: float) -> float:
+        exponent = log_mass + s * losses
+        top = np.maximum.reduceat(exponent, starts)
+        sums = np.add.reduceat(np.exp(exponent - np.repeat(top, sizes)), starts)
+        return float(counts @ (top + np.log(sums)))
+
+    return log_mgf
+
+
 def _reach(
     parts: list[tuple[NodeMeasure, int]], mean: float, variance: float, sign: float, tail: float
 ) -> float:
     """``T`` with ``P(sign (L - mean) >= T) <= tail``: any ``s`` gives a bound, a few are tried."""
+    log_mgf = _joint_log_mgf(parts)
     goal = -math.log(tail)
     deviation = math.sqrt(max(variance, 1e-300))
     s = math.sqrt(2.0 * goal) / deviation
     best = math.inf
     for _ in range(24):
-        cumulant = math.fsum(count * measure.log_mgf(sign * s) for measure, count in parts)
-        reach = (cumulant + goal) / s - sign * mean
+        reach = (log_mgf(sign * s) + goal) / s - sign * mean
         if reach >= best:
             break
         best = reach
@@ -92,30 +112,14 @@ def compose(
     parts: list[tuple[NodeMeasure, int]], first: int, size: int, outside: float
 ) -> Composed:
     """Convolve ``count`` copies of each measure on the window ``first, ..., first + size - 1``."""
-    transform = _transform(size)
-    product = np.ones(size // 2 + 1, dtype=np.complex128)
-    theta = 6.0 * _UNIT * math.log2(size)
-    rounding = 0.0
-    smallest = math.inf
-    for measure, count in parts:
-        wrapped = np.bincount(
-            (measure.first + np.arange(measure.mass.size)) % size,
-            weights=measure.mass,
-            minlength=size,
-        ).astype(np.float64)
-        transform.compose_into(wrapped, count, product)
-        norm = math.sqrt(float(np.sum(wrapped * wrapped)))
-        rounding += count * (theta + 4.0 * _UNIT) * norm
-        smallest = min(smallest, norm)
-    masses = np.roll(transform.inverse(product), -(first % size))
-    rounding += theta * smallest
+    masses, rounding = compose_low(parts, first, size) or _compose_all(parts, first, size)
     infinite = -math.expm1(
         math.fsum(count * math.log1p(-min(m.infinite, 0.5)) for m, count in parts)
     )
     measure = NodeMeasure(
         parts[0][0].step,
         math.fsum(count * m.offset for m, count in parts),
-        first,
+        first + np.arange(size),
         np.maximum(masses, 0.0),
         parts[0][0].tilt,
         math.fsum(count * m.log_norm for m, count in parts),
@@ -123,6 +127,24 @@ def compose(
         math.fsum(count * m.slack for m, count in parts),
     )
     return Composed(measure, rounding, outside)
+
+
+def _compose_all(
+    parts: list[tuple[NodeMeasure, int]], first: int, size: int
+) -> tuple[Float, float]:
+    """Masses and a bound on the 2-norm of their error, by transforms alone."""
+    transform = transform_of(size)
+    product = np.ones(size // 2 + 1, dtype=np.complex128)
+    theta = transform_error(size)
+    rounding = 0.0
+    smallest = math.inf
+    for measure, count in parts:
+        wrapped = wrap(measure, size)
+        transform.compose_into(wrapped, count, product)
+        norm = math.sqrt(float(np.sum(wrapped * wrapped)))
+        rounding += count * (theta + 4.0 * UNIT) * norm
+        smallest = min(smallest, norm)
+    return np.roll(transform.inverse(product), -(first % size)), rounding + theta * smallest
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,11 +179,12 @@ class Profile:
         """Log of the bound on delta at ``epsilon``."""
         measure = self.composed.measure
         shifted = epsilon - self.sign * measure.slack
-        k = max(math.floor((shifted - measure.offset) / measure.step) + 1 - measure.first, 0)
+        first = int(measure.index[0])
+        k = max(math.floor((shifted - measure.offset) / measure.step) + 1 - first, 0)
         main = 0.0
         if k < measure.mass.size:
             tilted, more = self._sums
-            y = measure.offset + (measure.first + k) * measure.step - shifted
+            y = measure.offset + (first + k) * measure.step - shifted
             main = math.exp(-measure.tilt * y) * (tilted[k] - math.exp(-y) * more[k])
         # The sums are of positive terms, with a relative error below size * u; what their
         # difference loses is at most 1 / (1 - e^{-h}) of it.

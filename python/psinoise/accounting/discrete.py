@@ -21,6 +21,7 @@ from psinoise.accounting.bins import dense, loss_bins
 from psinoise.accounting.bounds import NodeMeasure, node_measure
 from psinoise.accounting.convolution import Profile, compose, largest_weight, window_size
 from psinoise.accounting.estimate import Steps, directions
+from psinoise.accounting.grading import even_edges
 from psinoise.accounting.pairs import Direction, Float, Pair
 from psinoise.accounting.quadrature import reach_for
 from psinoise.errors import CertificationError, DomainError
@@ -112,13 +113,14 @@ def upper_nodes(pair: Pair, direction: Direction, step: float, reach: float) -> 
             f"{_MOST_NODES}: a larger step is needed"
         )
     chosen = np.ones(source.log_mass.size, dtype=np.bool_)
-    measure = node_measure(loss_bins(source, chosen, (step, 0.0), 0.0, 0.0), "upper")
+    edges = even_edges(source, chosen, (step, 0.0))
+    measure = node_measure(loss_bins(source, chosen, (step, 0.0), edges, 0.0, 0.0), "upper")
     masses = measure.mass * math.exp(measure.log_norm)
     share = math.expm1(-measure.slack) / math.expm1(-step)
     nodes = np.zeros(masses.size + 1)
     nodes[:-1] = masses * (1.0 - share)
     nodes[1:] += masses * share
-    return LossNodes(measure.first, nodes, measure.infinite + _UNDERFLOW)
+    return LossNodes(int(measure.index[0]), nodes, measure.infinite + _UNDERFLOW)
 
 
 def upper_epsilon(steps: Steps, imports: Imports, delta: float) -> float:
@@ -187,7 +189,14 @@ def _measure(nodes: LossNodes, step: float) -> NodeMeasure:
     if not total > 0.0:
         raise DomainError("a discrete loss must have some finite loss")
     return NodeMeasure(
-        step, 0.0, nodes.first, nodes.mass / total, 0.0, math.log(total), nodes.infinite, 0.0
+        step,
+        0.0,
+        nodes.first + np.arange(nodes.mass.size),
+        nodes.mass / total,
+        0.0,
+        math.log(total),
+        nodes.infinite,
+        0.0,
     )
 
 
@@ -206,7 +215,7 @@ def _tilted(measure: NodeMeasure, tilt: float) -> NodeMeasure:
     held = np.flatnonzero(mass)
     return dataclasses.replace(
         measure,
-        first=measure.first + int(held[0]),
+        index=measure.index[held[0] : held[-1] + 1],
         mass=mass[held[0] : held[-1] + 1] / total,
         tilt=tilt,
         log_norm=log_norm,

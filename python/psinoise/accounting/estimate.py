@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition
+from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition, Saddle
 from psinoise.accounting.contour import LARGEST_ERROR, Line, trace
 from psinoise.accounting.large_losses import RedrawnProfile, divide, divided_profile
 from psinoise.accounting.pairs import Direction, Pair
@@ -69,10 +69,7 @@ def estimate_epsilon(steps: Steps, delta: float) -> float:
     with np.errstate(under="ignore"):
         if delta == 0.0:
             return max(largest_loss(steps, direction) for direction in directions(steps))
-        return max(
-            epsilon_in_direction(steps, direction, math.log(delta))
-            for direction in directions(steps)
-        )
+        return max(epsilons(steps, math.log(delta)).values())
 
 
 def estimate_delta(steps: Steps, epsilon: float) -> float:
@@ -95,13 +92,37 @@ def _single(steps: Steps) -> bool:
     return len(steps) == 1 and steps[0][1] == 1
 
 
+def epsilons(steps: Steps, log_delta: float) -> dict[Direction, float]:
+    """The epsilon >= 0 of each direction that may have the largest one.
+
+    A direction whose delta at another one's epsilon is smaller by Chernoff's bound is left out.
+    """
+    if _single(steps):
+        return {way: epsilon_in_direction(steps, way, log_delta) for way in directions(steps)}
+    starts = [(way, *_start(steps, way, log_delta)) for way in directions(steps)]
+    starts.sort(key=lambda start: -start[2].epsilon)
+    found: dict[Direction, float] = {}
+    for way, composition, saddle in starts:
+        if not found or not composition.stays_below(max(found.values()), log_delta):
+            epsilon = _contour_epsilon(composition, saddle, log_delta)
+            found[way] = max(0.0, min(epsilon, largest_loss(steps, way)))
+    return found
+
+
 def epsilon_in_direction(steps: Steps, direction: Direction, log_delta: float) -> float:
     """The epsilon >= 0 of one direction, composed on its own."""
     if _single(steps):
         return SingleStep(steps[0][0], direction).epsilon(log_delta)
-    top = largest_loss(steps, direction)
+    epsilon = _contour_epsilon(*_start(steps, direction, log_delta), log_delta)
+    return max(0.0, min(epsilon, largest_loss(steps, direction)))
+
+
+def _start(steps: Steps, direction: Direction, log_delta: float) -> tuple[Composition, Saddle]:
     composition = Composition.of(steps, direction, reach_for(log_delta, _uses(steps)))
-    saddle = composition.saddle_at_delta(log_delta)
+    return composition, composition.saddle_at_delta(log_delta)
+
+
+def _contour_epsilon(composition: Composition, saddle: Saddle, log_delta: float) -> float:
     epsilon = at = saddle.epsilon
     for _ in range(_MOST_CONTOURS):
         if saddle.saturated:
@@ -117,7 +138,7 @@ def epsilon_in_direction(steps: Steps, direction: Direction, log_delta: float) -
         elif line.doubt == 0.0 or abs(epsilon - at) <= _SAME_EPSILON / saddle.c:
             break
         at = epsilon
-    return max(0.0, min(epsilon, top))
+    return epsilon
 
 
 def _divided_epsilon(

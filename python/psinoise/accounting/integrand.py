@@ -86,24 +86,25 @@ def integrand(composition: Composition, saddle: Saddle, step: float, steps: int)
 def horizon_of(composition: Composition, saddle: Saddle, start: float) -> float:
     """The largest frequency beyond ``start`` at which the integrand is seen alive; 0 if none.
 
-    ``inf`` if it is alive at the end of the probes.
+    ``inf`` if it is alive at the end of the probes, or if losses with atoms revive it for ever.
     """
     widest = math.sqrt(max(part.variance for part in saddle.parts))
     if widest == 0.0:
         return math.inf
     step = _PROBE_STEP / widest
-    swing = max(
-        measure.widest_panel(saddle.c, part.value)
-        for measure, part in zip(composition.measures, saddle.parts, strict=True)
-    )
     probes = _PROBES
-    if swing * step * probes > _PROBE_PHASE:
-        probes = int(_PROBE_PHASE / (swing * step)) + 2
+    finer = None
     if min(composition.counts) < _MANY_USES:
         # A factor in a low power must be small itself: noise of coarse panels would look alive.
         finer = composition.resolved(saddle, step * probes)
-        if finer is not None and finer is not composition:
-            composition, saddle = finer, finer.saddle(saddle.c)
+    if finer is None:
+        swing = max(
+            measure.widest_panel(saddle.c, part.value)
+            for measure, part in zip(composition.measures, saddle.parts, strict=True)
+        )
+        probes = min(probes, int(_PROBE_PHASE / max(swing * step, 1e-300)) + 2)
+    elif finer is not composition:
+        composition, saddle = finer, finer.saddle(saddle.c)
     frequencies = step * np.arange(probes, dtype=np.float64)
     level = np.log(np.abs(damping(saddle, frequencies)))
     for ratio, count in ratios(composition, saddle, step, probes):
@@ -115,7 +116,22 @@ def horizon_of(composition: Composition, saddle: Saddle, start: float) -> float:
         gain = np.where(peak, (after - before) ** 2 / (8.0 * np.where(peak, bend, 1.0)), 0.0)
         # A tenth more than the parabola says.
         level[1:-1] += 1.1 * gain
+    if _log_atoms(composition, saddle) > _LOG_DEAD:
+        return math.inf
     alive = np.flatnonzero((level > _LOG_DEAD) & (frequencies > start))
     if alive.size == 0:
         return 0.0
     return math.inf if alive[-1] >= probes - 2 else float(frequencies[alive[-1]] + step)
+
+
+def _log_atoms(composition: Composition, saddle: Saddle) -> float:
+    """Log of the tilted probability that every loss is an atom: the limit of its revivals."""
+    total = 0.0
+    for measure, part, count in zip(
+        composition.measures, saddle.parts, composition.counts, strict=True
+    ):
+        if measure.atoms == 0:
+            return -math.inf
+        atoms = measure.log_tilted(saddle.c, part.value)[-measure.atoms :]
+        total += count * float(np.logaddexp.reduce(atoms))
+    return total

@@ -25,7 +25,7 @@ from psinoise.accounting.quadrature import ORDER, Nodes, nodes, sample
 # exp(x) - 1 - x by its series below, by subtraction above: 40 ulp at worst.
 _SERIES_RADIUS = 0.05
 _SERIES = [1.0 / (k + 3.0) for k in range(8)]
-_OVERFLOW = 600.0
+LARGEST_EXPONENT = 600.0
 # Nodes that carry less than this of the tilted mass do not count when panels are judged.
 _NEGLIGIBLE = -40.0
 # Range of the complex exponent over half a panel that 16 nodes integrate to 1e-15 (see quadrature).
@@ -53,6 +53,32 @@ def _second_order(x: Float) -> Float:
 def _turned(direction: Direction, log_mass: Float, loss: Float) -> tuple[Float, Float]:
     """From ``p`` and ``Lambda`` to ``P`` and the loss of a direction."""
     return (log_mass + loss, loss) if direction == "remove" else (log_mass, -loss)
+
+
+def expectations(log_mass: Float, mass: Float, loss: Float, c: float) -> tuple[Float, Float, Float]:
+    """Terms of ``E_P[g(c L)]``, of ``E_P[L (exp(c L) - 1)]``, and the masses ``P exp(c L)``."""
+    x = c * loss
+    tilted = np.exp(log_mass + x)
+    near = np.clip(x, -_SERIES_RADIUS, _SERIES_RADIUS)
+    small = near == x
+    second = np.where(small, mass * _second_order(near), tilted - mass * (1.0 + x))
+    first = np.where(small, mass * np.expm1(near), tilted - mass)
+    return second, loss * first, tilted
+
+
+def panel_pieces(tilted: Float, loss: Float, frequency: float) -> NDArray[np.int64]:
+    """Pieces of each panel from the log of its tilted masses; see `LossMeasure.pieces`."""
+    top = tilted.max(axis=1, initial=-np.inf)
+    seen = np.maximum(tilted, _NEGLIGIBLE - 10.0)
+    swing = np.ptp(seen, axis=1) / _LARGEST_TILT
+    heavy = tilted > _NEGLIGIBLE
+    highest = np.where(heavy, loss, -np.inf).max(axis=1, initial=-np.inf)
+    lowest = np.where(heavy, loss, np.inf).min(axis=1, initial=np.inf)
+    relevant = top > _NEGLIGIBLE
+    turns = np.where(relevant, highest - lowest, 0.0) * frequency / _LARGEST_PHASE
+    need = np.maximum(np.where(relevant, swing, 0.0), turns)
+    pieces: NDArray[np.int64] = np.ceil(np.clip(need, 1.0, 2.0**40)).astype(np.int64)
+    return pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +116,11 @@ class LossMeasure:
         log_mass, loss = sample(self.nodes.pair, left, right)
         return _turned(self.direction, log_mass.ravel(), loss.ravel())
 
+    @property
+    def panels(self) -> int:
+        """Number of panels; the first nodes are theirs."""
+        return int(self.nodes.left.size)
+
     @functools.cached_property
     def edge_losses(self) -> tuple[Float, Float]:
         """The loss at the left and at the right ends of the panels."""
@@ -111,19 +142,14 @@ class LossMeasure:
 
     def _expectations(self, c: float) -> tuple[float, float, Float]:
         """``E_P[g(c L)]``, ``E_P[L (exp(c L) - 1)]`` and the tilted masses ``P exp(c L)``."""
-        x = c * self.loss
-        tilted = np.exp(self.log_mass + x)
-        near = np.clip(x, -_SERIES_RADIUS, _SERIES_RADIUS)
-        small = near == x
-        second = np.where(small, self.mass * _second_order(near), tilted - self.mass * (1.0 + x))
-        first = np.where(small, self.mass * np.expm1(near), tilted - self.mass)
-        return float(second.sum()), float(self.loss @ first), tilted
+        second, first, tilted = expectations(self.log_mass, self.mass, self.loss, c)
+        return float(second.sum()), float(first.sum()), tilted
 
     def cumulants(self, c: float) -> Cumulants:
         """``K``, ``K'`` and ``K''`` at a real ``c > 0``; relative error about 1e-15 of each."""
         exponent = self.log_mass + c * self.loss
         top = float(exponent.max())
-        if top > _OVERFLOW:
+        if top > LARGEST_EXPONENT:
             return self._far_cumulants(exponent, top)
         second, first, tilted = self._expectations(c)
         drift = self._mirror + (self.lost[1] - self.lost[0])
@@ -151,20 +177,10 @@ class LossMeasure:
 
         For ``|t| <= frequency``, where the tilted mass is not negligible.
         """
-        shape = (self.nodes.left.size, ORDER)
-        panels = shape[0] * ORDER
-        tilted = self.log_tilted(c, value)[:panels].reshape(shape)
-        loss = self.loss[:panels].reshape(shape)
-        top = tilted.max(axis=1, initial=-np.inf)
-        seen = np.maximum(tilted, _NEGLIGIBLE - 10.0)
-        swing = np.ptp(seen, axis=1) / _LARGEST_TILT
-        heavy = tilted > _NEGLIGIBLE
-        highest = np.where(heavy, loss, -np.inf).max(axis=1, initial=-np.inf)
-        lowest = np.where(heavy, loss, np.inf).min(axis=1, initial=np.inf)
-        turns = np.where(top > _NEGLIGIBLE, highest - lowest, 0.0) * frequency / _LARGEST_PHASE
-        need = np.maximum(np.where(top > _NEGLIGIBLE, swing, 0.0), turns)
-        pieces: NDArray[np.int64] = np.ceil(np.clip(need, 1.0, 2.0**40)).astype(np.int64)
-        return pieces
+        shape = (self.panels, ORDER)
+        nodes = shape[0] * ORDER
+        tilted = self.log_tilted(c, value)[:nodes].reshape(shape)
+        return panel_pieces(tilted, self.loss[:nodes].reshape(shape), frequency)
 
     def widest_panel(self, c: float, value: float) -> float:
         """The largest range of the loss on a panel that carries more than 1e-6 of the mass."""
@@ -193,7 +209,7 @@ class LossMeasure:
         return float(np.logaddexp.reduce(self.log_mass + c * self.loss, initial=-np.inf))
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=4096)
 def loss_measure(pair: Pair, direction: Direction, reach: float) -> LossMeasure:
     """The loss of one step, from nodes out to ``log p(0) - reach``; cached."""
     return LossMeasure.of(nodes(pair, reach), direction)

@@ -135,7 +135,7 @@ def sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float]:
     return log_weights + base, loss
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=4096)
 def nodes(pair: Pair, reach: float) -> Nodes:
     """Build the nodes of a pair out to ``log p(0) - reach``; cached."""
     peak = float(pair.noise.logpdf(0.0))

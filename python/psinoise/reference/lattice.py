@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -129,26 +127,26 @@ def _pieces(
     return density.reshape(shape).sum(axis=1), over.reshape(shape).sum(axis=1)
 
 
-def balanced_nodes(mass: Float, excess: Float, step: float, tilt: float) -> Float:
+def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Float:
     """Masses of the nodes of the balanced contraction; ``psinoise/accounting/bounds.py``."""
     if mass.size < 2:
         raise ValueError("there must be at least two bins")
     bins = mass.size
-    rise = math.exp(tilt * step)
-    deficit = np.maximum(mass * math.expm1(step) - math.exp(step) * excess, 0.0)
+    rise = np.exp(tilt * widths)
+    deficit = np.maximum(mass * np.expm1(widths) - np.exp(widths) * excess, 0.0)
     meeting = int(np.argmax(mass))
     share = np.zeros(bins)
     share[0] = 0.0 if meeting > 0 else 0.5
 
     def from_left(j: int) -> float:
-        wanted = (1.0 - share[j - 1]) * deficit[j - 1] * rise
+        wanted = (1.0 - share[j - 1]) * deficit[j - 1] * rise[j - 1]
         return float(wanted / excess[j]) if wanted < excess[j] else 1.0
 
     for j in range(1, meeting):
         share[j] = from_left(j)
     share[bins - 1] = 1.0
     for j in range(bins - 1, meeting, -1):
-        wanted, room = share[j] * excess[j], deficit[j - 1] * rise
+        wanted, room = share[j] * excess[j], deficit[j - 1] * rise[j - 1]
         share[j - 1] = 1.0 - wanted / room if wanted < room else 0.0
     if meeting == bins - 1:
         share[meeting] = from_left(meeting)
