@@ -5,6 +5,7 @@
 
 namespace psinoise {
 
+void bind_band(pybind11::module_& module);
 void bind_build(pybind11::module_& module);
 void bind_math(pybind11::module_& module);
 void bind_law(pybind11::module_& module);

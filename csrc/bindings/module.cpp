@@ -9,6 +9,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     throw pybind11::import_error(error.what());
   }
   psinoise::bind_build(module);
+  psinoise::bind_band(module);
   psinoise::bind_math(module);
   psinoise::bind_law(module);
   psinoise::bind_cells(module);

@@ -66,6 +66,15 @@ struct Kernels {
                            double* masses, double* work);
   // out[k] = sum over j >= k of values[j] * decay^(j - k).
   void (*decayed_sums)(const double* values, std::size_t count, double decay, double* out);
+  // Band matrices; see kernels/band.cpp. `panel` holds (width + kBandSpare) kBandBlock doubles;
+  // false if the matrix is not positive definite. Right-hand sides are `count` rows of `size`.
+  bool (*band_cholesky)(double* band, std::size_t width, std::size_t size, double* panel);
+  void (*band_forward)(const double* band, std::size_t width, std::size_t size, double* right,
+                       std::size_t count);
+  void (*band_backward)(const double* band, std::size_t width, std::size_t size, double* right,
+                        std::size_t count);
+  // out[r, s] = sum over i of rows[r, i] * rows[s, i].
+  void (*gram)(const double* rows, std::size_t count, std::size_t size, double* out);
 };
 
 }  // namespace psinoise

@@ -45,5 +45,11 @@ void compose_into(const double* roots, const double* masses, std::size_t size, s
 void decayed_sums(const double* values, std::size_t count, double decay, double* out);
 void inverse_spectrum(const double* roots, const double* product, std::size_t size, double* masses,
                       double* work);
+bool band_cholesky(double* band, std::size_t width, std::size_t size, double* panel);
+void band_forward(const double* band, std::size_t width, std::size_t size, double* right,
+                  std::size_t count);
+void band_backward(const double* band, std::size_t width, std::size_t size, double* right,
+                   std::size_t count);
+void gram(const double* rows, std::size_t count, std::size_t size, double* out);
 
 }  // namespace psinoise::PSINOISE_LEVEL

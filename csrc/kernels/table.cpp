@@ -31,6 +31,10 @@ const Kernels kernels = {
     compose_into,
     inverse_spectrum,
     decayed_sums,
+    band_cholesky,
+    band_forward,
+    band_backward,
+    gram,
 };
 
 }  // namespace psinoise::PSINOISE_LEVEL

@@ -136,6 +136,20 @@ def balanced_nodes(
 ) -> NDArray[np.float64]:
     """Balanced contraction of loss bins onto the nodes of a lattice; to a few ulp."""
 
+def band_cholesky(band: NDArray[np.float64]) -> bool:
+    """Replace a band matrix, ``band[j, d] = A[j + d, j]`` of shape ``(size, width + 1)``, by its
+    Cholesky factor; False if it is not positive definite. Like the three below, equal between the
+    back ends to rounding."""
+
+def band_forward(band: NDArray[np.float64], right: NDArray[np.float64]) -> None:
+    """Replace each row of ``right`` by ``L^-1`` times it."""
+
+def band_backward(band: NDArray[np.float64], right: NDArray[np.float64]) -> None:
+    """Replace each row of ``right`` by ``L'^-1`` times it."""
+
+def gram(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Products of all pairs of rows."""
+
 def stream_words(key: bytes, rounds: int, first: int, count: int) -> NDArray[np.uint64]:
     """First words of elements first, ..., first + count - 1."""
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psinoise.optimize.program import Float, Program, Shifts
+from psinoise.optimize.program import Float, Program, Shifts, weighted
 
 __all__ = ["Certificate", "certify", "lower_bound"]
 
@@ -70,7 +70,7 @@ def lower_bound(program: Program, p: Float, shifts: Shifts, weights: Float) -> f
         Not negative; scaled here to add up to 1.
     """
     _, gradients = program.derivatives(p, shifts)
-    slopes = (gradients @ (weights / weights.sum())) / p / program.multiplicities
+    slopes = weighted(weights / weights.sum(), gradients) / p / program.multiplicities
     costs = program.costs / program.multiplicities
 
     def line(multiplier: float) -> tuple[float, int]:

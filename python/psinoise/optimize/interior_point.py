@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from psinoise._backend import core
 from psinoise.errors import CalibrationError
-from psinoise.optimize.band import BandCholesky
-from psinoise.optimize.program import Float, Program, Shifts
+from psinoise.optimize.program import Float, Program, Shifts, weighted
 
 __all__ = ["Optimum", "minimize"]
 
@@ -49,14 +49,14 @@ class _Point:
 
     p: Float
     values: Float  # of the constraints: the shifts, then the cost
-    gradients: Float  # p_i dg_j / dp_i
+    gradients: Float  # p_i dg_j / dp_i, one row for each constraint
 
     @classmethod
     def of(cls, program: Program, shifts: Shifts, p: Float) -> _Point:
-        divergences, columns = program.derivatives(p, shifts)
+        divergences, rows = program.derivatives(p, shifts)
         cost = program.costs * p / program.mean_cost
         values = np.append(divergences, cost.sum() - 1.0)
-        return cls(p, values, np.asfortranarray(np.column_stack([columns, cost])))
+        return cls(p, values, np.vstack([rows, cost]))
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _first(program: Program, shifts: Shifts, start: Float) -> _State:
 
 def _dual_residual(program: Program, state: _State) -> Float:
     mass = program.multiplicities * state.point.p
-    return np.asarray(state.point.gradients @ state.multipliers + state.nu * mass - state.pz)
+    return weighted(state.multipliers, state.point.gradients) + state.nu * mass - state.pz
 
 
 def _advance(
@@ -208,27 +208,24 @@ class _Newton:
         p, constraints = state.point.p, state.slacks.size
         self._state, self._dual = state, dual
         self._mass = program.multiplicities * p
-        band = program.hessian_band(p, shifts, state.multipliers[:-1])
         # By homogeneity the masses are a null vector of every Hessian, and the barrier fades. The
         # entry of cell 0, where the elimination ends, is raised; an unknown and an equation more
         # take that back exactly.
-        band[0] += state.pz[::-1]
-        raised = band[0, -1]
-        band[0, -1] += raised
-        try:
-            self._factor = BandCholesky(band)
-        except np.linalg.LinAlgError as error:
-            raise CalibrationError(
-                f"the Newton step of the cactus program failed: {error}"
-            ) from None
+        self._band = program.hessian_band(p, shifts, state.multipliers[:-1])
+        self._band[:, 0] += state.pz[::-1]
+        raised = float(self._band[-1, 0])
+        self._band[-1, 0] += raised
+        if not core.band_cholesky(self._band):
+            raise CalibrationError("the Newton matrix of the cactus program is not definite")
 
-        columns = np.zeros((p.size, constraints + 2), order="F")
-        columns[:, :constraints] = state.point.gradients
-        columns[:, constraints] = self._mass
-        columns[0, constraints + 1] = np.sqrt(raised)
-        self._columns = self._factor.forward(columns[::-1])
+        rows = np.zeros((constraints + 2, p.size))
+        rows[:constraints] = state.point.gradients[:, ::-1]
+        rows[constraints] = self._mass[::-1]
+        rows[constraints + 1, -1] = np.sqrt(raised)
+        core.band_forward(self._band, rows)
+        self._rows = rows
         bordered = np.zeros((constraints + 3, constraints + 3))
-        bordered[:-1, :-1] = -self._columns.T @ self._columns
+        bordered[:-1, :-1] = -core.gram(rows)
         diagonal = np.append(-state.slacks / state.multipliers, [0.0, 1.0, 0.0])
         bordered[np.diag_indices_from(bordered)] += diagonal
         bordered[: constraints - 1, -1] = -1.0
@@ -243,17 +240,20 @@ class _Newton:
         constraints = state.slacks.size
         slack_change = (target - slack_product) / state.multipliers - state.slacks
         barrier_change = target - mass_product - state.pz
-        right = self._factor.forward((barrier_change - self._dual)[::-1])
+        right = np.ascontiguousarray((barrier_change - self._dual)[None, ::-1])
+        core.band_forward(self._band, right)
         border = np.zeros(constraints + 3)
         border[:constraints] = -slack_change
         border[constraints] = 1.0 - self._mass.sum()
-        border[:-1] -= self._columns.T @ right
+        border[:-1] -= np.einsum("ki,i->k", self._rows, right[0])
         border[-1] = 1.0 - state.multipliers[:-1].sum()
-        y = np.linalg.solve(self._bordered, border)
-        u = self._factor.backward(right - self._columns @ y[:-1])[::-1]
+        y: Float = np.asarray(np.linalg.solve(self._bordered, border), dtype=np.float64)
+        right[0] -= weighted(y[:-1], self._rows)
+        core.band_backward(self._band, right)
+        u = right[0, ::-1]
         return _Step(
             u=u,
-            multipliers=np.asarray(y[:constraints]),
+            multipliers=y[:constraints],
             nu=float(y[constraints]),
             tau=float(y[-1]),
             slacks=slack_change - state.slacks / state.multipliers * y[:constraints],

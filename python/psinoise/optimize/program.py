@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 Float = NDArray[np.float64]
 Shifts = NDArray[np.intp]
 
-__all__ = ["Program"]
+__all__ = ["Program", "weighted"]
+
+
+def weighted(weights: Float, rows: Float) -> Float:
+    """A weighted sum of rows, without a library that would start threads for it."""
+    return np.asarray(np.einsum("k,ki->i", weights, rows))
 
 
 @dataclass(frozen=True)
@@ -67,11 +72,11 @@ class Program:
         last = self.last
         # By symmetry the halved sum over all cells is one over i >= 0, plus the pairs of cells on
         # either side of the origin, (-a, k - a), each of which comes twice.
-        near = np.dot(p[: last - k] - p[k:last], logs[: last - k] - logs[k:last])
+        near = np.sum((p[: last - k] - p[k:last]) * (logs[: last - k] - logs[k:last]))
         a = np.arange(1, (k + 1) // 2)
-        across = np.dot(p[a] - p[k - a], logs[a] - logs[k - a])
+        across = np.sum((p[a] - p[k - a]) * (logs[a] - logs[k - a]))
         far_p, far_logs = self._tail(p, logs, k)
-        far = np.dot(p[last - k : last] - far_p, logs[last - k : last] - far_logs)
+        far = np.sum((p[last - k : last] - far_p) * (logs[last - k : last] - far_logs))
         return float(near + across + far + p[last] * self._tail_rate(k))
 
     def _tail(self, p: Float, logs: Float, k: int) -> tuple[Float, Float]:
@@ -85,13 +90,13 @@ class Program:
         return float((1.0 - r**k) / (1.0 - r) * k * -np.log(r))
 
     def derivatives(self, p: Float, shifts: Shifts) -> tuple[Float, Float]:
-        """``KL_k(p)``, and ``p_i dKL_k / dp_i`` as one column for each shift."""
+        """``KL_k(p)``, and ``p_i dKL_k / dp_i`` as one row for each shift."""
         logs = np.log(p)
         last = self.last
         values = np.empty(shifts.size)
-        gradients = np.zeros((p.size, shifts.size), order="F")
-        for column, k in enumerate(shifts):
-            gradient = gradients[:, column]
+        gradients = np.zeros((shifts.size, p.size))
+        for row, k in enumerate(shifts):
+            gradient = gradients[row]
             loss = logs[: last - k] - logs[k:last]
             difference = p[: last - k] - p[k:last]
             gradient[: last - k] += loss * p[: last - k] + difference
@@ -105,33 +110,34 @@ class Program:
             gradient[last - k : last] += loss * p[last - k : last] + difference
             gradient[last] += p[last] * self._tail_rate(int(k)) - (loss * far_p + difference).sum()
             # Homogeneous of degree 1: by Euler's identity the gradient gives the value.
-            values[column] = gradient.sum()
+            values[row] = gradient.sum()
         return values, gradients
 
     def hessian_band(self, p: Float, shifts: Shifts, weights: Float) -> Float:
-        """``sum_k weights[k] diag(p) KL_k'' diag(p)`` as a band of ``n`` subdiagonals.
+        """``A = sum_k weights[k] diag(p) KL_k'' diag(p)``, a band of ``n`` subdiagonals.
 
         It is the Laplacian of a graph: the edge between cells of masses u and v has weight
         ``u + v``. The order of cells is reversed, so that Cholesky's method eliminates the small
-        masses first: no pivot is then lost to cancellation.
+        masses first: no pivot is then lost to cancellation. Row ``j`` of the result is
+        ``A[j, j], A[j + 1, j], ...`` in that order.
         """
         last = self.last
-        band = np.zeros((self.width + 1, p.size), order="F")
+        band = np.zeros((p.size, self.width + 1))
         diagonal = np.zeros(p.size)
         for k, weight in zip(shifts, weights, strict=True):
             edge = weight * (p[: last - k] + p[k:last])
             diagonal[: last - k] += edge
             diagonal[k:last] += edge
-            band[k, 1 : last - k + 1] -= edge[::-1]
+            band[1 : last - k + 1, k] -= edge[::-1]
             a = np.arange(1, (k + 1) // 2)
             edge = weight * (p[a] + p[k - a])
             diagonal[a] += edge
             diagonal[k - a] += edge
-            band[k - 2 * a, last - k + a] -= edge
+            band[last - k + a, k - 2 * a] -= edge
             far_p = p[-1] * self.tail_ratio ** np.arange(k)
             edge = weight * (p[last - k : last] + far_p)
             diagonal[last - k : last] += edge
             diagonal[last] += edge.sum()
-            band[k - np.arange(k), 0] -= edge
-        band[0] += diagonal[::-1]
+            band[0, k - np.arange(k)] -= edge
+        band[:, 0] += diagonal[::-1]
         return band

@@ -11,6 +11,7 @@ import os
 from typing import Any
 
 from psinoise.reference.airy import airy
+from psinoise.reference.band import band_backward, band_cholesky, band_forward, gram
 from psinoise.reference.cells import CellTable, sample_cells
 from psinoise.reference.characteristic import characteristic
 from psinoise.reference.elementary import exponential, log_one_plus, logarithm
@@ -31,12 +32,16 @@ __all__ = [
     "Transform",
     "airy",
     "balanced_nodes",
+    "band_backward",
+    "band_cholesky",
+    "band_forward",
     "build_config",
     "chacha_block",
     "characteristic",
     "decayed_sums",
     "evaluate",
     "exponential",
+    "gram",
     "inverse_survival",
     "log_one_plus",
     "logarithm",
