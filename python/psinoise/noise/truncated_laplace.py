@@ -58,7 +58,7 @@ class TruncatedLaplace(NoiseLaw):
     differential privacy" (AISTATS 2020), where the law is defined and shown to be asymptotically
     optimal for ``|x|`` and ``x**2`` in several regimes of small ``delta``.
 
-    Samples are Laplace samples modulo ``A``, which has exactly this law, since the exponential has no
+    Samples are Laplace samples modulo ``A``: exactly this law, since the exponential has no
     memory; where ``epsilon`` is small it costs their low-order bits.
 
     Examples
