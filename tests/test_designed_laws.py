@@ -222,7 +222,15 @@ def test_long_tails_are_summed():
     law = pn.Staircase(epsilon=1e-6)
     assert law.expected_cost(np.abs) == pytest.approx(law.mean_abs, rel=1e-12)
     assert law.expected_cost(np.square) == pytest.approx(law.std**2, rel=1e-12)
+    # Where the summands are near their largest after 2**14 steps: against the plain sum.
+    law = pn.Staircase(epsilon=5e-4)
+    k, gamma = np.arange(0.0, 400_000.0), law.gamma
+    first, second = law.pdf(0.0), law.pdf(0.5 * (1.0 + gamma))
+    steps = first * ((k + gamma) ** 7 - k**7) + second * ((k + 1) ** 7 - (k + gamma) ** 7)
+    expected = 2.0 / 7.0 * np.sum(np.exp(-5e-4 * k) * steps)
+    assert law.moment(6.0) == pytest.approx(expected, rel=1e-11)
     # Nearly the Laplace law of scale 1e6.
+    law = pn.Staircase(epsilon=1e-6)
     assert law.moment(0.5) == pytest.approx(1e3 * math.gamma(1.5), rel=1e-6)
     assert law.moment(3.0) == pytest.approx(6e18, rel=1e-5)
 
