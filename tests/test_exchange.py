@@ -1,18 +1,16 @@
-"""Exchange of privacy loss distributions with dp_accounting, and discrete losses on their own."""
+"""Exchange of privacy loss distributions with dp_accounting, and both accountants side by side."""
 
 from __future__ import annotations
 
+import importlib
 import math
 import sys
 from typing import Any
 
-import numpy as np
 import pytest
 
 import psinoise as pn
-from psinoise.accounting.discrete import DiscreteLoss, LossNodes, upper_delta, upper_epsilon
-from psinoise.accounting.discrete import upper_nodes as nodes_of
-from psinoise.accounting.pairs import Pair
+from psinoise.accounting import DiscreteLoss
 from psinoise.adapters.dp_accounting import from_pld, to_pld
 
 NOISES = [pn.Gaussian(std=1.5), pn.Laplace(scale=1.3), pn.Airy(mean_abs=1.2)]
@@ -22,7 +20,11 @@ DELTAS = [1e-3, 1e-6]
 
 @pytest.fixture(scope="module")
 def google() -> Any:
-    return pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    return importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
+
+
+def upper_epsilon(step: DiscreteLoss, count: int, delta: float) -> float:
+    return pn.Accountant().compose(step, count).epsilon(delta, method="upper")
 
 
 def bias(step: float, count: int, epsilon: float, delta: float) -> float:
@@ -60,13 +62,14 @@ def test_round_trip(google: Any, noise: pn.Noise, count_and_rate: tuple[int, flo
     composed = to_pld(mechanism, count=count, sampling_rate=rate)
     for delta in DELTAS:
         exact = mechanism.epsilon(delta, count, rate, method="estimate")
-        ours = upper_epsilon((), [(step, count)], delta)
+        imported = pn.Accountant().compose(step, count)
+        ours = imported.epsilon(delta, method="upper")
         theirs = composed.get_epsilon_for_delta(delta)
         # The same measures, convolved by them (1e-15 of tails is moved to infinity) and by us.
         assert ours == pytest.approx(theirs, abs=1e-7)
         assert exact <= ours + 1e-12
-        assert upper_delta((), [(step, count)], ours) == pytest.approx(delta, rel=1e-7)
-        again = upper_epsilon((), [(from_pld(composed), 1)], delta)
+        assert imported.delta(ours, method="upper") == pytest.approx(delta, rel=1e-7)
+        again = upper_epsilon(from_pld(composed), 1, delta)
         assert again == pytest.approx(theirs, abs=1e-7)
 
 
@@ -83,7 +86,7 @@ def test_brackets_agree_with_their_accountant(google: Any) -> None:
                 assert bounds.lower <= theirs
                 assert theirs - bounds.estimate < bias(1e-4, count, theirs, delta)
                 # Their own distribution is a step of ours.
-                step = upper_epsilon((), [(from_pld(pld), count)], delta)
+                step = upper_epsilon(from_pld(pld), count, delta)
                 assert bounds.lower <= step == pytest.approx(theirs, abs=1e-6)
 
 
@@ -91,7 +94,7 @@ def test_mixed_compositions(google: Any) -> None:
     mechanism = pn.Mechanism(pn.Airy(mean_abs=1.2))
     half = pn.Accountant().compose(mechanism, 150, 0.05)
     step = from_pld(to_pld(mechanism, sampling_rate=0.05))
-    mixed = upper_epsilon(half._steps, [(step, 150)], 1e-6)
+    mixed = half.compose(step, 150).epsilon(1e-6, method="upper")
     exact = mechanism.epsilon(1e-6, 300, 0.05, method="estimate")
     assert exact <= mixed < exact + bias(1e-4, 300, exact, 1e-6)
     gaussian = pn.Mechanism(pn.Gaussian(std=9.0))
@@ -99,6 +102,55 @@ def test_mixed_compositions(google: Any) -> None:
     exact = both.epsilon(1e-6, method="estimate")
     theirs = to_pld(both).get_epsilon_for_delta(1e-6)
     assert exact <= theirs < exact + 1e-3
+
+
+@pytest.mark.parametrize("count_and_rate", [(4, 1.0), (20, 1.0), (300, 0.05)], ids=str)
+@pytest.mark.parametrize("noise", NOISES[:2], ids=repr)
+def test_brackets_lie_between_their_bounds(
+    google: Any, noise: pn.Noise, count_and_rate: tuple[int, float]
+) -> None:
+    """Their pessimistic value is above our lower bound, their optimistic one below our upper.
+
+    Their convolutions are not certified; 1e-9 of epsilon is far above what they lose at 1e-6.
+    """
+    count, rate = count_and_rate
+    construct = {
+        "Gaussian": google.from_gaussian_mechanism,
+        "Laplace": google.from_laplace_mechanism,
+    }[type(noise).__name__]
+    pessimistic, optimistic = (
+        construct(
+            noise.scale,
+            sampling_prob=rate,
+            value_discretization_interval=1e-4,
+            pessimistic_estimate=side,
+        ).self_compose(count)
+        for side in (True, False)
+    )
+    accountant = pn.Accountant().compose(pn.Mechanism(noise), count, rate)
+    for delta in DELTAS:
+        bounds = accountant.epsilon(delta)
+        above = pessimistic.get_epsilon_for_delta(delta)
+        below = optimistic.get_epsilon_for_delta(delta)
+        assert below - 1e-9 <= bounds.upper
+        assert bounds.lower <= above + 1e-9
+        for epsilon in (0.5 * bounds.estimate, 0.9 * bounds.estimate):
+            deltas = accountant.delta(epsilon)
+            assert deltas.lower <= pessimistic.get_delta_for_epsilon(epsilon) * (1.0 + 1e-9)
+            assert deltas.upper >= optimistic.get_delta_for_epsilon(epsilon) * (1.0 - 1e-9)
+
+
+def test_an_imported_loss_goes_back(google: Any) -> None:
+    pld = google.from_gaussian_mechanism(2.0, sampling_prob=0.1)
+    accountant = pn.Accountant().compose(from_pld(pld), 7)
+    back = to_pld(accountant)
+    theirs = pld.self_compose(7).get_epsilon_for_delta(1e-6)
+    assert back.get_epsilon_for_delta(1e-6) == pytest.approx(theirs, abs=1e-9)
+    accountant.compose(pn.Mechanism(pn.Gaussian(std=3.0)), 2)
+    both = to_pld(accountant).get_epsilon_for_delta(1e-6)
+    assert both == pytest.approx(accountant.epsilon(1e-6, method="upper"), abs=1e-6)
+    with pytest.raises(pn.DomainError, match="discretization must be that of the imported"):
+        to_pld(accountant, discretization=1e-3)
 
 
 def test_what_cannot_be_exchanged(google: Any) -> None:
@@ -118,9 +170,6 @@ def test_what_cannot_be_exchanged(google: Any) -> None:
     accountant = pn.Accountant().compose(pn.Mechanism(pn.Airy(mean_abs=1.0)))
     with pytest.raises(pn.DomainError, match="for an accountant"):
         to_pld(accountant, count=2)
-    replaced = pn.Accountant("replace").compose(pn.Mechanism(pn.Gaussian(std=1.0)), 1, 0.5)
-    with pytest.raises(pn.DomainError, match="replace"):
-        to_pld(replaced)
 
 
 def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,66 +179,3 @@ def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     for use in (lambda: to_pld(pn.Mechanism(pn.Airy(mean_abs=1.0))), lambda: from_pld(object())):  # type: ignore[arg-type]
         with pytest.raises(ModuleNotFoundError, match=r'pip install "psinoise\[dp-accounting\]"'):
             use()
-
-
-# -- discrete losses, without the other package --------------------------------------------------
-
-
-def two_points(epsilon: float, infinite: float = 0.0, step: float = 0.125) -> DiscreteLoss:
-    """Randomized response, of losses ``epsilon`` and ``-epsilon``, and a revealing output."""
-    half = round(epsilon / step)
-    mass = np.zeros(2 * half + 1)
-    mass[-1] = (1.0 - infinite) / (1.0 + math.exp(-epsilon))
-    mass[0] = (1.0 - infinite) / (1.0 + math.exp(epsilon))
-    nodes = LossNodes(-half, mass, infinite)
-    return DiscreteLoss(step, {"remove": nodes, "add": nodes})
-
-
-@pytest.mark.parametrize("infinite", [0.0, 1e-7])
-@pytest.mark.parametrize("count", [1, 3, 40])
-def test_randomized_response_is_a_binomial_sum(count: int, infinite: float) -> None:
-    step = two_points(0.5, infinite)
-    above = 1.0 / (1.0 + math.exp(-0.5))
-    for epsilon in (0.0, 0.3, 1.0, 4.0):
-        exact = 1.0 - (1.0 - infinite) ** count
-        for k in range(count + 1):
-            loss = (2 * k - count) * 0.5
-            weight = math.comb(count, k) * above**k * (1.0 - above) ** (count - k)
-            exact += (1.0 - infinite) ** count * weight * max(0.0, -math.expm1(epsilon - loss))
-        found = upper_delta((), [(step, count)], epsilon)
-        assert exact * (1.0 - 1e-12) <= found <= exact * (1.0 + 1e-6) + 1e-15
-        if epsilon < 0.5 * count:
-            assert upper_epsilon((), [(step, count)], (1.0 + 1e-7) * found) <= epsilon
-            assert upper_epsilon((), [(step, count)], (1.0 - 1e-4) * found) > epsilon
-
-
-def test_infinite_mass_is_never_lost() -> None:
-    step = two_points(0.5, 1e-3)
-    assert upper_epsilon((), [(step, 1)], 0.9e-3) == math.inf
-    assert upper_epsilon((), [(step, 1)], 1.1e-3) < 0.5
-    assert upper_delta((), [(step, 2)], math.inf) == pytest.approx(1.0 - 0.999**2)
-    assert upper_delta((), [(step, 2)], -math.inf) == 1.0
-
-
-def test_nodes_bound_the_profile_of_the_pair() -> None:
-    for noise in NOISES:
-        pair = Pair(noise, 1.0, 0.3)
-        for way in ("remove", "add"):
-            nodes = nodes_of(pair, way, 0.01, 60.0)  # type: ignore[arg-type]
-            losses = (nodes.first + np.arange(nodes.mass.size)) * 0.01
-            assert nodes.mass.sum() + nodes.infinite == pytest.approx(1.0, abs=1e-10)
-            # The Q-mass is kept as well: the measure is that of a pair of distributions.
-            assert nodes.mass @ np.exp(-losses) == pytest.approx(1.0, abs=1e-8)
-
-
-def test_discrete_losses_are_checked() -> None:
-    good = two_points(0.5).nodes["remove"]
-    for step in (0.0, -1.0, 0.75, math.nan):
-        with pytest.raises(pn.DomainError, match="step must be"):
-            DiscreteLoss(step, {"remove": good, "add": good})
-    for mass in ([0.5, 0.4], [1.5, -0.5], [math.nan, 1.0], []):
-        bad = LossNodes(0, np.array(mass), 0.0)
-        with pytest.raises(pn.DomainError):
-            DiscreteLoss(0.1, {"remove": good, "add": bad})
-    with pytest.raises(pn.DomainError, match="share one lattice"):
-        upper_epsilon((), [(two_points(0.5), 1), (two_points(0.5, step=0.25), 1)], 1e-6)

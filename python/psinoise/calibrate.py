@@ -16,12 +16,13 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from psinoise import _validate
 from psinoise.accounting import Mechanism, contract
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.certify import DEFAULT_TOLERANCE
+from psinoise.accounting.queries import delta_bounds
 from psinoise.errors import CalibrationError, CertificationError, DomainError
 from psinoise.noise import Noise
 
@@ -107,15 +108,11 @@ class _Task:
 
     def bounds(self, noise: Noise, tolerance: float | None) -> Bracket:
         """Certified bounds on delta at the target's epsilon."""
-        mechanism = Mechanism(noise, self.sensitivity)
-        found: Any = mechanism.delta(
-            self.epsilon,
-            self.count,
-            self.sampling_rate,
-            self.adjacency,
-            tolerance=tolerance,
-            method="certified",
+        steps = Mechanism(noise, self.sensitivity)._steps(
+            self.count, self.sampling_rate, self.adjacency
         )
+        # How wide they are is not of interest, but what the upper one costs: see `_tolerance`.
+        found = delta_bounds(steps, self.epsilon, tolerance)
         if not found.upper > 0.0:
             # Nothing was found above epsilon. That is proof only if no loss is that large.
             if not self.largest_loss(noise) <= self.epsilon:
@@ -123,7 +120,7 @@ class _Task:
                     f"delta at epsilon {self.epsilon!r} could not be told from 0 for {noise!r}"
                 )
             return Bracket(0.0, 0.0, 0.0)
-        return Bracket(*found)
+        return found
 
     def certified_epsilon(self, noise: Noise) -> float:
         """What ``Mechanism.epsilon`` says by default."""

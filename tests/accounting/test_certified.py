@@ -25,6 +25,7 @@ from psinoise.accounting.convolution import Profile, compose, window_size
 from psinoise.accounting.estimate import epsilon_in_direction
 from psinoise.accounting.grading import even_edges
 from psinoise.accounting.pairs import Pair
+from psinoise.accounting.target import Target
 from psinoise.errors import CertificationError
 
 DELTAS = (1e-2, 1e-5, 1e-8, 1e-12, 1e-30, 1e-100)
@@ -79,8 +80,8 @@ def test_published_bounds_and_values_agree():
         steps = ((pair, int(row["count"])),)
         log_delta = math.log(float(row["delta"]))
         estimate = epsilon_in_direction(steps, "remove", log_delta)
-        target = certify._Target(steps, "remove", log_delta, estimate)
-        lower, upper = certify._epsilon_bounds(target, 1e-4 * max(1.0, estimate))
+        target = Target(steps, "remove", log_delta, estimate, 1e-4 * max(1.0, estimate))
+        lower, upper = certify._epsilon_bounds(target)
         tolerance = 1e-8
         if row["kind"] in ("exact", "upper"):
             assert lower <= float(row["epsilon"]) + tolerance
@@ -231,11 +232,11 @@ def test_mutant_all_mass_to_the_lower_node(monkeypatch):
 
     exact = gaussian_epsilon(mpmath.sqrt(100), 1e-8)
     pair = Pair(pn.Gaussian(std=1.0), 1.0, 1.0)
-    target = certify._Target(((pair, 100),), "remove", math.log(1e-8), float(exact))
-    step = target.first_step(1e-2)
-    honest = certify._profile(target, step, 1e-2, "upper").log_delta(float(exact))
+    target = Target(((pair, 100),), "remove", math.log(1e-8), float(exact), 1e-2)
+    step = target.first_step
+    honest = certify.profile_bound(target, step, "upper").log_delta(float(exact))
     mutate(monkeypatch)
-    mutant = certify._profile(target, step, 1e-2, "upper").log_delta(float(exact))
+    mutant = certify.profile_bound(target, step, "upper").log_delta(float(exact))
     assert honest >= math.log(1e-8) > mutant
 
 
@@ -247,11 +248,11 @@ def test_mutant_all_mass_to_the_upper_node_is_no_lower_bound(monkeypatch):
 
     exact = gaussian_epsilon(mpmath.sqrt(100), 1e-8)
     pair = Pair(pn.Gaussian(std=1.0), 1.0, 1.0)
-    target = certify._Target(((pair, 100),), "remove", math.log(1e-8), float(exact))
-    step = target.first_step(1e-2)
-    honest = certify._profile(target, step, 1e-2, "lower").log_delta(float(exact))
+    target = Target(((pair, 100),), "remove", math.log(1e-8), float(exact), 1e-2)
+    step = target.first_step
+    honest = certify.profile_bound(target, step, "lower").log_delta(float(exact))
     monkeypatch.setattr(bounds, "core", Core)
-    mutant = certify._profile(target, step, 1e-2, "lower").log_delta(float(exact))
+    mutant = certify.profile_bound(target, step, "lower").log_delta(float(exact))
     assert honest <= math.log(1e-8) < mutant
 
 

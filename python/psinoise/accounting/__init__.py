@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from psinoise.accounting.accountant import Accountant
+from psinoise.accounting.discrete import DiscreteLoss
 from psinoise.accounting.mechanism import Mechanism
 
-__all__ = ["Accountant", "Mechanism"]
+__all__ = ["Accountant", "DiscreteLoss", "Mechanism"]

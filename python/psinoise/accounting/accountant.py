@@ -8,20 +8,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
-from psinoise.accounting import contract
+from psinoise.accounting import contract, serialize
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.contract import Certified, Number
+from psinoise.accounting.discrete import DiscreteLoss, Imports
 from psinoise.accounting.estimate import Steps
 from psinoise.accounting.mechanism import Mechanism, total_uses
 from psinoise.accounting.pairs import Pair
 from psinoise.accounting.queries import ProfileBracket, delta_of, epsilon_of, profile_of
 from psinoise.accounting.tradeoff import tradeoff_of
+from psinoise.errors import DomainError
 
 
 class Accountant:
     """Adds up the privacy loss of any sequence of mechanisms applied to the same data.
 
     The order of the calls does not matter, and equal steps are merged.
+
+    Steps may also be losses that another accountant knows (`psinoise.accounting.DiscreteLoss`, see
+    `psinoise.adapters.dp_accounting.from_pld`). They are bounds from above, and so is everything
+    that is composed with them: such an accountant answers ``method="upper"`` and no other.
 
     Parameters
     ----------
@@ -41,9 +47,14 @@ class Accountant:
     def __init__(self, adjacency: str = "add-remove") -> None:
         self._adjacency = contract.check_adjacency(adjacency)
         self._counts: dict[Pair, int] = {}
+        self._losses: dict[DiscreteLoss, int] = {}
 
     def __repr__(self) -> str:
-        return f"<Accountant adjacency={self._adjacency!r}, {len(self._counts)} distinct steps>"
+        imported = f", {len(self._losses)} imported losses" if self._losses else ""
+        return (
+            f"<Accountant adjacency={self._adjacency!r}, {len(self._counts)} distinct steps"
+            f"{imported}>"
+        )
 
     @property
     def adjacency(self) -> str:
@@ -51,10 +62,21 @@ class Accountant:
         return self._adjacency
 
     def to_json(self) -> str:
-        """The composition so far as JSON text, with a SHA-256 of its content."""
-        from psinoise.accounting import serialize
+        """The composition so far as JSON text, with a SHA-256 of its content.
 
-        return serialize.dumps(self)
+        Equal compositions give equal text, whatever the order of the calls.
+
+        Raises
+        ------
+        DomainError
+            for laws that are not in ``psinoise.noise.LAWS``, and for imported losses
+        """
+        if self._losses:
+            raise DomainError(
+                "an accountant must hold mechanisms alone to be written, got "
+                f"{len(self._losses)} imported losses"
+            )
+        return serialize.dumps(self._adjacency, self._steps)
 
     @staticmethod
     def from_json(text: str) -> Accountant:
@@ -64,30 +86,48 @@ class Accountant:
         ------
         DomainError
             for text that is not what `to_json` writes, or was changed
+        TypeError
+            if ``text`` is not a string
         """
-        from psinoise.accounting import serialize
-
-        return serialize.loads(text)
+        adjacency, steps = serialize.loads(text)
+        accountant = Accountant(adjacency)
+        accountant._counts.update(steps)
+        return accountant
 
     def compose(
-        self, mechanism: Mechanism, count: int = 1, sampling_rate: float = 1.0
+        self, mechanism: Mechanism | DiscreteLoss, count: int = 1, sampling_rate: float = 1.0
     ) -> Accountant:
         """Add ``count`` uses of a mechanism under Poisson sampling; returns self.
+
+        Parameters
+        ----------
+        mechanism
+            a mechanism, or an imported loss: an upper bound on both directions of "add-remove"
+        count
+            uses, at least 0
+        sampling_rate
+            as in `Mechanism.epsilon`; 1 for an imported loss, whose sampling is part of it
 
         Raises
         ------
         TypeError
-            if ``mechanism`` is not a Mechanism, or for numbers of the wrong kind
+            if ``mechanism`` is neither, or for numbers of the wrong kind
         DomainError
             for a rate outside [0, 1], a negative count, or where the worst case is not proven (see
-            `Mechanism.epsilon`)
+            `Mechanism.epsilon`); for an imported loss with a sampling rate, on another lattice than
+            those before it, or under "replace"
         OverflowError
             if the uses of equal steps add up to more than 2**63 - 1
         """
-        if not isinstance(mechanism, Mechanism):
-            raise TypeError(f"mechanism must be a Mechanism, got {mechanism!r}")
+        if not isinstance(mechanism, Mechanism | DiscreteLoss):
+            raise TypeError(f"mechanism must be a Mechanism or a DiscreteLoss, got {mechanism!r}")
         count = _validate.count("count", count)
         sampling_rate = _validate.probability("sampling_rate", sampling_rate)
+        if isinstance(mechanism, DiscreteLoss):
+            self._check_loss(mechanism, sampling_rate)
+            if count:
+                self._losses[mechanism] = total_uses(self._losses.get(mechanism, 0) + count)
+            return self
         pair, uses = mechanism.dominating(sampling_rate, self._adjacency)
         if count and sampling_rate:
             self._counts[pair] = total_uses(self._counts.get(pair, 0) + count * uses)
@@ -107,7 +147,7 @@ class Accountant:
         """Epsilon of everything composed so far; see `Mechanism.epsilon`."""
         delta = contract.check_delta(delta)
         method, tolerance = contract.check_method(method, tolerance)
-        return epsilon_of(self._steps, delta, tolerance, method)
+        return epsilon_of(self._steps, delta, tolerance, method, self._imports)
 
     @overload
     def delta(
@@ -123,7 +163,7 @@ class Accountant:
         """Delta of everything composed so far; see `Mechanism.delta`."""
         epsilon = contract.check_epsilon(epsilon)
         method, tolerance = contract.check_method(method, tolerance)
-        return delta_of(self._steps, epsilon, tolerance, method)
+        return delta_of(self._steps, epsilon, tolerance, method, self._imports)
 
     @overload
     def profile(
@@ -167,7 +207,7 @@ class Accountant:
         """
         values = contract.check_epsilons(epsilons)
         method, tolerance = contract.check_method(method, tolerance)
-        return profile_of(self._steps, values, tolerance, method)
+        return profile_of(self._steps, values, tolerance, method, self._imports)
 
     def tradeoff(
         self, alphas: ArrayLike, *, tolerance: float | None = None, method: str = "certified"
@@ -201,8 +241,29 @@ class Accountant:
         """
         values = contract.check_alphas(alphas)
         method, tolerance = contract.check_method(method, tolerance)
-        return tradeoff_of(self._steps, values, tolerance, method)
+        return tradeoff_of(self._steps, values, tolerance, method, self._imports)
 
     @property
     def _steps(self) -> Steps:
         return tuple(self._counts.items())
+
+    @property
+    def _imports(self) -> Imports:
+        return tuple(self._losses.items())
+
+    def _check_loss(self, loss: DiscreteLoss, sampling_rate: float) -> None:
+        if self._adjacency != "add-remove":
+            raise DomainError(
+                "adjacency must be 'add-remove' for an imported loss, which says nothing about "
+                f"other neighbors, got {self._adjacency!r}"
+            )
+        if sampling_rate != 1.0:
+            raise DomainError(
+                "sampling_rate must be 1 for an imported loss, whose sampling is part of it, got "
+                f"{sampling_rate!r}"
+            )
+        if any(other.step != loss.step for other in self._losses):
+            raise DomainError(
+                "imported losses must share one lattice, got steps "
+                f"{sorted({loss.step, *(other.step for other in self._losses)})}"
+            )

@@ -213,8 +213,11 @@ def loss_bins(
         excess += np.bincount(bins, weights=over, minlength=count)
     for k in np.flatnonzero(chosen[source.panels :]) + source.panels:
         value = float(source.lowest[k])
-        j = min(max(int(np.searchsorted(levels, value, side="right")) - 1, 0), count - 1)
+        # An atom that is a node but for rounding is that node: next below would be a bin too low.
+        j = int(np.searchsorted(levels, value + source.rounding, side="right")) - 1
+        j = min(max(j, 0), count - 1)
         level = float(levels[j])
+        slack = max(slack, level - value)
         weight = math.exp(source.log_mass[k] + tilt * level - log_norm)
         mass[j] += weight
         excess[j] += weight * -math.expm1(min(level - value, 0.0))

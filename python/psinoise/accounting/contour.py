@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 from psinoise.accounting.atoms import Atoms, atoms_integrand, composed_atoms
 from psinoise.accounting.composition import Composition, Saddle
 from psinoise.accounting.integrand import DEAD, DIRECT_STEPS, DIRECT_TERMS, horizon_of, integrand
+from psinoise.errors import CertificationError
 
 Float = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -141,8 +142,20 @@ class Line:
         return total, slope
 
 
-def trace(composition: Composition, saddle: Saddle, epsilon: float) -> Line:
-    """Evaluate the integrand as far as it lives, or until delta at ``epsilon`` has settled."""
+class UnsettledError(CertificationError):
+    """The contour integral did not settle, or would take very long."""
+
+
+def trace(
+    composition: Composition, saddle: Saddle, epsilon: float, *, patient: bool = True
+) -> Line:
+    """Evaluate the integrand as far as it lives, or until delta at ``epsilon`` has settled.
+
+    Raises
+    ------
+    UnsettledError
+        without patience, where it lives long and no atoms of the losses are to blame
+    """
     deviation = 1.0 / math.sqrt(saddle.curvature)
     step = deviation / STEPS_PER_DEVIATION
     composition, saddle = _resolved(composition, saddle, _FIRST_STEPS * step) or (
@@ -162,6 +175,8 @@ def trace(composition: Composition, saddle: Saddle, epsilon: float) -> Line:
         values = integrand(*finer, step, steps)
         if dead(values) and steps * step >= horizon:
             return Line(finer[1], step, values, Atoms.none())
+    if not patient and all(measure.atoms == 0 for measure in composition.measures):
+        raise UnsettledError("the contour integral is long")
     return _long_line(composition, saddle, step, horizon, epsilon)
 
 

@@ -12,9 +12,9 @@ from psinoise.errors import DomainError
 
 Adjacency = Literal["add-remove", "replace"]
 Certified = Literal["certified"]
-Number = Literal["estimate", "renyi", "clt"]
+Number = Literal["upper", "estimate", "renyi", "clt"]
 
-_METHODS = ("certified", "estimate", "renyi", "clt")
+_METHODS = ("certified", "upper", "estimate", "renyi", "clt")
 _ADJACENCIES = ("add-remove", "replace")
 
 

@@ -30,6 +30,7 @@ from psinoise.accounting.bounds import NodeMeasure
 from psinoise.accounting.pairs import Float
 from psinoise.accounting.spectra import UNIT, compose_low, transform_error, transform_of, wrap
 
+_MOST_STRIDES = 60
 # As many measures are summed one by one.
 _FEW = 8
 
@@ -227,6 +228,25 @@ class Profile:
             else:
                 inner = middle
         return outer
+
+    def root(self, log_delta: float, around: float, width: float) -> float:
+        """Where the bound has the value ``log_delta``, on either side of ``around``, at least 0."""
+        low = high = max(around, 0.0)
+        stride = width
+        while low > 0.0 and self.log_delta(low) < log_delta:
+            low, stride = max(low - stride, 0.0), 2.0 * stride
+        stride = width
+        for _ in range(_MOST_STRIDES):
+            if self.log_delta(high) <= log_delta:
+                break
+            high, stride = high + stride, 2.0 * stride
+        while high - low > 1e-3 * width:
+            middle = 0.5 * (low + high)
+            if self.log_delta(middle) <= log_delta:
+                high = middle
+            else:
+                low = middle
+        return high
 
 
 def largest_weight(tilt: float) -> float:

@@ -11,8 +11,9 @@ it is above the truth.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,9 +27,17 @@ from psinoise.accounting.pairs import Direction, Float, Pair
 from psinoise.accounting.quadrature import reach_for
 from psinoise.errors import CertificationError, DomainError
 
-__all__ = ["DiscreteLoss", "LossNodes", "upper_delta", "upper_epsilon", "upper_nodes"]
+__all__ = [
+    "DiscreteLoss",
+    "Imports",
+    "LossNodes",
+    "largest_finite_loss",
+    "upper_delta",
+    "upper_epsilon",
+    "upper_nodes",
+]
 
-Imports = Sequence[tuple["DiscreteLoss", int]]
+Imports = tuple[tuple["DiscreteLoss", int], ...]
 
 _MOST_NODES = 2**22
 _LARGEST_WINDOW = 2**22
@@ -58,6 +67,9 @@ class LossNodes:
 @dataclass(frozen=True, eq=False)
 class DiscreteLoss:
     """A step as a measure of its privacy loss on a lattice, from above.
+
+    `Accountant.compose` takes it, for upper bounds only. Two of them are the same step if they are
+    the same object.
 
     Attributes
     ----------
@@ -165,6 +177,18 @@ def upper_delta(steps: Steps, imports: Imports, epsilon: float) -> float:
     return max(answer(parts) for parts in _parts(steps, imports, -700.0))
 
 
+def largest_finite_loss(imports: Imports) -> float:
+    """The largest finite loss of all discrete losses together, over both directions."""
+    return math.fsum(
+        count
+        * loss.step
+        * max(n.first + int(np.flatnonzero(n.mass)[-1]) for n in loss.nodes.values())
+        for loss, count in imports
+    )
+
+
+# A profile asks for the measures of the same steps at many epsilons.
+@functools.lru_cache(maxsize=1)
 def _parts(steps: Steps, imports: Imports, log_delta: float) -> list[list[tuple[NodeMeasure, int]]]:
     """The measures of each direction, untilted, on the lattice of the discrete losses."""
     lattices = {loss.step for loss, _ in imports}
@@ -201,7 +225,9 @@ def _measure(nodes: LossNodes, step: float) -> NodeMeasure:
 
 
 def _infinite(parts: list[tuple[NodeMeasure, int]]) -> float:
-    return -math.expm1(math.fsum(n * math.log1p(-min(m.infinite, 0.5)) for m, n in parts))
+    if any(m.infinite >= 1.0 for m, _ in parts):
+        return 1.0
+    return -math.expm1(math.fsum(n * math.log1p(-m.infinite) for m, n in parts))
 
 
 def _tilted(measure: NodeMeasure, tilt: float) -> NodeMeasure:
@@ -290,4 +316,7 @@ def _profile(parts: list[tuple[NodeMeasure, int]], tilt: float, epsilon: float) 
         raise CertificationError(
             f"the bound needs a lattice of {size} nodes, more than {_LARGEST_WINDOW}"
         )
-    return Profile(compose(tilted, first, size, outside), 1.0)
+    composed = compose(tilted, first, size, outside)
+    # An imported loss may be infinite with any probability, that of a mechanism is a rest.
+    measure = dataclasses.replace(composed.measure, infinite=_infinite(parts))
+    return Profile(dataclasses.replace(composed, measure=measure), 1.0)

@@ -12,13 +12,12 @@ import math
 import numpy as np
 
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition, Saddle
-from psinoise.accounting.contour import LARGEST_ERROR, Line, trace
+from psinoise.accounting.contour import LARGEST_ERROR, Line, UnsettledError, trace
 from psinoise.accounting.large_losses import RedrawnProfile, divide, divided_profile
 from psinoise.accounting.pairs import Direction, Pair
 from psinoise.accounting.quadrature import reach_for
 from psinoise.accounting.single import SingleStep
 from psinoise.accounting.solve import solve_epsilon
-from psinoise.errors import CertificationError
 
 Steps = tuple[tuple[Pair, int], ...]
 
@@ -92,10 +91,15 @@ def _single(steps: Steps) -> bool:
     return len(steps) == 1 and steps[0][1] == 1
 
 
-def epsilons(steps: Steps, log_delta: float) -> dict[Direction, float]:
+def epsilons(steps: Steps, log_delta: float, *, patient: bool = True) -> dict[Direction, float]:
     """The epsilon >= 0 of each direction that may have the largest one.
 
     A direction whose delta at another one's epsilon is smaller by Chernoff's bound is left out.
+
+    Raises
+    ------
+    UnsettledError
+        if the integral does not settle; without patience, if its contour is long
     """
     if _single(steps):
         return {way: epsilon_in_direction(steps, way, log_delta) for way in directions(steps)}
@@ -104,7 +108,7 @@ def epsilons(steps: Steps, log_delta: float) -> dict[Direction, float]:
     found: dict[Direction, float] = {}
     for way, composition, saddle in starts:
         if not found or not composition.stays_below(max(found.values()), log_delta):
-            epsilon = _contour_epsilon(composition, saddle, log_delta)
+            epsilon = _contour_epsilon(composition, saddle, log_delta, patient=patient)
             found[way] = max(0.0, min(epsilon, largest_loss(steps, way)))
     return found
 
@@ -122,15 +126,19 @@ def _start(steps: Steps, direction: Direction, log_delta: float) -> tuple[Compos
     return composition, composition.saddle_at_delta(log_delta)
 
 
-def _contour_epsilon(composition: Composition, saddle: Saddle, log_delta: float) -> float:
+def _contour_epsilon(
+    composition: Composition, saddle: Saddle, log_delta: float, *, patient: bool = True
+) -> float:
     epsilon = at = saddle.epsilon
     for _ in range(_MOST_CONTOURS):
         if saddle.saturated:
             epsilon = saddle.mean
             break
-        line = trace(composition, saddle, at)
+        line = trace(composition, saddle, at, patient=patient)
         epsilon = solve_epsilon(line, log_delta, at, 1.0 / saddle.c)
         if line.error(epsilon) > LARGEST_ERROR:
+            if not patient:
+                raise UnsettledError("digits of the contour integral cancel")
             epsilon = _divided_epsilon(composition, log_delta, line, epsilon)
             break
         if abs(epsilon - saddle.epsilon) > _LARGEST_MISS * math.sqrt(saddle.curvature):
@@ -156,7 +164,7 @@ def _divided_epsilon(
 def _settled(value: float, error: float) -> float:
     """Fail closed where the integral did not settle."""
     if not error < _LARGEST_ACCEPTED_ERROR:
-        raise CertificationError(
+        raise UnsettledError(
             "the estimate did not settle for this composition: its relative error in delta may be "
             f"{error:.0e}"
         )

@@ -131,13 +131,13 @@ class Mechanism:
             for any unimodal noise without sampling, and refused with it (``accounting.adjacency``
             says why).
         tolerance
-            for "certified": the largest width ``upper - lower``, by default 1e-4 times
+            for "certified" and "upper": the largest width ``upper - lower``, by default 1e-4 times
             ``max(1, epsilon)``
         method
-            "certified" (default) for a `Bracket`, whose ``float()`` is the upper bound; "estimate"
-            for a float to working precision, without a proven error bound; "renyi" for the upper
-            bound of the moments accountant; "clt" for the Gaussian limit of many uses, an
-            approximation that can be too small
+            "certified" (default) for a `Bracket`, whose ``float()`` is the upper bound; "upper" for
+            that bound alone, as a float; "estimate" for a float to working precision, without a
+            proven error bound; "renyi" for the upper bound of the moments accountant; "clt" for the
+            Gaussian limit of many uses, an approximation that can be too small
 
         Raises
         ------
@@ -193,7 +193,10 @@ class Mechanism:
         """The privacy parameter delta of ``count`` uses at ``epsilon``.
 
         ``epsilon`` is any real or infinite number; the other parameters and the errors are those of
-        `epsilon`, and ``tolerance`` is a width in epsilon here too. Below 5e-324 delta is 0.
+        `epsilon`, and ``tolerance`` is a width in epsilon here too, by default 1e-4 times
+        ``max(1, abs(epsilon))``. It is verified: ``upper / lower`` is at most
+        ``delta(epsilon - tolerance) / delta(epsilon)``, by the estimate, or 1 + 1e-7 where that is
+        more; for "upper", ``upper / delta(epsilon)`` is. Below 5e-324 delta is 0.
         """
         epsilon = contract.check_epsilon(epsilon)
         method, tolerance = contract.check_method(method, tolerance)

@@ -1,4 +1,4 @@
-"""The state of an accountant as text, and back.
+"""The steps of an accountant as text, and back.
 
 The text is JSON with these members, no others and none twice:
 
@@ -15,6 +15,8 @@ The text is JSON with these members, no others and none twice:
 Floats are strings in hexadecimal, as ``float.hex`` writes them: exact, and one text for each value.
 Reading looks names up in the list of laws and evaluates nothing. The hash finds accidents and
 careless edits; it is no signature, since anybody can compute it.
+
+Imported losses have no such text: they are measures of any size, not the arguments of a law.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ import math
 from typing import Any
 
 from psinoise import _validate
-from psinoise.accounting.accountant import Accountant
+from psinoise.accounting import contract
+from psinoise.accounting.estimate import Steps
 from psinoise.accounting.mechanism import Mechanism
 from psinoise.accounting.pairs import Pair
 from psinoise.errors import DomainError
@@ -40,30 +43,25 @@ _MEMBERS = ("format", "version", "adjacency", "steps", "sha256")
 _STEP_MEMBERS = ("law", "arguments", "sensitivity", "sampling_rate", "count")
 
 
-def dumps(accountant: Accountant) -> str:
-    """Write the state of an accountant; equal accountants give equal text.
+def dumps(adjacency: str, steps: Steps) -> str:
+    """Write what an accountant has composed; equal steps give equal text, in any order.
 
     Raises
     ------
-    TypeError
-        if it is not an accountant
     DomainError
-        if it holds something that cannot be written: a law that is not in
+        if they hold something that cannot be written: a law that is not in
         ``psinoise.noise.LAWS``, or parameters other than real numbers
     """
-    if not isinstance(accountant, Accountant):
-        raise TypeError(f"accountant must be an Accountant, got {accountant!r}")
-    steps = [_written(pair, count) for pair, count in accountant._steps]
     content = {
         "format": _FORMAT,
         "version": _VERSION,
-        "adjacency": accountant.adjacency,
-        "steps": sorted(steps, key=_canonical),
+        "adjacency": adjacency,
+        "steps": sorted((_written(pair, count) for pair, count in steps), key=_canonical),
     }
     return json.dumps({**content, "sha256": _digest(content)}, indent=1)
 
 
-def loads(text: str) -> Accountant:
+def loads(text: str) -> tuple[str, Steps]:
     """Read what `dumps` wrote.
 
     Raises
@@ -89,14 +87,13 @@ def loads(text: str) -> Accountant:
     adjacency, steps = found["adjacency"], found["steps"]
     if not isinstance(adjacency, str):
         raise DomainError(f"adjacency must be a string, got {adjacency!r}")
+    adjacency = contract.check_adjacency(adjacency)
     if not isinstance(steps, list):
         raise DomainError(f"steps must be a list, got {type(steps).__name__}")
-    accountant = Accountant(adjacency)
-    for step in steps:
-        _read_step(accountant, step)
-    if len(accountant._steps) != len(steps):
+    read = tuple(_read_step(step, adjacency) for step in steps)
+    if len(dict(read)) != len(read):
         raise DomainError("steps must be distinct")
-    return accountant
+    return adjacency, read
 
 
 def _written(pair: Pair, count: int) -> dict[str, Any]:
@@ -116,7 +113,7 @@ def _written(pair: Pair, count: int) -> dict[str, Any]:
     }
 
 
-def _read_step(accountant: Accountant, step: object) -> None:
+def _read_step(step: object, adjacency: str) -> tuple[Pair, int]:
     found = _object("a step", step, _STEP_MEMBERS)
     laws = {law.__name__: law for law in LAWS}
     name, arguments, count = found["law"], found["arguments"], found["count"]
@@ -133,7 +130,7 @@ def _read_step(accountant: Accountant, step: object) -> None:
         rate = _validate.probability("sampling_rate", _float("rate", found["sampling_rate"]))
         if rate == 0.0:
             raise DomainError("sampling_rate must be positive, got 0.0")
-        accountant.compose(mechanism, count, rate)
+        return mechanism.dominating(rate, adjacency)[0], _validate.count("count", count)
     except (TypeError, OverflowError) as error:
         raise DomainError(str(error)) from error
 

@@ -37,7 +37,7 @@ _LOG_DEAD = 80.0
 _MOST_FREQUENCIES = 256
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=2)
 def transform_of(size: int) -> core.Transform:
     """The transform of a window; it holds the twiddle factors."""
     return core.Transform(size)

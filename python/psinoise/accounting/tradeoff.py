@@ -26,8 +26,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise.accounting.discrete import Imports, largest_finite_loss, upper_delta
 from psinoise.accounting.estimate import Steps, directions, estimate_delta, largest_loss
-from psinoise.accounting.queries import delta_of
+from psinoise.accounting.queries import CERTIFIED, delta_bounds, delta_of
 
 Float = NDArray[np.float64]
 
@@ -63,34 +64,43 @@ def least_false_negatives(false_positives: Float, epsilon: float, delta: float) 
     return np.asarray(np.maximum(np.maximum(steep, flat), 0.0))
 
 
-def tradeoff_of(steps: Steps, alphas: Float, tolerance: float | None, method: str) -> Float:
-    """``f(alpha)`` at each false positive rate; with certified deltas a lower bound."""
+def tradeoff_of(
+    steps: Steps, alphas: Float, tolerance: float | None, method: str, imports: Imports = ()
+) -> Float:
+    """``f(alpha)`` at each false positive rate; with bounds from above on delta a lower bound."""
     with np.errstate(under="ignore"):
-        if not steps:
+        if not steps and not imports:
             return 1.0 - alphas
         values = np.zeros(alphas.shape)
         inside = (alphas > 0.0) & (alphas < 1.0)
-        # No loss is infinite: a test without false positives never says yes.
-        values[alphas == 0.0] = 1.0
+        # A test without false positives says yes to an infinite loss alone.
+        values[alphas == 0.0] = 1.0 - float(delta_of(steps, math.inf, tolerance, method, imports))
         if inside.any():
             distinct, where = np.unique(alphas[inside], return_inverse=True)
-            chosen = _best_lines(steps, distinct)
             best = np.zeros(distinct.size)
-            for epsilon in chosen:
-                answer = delta_of(steps, epsilon, tolerance, method)
+            for epsilon in _best_lines(steps, imports, distinct):
+                if imports or method not in CERTIFIED:
+                    answer = delta_of(steps, epsilon, tolerance, method, imports)
+                else:
+                    # Any upper bound will do; how far below the lower one is does not matter.
+                    answer = delta_bounds(steps, epsilon, tolerance).upper
                 line = least_false_negatives(distinct, epsilon, float(answer))
                 best = np.maximum(best, line)
             values[inside] = best[where]
         return values
 
 
-def _best_lines(steps: Steps, alphas: Float) -> list[float]:
-    """The epsilons of the highest line at each alpha, by the estimate of delta."""
-    top = max(largest_loss(steps, way) for way in directions(steps))
+def _best_lines(steps: Steps, imports: Imports, alphas: Float) -> list[float]:
+    """The epsilons of the highest line at each alpha, by the estimate or the bound of delta."""
+    top = max(largest_loss(steps, way) for way in directions(steps)) + largest_finite_loss(imports)
     end = min(top, _LARGEST_EPSILON)
     # The steep line is below 0 beyond log(1/alpha), and the flat one mirrors it.
     reach = min(end, max(1.0, -math.log(float(alphas.min()))))
-    lines = _Lines(lambda epsilon: estimate_delta(steps, epsilon))
+    lines = _Lines(
+        lambda epsilon: (
+            upper_delta(steps, imports, epsilon) if imports else estimate_delta(steps, epsilon)
+        )
+    )
     lines.add(np.linspace(0.0, reach, _FIRST_LINES))
     while True:
         best = lines.refine(alphas)

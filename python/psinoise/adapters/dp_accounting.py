@@ -68,7 +68,8 @@ def to_pld(
     CertificationError
         If the losses span more than 2**22 nodes.
     TypeError, DomainError
-        For other arguments, an accountant without steps, or steps without certified bounds.
+        For other arguments, an accountant without steps, steps without certified bounds, or
+        imported losses on another lattice.
     """
     pld = _library()
     count = _validate.count("count", count)
@@ -83,11 +84,15 @@ def to_pld(
         raise TypeError(f"only an Accountant or a Mechanism can be exported, got {what!r}")
     elif count != 1 or rate != 1.0:
         raise DomainError("count and sampling_rate must be 1 for an accountant")
-    if not what._steps:
+    parts: list[tuple[Pair | DiscreteLoss, int]] = [*what._steps, *what._imports]
+    if not parts:
         raise DomainError("there must be at least one step to export, got none")
     found: Any = None
-    for pair, uses in what._steps:
-        single = _exported(pld, pair, uses, step)
+    for part, uses in parts:
+        if isinstance(part, Pair):
+            single = _exported(pld, part, uses, step)
+        else:
+            single = _returned(pld, part, step)
         composed = single if uses == 1 else single.self_compose(uses, tail)
         found = composed if found is None else found.compose(composed, tail)
     return found
@@ -104,7 +109,7 @@ def from_pld(pld: PrivacyLossDistribution) -> DiscreteLoss:
     Returns
     -------
     DiscreteLoss
-        For ``psinoise.accounting.discrete.upper_epsilon`` and ``upper_delta``.
+        For ``Accountant.compose``, which then answers ``method="upper"``.
 
     Raises
     ------
@@ -148,7 +153,20 @@ def _exported(pld: Any, pair: Pair, uses: int, step: float) -> Any:
     # Tails that no composition of double precision can see.
     reach = reach_for(math.log(1e-18), float(uses))
     ways = directions(((pair, 1),))
-    nodes = {way: upper_nodes(pair, way, step, reach) for way in ways}
+    return _distribution(pld, {way: upper_nodes(pair, way, step, reach) for way in ways}, step)
+
+
+def _returned(pld: Any, loss: DiscreteLoss, step: float) -> Any:
+    """An imported loss on its way back; its lattice cannot be changed."""
+    if loss.step != step:
+        raise DomainError(
+            f"discretization must be that of the imported losses, {loss.step!r}, got {step!r}"
+        )
+    ways: tuple[Direction, ...] = ("remove",) if loss.symmetric else ("remove", "add")
+    return _distribution(pld, {way: loss.nodes[way] for way in ways}, step)
+
+
+def _distribution(pld: Any, nodes: dict[Direction, LossNodes], step: float) -> Any:
     masses = {way: _as_mapping(found) for way, found in nodes.items()}
     if "add" not in nodes:
         return pld.PrivacyLossDistribution.create_from_rounded_probability(

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 import psinoise
 from psinoise.accounting import Mechanism
+from psinoise.accounting.bracket import Bracket
 from psinoise.bench import checks
 from psinoise.bench.timing import Workload
+from psinoise.calibrate import calibrate
 from psinoise.compile import compile_law
 from psinoise.noise import FAMILIES, Noise
 
@@ -29,6 +31,7 @@ __all__ = [
     "EPSILON_MEAN_ABS",
     "EVALUATIONS",
     "SAMPLING_RATE",
+    "TARGET_EPSILON",
     "Case",
     "find",
     "import_workload",
@@ -44,10 +47,12 @@ EVALUATIONS = ("pdf", "logpdf", "ccdf", "iccdf")
 _LARGE = 1 << 20
 _SEED = 20260131
 
-# The question of "epsilon": its anchor value is stated for this one.
+# The question of "epsilon" and "certified": its anchor value is stated for this one.
 DELTA = 1e-8
 SAMPLING_RATE = 0.01
 EPSILON_MEAN_ABS = 2.0
+# What "calibrate" is asked for, at the same delta and sampling rate.
+TARGET_EPSILON = 1.0
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,12 @@ class Case:
     Parameters
     ----------
     operation
-        "sample", one of `EVALUATIONS`, "epsilon", "compile" or "import"
+        "sample", one of `EVALUATIONS`, "epsilon" (the estimate), "certified" (its bounds),
+        "calibrate", "compile" or "import"
     law
         name of a family in `psinoise.noise.FAMILIES`; empty where no law is involved
     size
-        elements; for "epsilon" the number of compositions
+        elements; for "epsilon", "certified" and "calibrate" the number of compositions
     dtype, threads
         of "sample"; the other operations have one choice
     """
@@ -210,6 +216,9 @@ def _cases(quick: bool) -> Iterator[Case]:
             yield Case(operation, law, _LARGE)
         for count in (2000,) if quick else (2000, 10**9):
             yield Case("epsilon", law, count)
+        if not quick:
+            yield Case("certified", law, 2000)
+            yield Case("calibrate", law, 2000)
         yield Case("compile", law)
     yield Case("import")
 
@@ -255,6 +264,40 @@ def _epsilon(case: Case) -> Workload:
     return Workload(run, check)
 
 
+def _certified(case: Case) -> Workload:
+    law = standard_law(case.law, EPSILON_MEAN_ABS)
+    calls = itertools.count()
+
+    def run() -> Bracket:
+        mechanism = Mechanism(law, sensitivity=1.0 + 2.0**-50 * next(calls))
+        return mechanism.epsilon(DELTA, count=case.size, sampling_rate=SAMPLING_RATE)
+
+    def check(answer: Bracket) -> None:
+        checks.bracket(law, answer, DELTA, case.size, SAMPLING_RATE)
+
+    return Workload(run, check)
+
+
+def _calibrate(case: Case) -> Workload:
+    (family,) = (family for family in FAMILIES if family.__name__ == case.law)
+    calls = itertools.count()
+
+    def run() -> Noise:
+        return calibrate(
+            family,
+            epsilon=TARGET_EPSILON,
+            delta=DELTA,
+            sensitivity=1.0 + 2.0**-50 * next(calls),
+            count=case.size,
+            sampling_rate=SAMPLING_RATE,
+        )
+
+    def check(answer: Noise) -> None:
+        checks.calibrated(answer, TARGET_EPSILON, DELTA, case.size, SAMPLING_RATE)
+
+    return Workload(run, check)
+
+
 def _compile(case: Case) -> Workload:
     law = standard_law(case.law)
     return Workload(lambda: compile_law(law), lambda answer: checks.table(law, answer))
@@ -268,6 +311,8 @@ _OPERATIONS: dict[str, Callable[[Case], Workload]] = {
     "sample": _sample,
     **dict.fromkeys(EVALUATIONS, _evaluation),
     "epsilon": _epsilon,
+    "certified": _certified,
+    "calibrate": _calibrate,
     "compile": _compile,
     "import": _import,
 }

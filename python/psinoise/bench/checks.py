@@ -15,10 +15,22 @@ from scipy import optimize, special
 
 from psinoise._backend import core
 from psinoise.accounting import Mechanism
+from psinoise.accounting.bracket import Bracket
 from psinoise.bench.closed_forms import closed_form
 from psinoise.noise import Noise
 
-__all__ = ["epsilon", "equal", "evaluation", "finite", "positive", "sample", "table"]
+__all__ = [
+    "bracket",
+    "calibrated",
+    "epsilon",
+    "equal",
+    "evaluation",
+    "finite",
+    "positive",
+    "sample",
+    "table",
+    "upper_bound",
+]
 
 Float = NDArray[np.float64]
 
@@ -89,6 +101,35 @@ def epsilon(law: Noise, answer: float, delta: float, count: int, sampling_rate: 
         answer, count=count, sampling_rate=sampling_rate, method="estimate"
     )
     _near("delta of epsilon", back, delta, 1e-6 * delta)
+
+
+def bracket(law: Noise, answer: Bracket, delta: float, count: int, sampling_rate: float) -> None:
+    """No wider than the default tolerance, around an estimate that passes its own check."""
+    if not answer.lower <= answer.estimate <= answer.upper:
+        raise AssertionError(f"the estimate must lie between the bounds, got {answer!r}")
+    widest = 1e-4 * max(1.0, answer.estimate)
+    if not answer.upper - answer.lower <= widest:
+        raise AssertionError(f"bounds must be at most {widest:.3g} apart, got {answer!r}")
+    epsilon(law, answer.estimate, delta, count, sampling_rate)
+
+
+def calibrated(law: Noise, target: float, delta: float, count: int, sampling_rate: float) -> None:
+    """The law meets the target, and a scale smaller by 2e-4 would not."""
+    certified = float(Mechanism(law).epsilon(delta, count, sampling_rate))
+    if not certified <= target:
+        raise AssertionError(f"epsilon must be at most {target!r}, got {certified!r}")
+    # Epsilon falls about as fast as the scale grows.
+    _near("epsilon of the calibrated law", certified, target, 2e-4 * target)
+    expected = _expanded_epsilon(law, delta, count, sampling_rate)
+    _near("epsilon of the calibrated law", certified, expected, target * (2e-4 + 15.0 / count))
+
+
+def upper_bound(answer: float, exact: float, error: float) -> None:
+    """Not below the exact value, nor further above it than it was set to."""
+    if not exact <= answer <= exact + error:
+        raise AssertionError(
+            f"the upper bound must be in [{exact!r}, {exact + error!r}], got {answer!r}"
+        )
 
 
 def finite(answer: Any) -> None:

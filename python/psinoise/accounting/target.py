@@ -1,0 +1,166 @@
+"""One step of a composition on a lattice, as fine as the question about the composition asks for.
+
+The saddle point of the estimate is the tilt, and the bias of both bounds (``bounds``) gives the
+step. Mass whose loss is so large, or so small, that it matters less than the bias is cut off: from
+above it goes to ``+infinity``, from below to the lowest node.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from psinoise.accounting.bins import Bins, dense, loss_bins
+from psinoise.accounting.bounds import NodeMeasure, Side, best_offset, node_measure
+from psinoise.accounting.composition import Composition, Saddle
+from psinoise.accounting.estimate import Steps, largest_loss
+from psinoise.accounting.grading import graded_edges
+from psinoise.accounting.pairs import Direction, Pair
+from psinoise.accounting.quadrature import reach_for
+from psinoise.errors import CertificationError
+
+_LARGEST_STEP = 0.25
+_LARGEST_SPAN = 2**30
+_LARGEST_TILT = 1e6
+# Over the width the tilt changes weights by this exponent at most: beyond, errors would drown what
+# is a width away.
+_LARGEST_EXPONENT = 25.0
+# Part of the width that cutting off tails may cost.
+_CUT = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """One direction of a composition, where on its profile to be sharp, and how sharp.
+
+    Attributes
+    ----------
+    steps, direction : the composition
+    log_delta, epsilon : a point on its profile, by the estimate
+    width : largest distance of the bounds, in units of epsilon
+    kept : bins of the last step that was asked for
+    """
+
+    steps: Steps
+    direction: Direction
+    log_delta: float
+    epsilon: float
+    width: float
+    kept: dict[tuple[Pair, float], Bins] = field(default_factory=dict, init=False)
+
+    @functools.cached_property
+    def uses(self) -> float:
+        return float(sum(count for _, count in self.steps))
+
+    @functools.cached_property
+    def reach(self) -> float:
+        return reach_for(self.log_delta, self.uses)
+
+    @functools.cached_property
+    def composition(self) -> Composition:
+        return Composition.of(self.steps, self.direction, self.reach)
+
+    @functools.cached_property
+    def _at_tilt(self) -> Saddle:
+        saddle = self.composition.saddle_at_epsilon(self.epsilon)
+        largest = min(_LARGEST_TILT, _LARGEST_EXPONENT / self.width)
+        return saddle if saddle.c <= largest else self.composition.saddle(largest)
+
+    @property
+    def tilt(self) -> float:
+        return self._at_tilt.c
+
+    @functools.cached_property
+    def log_norms(self) -> dict[Pair, float]:
+        """``K(t)`` of one use of each step."""
+        return {
+            pair: part.value
+            for (pair, _), part in zip(self.steps, self._at_tilt.parts, strict=True)
+        }
+
+    @functools.cached_property
+    def top(self) -> float:
+        return largest_loss(self.steps, self.direction)
+
+    @property
+    def first_step(self) -> float:
+        """The step whose bias, ``n h^2 (t + 1) / 4`` in epsilon, takes four fifths of the width."""
+        step = math.sqrt(3.2 * self.width / (self.uses * (self.tilt + 1.0)))
+        # The bias formula takes the loss to vary over several bins.
+        spread = min(part.variance for part in self._at_tilt.parts)
+        step = min(step, 0.25 * math.sqrt(spread), _LARGEST_STEP)
+        # A loss that hardly varies moves by a bin at most, and n bins this small are in the width.
+        return max(step, 0.5 * self.width / self.uses)
+
+    @property
+    def share(self) -> float:
+        """Share of delta that costs ``_CUT`` of the width: delta falls at a rate of about t."""
+        return min(_CUT * self.width * self.tilt, 1e-2)
+
+
+def bound_of_step(target: Target, pair: Pair, step: float, side: Side, tuned: bool) -> NodeMeasure:
+    """The bound of one step; `tuned` looks for the offset of the lattice that loses least.
+
+    Any offset gives a bound. The larger the tilted mass of a lower bound, the better it is.
+    """
+
+    if not tuned:
+        # Both bounds are made of the same bins.
+        key = pair, step
+        if key not in target.kept:
+            if any(kept != step for _, kept in target.kept):
+                target.kept.clear()
+            target.kept[key] = _bins(target, pair, step, 0.0)
+        return node_measure(target.kept[key], side)
+    target.kept.clear()
+    return best_offset(
+        lambda fraction: node_measure(_bins(target, pair, step, fraction % 1.0), side)
+    )
+
+
+def _bins(target: Target, pair: Pair, step: float, fraction: float) -> Bins:
+    """Bins of one step, out to where what is cut off costs no more than the share of delta."""
+    source = dense(pair, target.direction, target.reach)
+    log_norm = target.log_norms[pair]
+    chosen = np.ones(source.log_mass.size, dtype=np.bool_)
+    # From above: untilted mass goes to infinity, once for each use.
+    order = np.argsort(-source.highest)
+    total = np.logaddexp.accumulate(source.log_mass[order])
+    limit = target.log_delta + math.log(target.share / target.uses)
+    chosen[order[: int(np.searchsorted(total, limit))]] = False
+    # From below: mass moves up to the first node, where the tilt weighs it.
+    order = np.argsort(source.highest)
+    total = np.logaddexp.accumulate(source.log_mass[order])
+    gained = total + target.tilt * source.highest[order] - log_norm
+    cut = np.maximum.accumulate(gained) < math.log(1e-2 * target.share / target.uses)
+    chosen[order[cut]] = False
+    if not chosen.any():
+        raise CertificationError("the bounds find no mass where the estimate has put it")
+    step, offset = _lattice(target, pair, step)
+    span = (source.highest[chosen].max() - source.lowest[chosen].min()) / step
+    if not span < _LARGEST_SPAN:
+        raise CertificationError(
+            f"the losses of one step span {span:.3g} nodes, more than {_LARGEST_SPAN}"
+        )
+    lattice = step, offset + fraction * step
+    edges = graded_edges(source, chosen, lattice, target.tilt, log_norm)
+    return loss_bins(source, chosen, lattice, edges, target.tilt, log_norm)
+
+
+def _lattice(target: Target, pair: Pair, step: float) -> tuple[float, float]:
+    """Step and offset that put the ends of a bounded loss on nodes, where its mass crowds.
+
+    The lower bound moves what it cannot balance down by a whole step; mass at an end can only be
+    balanced if a node lies there. With one kind of step both ends fit; the offsets of different
+    steps add up in the composition.
+    """
+    opposite: Direction = "add" if target.direction == "remove" else "remove"
+    low, high = -pair.largest_loss(opposite), pair.largest_loss(target.direction)
+    if math.isinf(low):
+        return step, high if math.isfinite(high) else 0.0
+    if math.isfinite(high) and len(target.steps) == 1 and high > low:
+        return (high - low) / math.ceil((high - low) / step), low
+    return step, low

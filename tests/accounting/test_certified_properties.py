@@ -1,0 +1,116 @@
+"""What must hold for certified bounds whatever the law, its scale, the rate and the uses.
+
+Two brackets that contradict a property of the true values cannot both hold: where the true values
+are ordered, the lower bound of the smaller one is below the upper bound of the larger one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from profile_oracles import laplace_delta_once
+
+import psinoise as pn
+
+ESTIMATE = {"method": "estimate"}
+FEW = settings(max_examples=8, deadline=None, derandomize=True)
+# Of two estimates, whose errors are far below.
+CLOSE = 1e-8
+
+LAWS = (pn.Gaussian, pn.Airy, pn.Laplace)
+laws = st.sampled_from(LAWS)
+sizes = st.floats(0.7, 20.0)
+rates = st.just(1.0) | st.floats(0.01, 0.9)
+counts = st.integers(1, 1000)
+deltas = st.floats(-10.0, -2.0).map(lambda power: 10.0**power)
+larger = st.floats(1.05, 2.0)
+
+
+def epsilon(law, size, delta, count, rate, sensitivity=1.0):
+    return pn.Mechanism(law(mean_abs=size), sensitivity).epsilon(delta, count, rate)
+
+
+@FEW
+@given(laws, sizes, deltas, counts, rates, larger)
+def test_monotone_in_every_parameter(law, size, delta, count, rate, factor):
+    base = epsilon(law, size, delta, count, rate)
+    assert base.lower <= base.estimate <= base.upper
+    assert base.width <= 1e-4 * max(1.0, base.estimate)
+    for above in (
+        epsilon(law, size, delta, math.ceil(factor * count), rate),
+        epsilon(law, size, delta / factor, count, rate),
+        epsilon(law, size / factor, delta, count, rate),
+        epsilon(law, size, delta, count, rate, factor),
+        epsilon(law, size, delta, count, min(factor * rate, 1.0)),
+    ):
+        assert base.lower <= above.upper
+        assert base.estimate <= above.estimate + CLOSE
+
+
+@FEW
+@given(laws, sizes, deltas, counts, rates)
+def test_a_split_count_is_one_count(law, size, delta, count, rate):
+    mechanism = pn.Mechanism(law(mean_abs=size))
+    split = pn.Accountant().compose(mechanism, 3, rate).compose(mechanism, count, rate)
+    assert split.epsilon(delta) == mechanism.epsilon(delta, count + 3, rate)
+
+
+@FEW
+@given(st.permutations([0, 1, 2]), st.lists(sizes, min_size=3, max_size=3), deltas, rates)
+def test_the_order_of_composition_does_not_matter(order, scales, delta, rate):
+    steps = [
+        (pn.Mechanism(law(mean_abs=size)), count, rate)
+        for law, size, count in zip(LAWS, scales, (3, 5, 2), strict=True)
+    ]
+    forward, shuffled = pn.Accountant(), pn.Accountant()
+    for k in range(3):
+        forward.compose(*steps[k])
+        shuffled.compose(*steps[order[k]])
+    one, other = forward.epsilon(delta), shuffled.epsilon(delta)
+    assert one.lower <= other.upper
+    assert other.lower <= one.upper
+    assert one.estimate == pytest.approx(other.estimate, abs=CLOSE)
+
+
+@FEW
+@given(laws, sizes, counts, rates, st.floats(0.0, 3.0), st.floats(0.01, 1.0))
+def test_delta_is_convex_in_the_exponential_of_epsilon(law, size, count, rate, epsilon, gap):
+    """``delta = sup over events of P - gamma Q``: a supremum of lines in ``gamma = e^epsilon``."""
+    gammas = math.exp(epsilon) + gap * np.array([0.0, 0.4, 1.0])
+    mechanism = pn.Mechanism(law(mean_abs=size))
+    upper, exact = (
+        mechanism.profile(np.log(gammas), count, rate, method=method)
+        for method in ("upper", "estimate")
+    )
+    assert exact[1] <= (0.6 * exact[0] + 0.4 * exact[2]) * (1.0 + CLOSE) + 1e-300
+    assert exact[1] <= (0.6 * upper[0] + 0.4 * upper[2]) * (1.0 + CLOSE) + 1e-300
+    assert np.all(exact <= upper * (1.0 + CLOSE))
+    assert np.all(np.diff(upper) <= 0.0)
+
+
+@FEW
+@given(laws, sizes, deltas, counts, rates)
+def test_the_round_trip_stays_on_the_safe_side(law, size, delta, count, rate):
+    mechanism = pn.Mechanism(law(mean_abs=size))
+    bounds = mechanism.epsilon(delta, count, rate)
+    # The true delta at the upper bound is at most delta, and that at the lower one at least.
+    assert mechanism.delta(bounds.upper, count, rate, **ESTIMATE) <= delta * (1.0 + CLOSE)
+    if bounds.lower > 0.0:
+        assert mechanism.delta(bounds.lower, count, rate, **ESTIMATE) >= delta * (1.0 - CLOSE)
+        assert mechanism.delta(bounds.lower, count, rate, method="upper") >= delta
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.floats(0.2, 30.0), st.floats(-30.0, -0.5).map(lambda power: 10.0**power))
+def test_one_laplace_use_up_to_its_largest_loss(scale, delta):
+    """``1/b + 2 log(1 - delta)``; near the largest loss no lattice resolves the profile."""
+    exact = max(1.0 / scale + 2.0 * math.log1p(-delta), 0.0)
+    bounds = pn.Mechanism(pn.Laplace(scale=scale)).epsilon(delta)
+    assert bounds.lower <= exact + 4e-16 * max(1.0, exact)
+    assert bounds.upper >= exact - 4e-16 * max(1.0, exact)
+    assert bounds.width <= 1e-4 * max(1.0, exact)
+    assert float(laplace_delta_once(bounds.upper, scale)) <= delta * (1.0 + 1e-12) + 4e-16

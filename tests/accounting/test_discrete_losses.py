@@ -1,0 +1,199 @@
+"""Steps known by a distribution of their loss: upper bounds, against rational arithmetic.
+
+Exact values: randomized response as a binomial sum of rationals (odds of 2, so that all losses are
+multiples of log 2 and every exponential is a power of 2), and uniform noise with an atom, whose
+loss is 0 or infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from profile_oracles import gaussian_delta
+
+import psinoise as pn
+from psinoise.accounting import DiscreteLoss, discrete
+from psinoise.accounting.discrete import LossNodes, upper_nodes
+from psinoise.accounting.pairs import Pair
+
+UPPER: dict[str, Any] = {"method": "upper"}
+STEP = math.log(2.0) / 4.0
+
+
+def both_ways(step: float, nodes: LossNodes) -> DiscreteLoss:
+    return DiscreteLoss(step, {"remove": nodes, "add": nodes})
+
+
+def randomized_response(infinite: float = 0.0, step: float = STEP) -> DiscreteLoss:
+    """Losses of four steps up with probability 2/3 and down with 1/3, or an infinite one."""
+    mass = np.zeros(9)
+    mass[-1], mass[0] = (1.0 - infinite) * 2.0 / 3.0, (1.0 - infinite) / 3.0
+    return both_ways(step, LossNodes(-4, mass, infinite))
+
+
+def uniform_with_atom(infinite: float) -> DiscreteLoss:
+    """Where both densities are positive they are equal; elsewhere the loss is infinite."""
+    return both_ways(STEP, LossNodes(0, np.array([1.0 - infinite]), infinite))
+
+
+def exact_delta(count: int, infinite: Fraction, level: int) -> Fraction:
+    """Delta of composed randomized response at ``epsilon = level * log 2``, in rationals."""
+    total = Fraction(0)
+    for ups in range(count + 1):
+        above = 2 * ups - count - level
+        if above > 0:
+            weight = math.comb(count, ups) * Fraction(2) ** ups / Fraction(3) ** count
+            total += weight * (1 - Fraction(1, 2**above))
+    kept = (1 - infinite) ** count
+    return 1 - kept + kept * total
+
+
+@pytest.mark.parametrize("infinite", [Fraction(0), Fraction(1, 2**23), Fraction(3, 4)])
+@pytest.mark.parametrize("count", [1, 3, 40, 500])
+def test_randomized_response_is_a_binomial_sum(count: int, infinite: Fraction) -> None:
+    accountant = pn.Accountant().compose(randomized_response(float(infinite)), count)
+    for level in {0, count // 2, count - 1}:
+        exact = exact_delta(count, infinite, level)
+        epsilon = level * math.log(2.0)
+        found = accountant.delta(epsilon, **UPPER)
+        # The float that stands for log 2 is off by 2^-55, count times.
+        assert exact * (1 - Fraction(count, 2**50)) <= Fraction(found)
+        assert found <= float(exact) * (1.0 + 1e-6) + 1e-14
+        if level > 0 and infinite == 0:
+            assert accountant.epsilon(min((1.0 + 1e-7) * found, 1.0), **UPPER) <= epsilon
+            assert accountant.epsilon((1.0 - 1e-4) * found, **UPPER) > epsilon
+
+
+@pytest.mark.parametrize("infinite", [1e-9, 0.1, 0.9])
+@pytest.mark.parametrize("count", [1, 2, 30])
+def test_uniform_noise_with_an_atom(count: int, infinite: float) -> None:
+    """``1 - (1 - d)^n`` at every epsilon, alone; with Gaussian noise the profiles combine."""
+    accountant = pn.Accountant().compose(uniform_with_atom(infinite), count)
+    exact = -math.expm1(count * math.log1p(-infinite))
+    for epsilon in (0.0, 3.0, math.inf):
+        found = accountant.delta(epsilon, **UPPER)
+        assert exact * (1.0 - 1e-15) <= found <= exact * (1.0 + 1e-9) + 1e-14
+    accountant.compose(pn.Mechanism(pn.Gaussian(std=2.0)))
+    together = exact + (1.0 - exact) * float(gaussian_delta(1.0, 0.5))
+    found = accountant.delta(1.0, **UPPER)
+    # STEP is coarse: connecting the dots of a loss of deviation 1/2 on it costs a few percent.
+    assert together <= found <= exact + 1.1 * (together - exact) + 1e-14
+
+
+def test_mutant_infinite_mass_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    accountant = pn.Accountant().compose(uniform_with_atom(0.1), 2)
+    assert accountant.delta(3.0, **UPPER) >= 0.19
+    monkeypatch.setattr(discrete, "_infinite", lambda parts: 0.0)
+    assert accountant.delta(3.0, **UPPER) < 0.19
+
+
+def test_infinite_mass_is_never_lost() -> None:
+    once = pn.Accountant().compose(randomized_response(1e-3))
+    assert once.epsilon(0.9e-3, **UPPER) == math.inf
+    assert once.epsilon(1.1e-3, **UPPER) < math.log(2.0)
+    twice = pn.Accountant().compose(randomized_response(1e-3), 2)
+    assert twice.delta(math.inf, **UPPER) == pytest.approx(1.0 - 0.999**2)
+    assert twice.delta(-math.inf, **UPPER) == 1.0
+
+
+def test_nodes_bound_the_profile_of_the_pair() -> None:
+    for noise in (pn.Gaussian(std=1.5), pn.Laplace(scale=1.3), pn.Airy(mean_abs=1.2)):
+        pair = Pair(noise, 1.0, 0.3)
+        for way in ("remove", "add"):
+            nodes = upper_nodes(pair, way, 0.01, 60.0)  # type: ignore[arg-type]
+            losses = (nodes.first + np.arange(nodes.mass.size)) * 0.01
+            assert nodes.mass.sum() + nodes.infinite == pytest.approx(1.0, abs=1e-10)
+            # The Q-mass is kept as well: the measure is that of a pair of distributions.
+            assert nodes.mass @ np.exp(-losses) == pytest.approx(1.0, abs=1e-8)
+
+
+# -- as steps of an accountant ---------------------------------------------------------------------
+
+
+def test_profile_and_tradeoff_are_bounds() -> None:
+    mechanism = pn.Mechanism(pn.Airy(mean_abs=2.0))
+    pair = Pair(mechanism.noise, 1.0, 1.0)
+    fine = both_ways(0.01, upper_nodes(pair, "remove", 0.01, 80.0))
+    known = pn.Accountant().compose(mechanism, 5)
+    mixed = pn.Accountant().compose(mechanism, 2).compose(fine, 3)
+    epsilons = np.array([2.0, -1.0, 0.0, 0.5, math.inf])
+    exact = known.profile(epsilons, method="estimate")
+    found = mixed.profile(epsilons, **UPPER)
+    assert isinstance(found, np.ndarray)
+    assert np.all(exact * (1.0 - 1e-12) <= found)
+    np.testing.assert_allclose(found, exact, rtol=1e-3, atol=1e-30)
+    alphas = np.array([0.0, 1e-3, 0.2, 0.7, 1.0])
+    least = mixed.tradeoff(alphas, **UPPER)
+    assert np.all(least <= known.tradeoff(alphas, method="estimate") + 1e-8)
+    np.testing.assert_allclose(least, known.tradeoff(alphas, method="estimate"), atol=1e-4)
+
+
+def test_tradeoff_of_uniform_noise_with_an_atom() -> None:
+    """A test is right for sure with probability d, and blind otherwise."""
+    accountant = pn.Accountant().compose(uniform_with_atom(0.25))
+    alphas = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+    exact = np.array([0.75, 0.5, 0.25, 0.0, 0.0])
+    np.testing.assert_allclose(accountant.tradeoff(alphas, **UPPER), exact, atol=1e-6)
+    assert np.all(accountant.tradeoff(alphas, **UPPER) <= exact + 1e-15)
+
+
+def test_upper_is_the_upper_end_of_the_bracket() -> None:
+    mechanism = pn.Mechanism(pn.Airy(mean_abs=2.0))
+    accountant = pn.Accountant().compose(mechanism, 10)
+    assert mechanism.epsilon(1e-6, 10, **UPPER) == mechanism.epsilon(1e-6, 10).upper
+    # Delta is held to its width on the upper side alone, which may take a coarser lattice.
+    assert (
+        accountant.delta(0.5).lower
+        <= accountant.delta(0.5, **UPPER)
+        <= float(accountant.delta(0.4999))
+    )
+    profile = accountant.profile([0.5, 1.0], **UPPER)
+    assert profile.tolist() == [accountant.delta(epsilon, **UPPER) for epsilon in (0.5, 1.0)]
+    alphas = [0.1, 0.5]
+    assert np.array_equal(accountant.tradeoff(alphas, **UPPER), accountant.tradeoff(alphas))
+
+
+def test_what_an_accountant_with_imported_losses_refuses() -> None:
+    loss = randomized_response()
+    accountant = pn.Accountant().compose(loss, 3)
+    assert "1 imported" in repr(accountant)
+    for method in ("certified", "estimate", "renyi", "clt"):
+        for ask in (accountant.epsilon, accountant.delta, accountant.profile, accountant.tradeoff):
+            with pytest.raises(pn.DomainError, match="method must be 'upper'"):
+                ask(0.5, method=method)  # type: ignore[operator]
+    with pytest.raises(pn.DomainError, match="tolerance must be None"):
+        accountant.epsilon(1e-6, tolerance=1e-3, **UPPER)
+    with pytest.raises(pn.DomainError, match="mechanisms alone"):
+        accountant.to_json()
+    with pytest.raises(pn.DomainError, match="share one lattice"):
+        accountant.compose(randomized_response(step=0.25))
+    with pytest.raises(pn.DomainError, match="sampling_rate must be 1"):
+        accountant.compose(loss, 1, 0.5)
+    with pytest.raises(pn.DomainError, match="adjacency must be 'add-remove'"):
+        pn.Accountant("replace").compose(loss)
+    with pytest.raises(OverflowError, match="count"):
+        accountant.compose(loss, 2**63 - 1)
+    # What was refused is not composed, and no use is no step.
+    assert accountant.compose(loss, 0)._imports == ((loss, 3),)
+
+
+def test_equal_losses_are_merged() -> None:
+    loss = randomized_response()
+    split = pn.Accountant().compose(loss, 2).compose(loss, 5)
+    assert split._imports == ((loss, 7),)
+    assert split.delta(1.0, **UPPER) == pn.Accountant().compose(loss, 7).delta(1.0, **UPPER)
+
+
+def test_discrete_losses_are_checked() -> None:
+    good = randomized_response().nodes["remove"]
+    for step in (0.0, -1.0, 0.75, math.nan):
+        with pytest.raises(pn.DomainError, match="step must be"):
+            DiscreteLoss(step, {"remove": good, "add": good})
+    for mass in ([0.5, 0.4], [1.5, -0.5], [math.nan, 1.0], []):
+        bad = LossNodes(0, np.array(mass), 0.0)
+        with pytest.raises(pn.DomainError):
+            DiscreteLoss(0.1, {"remove": good, "add": bad})
