@@ -533,6 +533,8 @@ def test_bad_numbers(law, given, name):
         (lambda: pn.Cactus(cost=lambda x: x[:3]), TypeError, "cost(x) must have the shape of x"),
         (lambda: pn.Cactus(cost=lambda x: "no"), TypeError, "cost(x) must be real numbers"),
         (lambda: pn.Cactus(cost=lambda x: 1 / 0), ZeroDivisionError, "division"),
+        (lambda: pn.Cactus(sensitivity=1e200), DomainError, "sensitivity must be of a size"),
+        (lambda: pn.Cactus(sensitivity=1e-200), DomainError, "sensitivity must be of a size"),
         (lambda: pn.Cactus(progress=3), TypeError, "progress must be callable, got 3"),
         (lambda: pn.Cactus(mean_cost=1e-7), pn.CalibrationError, "mean_cost must be above"),
         (lambda: pn.Cactus(sensitvity=1.0), TypeError, "sensitvity"),

@@ -181,9 +181,15 @@ class Cactus(PiecewiseNoise):
     @property
     def _bound(self) -> float:
         """The bound of the expected cost of the law of unit sensitivity."""
-        if isinstance(self.cost, float):
+        if not isinstance(self.cost, float):
+            return self.mean_cost
+        try:
             return self.mean_cost / math.pow(self.sensitivity, self.cost)
-        return self.mean_cost
+        except (OverflowError, ZeroDivisionError):
+            raise DomainError(
+                f"sensitivity must be of a size whose power {self.cost!r} is a float64, got "
+                f"{self.sensitivity!r}"
+            ) from None
 
     @property
     def _problem(self) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
@@ -23,9 +24,12 @@ def band_cholesky(band: Float) -> bool:
         band[j, 0] = np.sqrt(band[j, 0])
         below = min(width, size - 1 - j)
         band[j, 1 : below + 1] /= band[j, 0]
-        column = band[j, 1 : below + 1]
-        for d in range(below):
-            band[j + 1 + d, : below - d] -= column[d:] * column[d]
+        # Row d of the window is the column from its entry d on, which meets that entry.
+        column = band[j, 1 : below + 1].copy()
+        if not below:
+            continue
+        window = sliding_window_view(np.append(column, np.zeros(below)), below)[:below]
+        band[j + 1 : j + 1 + below, :below] -= column[:, None] * window
     return True
 
 
