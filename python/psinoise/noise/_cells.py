@@ -31,7 +31,7 @@ _LISTED, _NOTHING = 1 << 14, 200.0
 _RARE, _SAMPLED = 7.0, 1 << 12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cells:
     """A law of ``|Z|``.
 
@@ -214,6 +214,10 @@ class Cells:
         """
         if self.atom > 0.0 or not self.repeated:
             return math.inf
+        # Up to the width of the narrowest cell each edge counts in proportion to the shift.
+        narrowest = float(self.widths.min())
+        if shift < 0.5 * narrowest:
+            return shift / narrowest * self.divergence(narrowest)
         far = self.end + shift
         copies = math.ceil((far + self.period - self.end) / self.period) + 1
         block = self.edges[-self.repeated :]

@@ -25,7 +25,8 @@ class PiecewiseNoise(NoiseLaw):
     """A symmetric law ``scale * Z`` with a piecewise constant density.
 
     What is sampled is what is evaluated and accounted, to multiples of 2**-64 in the probabilities
-    of cells. A subclass states the cells.
+    of cells. A subclass states the cells. The errors of values are those that every law documents,
+    beyond what the rounding of ``x`` implies: an ulp of it may lie on either side of an edge.
     """
 
     log_concave = False

@@ -24,7 +24,7 @@ def weighted(weights: Float, rows: Float) -> Float:
     return np.asarray(np.einsum("k,ki->i", weights, rows))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """Program (20) of Alghamdi et al., "Cactus mechanisms", theorem 2.
 

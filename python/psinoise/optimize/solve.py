@@ -42,7 +42,7 @@ CostOfCells = Callable[[Grid], Float]
 Progress = Callable[[int, float], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """Optimal masses on a grid, and the proof that they are."""
 
