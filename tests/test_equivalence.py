@@ -370,8 +370,8 @@ def compare_decayed_sums(tables):
 def compare_piece_masses(tables):
     edges = np.linspace(-6.0, 7.0, 400)
     for rate in (1.0, 0.3, 1e-6, 1.0 - 1e-9):
-        for remove in (True, False):
-            arguments = (1.25, 0.7, rate, remove, edges, np.full(399, -0.01), 1.5, 0.2)
+        for shifts in ((0.7, 0.0), (0.0, 0.7), (0.7, -0.7)):
+            arguments = (1.25, *shifts, rate, edges, np.full(399, -0.01), 1.5, 0.2)
             found = [
                 core.piece_masses(core.LawTable(*tables), *arguments)
                 for core in (native, reference)

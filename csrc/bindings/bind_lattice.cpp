@@ -53,8 +53,8 @@ class Transform {
   std::vector<double> work_;
 };
 
-py::tuple piece_masses(const LawStore& law, double scale, double shift, double rate, bool remove,
-                       const py::array& edges, const py::array& levels, double tilt,
+py::tuple piece_masses(const LawStore& law, double scale, double shift_p, double shift_q,
+                       double rate, const py::array& edges, const py::array& levels, double tilt,
                        double log_norm) {
   const double* x = input<double>(edges, "edges");
   const double* l = input<double>(levels, "levels");
@@ -66,8 +66,8 @@ py::tuple piece_masses(const LawStore& law, double scale, double shift, double r
   const std::size_t count = size_of(levels);
   {
     const py::gil_scoped_release release;
-    kernels().piece_masses(law.view(), {scale, shift, rate, remove}, x, l, count, tilt, log_norm, a,
-                           u);
+    kernels().piece_masses(law.view(), {scale, shift_p, shift_q, rate}, x, l, count, tilt, log_norm,
+                           a, u);
   }
   return py::make_tuple(mass, excess);
 }
@@ -112,8 +112,8 @@ void bind_lattice(py::module_& module) {
       .def("compose_into", &Transform::compose_into, py::arg("masses"), py::arg("count"),
            py::arg("product"))
       .def("inverse", &Transform::inverse, py::arg("product"));
-  module.def("piece_masses", &piece_masses, py::arg("law"), py::arg("scale"), py::arg("shift"),
-             py::arg("rate"), py::arg("remove"), py::arg("edges"), py::arg("levels"),
+  module.def("piece_masses", &piece_masses, py::arg("law"), py::arg("scale"), py::arg("shift_p"),
+             py::arg("shift_q"), py::arg("rate"), py::arg("edges"), py::arg("levels"),
              py::arg("tilt"), py::arg("log_norm"));
   module.def("decayed_sums", &decayed_sums, py::arg("values"), py::arg("decay"));
   module.def("balanced_nodes", &balanced_nodes, py::arg("mass"), py::arg("excess"),

@@ -2,10 +2,13 @@
 //
 // Computes: for pieces of the line, each inside one loss bin with lower level l,
 //   A = integral of P e^{t l - k} and u = integral of (P - e^l Q) e^{t l - k},
-//   with (P, Q) the pair of noise p and shift s under Poisson sampling at rate q; and the balanced
-//   contraction of bins onto nodes (a lower bound; psinoise/accounting/bounds.py has the proof).
+//   with P = (1 - q) p + q T_a p and Q = (1 - q) p + q T_b p, noise p under Poisson sampling at
+//   rate q; and the balanced contraction of bins onto nodes (a lower bound;
+//   psinoise/accounting/bounds.py has the proof).
+// Regions: a shift of 0 leaves p as it is, and costs no evaluation.
 // Method: Gauss-Legendre of order 6 on each piece, on which log p varies by at most 3/4 (the
-//   caller's part): relative truncation error below 1e-17. u is a sum of positive terms, from expm1.
+//   caller's part): relative truncation error below 1e-17. u is a sum of positive terms, from
+//   expm1.
 // Error: relative 2e-14 for A; u has that and the absolute error of the loss, about 1e-15, times A.
 // Edge values: levels and pieces are consistent up to the rounding of the loss; a negative excess
 //   (rounding at the lower level) counts as 0.
@@ -59,6 +62,28 @@ inline double mixture_loss(double ratio, double rate) {
 }
 
 inline constexpr std::size_t kTile = 16;
+inline constexpr std::size_t kTileNodes = kOrder * kTile;
+
+struct Nodes {
+  double x[kTileNodes];
+  double base_hi[kTileNodes];  // log p(x), up to the log of the scale
+  double base_lo[kTileNodes];
+  double weight[kTileNodes];
+};
+
+// log(1 - q + q p(x - shift)/p(x)) at the first nodes of a tile.
+inline void mixture_losses(const LawTable& law, const LossPair& pair, double shift,
+                           const Nodes& nodes, std::size_t count, double* loss) {
+  for (std::size_t j = 0; j < count; ++j) loss[j] = 0.0;
+  if (shift == 0.0) return;
+  for (std::size_t j = 0; j < count; ++j) {
+    const DoubleDouble shifted = log_density(law, nodes.x[j] - shift, pair.scale);
+    loss[j] = (shifted.hi - nodes.base_hi[j]) + (shifted.lo - nodes.base_lo[j]);
+  }
+  if (pair.rate < 1.0) {
+    for (std::size_t j = 0; j < count; ++j) loss[j] = mixture_loss(loss[j], pair.rate);
+  }
+}
 
 }  // namespace
 
@@ -68,39 +93,34 @@ void piece_masses(const LawTable& law, const LossPair& pair, const double* edges
   const double log_scale = logarithm(pair.scale);
   for (std::size_t start = 0; start < count; start += kTile) {
     const std::size_t size = count - start < kTile ? count - start : kTile;
-    double base_hi[kOrder * kTile];
-    double base_lo[kOrder * kTile];
-    double loss[kOrder * kTile];
-    double weight[kOrder * kTile];
+    Nodes nodes;
+    double log_p[kTileNodes];  // log of P/p and of Q/p
+    double log_q[kTileNodes];
     for (std::size_t i = 0; i < size; ++i) {
       const double left = edges[start + i];
       const double half = 0.5 * (edges[start + i + 1] - left);
       for (int k = 0; k < kOrder; ++k) {
         const double x = (left + half) + half * kNodes[k];
         const DoubleDouble base = log_density(law, x, pair.scale);
-        const DoubleDouble shifted = log_density(law, x - pair.shift, pair.scale);
-        const double ratio = (shifted.hi - base.hi) + (shifted.lo - base.lo);
         const std::size_t at = kOrder * i + static_cast<std::size_t>(k);
-        base_hi[at] = base.hi - log_scale;
-        base_lo[at] = base.lo;
-        loss[at] = ratio;
-        weight[at] = half * kWeights[k];
+        nodes.x[at] = x;
+        nodes.base_hi[at] = base.hi;
+        nodes.base_lo[at] = base.lo;
+        nodes.weight[at] = half * kWeights[k];
       }
     }
-    const std::size_t nodes = kOrder * size;
-    if (pair.rate < 1.0) {
-      for (std::size_t j = 0; j < nodes; ++j) loss[j] = mixture_loss(loss[j], pair.rate);
-    }
+    mixture_losses(law, pair, pair.shift_p, nodes, kOrder * size, log_p);
+    mixture_losses(law, pair, pair.shift_q, nodes, kOrder * size, log_q);
     for (std::size_t i = 0; i < size; ++i) {
       const double level = levels[start + i];
       double total = 0.0;
       double above = 0.0;
       for (int k = 0; k < kOrder; ++k) {
         const std::size_t j = kOrder * i + static_cast<std::size_t>(k);
-        const double value = pair.remove ? loss[j] : -loss[j];
-        const double log_p = pair.remove ? base_hi[j] + loss[j] : base_hi[j];
-        const double density = weight[j] * exp_sum(log_p + (tilt * level - log_norm), base_lo[j]);
-        const double rise = value - level;
+        const double log_density_p = (nodes.base_hi[j] - log_scale) + log_p[j];
+        const double density =
+            nodes.weight[j] * exp_sum(log_density_p + (tilt * level - log_norm), nodes.base_lo[j]);
+        const double rise = (log_p[j] - log_q[j]) - level;
         const double safe = rise > 0.0 ? (rise < 0.5 ? rise : 0.5) : 0.0;
         total += density;
         above += density * one_minus_exp(safe);

@@ -47,7 +47,8 @@ struct LawTable {
 // copies moved by 1, 2, ... periods, each `exp(-tail_rate)` times as likely as the one before.
 // An entry is a threshold of 0 to 2^12 (bits 16 and up) on the test bits of a word, and the cell
 // that is taken from it on (bits 15..0); at the threshold itself `fractions` decides, in units of
-// 2^-52.
+// 2^-52. With a `step` cell k is [(k - 1/2) step, (k + 1/2) step], cell 0 that around 0, and the
+// tables of cells are not read.
 struct CellTable {
   const std::uint64_t* entries;    // [2^column_bits]
   const std::uint64_t* fractions;  // [2^column_bits]
@@ -60,13 +61,13 @@ struct CellTable {
   double tail_period;
 };
 
-// One use of a mechanism: noise scale, shift of the query, Poisson sampling rate; `remove` is the
-// pair ((1 - q) p + q T_s p, p), otherwise (p, (1 - q) p + q T_s p).
+// One use of a mechanism: noise scale, Poisson sampling rate q, and how far the sampled record
+// moves the query under both hypotheses, P = (1 - q) p + q T_a p and Q = (1 - q) p + q T_b p.
 struct LossPair {
   double scale;
-  double shift;
+  double shift_p;
+  double shift_q;
   double rate;
-  bool remove;
 };
 
 enum class Quantity : std::int32_t { pdf, logpdf, cdf, ccdf, logcdf, logccdf };

@@ -121,9 +121,9 @@ def decayed_sums(values: NDArray[np.float64], decay: float) -> NDArray[np.float6
 def piece_masses(
     law: LawTable,
     scale: float,
-    shift: float,
+    shift_p: float,
+    shift_q: float,
     rate: float,
-    remove: bool,
     edges: NDArray[np.float64],
     levels: NDArray[np.float64],
     tilt: float,

@@ -1,11 +1,12 @@
 """The least noise that meets a privacy target.
 
-The scale is found on a logarithmic axis. By the lemma of ``psinoise.accounting.pairs`` delta at a
-fixed epsilon falls as the scale grows: ``log delta(epsilon)``, by the fast estimate, crosses the
-target once. The answer is then approached from the safe side: the certified upper bound on
-delta says how far it is above the target, the slope of ``log delta`` in ``log scale`` turns that
-into a relative change of the scale, and the scale grows by a little more until the bound itself
-meets the target. A narrower certificate is asked for where the first one costs too much noise.
+The scale is found on a logarithmic axis. By the lemma of ``psinoise.accounting.pairs``, and that of
+``adjacency`` for replaced records, delta at a fixed epsilon falls as the scale grows: ``log
+delta(epsilon)``, by the fast estimate, crosses the target once. The answer is then approached from
+the safe side: the certified upper bound on delta says how far it is above the target, the slope of
+``log delta`` in ``log scale`` turns that into a relative change of the scale, and the scale grows
+by a little more until the bound itself meets the target. A narrower certificate is asked for where
+the first one costs too much noise.
 
 With delta = 0 the target is a bound on the largest loss, which needs no certificate.
 """
@@ -20,6 +21,7 @@ from typing import TypeVar, cast
 
 from psinoise import _validate
 from psinoise.accounting import Mechanism, contract
+from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.certify import DEFAULT_TOLERANCE
 from psinoise.accounting.queries import delta_bounds
@@ -75,6 +77,7 @@ class _Task:
     count: int
     sampling_rate: float
     adjacency: str
+    contribution: float | None
 
     def noise(self, position: float) -> Noise:
         """The law at a position, the logarithm of scale over sensitivity."""
@@ -89,9 +92,13 @@ class _Task:
             raise TypeError(f"law must make noise laws from scale=, got {noise!r}")
         return noise
 
+    def mechanism(self, noise: Noise) -> Mechanism:
+        """The query with some noise."""
+        return Mechanism(noise, self.sensitivity, contribution=self.contribution)
+
     def largest_loss(self, noise: Noise) -> float:
         """The largest loss of all uses together; ``inf`` if there is none."""
-        mechanism = Mechanism(noise, self.sensitivity)
+        mechanism = self.mechanism(noise)
         return float(
             mechanism.epsilon(
                 0.0, self.count, self.sampling_rate, self.adjacency, method="estimate"
@@ -100,7 +107,7 @@ class _Task:
 
     def log_delta(self, position: float) -> float:
         """Estimate of log delta at the target's epsilon, relative to the target."""
-        mechanism = Mechanism(self.noise(position), self.sensitivity)
+        mechanism = self.mechanism(self.noise(position))
         delta = mechanism.delta(
             self.epsilon, self.count, self.sampling_rate, self.adjacency, method="estimate"
         )
@@ -108,9 +115,7 @@ class _Task:
 
     def bounds(self, noise: Noise, tolerance: float | None) -> Bracket:
         """Certified bounds on delta at the target's epsilon."""
-        steps = Mechanism(noise, self.sensitivity)._steps(
-            self.count, self.sampling_rate, self.adjacency
-        )
+        steps = self.mechanism(noise)._steps(self.count, self.sampling_rate, self.adjacency)
         # How wide they are is not of interest, but what the upper one costs: see `_tolerance`.
         found = delta_bounds(steps, self.epsilon, tolerance)
         if not found.upper > 0.0:
@@ -124,7 +129,7 @@ class _Task:
 
     def certified_epsilon(self, noise: Noise) -> float:
         """What ``Mechanism.epsilon`` says by default."""
-        mechanism = Mechanism(noise, self.sensitivity)
+        mechanism = self.mechanism(noise)
         return float(mechanism.epsilon(self.delta, self.count, self.sampling_rate, self.adjacency))
 
 
@@ -137,6 +142,7 @@ def calibrate(
     count: int = 1,
     sampling_rate: float = 1.0,
     adjacency: str = "add-remove",
+    contribution: float | None = None,
     method: str = "certified",
 ) -> _AnyNoise:
     """Return the law with the least scale that meets a privacy target.
@@ -158,6 +164,8 @@ def calibrate(
         Rate of Poisson sampling, in (0, 1]; 1 is no sampling.
     adjacency : str
         The neighboring relation; see :meth:`psinoise.Mechanism.epsilon`.
+    contribution : float, optional
+        For "replace" with sampling; see :class:`psinoise.Mechanism`.
     method : str
         "certified": the certified upper bound on delta meets the target. "estimate": the estimate
         does, which is faster and not proven.
@@ -201,6 +209,7 @@ def calibrate(
         count=count,
         sampling_rate=sampling_rate,
         adjacency=adjacency,
+        contribution=contribution,
         method=method,
     )
     return cast(_AnyNoise, found.noise)
@@ -215,10 +224,11 @@ def calibration(
     count: int = 1,
     sampling_rate: float = 1.0,
     adjacency: str = "add-remove",
+    contribution: float | None = None,
     method: str = "certified",
 ) -> Calibration:
     """Calibrate a law and keep the evidence; the parameters are those of :func:`calibrate`."""
-    task = _checked(law, epsilon, delta, sensitivity, count, sampling_rate, adjacency)
+    task = _checked(law, epsilon, delta, sensitivity, count, sampling_rate, adjacency, contribution)
     certified = _validate.choice("method", method, ("certified", "estimate")) == "certified"
     pure = _pure(task)
     if task.delta == 0.0:
@@ -250,7 +260,14 @@ def calibration(
 
 
 def _checked(
-    law: object, epsilon: float, delta: float, sensitivity: float, count: int, rate: float, way: str
+    law: object,
+    epsilon: float,
+    delta: float,
+    sensitivity: float,
+    count: int,
+    rate: float,
+    way: str,
+    contribution: float | None,
 ) -> _Task:
     if not callable(law) or isinstance(law, Noise):
         raise TypeError(f"law must be a noise class such as psinoise.Airy, got {law!r}")
@@ -260,6 +277,9 @@ def _checked(
     count = _validate.count("count", count)
     rate = _validate.probability("sampling_rate", rate)
     way = contract.check_adjacency(way)
+    if contribution is not None:
+        contribution = _validate.positive("contribution", contribution)
+    worst_shift(sensitivity, contribution, rate, way)
     if not 0.0 <= epsilon <= _LARGEST_EPSILON:
         raise DomainError(f"epsilon must be in [0, {_LARGEST_EPSILON:g}], got {epsilon!r}")
     if delta == 1.0:
@@ -277,12 +297,12 @@ def _checked(
             f"every scale meets the target: delta {delta!r} is not below {exposed!r}, the "
             "probability that a record is sampled at all"
         )
-    return _Task(law, epsilon, delta, sensitivity, count, rate, way)
+    return _Task(law, epsilon, delta, sensitivity, count, rate, way, contribution)
 
 
 def _pure(task: _Task) -> tuple[float, Noise] | None:
     """Position and noise of the least scale without a loss above epsilon; None if there is none."""
-    unit = Mechanism(task.noise(0.0), task.sensitivity)
+    unit = task.mechanism(task.noise(0.0))
     if task.epsilon == 0.0 or math.isinf(unit.pure_epsilon()):
         return None
 

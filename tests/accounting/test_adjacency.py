@@ -19,7 +19,7 @@ def test_without_sampling_only_the_meaning_of_the_sensitivity_differs(law):
 
 
 @pytest.mark.parametrize("law", [pn.Gaussian, pn.Airy, pn.Laplace])
-def test_replace_is_refused_with_sampling(law):
+def test_replace_with_sampling_needs_the_contribution(law):
     mechanism = pn.Mechanism(law(mean_abs=2.0))
     with pytest.raises(pn.DomainError, match="how far adding one record"):
         mechanism.epsilon(1e-6, 10, 0.5, "replace", **ESTIMATE)

@@ -5,11 +5,42 @@
 *replace*, no sampling: neighbors move the query by any ``|a| <= s``, so that the pair is
 ``(T_s p, p)`` of `Pair` for every unimodal law, with the *replace* sensitivity ``s``.
 
-*replace*, Poisson sampling: refused. The pair depends on how far the *presence* of a record moves
-the query, not only on how far two records are apart: for records in ``[0, C]`` and ``s = C`` the
-pair of a shift by ``C`` against none is far worse than ``C/2`` against ``-C/2`` (epsilon 13.4
-instead of 2.8 for 1000 uses at ``q = 0.01``, ``C = 2 std``, delta 1e-5), and the sensitivity alone
-does not tell which of the two it is.
+*replace*, Poisson sampling: a record that is sampled moves the query by ``v``, and the one that
+replaces it by ``v'``; both depend on the data and are at most the *contribution* ``c``. The
+sensitivity ``s``, at least ``|v - v'|``, does not tell how large they are: for records in
+``[0, C]`` it is ``C``, as for records in ``[-C/2, C/2]``, and the first case is far worse. Hence
+the contribution must be given. With ``P_v = (1 - q) p + q T_v p`` a data set gives ``P_v`` and its
+neighbor ``P_v'``, mixed over the other records that are sampled: the mixture is the same for both,
+so that the worst of its parts bounds it (joint convexity of ``H_gamma``).
+
+*Lemma.* Let ``p`` be symmetric and log-concave. For every ``gamma >= 0``
+
+    ``H_gamma(P_v, P_v') = sup over events E of P_v(E) - gamma P_v'(E)``,   ``|v|, |v'| <= c``,
+
+is largest at ``(v, v') = (c, -c)``, and by reflection at ``(-c, c)``: this pair dominates.
+
+*Proof.* Take an event ``E`` and the half-line ``B = (t, inf)`` with ``p(B) = p(E)``. For
+``v >= 0`` the ratio ``T_v p / p`` does not fall (log-concavity), so that by Neyman and Pearson
+``T_v p(E) <= T_v p(B)``, which is ``p((t - v, inf)) <= p((t - c, inf)) = T_c p(B)``. For ``v < 0``
+the same holds for the mirror images of ``E`` and ``-v``; hence ``T_v p(E) <= T_c p(B)`` whenever
+``|v| <= c``. Applied to the complement of ``E``, whose half-line is the mirror image of the
+complement of ``B``, this says ``T_v' p(E) >= T_{-c} p(B)``. Therefore
+
+    ``P_v(E) - gamma P_v'(E) = (1 - q)(1 - gamma) p(E) + q (T_v p(E) - gamma T_v' p(E))``
+    ``<= (1 - q)(1 - gamma) p(B) + q (T_c p(B) - gamma T_{-c} p(B)) = P_c(B) - gamma P_{-c}(B)``,
+
+which is at most ``H_gamma(P_c, P_{-c})``. QED
+
+A pair that dominates each step dominates the composition (Zhu, Dong and Wang 2022, theorem 10).
+The proof takes from one dimension only that ``T_v p(E) <= T_c p(B)``, that is, that the trade-off
+function of ``(T_v p, p)`` is nowhere below that of the one-dimensional pair with shift ``c``. This
+is what domination without sampling means: the lemma holds for all vectors that ``vectors`` reduces
+to one dimension. For ``q = 1`` the pair is ``(T_{2c} p, p)``, moved by ``-c``.
+
+For ``s >= 2c`` the bound is attained by records that move the query to opposite sides. For
+``s < 2c`` it would be a bound still, but not the worst case, and what is called a lower bound would
+be none: refused; who wants the bound gives ``s = 2c``. Laws that are not log-concave are refused,
+since no half-line is the best event for them.
 
 Sampling *without replacement* is neither of these, and has no parameter: the numbers for Poisson
 sampling do not cover it (Lebeda, Regehr, Kamath and Steinke, "Avoiding pitfalls for privacy
@@ -19,22 +50,40 @@ epsilon).
 
 from __future__ import annotations
 
-from psinoise.accounting.pairs import Law, Pair
 from psinoise.errors import DomainError
 
 
-def dominating_pair(noise: Law, sensitivity: float, sampling_rate: float, adjacency: str) -> Pair:
-    """The pair of one use of a one-dimensional mechanism.
+def worst_shift(
+    sensitivity: float, contribution: float | None, sampling_rate: float, adjacency: str
+) -> tuple[float, bool]:
+    """The fields ``sensitivity`` and ``replaced`` of the dominating `Pair`.
 
     Raises
     ------
     DomainError
-        if the law is not unimodal, or for "replace" with sampling
+        for "replace" with sampling, if the contribution is not given or more than half the
+        sensitivity; for "add-remove", if it is more than the sensitivity
     """
-    if adjacency == "add-remove" or sampling_rate in (0.0, 1.0):
-        return Pair(noise, sensitivity, sampling_rate)
-    raise DomainError(
-        "adjacency must be 'add-remove' for sampled steps: 'replace' is proven for any unimodal "
-        "noise without sampling (sampling_rate=1); with sampling it depends on how far adding one "
-        f"record moves the query, got sampling_rate={sampling_rate!r}"
-    )
+    if adjacency == "add-remove":
+        if contribution is not None and contribution > sensitivity:
+            raise DomainError(
+                "contribution must be at most the sensitivity for adjacency 'add-remove', where "
+                f"both say how far one record moves the query, got {contribution!r} and "
+                f"sensitivity {sensitivity!r}"
+            )
+        return sensitivity, False
+    if sampling_rate in (0.0, 1.0):
+        return sensitivity, False
+    if contribution is None:
+        raise DomainError(
+            "contribution must be given for adjacency 'replace' with sampling: the worst case is "
+            "proven if it is known how far adding one record moves the query, which the "
+            f"sensitivity does not tell, got sampling_rate={sampling_rate!r}"
+        )
+    if sensitivity < 2.0 * contribution:
+        raise DomainError(
+            "contribution must be at most half the sensitivity for adjacency 'replace' with "
+            "sampling (the worst case of other queries is not known; sensitivity=2 * contribution "
+            f"gives a bound for them), got {contribution!r} and sensitivity {sensitivity!r}"
+        )
+    return contribution, True

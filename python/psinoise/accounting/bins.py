@@ -129,7 +129,7 @@ def dense(pair: Pair, direction: Direction, reach: float) -> Dense:
     loss = sign * pair.loss(x)
     slope = sign * (grid.loss @ _DIFFERENTIATION.T) / half[:, None]
     atom_loss = sign * grid.atom_loss
-    # The mass of P is that of p times 1, or times e^Lambda.
+    # Lambda is a loss under "remove", where P = Q e^Lambda.
     log_p = grid.log_mass + (grid.loss if sign > 0.0 else 0.0)
     atom_log_p = grid.atom_log_mass + (atom_loss if sign > 0.0 else 0.0)
     panel_log_p = np.logaddexp.reduce(log_p, axis=1) if grid.left.size else np.empty(0)
@@ -143,7 +143,10 @@ def dense(pair: Pair, direction: Direction, reach: float) -> Dense:
         np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss]),
         np.concatenate([panel_log_p, atom_log_p]),
         _beyond(pair, direction, grid),
-        _LOG_ROUNDING * (16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))),
+        # A replaced record adds the error of a second ratio.
+        _LOG_ROUNDING
+        * (len(pair.centers) - 1)
+        * (16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))),
     )
 
 
@@ -294,9 +297,8 @@ def _masses(
     return core.piece_masses(
         pair.noise._table,
         pair.noise.scale,
-        pair.sensitivity,
+        *pair.shifts("remove" if source.sign > 0.0 else "add"),
         pair.sampling_rate,
-        source.sign > 0.0,
         np.ascontiguousarray(edges),
         np.ascontiguousarray(levels),
         tilt,
@@ -306,12 +308,15 @@ def _masses(
 
 def _beyond(pair: Pair, direction: Direction, grid: Nodes) -> float:
     """Probability under ``P`` beyond the ends of the quadrature, all of it counted as above."""
-    noise, s, q = pair.noise, pair.sensitivity, pair.sampling_rate
+    noise, q = pair.noise, pair.sampling_rate
+    shift, _ = pair.shifts(direction)
     left = float(grid.left[0]) if grid.left.size else 0.0
     right = float(grid.right[-1]) if grid.right.size else 0.0
     if grid.atom_loss.size:
         # Runs of constant loss reach to the ends of the first edges and hold the rest of the mass.
         return 0.0
     outside = noise.cdf(left) + noise.ccdf(right)
-    shifted = noise.cdf(left - s) + noise.ccdf(right - s)
-    return float((1.0 - q) * outside + q * shifted if direction == "remove" else outside)
+    if shift == 0.0:
+        return float(outside)
+    shifted = noise.cdf(left - shift) + noise.ccdf(right - shift)
+    return float((1.0 - q) * outside + q * shifted)

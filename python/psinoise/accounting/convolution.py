@@ -202,21 +202,23 @@ class Profile:
         """Where the bound crosses ``log_delta``, rounded outwards.
 
         The search starts ``around`` the estimate and goes out from there, because far from it the
-        additive errors take over. Where no crossing is seen within ``64 * width`` the answer is the
-        one that claims nothing: ``inf`` above, 0 below.
+        additive errors take over: with a large tilt, as just below the largest loss, that is a few
+        ``1 / tilt`` away. Where no crossing is seen within ``64 * width`` the answer is the one
+        that claims nothing: ``inf`` above, 0 below.
         """
         inner = around
         if (self.log_delta(around) - log_delta) * self.sign <= 0.0:
             # The bound holds at the estimate already: an ulp to the other side is enough.
             return around
         outer = None
-        for factor in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0):
-            candidate = around + self.sign * factor * width
-            candidate = max(0.0, candidate)
+        distance = min(0.25 * width, 0.5 / self.composed.measure.tilt)
+        while distance <= 64.0 * width:
+            candidate = max(0.0, around + self.sign * distance)
             if (self.log_delta(candidate) - log_delta) * self.sign <= 0.0:
                 outer = candidate
                 break
             inner = candidate
+            distance *= 2.0
         if outer is None:
             return math.inf if self.sign > 0.0 else 0.0
         while abs(outer - inner) > 1e-13 * max(1.0, around):

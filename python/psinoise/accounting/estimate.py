@@ -34,9 +34,8 @@ _FIRST_REACH = 80.0
 
 
 def directions(steps: Steps) -> tuple[Direction, ...]:
-    """Without sampling the reflection ``x -> s - x`` maps one direction to the other."""
-    sampled = any(pair.sampling_rate < 1.0 for pair, _ in steps)
-    return ("remove", "add") if sampled else ("remove",)
+    """One is enough where a reflection maps each step to that of the other direction."""
+    return ("remove",) if all(pair.symmetric for pair, _ in steps) else ("remove", "add")
 
 
 def largest_loss(steps: Steps, direction: Direction) -> float:

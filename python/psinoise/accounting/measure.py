@@ -51,7 +51,7 @@ def _second_order(x: Float) -> Float:
 
 
 def _turned(direction: Direction, log_mass: Float, loss: Float) -> tuple[Float, Float]:
-    """From ``p`` and ``Lambda`` to ``P`` and the loss of a direction."""
+    """From ``Q`` and ``Lambda`` of "remove" to ``P`` and the loss of a direction."""
     return (log_mass + loss, loss) if direction == "remove" else (log_mass, -loss)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise.accounting import contract, vectors
-from psinoise.accounting.adjacency import dominating_pair
+from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.contract import Certified, Number
 from psinoise.accounting.estimate import Steps
@@ -32,6 +32,10 @@ class Mechanism:
     sensitivity
         how far neighboring data sets can move the query; positive and finite. Under "replace" this
         is by how much replacing a record moves it.
+    contribution
+        how far adding or removing one record moves the query at most, in the norm of the
+        sensitivity; needed for "replace" with sampling, where the sensitivity must be at least
+        twice that
     dimension
         number of coordinates of the query
     norm
@@ -50,10 +54,18 @@ class Mechanism:
     >>> gradient = pn.Mechanism(pn.Gaussian(std=2.0), dimension=1000, norm="l2")
     >>> round(gradient.epsilon(1e-6, method="estimate"), 7)
     2.2540847
+
+    The same under "replace", where a clipped gradient can take the place of its opposite:
+
+    >>> gradient = pn.Mechanism(pn.Gaussian(std=2.0), 2.0, contribution=1.0, dimension=1000,
+    ...                         norm="l2")
+    >>> round(gradient.epsilon(1e-6, 1000, 0.01, "replace", method="estimate"), 7)
+    1.3744934
     """
 
     noise: Law
     sensitivity: float = 1.0
+    contribution: float | None = field(default=None, kw_only=True)
     dimension: int = field(default=1, kw_only=True)
     norm: str = field(default="linf", kw_only=True)
 
@@ -61,12 +73,16 @@ class Mechanism:
         if not callable(getattr(self.noise, "logpdf", None)):
             raise TypeError(f"noise must be a noise law, got {self.noise!r}")
         object.__setattr__(self, "sensitivity", _validate.positive("sensitivity", self.sensitivity))
+        if self.contribution is not None:
+            contribution = _validate.positive("contribution", self.contribution)
+            object.__setattr__(self, "contribution", contribution)
         object.__setattr__(self, "dimension", vectors.check_dimension(self.dimension))
         vectors.check_norm(self.norm)
 
     def __repr__(self) -> str:
         vector = f", dimension={self.dimension}, norm={self.norm!r}" if self.dimension > 1 else ""
-        return f"Mechanism(noise={self.noise!r}, sensitivity={self.sensitivity!r}{vector})"
+        moved = "" if self.contribution is None else f", contribution={self.contribution!r}"
+        return f"Mechanism(noise={self.noise!r}, sensitivity={self.sensitivity!r}{moved}{vector})"
 
     def pure_epsilon(self) -> float:
         """The largest privacy loss of one use over all shifts up to the sensitivity; may be inf.
@@ -76,7 +92,7 @@ class Mechanism:
         DomainError
             if the law is not unimodal, or the worst direction of a vector is not known
         """
-        pair, uses = self.dominating(1.0, "add-remove")
+        pair, uses = self.dominating(1.0, "replace")
         return uses * pair.largest_loss("remove")
 
     @overload
@@ -128,8 +144,8 @@ class Mechanism:
         adjacency
             "add-remove": neighbors differ in one record that one of them lacks; the larger of the
             two directions is returned. "replace": they differ in the value of one record; proven
-            for any unimodal noise without sampling, and refused with it (``accounting.adjacency``
-            says why).
+            for any unimodal noise without sampling, and for log-concave noise with it, if the
+            ``contribution`` is known (``accounting.adjacency`` says why).
         tolerance
             for "certified" and "upper": the largest width ``upper - lower``, by default 1e-4 times
             ``max(1, epsilon)``
@@ -240,10 +256,11 @@ class Mechanism:
         DomainError
             where the worst case is not proven
         """
-        sensitivity, uses = vectors.one_dimensional(
-            self.noise, self.sensitivity, self.dimension, self.norm, sampling_rate
+        shift, replaced = worst_shift(self.sensitivity, self.contribution, sampling_rate, adjacency)
+        shift, uses = vectors.one_dimensional(
+            self.noise, shift, self.dimension, self.norm, sampling_rate
         )
-        return dominating_pair(self.noise, sensitivity, sampling_rate, adjacency), uses
+        return Pair(self.noise, shift, sampling_rate, replaced), uses
 
     def _steps(self, count: int, sampling_rate: float, adjacency: str) -> Steps:
         count = _validate.count("count", count)

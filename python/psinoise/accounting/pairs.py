@@ -9,6 +9,11 @@ Noise with density ``p`` and a query of sensitivity ``s`` give the pair ``(T_s p
 With ``Lambda = log(1 - q + q T_s p / p)`` the loss ``log P/Q`` is ``Lambda`` under *remove* and
 ``-Lambda`` under *add*; at ``q = 1`` the reflection ``x -> s - x`` maps one pair to the other.
 
+Replacing a sampled record gives ``P = (1 - q) p + q T_s p`` against ``Q = (1 - q) p + q T_{-s} p``
+(``adjacency`` says why), which the reflection ``x -> -x`` maps to ``(Q, P)``. Every pair here is of
+the form ``((1 - q) p + q T_a p, (1 - q) p + q T_b p)`` with ``b`` 0 or ``-a``; both directions are
+computed from ``Q`` and the loss ``Lambda`` of *remove*, since ``P = Q e^Lambda``.
+
 Worst shift
 -----------
 Neighbors differ by any shift ``|a| <= s`` and the guarantee is a supremum over ``a``.
@@ -98,15 +103,23 @@ def mixture_loss(log_ratio: Float, sampling_rate: float) -> Float:
 class Pair:
     """One use of a mechanism at the worst shift, for both directions at once.
 
+    Attributes
+    ----------
+    noise, sampling_rate : ``p`` and ``q``
+    sensitivity : how far the sampled record moves the query under ``P``
+    replaced : whether another record moves it the other way under ``Q``; else there is none
+
     Raises
     ------
     DomainError
-        if the law is not unimodal, so that the lemma above does not name the worst shift.
+        if the law is not unimodal, so that the lemma above does not name the worst shift; if it is
+        not log-concave, for a replaced record
     """
 
     noise: Law
     sensitivity: float
     sampling_rate: float
+    replaced: bool = False
 
     def __post_init__(self) -> None:
         if not self.noise.unimodal:
@@ -114,44 +127,82 @@ class Pair:
                 "noise must be unimodal (the worst shift of other laws is not known and their "
                 f"envelope over shifts is not available yet), got {self.noise!r}"
             )
+        if self.replaced and not self.noise.log_concave:
+            raise DomainError(
+                "noise must be log-concave for adjacency 'replace' with sampling (the worst case "
+                f"of other laws is not known), got {self.noise!r}"
+            )
 
-    def log_densities(self, x: Float) -> tuple[Float, Float]:
-        """``log p(x)`` and ``log p(x - s)``."""
+    def evaluate(self, x: Float) -> tuple[Float, Float, Float]:
+        """``log Q``, the loss without sampling, and the loss ``Lambda``, all under *remove*."""
         base: Float = self.noise.logpdf(x)
-        shifted: Float = self.noise.logpdf(x - self.sensitivity)
-        return base, shifted
-
-    def log_ratio(self, x: Float) -> Float:
-        """``log p(x - s)/p(x)``, the loss without sampling."""
-        base, shifted = self.log_densities(x)
-        return shifted - base
+        moved: Float = self.noise.logpdf(x - self.sensitivity)
+        loss = mixture_loss(moved - base, self.sampling_rate)
+        if not self.replaced:
+            return base, moved - base, loss
+        opposite: Float = self.noise.logpdf(x + self.sensitivity)
+        other = mixture_loss(opposite - base, self.sampling_rate)
+        return base + other, moved - opposite, loss - other
 
     def loss(self, x: Float) -> Float:
         """``Lambda(x)``: the loss under *remove*, minus the loss under *add*."""
-        return mixture_loss(self.log_ratio(x), self.sampling_rate)
+        return self.evaluate(x)[2]
+
+    def shifts(self, direction: Direction) -> tuple[float, float]:
+        """How far the sampled record moves the query under ``P`` and under ``Q``."""
+        moved, other = self.sensitivity, -self.sensitivity if self.replaced else 0.0
+        return (moved, other) if direction == "remove" else (other, moved)
+
+    @property
+    def distance(self) -> float:
+        """How far the shifts under ``P`` and ``Q`` are apart."""
+        moved, other = self.shifts("remove")
+        return moved - other
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether a reflection maps one direction to the other."""
+        return self.replaced or self.sampling_rate == 1.0
+
+    @property
+    def centers(self) -> tuple[float, ...]:
+        """Modes of the densities ``p``, ``T_a p`` and ``T_b p``, from left to right."""
+        return tuple(sorted({0.0, *self.shifts("remove")}))
+
+    @property
+    def breaks(self) -> set[float]:
+        """Where the loss has a kink or turns: it is smooth and monotone in between."""
+        noise, s = self.noise, self.sensitivity
+        found = {k + a for kink in noise.kinks for k in (kink, -kink) for a in self.centers}
+        if not noise.log_concave:
+            turn = turning_point(noise, s)
+            found |= {turn, s - turn}
+        return found
 
     @property
     def total_variation_bound(self) -> float:
         """An upper bound on ``delta(0)`` of one use.
 
-        ``q integral (T_s p - p)^+ = q P(|Z| < s/2) <= q min(1, s p(0))`` for a symmetric unimodal
-        law; delta(0) of a composition is at most the sum.
+        With ``d = a - b`` it is ``q integral (T_d p - p)^+ = q P(|Z| < d/2) <= q min(1, d p(0))``
+        for a symmetric unimodal law; delta(0) of a composition is at most the sum.
         """
         peak = math.exp(min(float(self.noise.logpdf(0.0)), 700.0))
-        return self.sampling_rate * min(1.0, self.sensitivity * peak)
+        return self.sampling_rate * min(1.0, self.distance * peak)
 
     def largest_loss(self, direction: Direction) -> float:
         """Supremum of the loss; ``inf`` if there is none."""
         if self.sampling_rate == 0.0:
             return 0.0
         pure = largest_log_ratio(self.noise, self.sensitivity)
-        if direction == "remove":
-            if math.isinf(pure):
-                return math.inf
-            return float(mixture_loss(np.array(pure), self.sampling_rate))
-        if self.sampling_rate == 1.0:
-            return pure
-        return -math.log1p(self.sampling_rate * math.expm1(-pure))
+        gain = loss = pure
+        if self.sampling_rate < 1.0:
+            if math.isfinite(pure):
+                gain = float(mixture_loss(np.array(pure), self.sampling_rate))
+            loss = -math.log1p(self.sampling_rate * math.expm1(-pure))
+        if self.replaced:
+            # log P/p is largest and log Q/p least at the same end, both being monotone.
+            return gain + loss
+        return gain if direction == "remove" else loss
 
 
 def largest_log_ratio(noise: Law, sensitivity: float) -> float:

@@ -1,15 +1,15 @@
 """Nodes and weights that integrate smooth functions of the privacy loss against a noise law.
 
-Gauss-Legendre panels of 16 nodes, broken at every kink of ``log p(x)`` and ``log p(x - s)`` and
-halved until on each of them
+Gauss-Legendre panels of 16 nodes, broken at every kink of the densities and halved until on each of
+them (``Q`` and ``P = Q e^Lambda`` are the densities of ``pairs``; without replacement ``Q = p``)
 
-* ``log p`` and ``log p + Lambda`` vary by at most 8: an exponential of that range is integrated to
+* ``log Q`` and ``log P`` vary by at most 8: an exponential of that range is integrated to
   1e-17 of its maximum by 16 nodes (exact to degree 31);
-* the last two Legendre coefficients of ``log p`` and ``Lambda`` are below 3e-8 of the range. This
+* the last two Legendre coefficients of ``log Q`` and ``Lambda`` are below 3e-8 of the range. This
   is where the panels find the singularities of ``log(1 - q + q e^l)`` at
   ``l = log((1 - q)/q) +- i pi``, and those of heavy-tailed laws.
 
-The panels reach as far out as ``max(log p, log p + Lambda) >= log p(0) - reach``. What is cut off
+The panels reach as far out as ``max(log P, log Q) >= log p(0) - reach``. What is cut off
 has probability ``e^{-reach}`` under ``P``, up to a factor of order 1, and changes the delta of
 ``n`` uses by at most ``n`` times that. `reach_for` keeps 16 digits; the last reach serves every
 delta that a float64 can hold. (A tilted mass beyond the nodes is no objection: the contour integral
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.accounting.pairs import Float, Pair, mixture_loss, turning_point
+from psinoise.accounting.pairs import Float, Pair
 from psinoise.errors import DomainError
 
 ORDER = 16
@@ -66,7 +66,7 @@ class Nodes:
     Attributes
     ----------
     left, right : ends of the panels, shape ``(panels,)``
-    log_mass : log of weight times ``p`` at each node
+    log_mass : log of weight times ``Q`` at each node
     loss : ``Lambda`` at each node
     atom_log_mass, atom_loss : the same for the atoms, shape ``(atoms,)``
     """
@@ -120,17 +120,17 @@ def panel_points(left: Float, right: Float) -> tuple[Float, Float]:
 
 def _sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float, Float, Float]:
     x, log_weights = panel_points(left, right)
-    base, shifted = pair.log_densities(x)
-    if not (np.all(np.isfinite(base)) and np.all(np.isfinite(shifted))):
+    base, ratio, loss = pair.evaluate(x)
+    if not (np.all(np.isfinite(base)) and np.all(np.isfinite(ratio))):
         raise DomainError(
             "noise must have a positive density on the whole line "
             f"(bounded supports are not available yet), got {pair.noise!r}"
         )
-    return base, shifted, mixture_loss(shifted - base, pair.sampling_rate), log_weights
+    return base, ratio, loss, log_weights
 
 
 def sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float]:
-    """Log of weight times ``p``, and ``Lambda``, at the nodes of any panels."""
+    """Log of weight times ``Q``, and ``Lambda``, at the nodes of any panels."""
     base, _, loss, log_weights = _sample(pair, left, right)
     return log_weights + base, loss
 
@@ -143,45 +143,41 @@ def nodes(pair: Pair, reach: float) -> Nodes:
     left, right = edges[:-1], edges[1:]
     done: list[tuple[Float, ...]] = []
     for halving in range(_MOST_HALVINGS):
-        base, shifted, loss, log_weights = _sample(pair, left, right)
+        base, ratio, loss, log_weights = _sample(pair, left, right)
         relevant = np.maximum(base, base + loss).max(axis=1) > peak - reach
         fine = _resolved(base, loss, peak - reach) | (halving == _MOST_HALVINGS - 1)
         keep = relevant & fine
-        done.append((left[keep], right[keep], log_weights[keep], base[keep], shifted[keep]))
+        samples = left, right, log_weights, base, ratio, loss
+        done.append(tuple(values[keep] for values in samples))
         left, right = left[relevant & ~fine], right[relevant & ~fine]
         if left.size == 0:
             break
         middle = 0.5 * (left + right)
         left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
-    left, right, log_weights, base, shifted = (
-        np.concatenate(part) for part in zip(*done, strict=True)
-    )
-    order = np.argsort(left, kind="stable")
-    return _assemble(
-        pair, left[order], right[order], log_weights[order], base[order], (shifted - base)[order]
-    )
+    parts = [np.concatenate(part) for part in zip(*done, strict=True)]
+    order = np.argsort(parts[0], kind="stable")
+    return _assemble(pair, *(part[order] for part in parts))
 
 
 def _first_edges(pair: Pair, floor: float) -> Float:
-    """Kinks, and octaves of the scale around the two centers; symmetric under ``x -> s - x``.
+    """Kinks, and octaves of the scale around the centers; symmetric about their midpoint.
 
-    The symmetry makes ``integral Q - P`` over the panels vanish even where heavy tails are cut.
+    The symmetry (``x -> s - x``, or ``x -> -x`` for a replaced record) makes ``integral Q - P``
+    over the panels vanish even where heavy tails are cut.
     """
-    noise, s = pair.noise, pair.sensitivity
+    noise, centers = pair.noise, np.array(pair.centers)
     octaves = noise.scale * 2.0 ** np.arange(-1.0, _MOST_OCTAVES + 1.0)
     below = np.flatnonzero(noise.logpdf(octaves) < floor)
     if below.size:
         octaves = octaves[: below[0] + 1]
-    centers = (0.0, s) if s > 4.0 * noise.scale else (0.5 * s,)
-    octaves[-1] += centers[0]
-    kinks = {k + a for kink in noise.kinks for k in (kink, -kink) for a in (0.0, s)}
-    if not noise.log_concave:
-        turn = turning_point(noise, s)
-        kinks |= {turn, s - turn}
+    middles = 0.5 * (centers[1:] + centers[:-1])
+    if pair.sensitivity <= 4.0 * noise.scale:
+        middles = np.empty(0)
+        octaves[-1] += 0.5 * (centers[-1] - centers[0])
+        centers = 0.5 * (centers[:1] + centers[-1:])
     regular = np.concatenate([np.concatenate([[c], c + octaves, c - octaves]) for c in centers])
-    if len(centers) == 2:
-        regular = np.append(regular, 0.5 * s)
-    fixed = np.array(sorted(kinks))
+    regular = np.append(regular, middles)
+    fixed = np.array(sorted(pair.breaks))
     if fixed.size:
         # An edge this close to a kink would only add a sliver.
         gap = np.abs(regular[:, None] - fixed).min(axis=1)
@@ -202,10 +198,15 @@ def _resolved(base: Float, loss: Float, floor: float) -> NDArray[np.bool_]:
 
 
 def _assemble(
-    pair: Pair, left: Float, right: Float, log_weights: Float, base: Float, log_ratio: Float
+    pair: Pair,
+    left: Float,
+    right: Float,
+    log_weights: Float,
+    base: Float,
+    log_ratio: Float,
+    loss: Float,
 ) -> Nodes:
     """Separate atoms from panels: a constant loss over a whole panel is an atom."""
-    loss = mixture_loss(log_ratio, pair.sampling_rate)
     log_mass = log_weights + base
     rounding = 8.0 * _EPS * np.maximum(1.0, np.abs(base).max(axis=1))
     flat = (np.ptp(log_ratio, axis=1) <= rounding) | (

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.central_limit import central_limit_delta, central_limit_epsilon
 from psinoise.accounting.certify import DEFAULT_TOLERANCE, certify_delta, certify_epsilon
+from psinoise.accounting.composition import Composition
 from psinoise.accounting.discrete import Imports, upper_delta, upper_epsilon
 from psinoise.accounting.estimate import (
     Steps,
@@ -29,6 +30,7 @@ from psinoise.accounting.estimate import (
     estimate_epsilon,
     largest_loss,
 )
+from psinoise.accounting.quadrature import reach_for
 from psinoise.accounting.renyi import renyi_delta, renyi_epsilon
 from psinoise.errors import CertificationError, DomainError
 
@@ -118,7 +120,10 @@ def verified_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Bra
     """
     check_certifiable(steps)
     top = max((largest_loss(steps, way) for way in directions(steps)), default=math.inf)
-    if math.isfinite(top) and delta > 0.0:
+    if math.isfinite(top) and 0.0 < delta < 1.0:
+        width = DEFAULT_TOLERANCE * max(1.0, top) if tolerance is None else tolerance
+        if _stays_below(steps, top - 0.5 * width, delta):
+            return certify_epsilon(steps, delta, tolerance)
         estimate = estimate_epsilon(steps, delta)
         width = DEFAULT_TOLERANCE * max(1.0, estimate) if tolerance is None else tolerance
         if estimate > top - 0.5 * width > 0.0:
@@ -126,6 +131,15 @@ def verified_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Bra
             below = certify_epsilon(steps, easier, 0.5 * width)
             return Bracket(min(below.lower, estimate), estimate, top)
     return certify_epsilon(steps, delta, tolerance)
+
+
+def _stays_below(steps: Steps, epsilon: float, delta: float) -> bool:
+    """Whether Chernoff's bound, which is quick, shows that the epsilon of delta is below this."""
+    log_delta, uses = math.log(delta), float(sum(count for _, count in steps))
+    return all(
+        Composition.of(steps, way, reach_for(log_delta, uses)).stays_below(epsilon, log_delta)
+        for way in directions(steps)
+    )
 
 
 def delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:

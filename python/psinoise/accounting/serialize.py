@@ -8,7 +8,8 @@ The text is JSON with these members, no others and none twice:
     the neighboring relation
 ``steps``
     a list of objects with ``law`` (a name of ``psinoise.noise.LAWS``), ``arguments`` (its keyword
-    arguments), ``sensitivity``, ``sampling_rate`` and ``count``; sorted, each step once
+    arguments), ``sensitivity``, ``sampling_rate`` and ``count``; sorted, each step once. For
+    "replace" with sampling the sensitivity is twice the contribution
 ``sha256``
     of the other members, as JSON with sorted keys, without spaces, in ASCII
 
@@ -107,7 +108,7 @@ def _written(pair: Pair, count: int) -> dict[str, Any]:
     return {
         "law": type(noise).__name__,
         "arguments": {name: value.hex() for name, value in arguments.items()},
-        "sensitivity": float(pair.sensitivity).hex(),
+        "sensitivity": float(pair.distance).hex(),
         "sampling_rate": float(pair.sampling_rate).hex(),
         "count": count,
     }
@@ -126,7 +127,8 @@ def _read_step(step: object, adjacency: str) -> tuple[Pair, int]:
     law: Any = laws[name]
     try:
         noise = law(**{key: _float(key, value) for key, value in arguments.items()})
-        mechanism = Mechanism(noise, _float("sensitivity", found["sensitivity"]))
+        sensitivity = _float("sensitivity", found["sensitivity"])
+        mechanism = Mechanism(noise, sensitivity, contribution=0.5 * sensitivity)
         rate = _validate.probability("sampling_rate", _float("rate", found["sampling_rate"]))
         if rate == 0.0:
             raise DomainError("sampling_rate must be positive, got 0.0")

@@ -7,7 +7,7 @@ output moved by ``a``. Each case below is reduced to one-dimensional pairs, or r
 one-dimensional pair with shift ``|a|_2``, and the worst shift is the largest (lemma of ``pairs``):
 ``s`` in the l2 ball; ``s`` in the l1 ball, at its corners; ``s sqrt(m)`` in the l-infinity ball, at
 its corners. Sampling acts on the whole output: its profile is an increasing function of the
-unsampled one (``pairs``), and the lemma of ``adjacency`` is stated for vectors.
+unsampled one (``pairs``), and the lemma of ``adjacency`` holds for vectors.
 
 *Any unimodal noise, l-infinity, no sampling.* ``P_a`` and ``P_0`` are products over the
 coordinates. Each factor is dominated by ``(T_s p, p)``, and products of dominating pairs dominate
@@ -37,7 +37,8 @@ have mass 1 and mean likelihood ratio 1, so that the expectations of ``h`` diffe
 ``h - l``, which is 0 at the ends and at most 0 inside: the law of ``(a_1, a_2)`` has the smaller
 expectation. With ``h(y) = (y - gamma)^+``: the smaller profile. QED
 
-Sampling is covered: the sampled profile increases with the unsampled one.
+Sampling is covered: the sampled profile increases with the unsampled one, and the lemma of
+``adjacency`` holds for vectors.
 
 *Anything else* (other laws with an l1 or l2 bound) has no known worst direction: refused.
 """

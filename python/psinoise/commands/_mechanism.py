@@ -52,6 +52,12 @@ def add_composition(parser: argparse.ArgumentParser) -> None:
         help="how far neighboring data sets can move the query (default 1)",
     )
     parser.add_argument(
+        "--contribution",
+        type=float,
+        metavar="X",
+        help='how far adding one record can move the query; for adjacency "replace" with sampling',
+    )
+    parser.add_argument(
         "--count", type=int, default=1, metavar="N", help="number of compositions (default 1)"
     )
     parser.add_argument(
@@ -77,7 +83,7 @@ def report(arguments: argparse.Namespace, wanted: str, given: str) -> int:
     }
     build: Any = law_names()[arguments.noise]
     noise: Noise = build(**size)
-    mechanism = Mechanism(noise, arguments.sensitivity)
+    mechanism = Mechanism(noise, arguments.sensitivity, contribution=arguments.contribution)
     value = getattr(mechanism, wanted)(
         getattr(arguments, given),
         arguments.count,
@@ -92,6 +98,7 @@ def report(arguments: argparse.Namespace, wanted: str, given: str) -> int:
         given: getattr(arguments, given),
         **size_of(noise),
         "sensitivity": mechanism.sensitivity,
+        "contribution": mechanism.contribution,
         "count": arguments.count,
         "sampling_rate": arguments.sampling_rate,
         "adjacency": arguments.adjacency,

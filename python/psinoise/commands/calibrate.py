@@ -42,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         count=arguments.count,
         sampling_rate=arguments.sampling_rate,
         adjacency=arguments.adjacency,
+        contribution=arguments.contribution,
         method=arguments.method,
     )
     size = size_of(found.noise)
@@ -54,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "delta_bounds": bounds_of(found.delta),
                 "excess": found.excess,
                 "sensitivity": arguments.sensitivity,
+                "contribution": arguments.contribution,
                 "count": arguments.count,
                 "sampling_rate": arguments.sampling_rate,
                 "adjacency": arguments.adjacency,

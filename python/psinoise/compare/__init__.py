@@ -24,6 +24,7 @@ def compare(
     sampling_rate: float = ...,
     laws: Iterable[Family | type[Noise]] | None = ...,
     adjacency: str = ...,
+    contribution: float | None = ...,
     speed: bool = ...,
     speed_seconds: float = ...,
     progress: bool = ...,
@@ -41,6 +42,7 @@ def compare(
     sampling_rate: float = ...,
     laws: Iterable[Family | type[Noise]] | None = ...,
     adjacency: str = ...,
+    contribution: float | None = ...,
     method: str = ...,
     progress: bool = ...,
 ) -> TargetComparison: ...
@@ -52,6 +54,7 @@ def compare(
     sampling_rate: float = 1.0,
     laws: Iterable[Family | type[Noise]] | None = None,
     adjacency: str = "add-remove",
+    contribution: float | None = None,
     progress: bool = True,
     **words: Any,
 ) -> Comparison | TargetComparison:
@@ -72,6 +75,8 @@ def compare(
         of ``psinoise.noise.FAMILIES``.
     adjacency : str
         The neighboring relation; see :meth:`psinoise.Mechanism.epsilon`.
+    contribution : float, optional
+        For "replace" with sampling; see :class:`psinoise.Mechanism`.
     progress : bool
         Show progress on standard error if it is a terminal and tqdm is installed.
     mean_abs : float
@@ -124,6 +129,7 @@ def compare(
         "sensitivity": _validate.positive("sensitivity", sensitivity),
         "sampling_rate": _validate.probability("sampling_rate", sampling_rate),
         "adjacency": adjacency,
+        "contribution": contribution,
         "progress": progress,
     }
     chosen = _checked_laws(laws)
@@ -135,7 +141,15 @@ def compare(
 
 _EQUAL_COST_WORDS = ("mean_abs", "counts", "speed", "speed_seconds")
 _TARGET_WORDS = ("epsilon", "count", "cost", "method")
-_SHARED_WORDS = ("delta", "sensitivity", "sampling_rate", "laws", "adjacency", "progress")
+_SHARED_WORDS = (
+    "delta",
+    "sensitivity",
+    "sampling_rate",
+    "laws",
+    "adjacency",
+    "contribution",
+    "progress",
+)
 
 
 def _check_words(words: dict[str, Any]) -> None:

@@ -81,6 +81,8 @@ class Comparison:
     counts: tuple[int, ...]
     sampling_rate: float
     adjacency: str
+    contribution: float | None = None
+    """In units of the query; None if it was not given."""
 
     def to_dict(self) -> dict[str, Any]:
         """Conditions and rows as numbers, strings, lists and dictionaries; may hold ``inf``."""
@@ -91,6 +93,7 @@ class Comparison:
             "counts": list(self.counts),
             "sampling_rate": self.sampling_rate,
             "adjacency": self.adjacency,
+            "contribution": self.contribution,
             "method": "estimate",
             "rows": [row.to_dict() for row in self.rows],
         }
@@ -166,6 +169,7 @@ def compare_at_equal_cost(
     sensitivity: float,
     sampling_rate: float,
     adjacency: str,
+    contribution: float | None,
     progress: bool,
     mean_abs: float = 1.0,
     delta: float = 1e-6,
@@ -181,7 +185,7 @@ def compare_at_equal_cost(
     noises = [_at_cost(law, mean_abs) for law in laws]
 
     def epsilon(noise: Noise, count: int) -> float:
-        mechanism = Mechanism(noise, sensitivity)
+        mechanism = Mechanism(noise, sensitivity, contribution=contribution)
         return float(mechanism.epsilon(delta, count, sampling_rate, adjacency, method="estimate"))
 
     tasks = [(noise, count) for noise in noises for count in chosen_counts]
@@ -201,7 +205,14 @@ def compare_at_equal_cost(
     largest = chosen_counts.index(max(chosen_counts))
     rows.sort(key=lambda row: row.epsilons[largest])
     return Comparison(
-        tuple(rows), mean_abs, sensitivity, delta, chosen_counts, sampling_rate, adjacency
+        tuple(rows),
+        mean_abs,
+        sensitivity,
+        delta,
+        chosen_counts,
+        sampling_rate,
+        adjacency,
+        contribution,
     )
 
 

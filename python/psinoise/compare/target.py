@@ -85,6 +85,8 @@ class TargetComparison:
     method: str
     cost: str
     """Name of the cost: "mean_abs", "variance", or that of a callable."""
+    contribution: float | None = None
+    """In units of the query; None if it was not given."""
 
     @property
     def best(self) -> TargetRow:
@@ -100,6 +102,7 @@ class TargetComparison:
             "sampling_rate": self.sampling_rate,
             "sensitivity": self.sensitivity,
             "adjacency": self.adjacency,
+            "contribution": self.contribution,
             "method": self.method,
             "cost": self.cost,
             "best": self.best.law,
@@ -182,6 +185,7 @@ def compare_at_target(
     count: int,
     sampling_rate: float,
     adjacency: str,
+    contribution: float | None,
     method: str,
     progress: bool,
 ) -> TargetComparison:
@@ -203,6 +207,7 @@ def compare_at_target(
                 count=count,
                 sampling_rate=sampling_rate,
                 adjacency=adjacency,
+                contribution=contribution,
                 method=method,
             )
         except CalibrationError as error:
@@ -223,6 +228,7 @@ def compare_at_target(
         adjacency,
         method,
         name,
+        contribution,
     )
 
 

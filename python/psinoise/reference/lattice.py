@@ -69,9 +69,9 @@ def _log_density(law: LawTable, x: Float, scale: float) -> dd.Pair:
 def piece_masses(
     law: LawTable,
     scale: float,
-    shift: float,
+    shift_p: float,
+    shift_q: float,
     rate: float,
-    remove: bool,
     edges: Float,
     levels: Float,
     tilt: float,
@@ -85,7 +85,7 @@ def piece_masses(
         part = slice(start, min(start + _CHUNK, levels.size))
         mass[part], excess[part] = _pieces(
             law,
-            (scale, shift, rate, remove),
+            (scale, shift_p, shift_q, rate),
             edges[start : part.stop + 1],
             levels[part],
             tilt,
@@ -94,34 +94,43 @@ def piece_masses(
     return mass, excess
 
 
+def _mixture_loss(
+    law: LawTable, scale: float, rate: float, shift: float, x: Float, base: dd.Pair
+) -> Float:
+    """``log(1 - q + q p(x - shift)/p(x))``; 0 without a shift."""
+    if shift == 0.0:
+        return np.zeros_like(x)
+    hi, lo = _log_density(law, x - shift, scale)
+    ratio = (hi - base[0]) + (lo - base[1])
+    if rate == 1.0:
+        return ratio
+    capped = np.minimum(ratio, 600.0)
+    change = rate * np.expm1(capped)
+    plain = logarithm((1.0 - rate) + rate * np.exp(capped))
+    moderate = np.where(change > -0.5, log_one_plus(change), plain)
+    large = ratio + float(logarithm(np.array([rate]))[0])
+    return np.where(ratio > 600.0, large, moderate)
+
+
 def _pieces(
     law: LawTable,
-    pair: tuple[float, float, float, bool],
+    pair: tuple[float, float, float, float],
     edges: Float,
     levels: Float,
     tilt: float,
     log_norm: float,
 ) -> tuple[Float, Float]:
-    scale, shift, rate, remove = pair
+    scale, shift_p, shift_q, rate = pair
     half = 0.5 * np.diff(edges)
     x = ((edges[:-1] + half)[:, None] + half[:, None] * _POINTS).ravel()
     with np.errstate(all="ignore"):
-        base_hi, base_lo = _log_density(law, x, scale)
-        shifted_hi, shifted_lo = _log_density(law, x - shift, scale)
-        ratio = (shifted_hi - base_hi) + (shifted_lo - base_lo)
-        loss = ratio
-        if rate < 1.0:
-            capped = np.minimum(ratio, 600.0)
-            change = rate * np.expm1(capped)
-            plain = logarithm((1.0 - rate) + rate * np.exp(capped))
-            moderate = np.where(change > -0.5, log_one_plus(change), plain)
-            large = ratio + float(logarithm(np.array([rate]))[0])
-            loss = np.where(ratio > 600.0, large, moderate)
-        value, log_p = (loss, base_hi + loss) if remove else (-loss, base_hi)
-        log_p = log_p - float(logarithm(np.array([scale]))[0])
+        base = _log_density(law, x, scale)
+        log_p = _mixture_loss(law, scale, rate, shift_p, x, base)
+        value = log_p - _mixture_loss(law, scale, rate, shift_q, x, base)
+        log_p = (base[0] - float(logarithm(np.array([scale]))[0])) + log_p
         level = np.repeat(levels, _POINTS.size)
         weight = (half[:, None] * _WEIGHTS).ravel()
-        density = weight * exponential(log_p + (tilt * level - log_norm), base_lo)
+        density = weight * exponential(log_p + (tilt * level - log_norm), base[1])
         over = density * -np.expm1(-np.clip(value - level, 0.0, 0.5))
     shape = (levels.size, _POINTS.size)
     return density.reshape(shape).sum(axis=1), over.reshape(shape).sum(axis=1)
