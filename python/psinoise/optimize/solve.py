@@ -18,6 +18,8 @@ __all__ = ["CostOfCells", "Grid", "Progress", "Solution", "solve"]
 _ALL_SHIFTS = 48
 _REFINEMENT = 5
 _MOST_ROUNDS = 30
+# Of the cost bound; iterates stay inside it, so that nothing but rounding can exceed it.
+_ROUNDING = 1e-12
 # Violated shifts that enter in one round.
 _MOST_NEW = 40
 
@@ -99,6 +101,11 @@ def solve(
         shifts = np.union1d(shifts, _violated(divergences, met))
     else:
         raise CalibrationError(f"the binding shifts were not found in {_MOST_ROUNDS} rounds")
+    used = float(program.costs @ masses)
+    if not (used <= mean_cost * (1.0 + _ROUNDING) and (masses > 0.0).all()):
+        raise CalibrationError(
+            f"the optimum is not feasible: its expected cost is {used!r}, the bound {mean_cost!r}"
+        )
     return Solution(masses, certify(program, masses, shifts, optimum.weights))
 
 
