@@ -540,7 +540,14 @@ def test_bad_numbers(law, given, name):
         (lambda: pn.Cactus(sensitivity=1e-200), DomainError, "sensitivity must be of a size"),
         (lambda: pn.Cactus(progress=3), TypeError, "progress must be callable, got 3"),
         (lambda: pn.Cactus(mean_cost=1e-7), pn.CalibrationError, "mean_cost must be above"),
-        (lambda: pn.Cactus(sensitvity=1.0), TypeError, "sensitvity"),
+        (lambda: pn.Cactus(sensitvity=1.0), TypeError, "did you mean 'sensitivity'?"),
+        (lambda: pn.UniformAtom(dleta=0.3), TypeError, "did you mean 'delta'?"),
+        (
+            lambda: pn.Staircase(epsilon=1.0, gama=3),
+            TypeError,
+            "unexpected keyword argument 'gama'",
+        ),
+        (pn.Staircase, TypeError, "missing 1 required keyword-only argument: 'epsilon'"),
     ],
 )
 def test_bad_arguments(make, error, message):

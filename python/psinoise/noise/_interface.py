@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -33,6 +35,14 @@ class NoiseLaw(ABC):
     representatives: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
     _scale: float
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
+        """Refuse unknown keywords before anything else, with the nearest known one."""
+        names = _keywords_of(cls)
+        for name in keywords:
+            if names and name not in names:
+                raise _validate.unknown_keyword(cls.__name__, name, names)
+        return super().__new__(cls)
 
     # -- what a law states about itself ----------------------------------------------------------
 
@@ -325,6 +335,15 @@ class NoiseLaw(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self._arguments())
+
+
+@functools.cache
+def _keywords_of(law: type[NoiseLaw]) -> tuple[str, ...]:
+    """Names that a law's constructor takes; none for one that checks them itself."""
+    parameters = list(inspect.signature(law.__init__).parameters.values())[1:]
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return ()
+    return tuple(parameter.name for parameter in parameters)
 
 
 def family_name(law: type[NoiseLaw], shape: Mapping[str, Any]) -> str:
