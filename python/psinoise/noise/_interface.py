@@ -46,11 +46,15 @@ class NoiseLaw(ABC):
 
     # -- what a law states about itself ----------------------------------------------------------
 
-    #: True if ``log p`` is concave: the privacy loss of a shift is monotone.
-    log_concave: bool
+    @property
+    @abstractmethod
+    def log_concave(self) -> bool:
+        """True if ``log p`` is concave: the privacy loss of a shift is monotone."""
 
-    #: True if ``p`` does not increase in ``|x|``: the largest shift is the worst one.
-    unimodal: bool
+    @property
+    @abstractmethod
+    def unimodal(self) -> bool:
+        """True if ``p`` does not increase in ``|x|``: the largest shift is the worst one."""
 
     @property
     def _shape(self) -> tuple[Any, ...]:

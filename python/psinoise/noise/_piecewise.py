@@ -29,7 +29,10 @@ class PiecewiseNoise(NoiseLaw):
     beyond what the rounding of ``x`` implies: an ulp of it may lie on either side of an edge.
     """
 
-    log_concave = False
+    @property
+    def log_concave(self) -> bool:
+        """False: densities with steps are not."""
+        return False
 
     @property
     @abstractmethod

@@ -87,7 +87,7 @@ class UniformAtom(PiecewiseNoise):
         _validate.positive("half_width", self.half_width)
 
     @property
-    def log_concave(self) -> bool:  # type: ignore[override]
+    def log_concave(self) -> bool:
         """True where there is no atom."""
         return self.atom == 0.0
 
