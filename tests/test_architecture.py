@@ -23,18 +23,20 @@ LAYERS = {
     "reference": 2,
     "_backend": 3,
     "compile": 4,
+    "costs": 4,
     "optimize": 4,
-    "noise": 5,
-    "accounting": 6,
-    "plotting": 7,
-    "calibrate": 7,
-    "compare": 8,
-    "": 9,  # psinoise/__init__.py, which gathers the names
-    "bench": 10,
-    "adapters": 10,
-    "figures": 11,
-    "commands": 12,
-    "__main__": 13,
+    "ground_state": 5,
+    "noise": 6,
+    "accounting": 7,
+    "plotting": 8,
+    "calibrate": 8,
+    "compare": 9,
+    "": 10,  # psinoise/__init__.py, which gathers the names
+    "bench": 11,
+    "adapters": 11,
+    "figures": 12,
+    "commands": 13,
+    "__main__": 14,
 }
 CPP_LAYERS = {"base": 0, "random": 1, "math": 1, "kernels": 2, "dispatch": 3, "bindings": 4}
 # Plain data that the mathematics reads: views of tables, declared beside the kernels.

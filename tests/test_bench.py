@@ -15,11 +15,13 @@ from psinoise.accounting.bracket import Bracket
 from psinoise.bench import add_arguments, cases, checks, report, run
 from psinoise.bench.cases import Case, find, matrix, standard_law
 from psinoise.bench.fingerprint import file_name, fingerprint
-from psinoise.bench.references import group_references, references
+from psinoise.bench.references import FEW, group_references, references
 from psinoise.bench.timing import LEAST_ROUNDS, Band
 from psinoise.noise import FAMILIES
 
 QUICK_OPERATIONS = {"sample", "pdf", "ccdf", "iccdf", "epsilon", "compile"}
+# Laws whose certified bounds are tight enough for the questions of "certified" and "calibrate".
+LIGHT = [law for law in FAMILIES if law(scale=1.0).score_limit > 0.0]
 LAW_OPERATIONS = QUICK_OPERATIONS | {"logpdf", "certified", "calibrate"}
 
 
@@ -30,7 +32,9 @@ LAW_OPERATIONS = QUICK_OPERATIONS | {"logpdf", "certified", "calibrate"}
 def test_every_law_in_every_operation(quick):
     found = {(case.operation, case.law) for case in matrix(quick=quick)}
     operations = QUICK_OPERATIONS if quick else LAW_OPERATIONS
+    heavy = {law.__name__ for law in FAMILIES} - {law.__name__ for law in LIGHT}
     expected = {(operation, law.__name__) for operation in operations for law in FAMILIES}
+    expected -= {(operation, law) for operation in ("certified", "calibrate") for law in heavy}
     assert found == expected | {("import", "")}
 
 
@@ -77,7 +81,8 @@ def test_references_do_as_many_elements(case):
     small = case.shrunk(1 << 10)
     for reference in references(small):
         workload = reference.make()
-        assert workload.elements == small.elements
+        slow = reference.name == "scipy levy_stable" and case.operation != "sample"
+        assert workload.elements == (min(FEW, small.elements) if slow else small.elements)
 
 
 def test_labels():
@@ -119,7 +124,7 @@ def test_law_without_a_size_is_refused(monkeypatch):
     ids=["scale", "sign", "tail", "nan"],
 )
 def test_wrong_samples_are_noticed(law, spoil):
-    workload = Case("sample", law, 1 << 17).make()
+    workload = Case("sample", law, 1 << 18).make()
     answer = workload.run()
     workload.check(answer)
     with pytest.raises(AssertionError, match="must be"):
@@ -154,7 +159,7 @@ def test_wrong_epsilon_is_noticed(case):
         workload.check(answer * (1.0 + 1e-4))
 
 
-@pytest.mark.parametrize("law", [law.__name__ for law in FAMILIES])
+@pytest.mark.parametrize("law", [law.__name__ for law in LIGHT])
 def test_wrong_bounds_are_noticed(law):
     workload = find(f"certified-{law}-2000").make()
     answer = workload.run()
@@ -170,7 +175,7 @@ def test_wrong_bounds_are_noticed(law):
             workload.check(wrong)
 
 
-@pytest.mark.parametrize("law", FAMILIES, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", LIGHT, ids=lambda law: law.__name__)
 def test_wrong_calibration_is_noticed(law):
     workload = find(f"calibrate-{law.__name__}-2000").make()
     answer = workload.run()

@@ -95,11 +95,18 @@ def test_tolerance_is_the_width(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("size", ["scale", "std", "mean_abs"])
-@pytest.mark.parametrize("name", law_names())
+@pytest.mark.parametrize("name", [name for name in law_names() if name != "schrodinger"])
 def test_every_law_by_every_size(capsys: pytest.CaptureFixture[str], name: str, size: str) -> None:
-    option = "--" + size.replace("_", "-")
-    text = answer(capsys, "delta", "--noise", name, option, "3", "--epsilon", "0.25", "--json")
-    law = law_names()[name](**{size: 3.0})
+    shape = law_names()[name].representatives[0]
+    words = ["delta", "--noise", name, "--epsilon", "0.25", "--json"]
+    for parameter, value in shape.items():
+        words += ["--" + parameter.replace("_", "-"), repr(value)]
+    words += ["--" + size.replace("_", "-"), "3"]
+    if getattr(law_names()[name](**shape, scale=1.0), size) == math.inf:  # type: ignore[call-arg]
+        assert mistake(capsys, *words).startswith(f"{size} must be left out")
+        return
+    text = answer(capsys, *words)
+    law = law_names()[name](**shape, **{size: 3.0})
     expected = psinoise.Mechanism(law).delta(0.25)
     found = strict(text)
     assert isinstance(found, dict)
@@ -116,6 +123,22 @@ def test_bounds_are_rounded_outwards(value: float) -> None:
     assert float(up) == pytest.approx(value, rel=2e-9)
     assert float(down) == pytest.approx(value, rel=2e-9)
     assert (_rounded(math.inf, 1).lower(), _rounded(0.0, -1)) in {("inf", "0"), ("infinity", "0")}
+
+
+def test_parameters_other_than_the_size(capsys: pytest.CaptureFixture[str]) -> None:
+    stable = ["--noise", "symmetric-stable", "--scale", "20"]
+    rest = ["--delta", "1e-6", "--method", "estimate"]
+    law = psinoise.SymmetricStable(alpha_minus_one=1e-3, scale=20.0)
+    text = answer(capsys, "epsilon", *stable, "--alpha-minus-one", "1e-3", *rest)
+    assert repr(law) in text
+    words = ["calibrate", "--noise", "symmetric-stable", "--alpha", "1.5", "--epsilon", "1"]
+    found = strict(answer(capsys, *words, "--delta", "0", "--method", "estimate", "--json"))
+    assert isinstance(found, dict)
+    assert found["noise"].startswith("SymmetricStable(alpha=1.5, scale=")
+    message = mistake(capsys, "epsilon", *stable, *rest)
+    assert message.startswith("SymmetricStable takes exactly one of alpha, ")
+    airy = ["--noise", "airy", "--scale", "20", "--alpha", "1.5"]
+    assert mistake(capsys, "epsilon", *airy, *rest) == "--alpha is no parameter of airy noise"
 
 
 def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,7 +179,7 @@ def test_compare(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ["compare", "--counts", "50", "--no-speed", "--json", "--plot", str(plot)]
     found = strict(answer(capsys, *words, "--sensitivity", "0.5", "--sampling-rate", "0.5"))
     expected = psinoise.compare(counts=[50], speed=False, sensitivity=0.5, sampling_rate=0.5)
-    assert found == expected.to_dict()
+    assert json.dumps(found) == json.dumps(expected.to_dict()).replace("Infinity", '"inf"')
     assert "<svg" in plot.read_text(encoding="utf-8")
 
 
@@ -165,7 +188,8 @@ def test_compare_at_a_target(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     expected = psinoise.compare(epsilon=1.0, delta=1e-6, count=10, cost="variance")
     assert answer(capsys, *words).rstrip("\n") == str(expected)
     found = strict(answer(capsys, *words, "--json"))
-    assert found == expected.to_dict()
+    # JSON has no infinity, which the variance of a heavy tail is.
+    assert json.dumps(found) == json.dumps(expected.to_dict()).replace("Infinity", '"inf"')
     pytest.importorskip("matplotlib")
     plot = tmp_path / "target.svg"
     answer(capsys, *words, "--plot", str(plot))

@@ -18,11 +18,14 @@ from psinoise.compare import Comparison, ComparisonRow, TargetComparison
 from psinoise.compare.tables import column
 from psinoise.noise import FAMILIES
 
+# Laws of one parameter: what they reach is known from elsewhere.
+PLAIN = (pn.Gaussian, pn.Laplace, pn.Airy)
+
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
     return pn.compare(
-        mean_abs=2.0, delta=1e-8, counts=(2000, 1, 100), sampling_rate=0.01, speed=False
+        mean_abs=2.0, delta=1e-8, counts=(2000, 1, 100), sampling_rate=0.01, laws=PLAIN, speed=False
     )
 
 
@@ -31,7 +34,7 @@ def row_of(comparison: Comparison, law: str) -> ComparisonRow:
 
 
 def test_one_row_for_each_law_best_first(comparison: Comparison) -> None:
-    assert {row.law for row in comparison.rows} == {law.__name__ for law in FAMILIES}
+    assert {row.law for row in comparison.rows} == {law.__name__ for law in PLAIN}
     at_largest = [row.epsilons[0] for row in comparison.rows]
     assert at_largest == sorted(at_largest)
     # At one composition Laplace is best: the order has to come from the largest count.
@@ -77,7 +80,7 @@ def test_immutable_and_picklable(comparison: Comparison) -> None:
 
 def test_to_dict_is_plain(comparison: Comparison) -> None:
     plain = comparison.to_dict()
-    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert json.loads(json.dumps(plain)) == plain
     assert plain["counts"] == [2000, 1, 100]
     assert plain["rows"][0]["epsilons"] == list(comparison.rows[0].epsilons)
     assert plain["method"] == "estimate"
@@ -89,7 +92,7 @@ def test_table_is_aligned_and_names_its_conditions(comparison: Comparison) -> No
         assert condition in text
     lines = text.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("law"))
-    table = lines[start : start + 1 + len(FAMILIES)]
+    table = lines[start : start + 1 + len(PLAIN)]
     # Numbers of one column have their points below each other, under the title's right end.
     points = [{i for i, char in enumerate(line) if char == "."} for line in table[1:]]
     assert points[0] == points[1] == points[2]
@@ -115,13 +118,18 @@ def test_delta_zero_gives_the_largest_losses() -> None:
     assert "inf" in str(comparison)
 
 
+def test_all_families_by_default() -> None:
+    found = pn.compare(counts=[10], speed=False)
+    assert {row.law for row in found.rows} == {law.__name__ for law in FAMILIES}
+
+
 @pytest.fixture(scope="module")
 def target() -> TargetComparison:
-    return pn.compare(epsilon=1.0, delta=1e-6, count=1000, sampling_rate=0.01)
+    return pn.compare(epsilon=1.0, delta=1e-6, count=1000, sampling_rate=0.01, laws=PLAIN)
 
 
 def test_target_rows_are_calibrated_and_sorted(target: TargetComparison) -> None:
-    assert {row.law for row in target.rows} == {law.__name__ for law in FAMILIES}
+    assert {row.law for row in target.rows} == {law.__name__ for law in PLAIN}
     costs = [row.cost for row in target.rows]
     assert costs == sorted(costs)
     # The order of the paper's figure 2: many small steps under the cost |x|.
@@ -131,8 +139,9 @@ def test_target_rows_are_calibrated_and_sorted(target: TargetComparison) -> None
         assert row.noise is not None
         assert row.cost == row.mean_abs == row.noise.mean_abs
         assert row.mean_square == pytest.approx(row.noise.moment(2))
+        family = next(law for law in FAMILIES if law.__name__ == row.law)
         assert row.noise == calibrate(
-            type(row.noise), epsilon=1.0, delta=1e-6, count=1000, sampling_rate=0.01
+            family, epsilon=1.0, delta=1e-6, count=1000, sampling_rate=0.01
         )
 
 
@@ -173,7 +182,7 @@ def test_target_table_and_dict(target: TargetComparison) -> None:
     assert "1.1850*" in airy
     assert "best: Airy" in text
     plain = target.to_dict()
-    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert json.loads(json.dumps(plain)) == plain
     assert plain["best"] == plain["rows"][0]["law"] == "Airy"
     assert all(row["delta_upper"] <= 1e-6 for row in plain["rows"])
     assert pickle.loads(pickle.dumps(target)) == target
@@ -241,7 +250,7 @@ def test_plot_draws_the_epsilons_in_order_of_the_counts(comparison: Comparison) 
     ax = figure.subplots()
     assert comparison.plot(ax) is ax
     lines = {line.get_label(): line.get_xydata() for line in ax.get_lines()}
-    assert set(lines) == {law.__name__ for law in FAMILIES}
+    assert set(lines) == {law.__name__ for law in PLAIN}
     epsilons = row_of(comparison, "Airy").epsilons
     expected = [(1, epsilons[1]), (100, epsilons[2]), (2000, epsilons[0])]
     np.testing.assert_array_equal(lines["Airy"], expected)

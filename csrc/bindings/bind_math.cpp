@@ -51,6 +51,26 @@ py::tuple airy(const py::array& z_hi, const py::array& z_lo) {
   return py::make_tuple(log_hi, log_lo, decay, decay_slope);
 }
 
+py::tuple stable_sums(double alpha, double above_one, double below_two, const py::array& log_y_hi,
+                      const py::array& log_y_lo, const py::array& start, double step,
+                      std::size_t count) {
+  require_same_size(log_y_hi, log_y_lo);
+  require_same_size(log_y_hi, start);
+  const double* hi = input<double>(log_y_hi, "log_y_hi");
+  const double* lo = input<double>(log_y_lo, "log_y_lo");
+  const double* first = input<double>(start, "start");
+  py::array_t<double> density = like(log_y_hi);
+  py::array_t<double> survival = like(log_y_hi);
+  py::array_t<double> slope = like(log_y_hi);
+  double* out[3] = {density.mutable_data(), survival.mutable_data(), slope.mutable_data()};
+  {
+    const py::gil_scoped_release release;
+    kernels().stable_sums(alpha, above_one, below_two, hi, lo, first, size_of(log_y_hi), step,
+                          count, out[0], out[1], out[2]);
+  }
+  return py::make_tuple(density, survival, slope);
+}
+
 py::array_t<std::complex<double>> characteristic(const py::array& weights, const py::array& losses,
                                                  double step, std::size_t count) {
   require_same_size(weights, losses);
@@ -90,6 +110,9 @@ void bind_math(py::module_& module) {
   module.def("logarithm", &logarithm, py::arg("x"));
   module.def("log_one_plus", &log_one_plus, py::arg("x"));
   module.def("airy", &airy, py::arg("z_hi"), py::arg("z_lo"));
+  module.def("stable_sums", &stable_sums, py::arg("alpha"), py::arg("above_one"),
+             py::arg("below_two"), py::arg("log_y_hi"), py::arg("log_y_lo"), py::arg("start"),
+             py::arg("step"), py::arg("count"));
   module.def("characteristic", &characteristic, py::arg("weights"), py::arg("losses"),
              py::arg("step"), py::arg("count"));
   module.def("stream_words", &stream_words, py::arg("key"), py::arg("rounds"), py::arg("first"),

@@ -10,6 +10,7 @@ void bind_build(pybind11::module_& module);
 void bind_math(pybind11::module_& module);
 void bind_law(pybind11::module_& module);
 void bind_cells(pybind11::module_& module);
+void bind_ground_state(pybind11::module_& module);
 void bind_lattice(pybind11::module_& module);
 
 }  // namespace psinoise

@@ -11,28 +11,57 @@
 
 namespace psinoise {
 
+// Rows of panels, and after them two rows for each split: its polynomial, and a description that
+// ends in NaN: index of the row that it continues, position u, index of its own row. Then the first
+// exponent, and the binary logarithm of the number of panels in an octave.
+using PanelArguments = std::tuple<py::array, std::int64_t, std::int64_t>;
+
 class PanelStore {
  public:
-  PanelStore(const py::array& rows, std::int64_t first_exponent) {
+  PanelStore(const py::array& rows, std::int64_t first_exponent, std::int64_t bits) {
+    if (bits < 3 || bits > 8) throw py::value_error("an octave must have 8 to 256 panels");
+    const std::int64_t octave = std::int64_t{1} << bits;
     const double* data = input<double>(rows, "rows");
-    const bool shaped = rows.ndim() == 2 && rows.shape(1) == kPanelRow && rows.shape(0) > 1 &&
-                        (rows.shape(0) - 1) % 8 == 0;
-    if (!shaped) throw py::value_error("rows must have shape (1 + 8 exponents, 12)");
-    const std::int64_t exponents = (rows.shape(0) - 1) / 8;
+    if (rows.ndim() != 2 || rows.shape(1) != kPanelRow) throw_shape();
+    std::int64_t panels = rows.shape(0);
+    while (panels > 2 && std::isnan(data[panels * kPanelRow - 1])) panels -= 2;
+    if (panels < 2 || (panels - 1) % octave != 0) throw_shape();
+    const std::int64_t exponents = (panels - 1) / octave;
     if (first_exponent < -1000 || first_exponent + exponents > 1000) {
       throw py::value_error("panels must lie between 2^-1000 and 2^1000");
     }
     rows_.assign(data, data + rows.size());
-    view_ = {rows_.data(), rows.shape(0), first_exponent,
-             std::ldexp(1.0, static_cast<int>(first_exponent + exponents))};
+    for (std::int64_t row = panels + 1; row < rows.shape(0); row += 2) {
+      const double* description = data + row * kPanelRow;
+      const double last = static_cast<double>(row - 1);
+      const bool valid = description[0] >= 0.0 && description[0] < last &&
+                         description[0] == std::floor(description[0]) && description[2] == last;
+      if (!valid) throw py::value_error("a split must continue a row before it");
+      splits_.push_back({kPanelRow * static_cast<std::int64_t>(description[0]), description[1],
+                         kPanelRow * (row - 1)});
+    }
+    view_ = {rows_.data(),
+             panels,
+             first_exponent,
+             bits,
+             std::ldexp(1.0, static_cast<int>(first_exponent + exponents)),
+             static_cast<std::int64_t>(splits_.size()),
+             splits_.data()};
   }
+  explicit PanelStore(const PanelArguments& arguments)
+      : PanelStore(std::get<0>(arguments), std::get<1>(arguments), std::get<2>(arguments)) {}
   PanelStore(const PanelStore&) = delete;
   PanelStore& operator=(const PanelStore&) = delete;
 
   const Panels& view() const { return view_; }
 
  private:
+  [[noreturn]] static void throw_shape() {
+    throw py::value_error("rows must have shape (1 + 2**bits exponents, 12)");
+  }
+
   std::vector<double> rows_;
+  std::vector<Split> splits_;
   Panels view_{};
 };
 
@@ -59,7 +88,6 @@ class ZigguratStore {
   Ziggurat<Entry> view_{};
 };
 
-using PanelArguments = std::pair<py::array, std::int64_t>;
 using ZigguratArguments = std::tuple<py::array, py::array, double, double>;
 
 class LawStore {
@@ -67,10 +95,10 @@ class LawStore {
   LawStore(const PanelArguments& log_density, const PanelArguments& log_mills,
            const PanelArguments& tail_quantile, const PanelArguments& central_quantile,
            const ZigguratArguments& wide, const ZigguratArguments& narrow)
-      : log_density_(log_density.first, log_density.second),
-        log_mills_(log_mills.first, log_mills.second),
-        tail_quantile_(tail_quantile.first, tail_quantile.second),
-        central_quantile_(central_quantile.first, central_quantile.second),
+      : log_density_(log_density),
+        log_mills_(log_mills),
+        tail_quantile_(tail_quantile),
+        central_quantile_(central_quantile),
         wide_(std::get<0>(wide), std::get<1>(wide), std::get<2>(wide), std::get<3>(wide),
               kWideLayers),
         narrow_(std::get<0>(narrow), std::get<1>(narrow), std::get<2>(narrow), std::get<3>(narrow),
@@ -78,7 +106,9 @@ class LawStore {
         view_{log_density_.view(),      log_mills_.view(), tail_quantile_.view(),
               central_quantile_.view(), wide_.view(),      narrow_.view()} {
     const bool same = log_mills_.view().count == log_density_.view().count &&
-                      log_mills_.view().first_exponent == log_density_.view().first_exponent;
+                      log_mills_.view().first_exponent == log_density_.view().first_exponent &&
+                      log_mills_.view().bits == log_density_.view().bits &&
+                      same_splits(log_mills_.view(), log_density_.view());
     if (!same) throw py::value_error("log_mills and log_density must have the same panels");
     // The kernels index these two without a check.
     if (!(tail_quantile_.view().limit > 746.0) || !(central_quantile_.view().limit >= 0.25)) {
@@ -91,6 +121,17 @@ class LawStore {
   const LawTable& view() const { return view_; }
 
  private:
+  // The kernels find the row in one table and read it in both.
+  static bool same_splits(const Panels& a, const Panels& b) {
+    if (a.split_count != b.split_count) return false;
+    for (std::int64_t i = 0; i < a.split_count; ++i) {
+      const Split& x = a.splits[i];
+      const Split& y = b.splits[i];
+      if (x.row != y.row || x.u != y.u || x.after != y.after) return false;
+    }
+    return true;
+  }
+
   PanelStore log_density_;
   PanelStore log_mills_;
   PanelStore tail_quantile_;

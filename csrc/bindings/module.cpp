@@ -13,5 +13,6 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   psinoise::bind_math(module);
   psinoise::bind_law(module);
   psinoise::bind_cells(module);
+  psinoise::bind_ground_state(module);
   psinoise::bind_lattice(module);
 }

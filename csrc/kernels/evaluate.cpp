@@ -37,8 +37,7 @@ std::size_t standardize(const Panels& panels, const double* x, std::size_t size,
     const bool inside = t.hi < panels.limit;
     beyond += t.hi >= panels.limit ? 1u : 0u;
     // A NaN position makes every result NaN, and the row is that of panel 0.
-    const PanelPosition at =
-        locate(panels.first_exponent, inside ? t.hi : 0.0, inside ? t.lo : __builtin_nan(""));
+    const PanelPosition at = locate(panels, inside ? t.hi : 0.0, inside ? t.lo : __builtin_nan(""));
     block.row[i] = at.row;
     block.u[i] = at.u;
   };
@@ -50,6 +49,13 @@ std::size_t standardize(const Panels& panels, const double* x, std::size_t size,
   } else {
     for (std::size_t i = 0; i < size; ++i) {
       place(i, quotient(__builtin_fabs(x[i]) * shrink, divisor, inverse));
+    }
+  }
+  for (std::int64_t s = 0; s < panels.split_count; ++s) {
+    const Split split = panels.splits[s];
+    for (std::size_t i = 0; i < size; ++i) {
+      block.row[i] =
+          block.row[i] == split.row && block.u[i] >= split.u ? split.after : block.row[i];
     }
   }
   return beyond;
@@ -103,12 +109,36 @@ void log_of_survival(const LawTable& law, const double* x, std::size_t size, boo
   }
 }
 
+// Laws without splits have a loop of their own: a look at the splits of every point costs a fifth.
+template <bool kSplit>
+double quantile_value(const Panels& panels, double t) {
+  const PanelPosition at = locate(panels, t, 0.0);
+  return panel_value(panels, kSplit ? cross(panels, at) : at);
+}
+
+template <bool kSplit>
 double upper_quantile(const LawTable& law, double probability) {
   if (probability > 0.25) {
     const double v = 0.5 - probability;  // exact: Sterbenz
-    return v * panel_value(law.central_quantile, v);
+    return v * quantile_value<kSplit>(law.central_quantile, v);
   }
-  return exponential(panel_value(law.tail_quantile, -logarithm(2.0 * probability)));
+  const double depth = -logarithm(2.0 * probability);
+  return polished(law, exponential(quantile_value<kSplit>(law.tail_quantile, depth)), depth);
+}
+
+template <bool kSplit>
+void invert(const LawTable& law, const double* probability, std::size_t count, double scale,
+            double* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const double q = probability[i];
+    if (!(q >= 0.0 && q <= 1.0)) {
+      out[i] = __builtin_nan("");
+      continue;
+    }
+    const double tail = q <= 0.5 ? q : 1.0 - q;  // exact above 1/2
+    const double x = tail == 0.0 ? __builtin_inf() : upper_quantile<kSplit>(law, tail) * scale;
+    out[i] = q <= 0.5 ? x : -x;
+  }
 }
 
 }  // namespace
@@ -157,16 +187,8 @@ std::size_t evaluate(const LawTable& law, Quantity quantity, double scale, const
 
 void inverse_survival(const LawTable& law, const double* probability, std::size_t count,
                       double scale, double* out) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const double q = probability[i];
-    if (!(q >= 0.0 && q <= 1.0)) {
-      out[i] = __builtin_nan("");
-      continue;
-    }
-    const double tail = q <= 0.5 ? q : 1.0 - q;  // exact above 1/2
-    const double x = tail == 0.0 ? __builtin_inf() : upper_quantile(law, tail) * scale;
-    out[i] = q <= 0.5 ? x : -x;
-  }
+  const bool split = law.central_quantile.split_count + law.tail_quantile.split_count > 0;
+  (split ? invert<true> : invert<false>)(law, probability, count, scale, out);
 }
 
 }  // namespace psinoise::PSINOISE_LEVEL

@@ -48,6 +48,16 @@ struct Kernels {
   // log Ai(z) as hi + lo, -Ai'(z)/Ai(z) and its derivative, for z = z_hi + z_lo >= a1'.
   void (*airy)(const double* z_hi, const double* z_lo, std::size_t count, double* log_hi,
                double* log_lo, double* decay, double* decay_slope);
+  // Sums over k < count of the integrands of symmetric stable laws at d = start + k step; see
+  // math/stable.hpp.
+  void (*stable_sums)(double alpha, double above_one, double below_two, const double* log_y_hi,
+                      const double* log_y_lo, const double* start, std::size_t points, double step,
+                      std::size_t count, double* density, double* survival, double* slope);
+  // r = -y'/y, the Mills ratio and the tail cost of a ground state, inward; kernels/riccati.cpp.
+  void (*riccati)(const RiccatiProblem& problem, const double* matrix_hi, const double* matrix_lo,
+                  int refinements, const RiccatiSolution& out);
+  void (*ground_state)(const GroundStatePanels& panels, const double* t, std::size_t count,
+                       double* integral_hi, double* integral_lo, double* decay, double* mills);
   // out[2m], out[2m+1]: real and imaginary part of sum_j weights[j] (exp(i m step losses[j]) - 1).
   void (*characteristic)(const double* weights, const double* losses, std::size_t count,
                          double step, std::size_t steps, double* out);

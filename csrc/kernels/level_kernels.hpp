@@ -32,6 +32,13 @@ void logarithm_array(const double* x, std::size_t count, double* out);
 void log_one_plus_array(const double* x, std::size_t count, double* out);
 void airy(const double* z_hi, const double* z_lo, std::size_t count, double* log_hi, double* log_lo,
           double* decay, double* decay_slope);
+void stable_sums(double alpha, double above_one, double below_two, const double* log_y_hi,
+                 const double* log_y_lo, const double* start, std::size_t points, double step,
+                 std::size_t count, double* density, double* survival, double* slope);
+void riccati(const RiccatiProblem& problem, const double* matrix_hi, const double* matrix_lo,
+             int refinements, const RiccatiSolution& out);
+void ground_state(const GroundStatePanels& panels, const double* t, std::size_t count,
+                  double* integral_hi, double* integral_lo, double* decay, double* mills);
 void characteristic(const double* weights, const double* losses, std::size_t count, double step,
                     std::size_t steps, double* out);
 void piece_masses(const LawTable& law, const LossPair& pair, const double* edges,

@@ -32,8 +32,9 @@ inline constexpr double kWeights[kOrder] = {0.17132449237917034504, 0.3607615730
 inline DoubleDouble log_density(const LawTable& law, double x, double scale) {
   const DoubleDouble t = divide(__builtin_fabs(x), scale);
   const bool inside = t.hi < law.log_density.limit;
-  return panel_pair(law.log_density, locate(law.log_density.first_exponent, inside ? t.hi : 0.0,
-                                            inside ? t.lo : __builtin_nan("")));
+  const PanelPosition at = locate(law.log_density, inside ? t.hi : 0.0,
+                                  inside ? t.lo : __builtin_nan(""));
+  return panel_pair(law.log_density, cross(law.log_density, at));
 }
 
 // 1 - exp(-y) for 0 <= y <= 1/2, to an ulp: the first omitted term is y^16 / 16! < 1e-18 y.

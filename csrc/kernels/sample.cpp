@@ -29,7 +29,7 @@ double tail_point(const LawTable& law, double edge_depth, std::uint64_t word,
   if (!(depth < law.tail_quantile.limit)) {
     depth = law.tail_quantile.limit * (1.0 - 0x1p-53);
   }
-  return exponential(panel_value(law.tail_quantile, depth));
+  return tail_quantile(law, depth);
 }
 
 // Strip 0 when its threshold does not decide: the rest of the rectangle, or the tail.

@@ -13,11 +13,22 @@ inline constexpr int kNarrowLayers = 512;
 inline constexpr std::size_t kBandBlock = 32;
 inline constexpr std::size_t kBandSpare = 64;
 
+// Where a function is not smooth inside a panel: from position `u` of the panel with row offset
+// `row` on, the row at offset `after`, in the same variable u, takes over.
+struct Split {
+  std::int64_t row;
+  double u;
+  std::int64_t after;
+};
+
 struct Panels {
   const double* rows;           // [count][kPanelRow]
-  std::int64_t count;           // panel 0 and eight panels for each exponent
+  std::int64_t count;           // panel 0 and 2^bits panels for each exponent
   std::int64_t first_exponent;  // panel 0 is [0, 2^first_exponent)
+  std::int64_t bits;            // 3; more for a law that bends sharply
   double limit;                 // right end of the last panel
+  std::int64_t split_count;     // 0 but for laws with kinks
+  const Split* splits;          // in ascending order
 };
 
 // Horizontal strips of equal area that cover the upper half density; strip 0 holds the tail.
@@ -59,6 +70,41 @@ struct CellTable {
   std::uint64_t tail_first;  // the number of cells where there is no tail
   double tail_rate;
   double tail_period;
+};
+
+// Nodes of a collocation panel, and the coefficients of a solution there that are pairs.
+inline constexpr int kNodes = 20;
+inline constexpr int kPairTerms = 5;
+
+// A Riccati equation on `count` panels that follow each other; see kernels/riccati.cpp.
+struct RiccatiProblem {
+  std::size_t count;
+  const double* half;          // [count]: half widths
+  const double* potential_hi;  // [count][kNodes]: Q at the nodes
+  const double* potential_lo;
+  const double* cost;   // [count][kNodes]
+  const double* guess;  // [count][kNodes]: r, NaN where nothing is known
+  const double* start;  // [3]: r, m and s at the right end of the last panel
+};
+
+struct RiccatiSolution {
+  double* decay_hi;  // [count][kNodes], as all of them
+  double* decay_lo;
+  double* mills_hi;
+  double* mills_lo;
+  double* tail_cost_hi;
+  double* tail_cost_lo;
+};
+
+// A ground state as polynomials; see kernels/ground_state.cpp.
+struct GroundStatePanels {
+  std::size_t count;
+  const double* edges;         // [count + 1]
+  const double* center;        // [count]
+  const double* inverse_unit;  // [count]: powers of two
+  const double* integral_hi;   // [count][kNodes + 1]
+  const double* integral_lo;   // [count][kPairTerms]
+  const double* mills;         // [count][kNodes]
 };
 
 // One use of a mechanism: noise scale, Poisson sampling rate q, and how far the sampled record

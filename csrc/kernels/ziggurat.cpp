@@ -43,7 +43,7 @@ struct Curve {
   }
 
   double slope(double t) const {
-    const PanelPosition at = locate(log_density.first_exponent, t, 0.0);
+    const PanelPosition at = cross(log_density, locate(log_density, t, 0.0));
     const double* c = log_density.rows + at.row + 1;
     double sum = 10.0 * c[10];
     for (int k = 9; k >= 1; --k) sum = sum * at.u + static_cast<double>(k) * c[k];
@@ -55,7 +55,7 @@ struct Curve {
     if (exponent < log_density.first_exponent) {
       return double_from(static_cast<std::uint64_t>(1024 - log_density.first_exponent) << 52);
     }
-    return double_from(static_cast<std::uint64_t>(1023 + kPanelBits + 1 - exponent) << 52);
+    return double_from(static_cast<std::uint64_t>(1024 + log_density.bits - exponent) << 52);
   }
 };
 

@@ -80,14 +80,8 @@ inline double exponential(double x) {
   return exp_sum(x, 0.0);
 }
 
-inline double logarithm(double x) {
-  if (!(x > 0.0)) return x == 0.0 ? -__builtin_inf() : __builtin_nan("");
-  if (x == __builtin_inf()) return x;
-  std::int64_t k = 0;
-  if (x < 0x1p-1022) {
-    x *= 0x1p54;
-    k = -54;
-  }
+// log(x 2^k) for a normal number x > 0. Branch-free, so that loops vectorise.
+inline double log_scaled(double x, std::int64_t k) {
   const std::uint64_t bits = bits_of(x);
   // 0x...6a09e...: the mantissa is brought to [sqrt(1/2), sqrt(2)) by one integer subtraction.
   const std::uint64_t offset = bits - 0x3fe6a09e00000000u;
@@ -110,6 +104,12 @@ inline double logarithm(double x) {
   const double half_square = 0.5 * f * f;
   const double scale = static_cast<double>(k);
   return scale * kLog2Hi - ((half_square - (s * (half_square + z * sum) + scale * kLog2Lo)) - f);
+}
+
+inline double logarithm(double x) {
+  if (!(x > 0.0)) return x == 0.0 ? -__builtin_inf() : __builtin_nan("");
+  if (x == __builtin_inf()) return x;
+  return x < 0x1p-1022 ? log_scaled(x * 0x1p54, -54) : log_scaled(x, 0);
 }
 
 inline double log_one_plus(double x) {

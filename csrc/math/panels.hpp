@@ -1,11 +1,12 @@
 // Piecewise polynomials on dyadic panels: the compiled form of every smooth function of a law.
 //
 // Computes: f(t) for t in [0, limit) as hi + lo. Panel 0 is [0, 2^e0); after it, every binary
-//   exponent e >= e0 has eight panels of equal width, found from the bits of t: no search, no
-//   branch, no logarithm.
+//   exponent e >= e0 has eight panels of equal width (or another power of two, the same for all),
+//   found from the bits of t: no search, no branch, no logarithm.
 // Rows: twelve doubles, c0 as hi and lo, then c1, ..., c10 in powers of u in [-1, 1]. Keeping c0 in
 //   two parts makes the error a few ulp of the variation inside a panel, not of f itself, so that
-//   exp(f) is right to 1e-14 even where f = -700.
+//   exp(f) is right to 1e-14 even where f = -700. A panel in which the function has a kink has one
+//   more row for what lies beyond it (Split in kernels/tables.hpp).
 // Error: that of the fit (psinoise/compile/panels.py measures it at build time) plus 2 ulp.
 // Edge values: callers keep t below the limit and free of NaN.
 #pragma once
@@ -19,8 +20,6 @@
 
 namespace psinoise::PSINOISE_LEVEL {
 
-inline constexpr int kPanelBits = 3;
-
 struct PanelPosition {
   std::int64_t row;  // offset of the panel's row
   double u;
@@ -29,19 +28,36 @@ struct PanelPosition {
 // The panel of t and the position in it. `correction` (|correction| <= ulp(t)) is the low part of
 // t: u has spare low bits, so adding it there keeps four more bits of t than t itself has.
 // Selections instead of branches, so that loops vectorise.
-inline PanelPosition locate(std::int64_t first_exponent, double t, double correction) {
+inline PanelPosition locate(const Panels& panels, double t, double correction) {
   const std::uint64_t bits = bits_of(t);
-  const std::int64_t first = (first_exponent + 1023) << kPanelBits;
-  const std::int64_t index = static_cast<std::int64_t>(bits >> (52 - kPanelBits)) - first;
+  const std::int64_t first_exponent = panels.first_exponent;
+  const std::int64_t first = (first_exponent + 1023) << panels.bits;
+  const std::int64_t index = static_cast<std::int64_t>(bits >> (52 - panels.bits)) - first;
   const bool central = index < 0;
   const double fraction =
-      double_from(((bits << kPanelBits) & 0xfffffffffffffu) | 0x3ff0000000000000u);
-  // One over half the width of the panel: 2^(1 - e0) for panel 0, 2^(4 - e) at exponent e.
-  const std::uint64_t field =
-      central ? static_cast<std::uint64_t>(1024 - first_exponent) : 2050u - (bits >> 52);
+      double_from(((bits << panels.bits) & 0xfffffffffffffu) | 0x3ff0000000000000u);
+  // One over half the width of the panel: 2^(1 - e0) for panel 0, 2^(1 + panels.bits - e) at
+  // exponent e.
+  const std::uint64_t field = central
+                                  ? static_cast<std::uint64_t>(1024 - first_exponent)
+                                  : static_cast<std::uint64_t>(2047 + panels.bits) - (bits >> 52);
   const double inverse = double_from(field << 52);
   const double u = central ? t * inverse - 1.0 : 2.0 * fraction - 3.0;
   return {kPanelRow * (central ? 0 : index + 1), u + correction * inverse};
+}
+
+// The row at position u of the panel with row offset `row`. Selections, and no work without splits.
+inline std::int64_t cross(const Panels& panels, std::int64_t row, double u) {
+  for (std::int64_t i = 0; i < panels.split_count; ++i) {
+    const Split& split = panels.splits[i];
+    row = row == split.row && u >= split.u ? split.after : row;
+  }
+  return row;
+}
+
+// The same as a position.
+inline PanelPosition cross(const Panels& panels, PanelPosition at) {
+  return {cross(panels, at.row, at.u), at.u};
 }
 
 // c1 u + ... + c10 u^10 as two interleaved chains in u^2: half the latency of one Horner chain.
@@ -64,7 +80,27 @@ inline double panel_value(const Panels& panels, PanelPosition at) {
 }
 
 inline double panel_value(const Panels& panels, double t) {
-  return panel_value(panels, locate(panels.first_exponent, t, 0.0));
+  return panel_value(panels, cross(panels, locate(panels, t, 0.0)));
+}
+
+// The point of a depth from 1/2 on, from the value of its table. Where a Gaussian core meets a
+// heavy tail, quantiles bend within a hundredth of the depth, and their table, of more than eight
+// panels to an octave then, is right to 1e-4 there: three steps of Newton's method on the other
+// tables square that thrice.
+inline double polished(const LawTable& law, double t, double depth) {
+  if (law.tail_quantile.bits == 3) return t;
+  for (int i = 0; i < 3 && t < law.log_density.limit; ++i) {
+    const PanelPosition at = cross(law.log_density, locate(law.log_density, t, 0.0));
+    const DoubleDouble density = panel_pair(law.log_density, at);
+    const double mills = panel_value(law.log_mills, at);
+    const double excess = ((density.hi + depth) + (mills + kLog2)) + density.lo;
+    t = t + excess * exponential(mills);
+  }
+  return t;
+}
+
+inline double tail_quantile(const LawTable& law, double depth) {
+  return polished(law, exponential(panel_value(law.tail_quantile, depth)), depth);
 }
 
 }  // namespace psinoise::PSINOISE_LEVEL

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from psinoise import costs
 from psinoise._backend import core as _core
 from psinoise.accounting import Accountant, Mechanism
 from psinoise.accounting.bracket import Bracket
@@ -18,11 +19,14 @@ from psinoise.errors import CalibrationError, CertificationError, DomainError
 from psinoise.noise import (
     Airy,
     Cactus,
+    Cauchy,
     DiscreteLaplace,
     Gaussian,
     Laplace,
     Noise,
+    Schrodinger,
     Staircase,
+    SymmetricStable,
     TruncatedLaplace,
     UniformAtom,
 )
@@ -35,6 +39,7 @@ __all__ = [
     "Bracket",
     "Cactus",
     "CalibrationError",
+    "Cauchy",
     "CertificationError",
     "DiscreteLaplace",
     "DomainError",
@@ -42,12 +47,15 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "Noise",
+    "Schrodinger",
     "Staircase",
+    "SymmetricStable",
     "TruncatedLaplace",
     "UniformAtom",
     "build_config",
     "calibrate",
     "compare",
+    "costs",
 ]
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# rows of shape (1 + 8 exponents, 12) and the first exponent
-_Panels = tuple[NDArray[np.float64], int]
+# rows of shape (1 + 2**bits exponents, 12), and two more for each split of a panel at a kink: the
+# row beyond it, and (row it continues, position, row beyond, ..., NaN); the first exponent; bits
+_Panels = tuple[NDArray[np.float64], int, int]
 # entries, heights, base edge, depth of the base edge: -log(2 P(X > edge))
 _Ziggurat = tuple[NDArray[Any], NDArray[np.float64], float, float]
 
@@ -78,7 +79,7 @@ def ziggurat(log_density: _Panels, log_mills: _Panels, edge: float, layers: int)
     (uint32); the last height is infinite if the edge is too small."""
 
 def panel_values(
-    rows: NDArray[np.float64], first_exponent: int, t: NDArray[np.float64]
+    rows: NDArray[np.float64], first_exponent: int, bits: int, t: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Values of one panel table; NaN outside it."""
 
@@ -95,6 +96,51 @@ def airy(
     z_hi: NDArray[np.float64], z_lo: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """log Ai(z) as hi and lo, -Ai'(z)/Ai(z) and its derivative, for z = z_hi + z_lo >= a1'."""
+
+def stable_sums(
+    alpha: float,
+    above_one: float,
+    below_two: float,
+    log_y_hi: NDArray[np.float64],
+    log_y_lo: NDArray[np.float64],
+    start: NDArray[np.float64],
+    step: float,
+    count: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Sums of the integrands for density, survival function and slope of the symmetric stable law
+    of index alpha at the nodes start + k step, k < count, for each log y; see math/stable.hpp."""
+
+def riccati(
+    half: NDArray[np.float64],
+    potential_hi: NDArray[np.float64],
+    potential_lo: NDArray[np.float64],
+    cost: NDArray[np.float64],
+    guess: NDArray[np.float64],
+    start: NDArray[np.float64],
+    matrix_hi: NDArray[np.float64],
+    matrix_lo: NDArray[np.float64],
+    refinements: int,
+) -> tuple[
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+]:
+    """r, m and s with r' = r^2 - Q, m' = 2 r m - 1, s' = 2 r s - c as pairs at the nodes of panels,
+    from the start values at the right end inward; NaN from the first panel that has no solution."""
+
+def ground_state(
+    edges: NDArray[np.float64],
+    center: NDArray[np.float64],
+    inverse_unit: NDArray[np.float64],
+    integral_hi: NDArray[np.float64],
+    integral_lo: NDArray[np.float64],
+    mills: NDArray[np.float64],
+    t: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """The integral of r = -y'/y from 0 to t as hi and lo, r, and the Mills ratio of y^2."""
 
 def characteristic(
     weights: NDArray[np.float64], losses: NDArray[np.float64], step: float, count: int

@@ -7,6 +7,7 @@ the same way under both hypotheses, and sampling applied to one of them only.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import psinoise as pn
+from psinoise.__main__ import main
 from psinoise.accounting.estimate import epsilon_in_direction
 from psinoise.accounting.measure import loss_measure
 from psinoise.accounting.pairs import Pair
@@ -348,3 +350,19 @@ def test_exported_distribution_is_an_upper_bound():
     accountant = pn.Accountant("replace").compose(mechanism, 50, 0.1)
     theirs = to_pld(accountant).get_epsilon_for_delta(1e-6)
     assert 0.0 <= theirs - epsilon_of(pn.Gaussian(std=1.5), 1e-6, 50, 0.1) < 1e-4
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.5])
+def test_largest_loss_of_laplace_noise(rate):
+    exact = math.log((1.0 + rate * math.expm1(0.5)) / (1.0 + rate * math.expm1(-0.5)))
+    assert epsilon_of(pn.Laplace(scale=2.0), 0.0, 7, rate) == pytest.approx(7.0 * exact, rel=1e-13)
+    assert epsilon_of(pn.Gaussian(std=2.0), 0.0, 7, rate) == math.inf
+
+
+def test_command_line(capsys):
+    words = ["epsilon", "--noise", "gaussian", "--std", "2", "--delta", "1e-6", "--count", "10"]
+    words += ["--sampling-rate", "0.1", "--adjacency", "replace", "--method", "estimate"]
+    assert main([*words, "--sensitivity", "2", "--contribution", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["contribution"] == 1.0
+    assert found["epsilon"] == epsilon_of(pn.Gaussian(std=2.0), 1e-6, 10, 0.1)

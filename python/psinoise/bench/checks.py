@@ -53,13 +53,16 @@ _ANCHOR_EPSILON = 0.94027041
 
 
 def sample(law: Noise, values: NDArray[Any]) -> None:
-    """Signs are fair and ``|X|`` has the right mean, or median where the variance is infinite."""
+    """Signs are fair and ``|X|``, or a bounded function of it, has the right mean."""
     share = 0.5 / math.sqrt(values.size)
     _near("share of positive samples", np.mean(values > 0.0), 0.5, _STANDARD_ERRORS * share)
     size = np.abs(values, dtype=np.float64)
     if math.isinf(law.std):
-        inner = np.mean(size <= law.iccdf(0.25))
-        _near("share between the quartiles", inner, 0.5, _STANDARD_ERRORS * share)
+        middle = 1.5 * float(law.iccdf(0.25))
+        mean = law.expected_cost(lambda x: x / (x + middle))
+        error = math.sqrt(law.expected_cost(lambda x: (x / (x + middle)) ** 2) - mean**2)
+        found = np.mean(size / (size + middle))
+        _near("mean of |X| / (|X| + m)", found, mean, 2.0 * _STANDARD_ERRORS * error * share)
     else:
         error = math.sqrt((law.std**2 - law.mean_abs**2) / values.size)
         _near("mean of |X|", np.mean(size), law.mean_abs, _STANDARD_ERRORS * error)

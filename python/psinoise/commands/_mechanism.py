@@ -10,7 +10,7 @@ from typing import Any
 from psinoise.accounting import Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.commands._json import HELP, print_json
-from psinoise.noise import LAWS, Noise
+from psinoise.noise import LAWS, Family, Noise
 
 
 def law_names() -> dict[str, type[Noise]]:
@@ -18,9 +18,44 @@ def law_names() -> dict[str, type[Noise]]:
     return {re.sub(r"(?<!^)(?=[A-Z])", "-", law.__name__).lower(): law for law in LAWS}
 
 
+def add_noise(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that :func:`family` reads."""
+    parser.add_argument("--noise", required=True, choices=law_names(), help="noise law")
+    for name, law in law_names().items():
+        for parameter, words in law.shape_parameters.items():
+            parser.add_argument(
+                "--" + parameter.replace("_", "-"),
+                type=float,
+                metavar="X",
+                help=f"of {name} noise: {words}",
+            )
+
+
+def family(arguments: argparse.Namespace) -> Family:
+    """The law that was asked for, with its parameters other than the size.
+
+    Raises
+    ------
+    TypeError
+        If a parameter of another law was given.
+    """
+    chosen = law_names()[arguments.noise]
+    shape = {}
+    for law in LAWS:
+        for name in law.shape_parameters:
+            value = getattr(arguments, name)
+            if value is None:
+                continue
+            if name not in chosen.shape_parameters:
+                option = "--" + name.replace("_", "-")
+                raise TypeError(f"{option} is no parameter of {arguments.noise} noise")
+            shape[name] = value
+    return Family(chosen, **shape)
+
+
 def add_mechanism(parser: argparse.ArgumentParser) -> None:
     """Declare the options that :func:`report` reads."""
-    parser.add_argument("--noise", required=True, choices=law_names(), help="noise law")
+    add_noise(parser)
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--scale", type=float, metavar="X", help="size of the noise: its scale")
     size.add_argument("--std", type=float, metavar="X", help="... or its standard deviation")
@@ -81,8 +116,7 @@ def report(arguments: argparse.Namespace, wanted: str, given: str) -> int:
         for name in ("scale", "std", "mean_abs")
         if getattr(arguments, name) is not None
     }
-    build: Any = law_names()[arguments.noise]
-    noise: Noise = build(**size)
+    noise = family(arguments)(**size)
     mechanism = Mechanism(noise, arguments.sensitivity, contribution=arguments.contribution)
     value = getattr(mechanism, wanted)(
         getattr(arguments, given),

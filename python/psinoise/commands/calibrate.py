@@ -6,12 +6,12 @@ import argparse
 
 from psinoise.calibrate import calibration
 from psinoise.commands._json import HELP, print_json
-from psinoise.commands._mechanism import add_composition, bounds_of, law_names, size_of
+from psinoise.commands._mechanism import add_composition, add_noise, bounds_of, family, size_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--noise", required=True, choices=law_names(), help="noise law")
+    add_noise(parser)
     parser.add_argument(
         "--epsilon", type=float, required=True, metavar="X", help="the target: 0 or more"
     )
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the law."""
     found = calibration(
-        law_names()[arguments.noise],
+        family(arguments),
         epsilon=arguments.epsilon,
         delta=arguments.delta,
         sensitivity=arguments.sensitivity,

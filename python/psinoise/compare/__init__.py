@@ -118,10 +118,13 @@ def compare(
     Examples
     --------
     >>> import psinoise as pn
-    >>> comparison = pn.compare(mean_abs=2.0, delta=1e-8, counts=[1000], speed=False)
+    >>> laws = [pn.Gaussian, pn.Laplace, pn.Airy]
+    >>> comparison = pn.compare(mean_abs=2.0, delta=1e-8, counts=[1000], laws=laws, speed=False)
     >>> [row.law for row in comparison.rows]
     ['Airy', 'Gaussian', 'Laplace']
-    >>> comparison = pn.compare(epsilon=1.0, delta=1e-6, count=1000, sampling_rate=0.01)
+    >>> comparison = pn.compare(
+    ...     epsilon=1.0, delta=1e-6, count=1000, sampling_rate=0.01, laws=laws
+    ... )
     >>> comparison.best.law
     'Airy'
     """

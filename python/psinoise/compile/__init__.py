@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from psinoise._backend import core
-from psinoise.compile.panels import FitError, Layout, fit
+from psinoise.compile.fitted import Fitted
+from psinoise.compile.panels import FitError, Float, Layout
 from psinoise.compile.quantiles import HalfLaw, central_quantile, tail_quantile
+from psinoise.compile.splits import fit_parts
 from psinoise.compile.ziggurat import strips
+from psinoise.reference import double_double as dd
 
 __all__ = ["LAYOUT", "FitError", "HalfLaw", "Layout", "compile_law"]
 
@@ -24,17 +27,27 @@ def compile_law(law: HalfLaw) -> core.LawTable:
 
     layout = law.layout
 
-    def log_mills(t):  # type: ignore[no-untyped-def]
+    def log_mills(t: Float) -> dd.Pair:
         values = law.log_mills(t)
         return values, 0.0 * values
 
-    density = fit(law.log_density, layout, tolerance=2e-15)
-    mills = fit(log_mills, layout, tolerance=2e-15)
+    def depth(t: Float) -> Float:
+        return -law.log_density(t)[0]
+
+    density, mills = (
+        fit_parts(function, layout, law.breaks, depth, law.fit_tolerance)
+        for function in (law.log_density, log_mills)
+    )
+    if law.costly:
+        fitted = Fitted(layout, density, mills, law.fit_tolerance)
+        tail, center = tail_quantile(law, fitted), fitted.central_quantile()
+    else:
+        tail, center = tail_quantile(law, law), central_quantile(law)
     return core.LawTable(
         density,
         mills,
-        tail_quantile(law, layout.limit),
-        central_quantile(law),
+        tail,
+        center,
         strips(density, mills, layout, 2048),
         strips(density, mills, layout, 512),
     )

@@ -18,18 +18,25 @@ from numpy.typing import NDArray
 from psinoise.reference import double_double as dd
 
 Float = NDArray[np.float64]
+PanelArguments = tuple[Float, int, int]
 
 ROW = 12
 DEGREE = 10
-PANELS_PER_OCTAVE = 8
 # Chebyshev points of the first kind, shortened so that center + half * point is exact.
 _SHORT = 2**30
-POINTS = tuple(
-    round(-cos(pi * (2 * k + 1) / (2 * DEGREE + 2)) * _SHORT) / _SHORT for k in range(DEGREE + 1)
-)
-_MIDDLE = DEGREE // 2
+
+
+def chebyshev_points(degree: int) -> tuple[float, ...]:
+    """The points of interpolation by polynomials of a degree."""
+    count = degree + 1
+    return tuple(
+        round(-cos(pi * (2 * k + 1) / (2 * count)) * _SHORT) / _SHORT for k in range(count)
+    )
+
+
+POINTS = chebyshev_points(DEGREE)
 # Where a fit is checked: between the interpolation points, where the error is largest.
-_CHECKS = (-0.9912109375, -0.5, 0.1416015625, 0.9912109375)
+CHECKS = (-0.9912109375, -0.5, 0.1416015625, 0.9912109375)
 
 
 class FitError(RuntimeError):
@@ -37,10 +44,11 @@ class FitError(RuntimeError):
 
 
 class Layout(NamedTuple):
-    """Panel 0 is ``[0, 2**first_exponent)``; then eight panels for each of the exponents."""
+    """Panel 0 is ``[0, 2**first_exponent)``; then ``2**bits`` panels for each of the exponents."""
 
     first_exponent: int
     exponents: int
+    bits: int = 3
 
     @property
     def limit(self) -> float:
@@ -50,23 +58,24 @@ class Layout(NamedTuple):
     def centers(self) -> tuple[Float, Float]:
         """Centers and half widths of all panels."""
         first = 2.0**self.first_exponent
-        octave = np.arange(self.exponents).repeat(PANELS_PER_OCTAVE)
-        eighth = np.tile(np.arange(PANELS_PER_OCTAVE), self.exponents)
+        panels = 2**self.bits
+        octave = np.arange(self.exponents).repeat(panels)
+        part = np.tile(np.arange(panels), self.exponents)
         scale = np.ldexp(first, octave)
-        centers = np.concatenate([[0.5 * first], scale * (1.0 + (eighth + 0.5) / 8.0)])
-        halves = np.concatenate([[0.5 * first], scale / 16.0])
+        centers = np.concatenate([[0.5 * first], scale * (1.0 + (part + 0.5) / panels)])
+        halves = np.concatenate([[0.5 * first], scale / (2.0 * panels)])
         return centers, halves
 
 
 @cache
-def _interpolation() -> tuple[Float, Float]:
-    """Matrix from values at ``POINTS`` to monomial coefficients, as hi + lo.
+def _interpolation(degree: int) -> tuple[Float, Float]:
+    """Matrix from values at `chebyshev_points` to monomial coefficients, as hi + lo.
 
     Exact rational arithmetic, then two roundings. With the products also accumulated in pairs, the
     coefficients carry only the errors of the values, which interpolation amplifies by at most 2.5.
     """
-    nodes = [Fraction(point) for point in POINTS]
-    hi = np.empty((DEGREE + 1, DEGREE + 1))
+    nodes = [Fraction(point) for point in chebyshev_points(degree)]
+    hi = np.empty((degree + 1, degree + 1))
     lo = np.empty_like(hi)
     for k, node in enumerate(nodes):
         basis = [Fraction(1)]
@@ -82,8 +91,12 @@ def _interpolation() -> tuple[Float, Float]:
 
 
 def fit(
-    function: Callable[[Float], dd.Pair], layout: Layout, *, tolerance: float | None
-) -> tuple[Float, int]:
+    function: Callable[[Float], dd.Pair],
+    layout: Layout,
+    *,
+    tolerance: float | None,
+    breaks: tuple[float, ...] = (),
+) -> PanelArguments:
     """Fit ``function``, which returns pairs, on the panels of a layout.
 
     Parameters
@@ -95,11 +108,13 @@ def fit(
     tolerance : float or None
         Largest error allowed between the interpolation points, relative to ``max(1, |value|)``.
         ``None`` skips the check, for functions that are exact polynomials or checked elsewhere.
+    breaks : tuple of float
+        Points whose panels are not checked, for `psinoise.compile.splits`.
 
     Returns
     -------
-    rows : float64 array of shape ``(1 + 8 * exponents, 12)``
-    first_exponent : int
+    rows : float64 array of shape ``(1 + 2**bits * exponents, 12)``
+    first_exponent, bits : int
 
     Raises
     ------
@@ -107,46 +122,57 @@ def fit(
         If the check fails: the function has a singularity too near to a panel.
     """
     centers, halves = layout.centers()
-    points = centers[:, None] + halves[:, None] * np.array(POINTS)
+    places = POINTS if tolerance is None else POINTS + CHECKS
+    # One call for everything: many laws cost more by the call than by the point.
+    points = centers[:, None] + halves[:, None] * np.array(places)
     hi, lo = function(points.reshape(-1))
     hi, lo = hi.reshape(points.shape), lo.reshape(points.shape)
-    middle_hi, middle_lo = hi[:, _MIDDLE], lo[:, _MIDDLE]
-    matrix_hi, matrix_lo = _interpolation()
+    size = DEGREE + 1
+    found_hi, found_lo = coefficients((hi[:, :size], lo[:, :size]))
     rows = np.zeros((centers.size, ROW))
-    rows[:, 0], rows[:, 1] = dd.quick_two_sum(middle_hi, middle_lo)
-    differences = [
-        dd.add((hi[:, k], lo[:, k]), (-middle_hi, -middle_lo)) for k in range(DEGREE + 1)
-    ]
-    zero = np.zeros(centers.size)
-    for power in range(1, DEGREE + 1):
-        total = (zero, zero)
-        for k, difference in enumerate(differences):
-            entry = (
-                np.full(centers.size, matrix_hi[power, k]),
-                np.full(centers.size, matrix_lo[power, k]),
-            )
-            total = dd.add(total, dd.multiply(difference, entry))
-        rows[:, power + 1] = total[0] + total[1]
+    rows[:, 0], rows[:, 1] = found_hi[:, 0], found_lo[:, 0]
+    rows[:, 2:] = found_hi[:, 1:] + found_lo[:, 1:]
     if tolerance is not None:
-        _check(function, rows, centers, halves, tolerance)
-    return rows, layout.first_exponent
+        kinked = _panels_of(breaks, layout)
+        points[kinked] = np.nan
+        _check(rows, points[:, size:], (hi[:, size:], lo[:, size:]), tolerance)
+    return rows, layout.first_exponent, layout.bits
 
 
-def _check(
-    function: Callable[[Float], dd.Pair],
-    rows: Float,
-    centers: Float,
-    halves: Float,
-    tolerance: float,
-) -> None:
-    for u in _CHECKS:
-        t = centers + halves * u
-        hi, lo = function(t)
-        total = rows[:, ROW - 1]
-        for power in range(DEGREE - 1, 0, -1):
-            total = total * u + rows[:, power + 1]
-        error = np.abs(((rows[:, 0] - hi) + (rows[:, 1] - lo)) + total * u)
-        bad = ~(error <= tolerance * np.maximum(1.0, np.abs(hi)))
-        if bad.any():
-            where = float(t[bad][0])
-            raise FitError(f"the law is not smooth enough near {where!r}")
+def coefficients(values: dd.Pair) -> dd.Pair:
+    """Monomial coefficients from values at `chebyshev_points`, for each row of values.
+
+    The constant is the value in the middle, so the number of points must be odd.
+    """
+    hi, lo = values
+    degree = hi.shape[1] - 1
+    middle_hi, middle_lo = hi[:, degree // 2, None], lo[:, degree // 2, None]
+    matrix_hi, matrix_lo = _interpolation(degree)
+    differences = dd.add((hi, lo), (-middle_hi, -middle_lo))
+    total = (np.zeros((hi.shape[0], degree)), np.zeros((hi.shape[0], degree)))
+    for k in range(degree + 1):
+        difference = (differences[0][:, k, None], differences[1][:, k, None])
+        entry = (matrix_hi[1:, k], matrix_lo[1:, k])
+        total = dd.add(total, dd.multiply(difference, entry))
+    constant = dd.quick_two_sum(middle_hi, middle_lo)
+    return tuple(np.concatenate(both, axis=1) for both in zip(constant, total, strict=True))  # type: ignore[return-value]
+
+
+def _panels_of(breaks: tuple[float, ...], layout: Layout) -> NDArray[np.intp]:
+    """Panels that are checked by their parts."""
+    centers, halves = layout.centers()
+    owner = np.searchsorted(centers - halves, np.array(breaks), side="right") - 1
+    return owner[np.array(breaks) < layout.limit] if breaks else np.zeros(0, dtype=np.intp)
+
+
+def _check(rows: Float, points: Float, values: dd.Pair, tolerance: float) -> None:
+    u = np.array(CHECKS)
+    total = np.broadcast_to(rows[:, ROW - 1, None], points.shape)
+    for power in range(DEGREE - 1, 0, -1):
+        total = total * u + rows[:, power + 1, None]
+    hi, lo = values
+    error = np.abs(((rows[:, 0, None] - hi) + (rows[:, 1, None] - lo)) + total * u)
+    bad = ~(error <= tolerance * np.maximum(1.0, np.abs(hi))) & ~np.isnan(points)
+    if bad.any():
+        where = float(points[bad][0])
+        raise FitError(f"the law is not smooth enough near {where!r}")

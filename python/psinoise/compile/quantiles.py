@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.compile._gauss_legendre import NODES, WEIGHTS
-from psinoise.compile.panels import Layout, fit
+from psinoise.compile.panels import Layout, PanelArguments
+from psinoise.compile.splits import fit_parts
 from psinoise.reference import double_double as dd
 
 Float = NDArray[np.float64]
@@ -24,12 +25,20 @@ LOG2_LO = float.fromhex("0x1.abc9e3b39803fp-56")
 # Depths from 1/2 to 2048: past every probability that a float64 can hold, and past every tail that
 # the sampler can reach.
 TAIL = Layout(-1, 12)
-# 1/2 - P(X > t) from 0 to 1/4.
-CENTER = Layout(-6, 4)
+_POLISHED = 1e-4
+# Laws whose first panel is at least 2**-4 are analytic on the center.
+_ANALYTIC = -4
 
 
-class HalfLaw(Protocol):
-    """What the compiler needs of a standardized law, for ``t >= 0``."""
+def center_layout(layout: Layout) -> Layout:
+    """Panels for ``1/2 - P(X > t)`` from 0 to 1/4; the first is where that of the density is, since
+    what is not smooth there is not smooth here."""
+    first = min(layout.first_exponent, _ANALYTIC) - 2
+    return Layout(first, -2 - first)
+
+
+class HalfDensity(Protocol):
+    """A density and its tail, for ``t >= 0``."""
 
     @property
     def layout(self) -> Layout:
@@ -42,29 +51,79 @@ class HalfLaw(Protocol):
         """``log(P(X > t) / p(t))``."""
 
 
-def _log_survival(law: HalfLaw, t: Float) -> dd.Pair:
-    """``log(2 P(X > t))``: minus the depth."""
+class HalfLaw(HalfDensity, Protocol):
+    """What the compiler needs of a standardized law."""
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Points ``t > 0`` where ``log p`` has kinks in some derivative, ascending."""
+
+    @property
+    def costly(self) -> bool:
+        """True if the formulas cost far more than the tables made of them."""
+
+    @property
+    def fit_tolerance(self) -> float:
+        """Largest error of a fit relative to ``max(1, |value|)``: a little above the rounding of
+        the formulas."""
+
+    @property
+    def far_depth(self) -> float:
+        """Depth from which `far_quantile` serves; ``inf`` where the tables reach a depth of
+        2048."""
+
+    def far_quantile(self, depth: Float) -> dd.Pair:
+        """Logarithm of the point of a depth, which may be beyond the range of float64."""
+
+
+def _log_survival(law: HalfDensity, t: Float) -> tuple[dd.Pair, Float]:
+    """``log(2 P(X > t))``: minus the depth; and the logarithm of the Mills ratio."""
     doubled = dd.add(law.log_density(t), (np.full_like(t, LOG2_HI), np.full_like(t, LOG2_LO)))
-    return dd.add(doubled, (law.log_mills(t), np.zeros_like(t)))
+    log_mills = law.log_mills(t)
+    return dd.add(doubled, (log_mills, np.zeros_like(t))), log_mills
 
 
 def _exp(pair: dd.Pair) -> Float:
     return core.exponential(np.ascontiguousarray(pair[0]), np.ascontiguousarray(pair[1]))
 
 
-def tail_quantile(law: HalfLaw, limit: float) -> tuple[Float, int]:
-    """``log t`` as a function of the depth of ``t``, up to the point ``limit``."""
+def _depths(law: HalfLaw) -> tuple[float, ...]:
+    """Depths of the breaks."""
+    if not law.breaks:
+        return ()
+    (hi, lo), _ = _log_survival(law, np.array(law.breaks))
+    return tuple((-(hi + lo)).tolist())
 
-    def log_quantile(target: Float) -> dd.Pair:
-        target = np.maximum(target, 0.5)  # panel 0 is never asked for: a constant will do
-        low, high = _bracket(law, target, limit)
+
+def _centers(law: HalfLaw) -> tuple[float, ...]:
+    """``1/2 - P(X > t)`` of the breaks."""
+    if not law.breaks:
+        return ()
+    return tuple(_CentralMass(law)(np.array(law.breaks)).tolist())
+
+
+def tail_quantile(law: HalfLaw, nearly: HalfDensity) -> PanelArguments:
+    """``log t`` as a function of the depth of ``t``.
+
+    ``nearly`` is the law or an approximation of it, on which Newton's method runs; what that leaves
+    is corrected to first order from the formulas of the law.
+    """
+
+    # A law that needs finer panels has bends in its quantiles that no polynomial follows: the
+    # kernels take this table as the start of Newton's method then (csrc/math/panels.hpp).
+    bits = law.layout.bits
+    polished = bits > TAIL.bits
+    exact = nearly if polished else law
+
+    def near_quantile(target: Float) -> dd.Pair:
+        low, high = _bracket(nearly, target, law.layout.limit)
         t = high.copy()
         for _ in range(60):
-            hi, lo = _log_survival(law, t)
+            (hi, lo), log_mills = _log_survival(nearly, t)
             excess = (hi + target) + lo  # positive where t is too small
             low = np.where(excess >= 0.0, t, low)
             high = np.where(excess <= 0.0, t, high)
-            step = excess * _exp((law.log_mills(t), np.zeros_like(t)))
+            step = excess * _exp((log_mills, np.zeros_like(t)))
             proposal = t + step
             inside = (proposal > low) & (proposal < high)
             settled = np.abs(step) <= 2.0**-50 * t
@@ -73,47 +132,83 @@ def tail_quantile(law: HalfLaw, limit: float) -> tuple[Float, int]:
             if settled.all():
                 break
         # What rounding t has left over, as a relative correction in the low part.
-        hi, lo = _log_survival(law, t)
-        rest = ((hi + target) + lo) * _exp((law.log_mills(t), np.zeros_like(t)))
+        (hi, lo), log_mills = _log_survival(exact, t)
+        rest = ((hi + target) + lo) * _exp((log_mills, np.zeros_like(t)))
         return core.logarithm(t), rest / t
 
-    return fit(log_quantile, TAIL, tolerance=2e-15)
+    def log_quantile(target: Float) -> dd.Pair:
+        target = np.maximum(target, 0.5)  # panel 0 is never asked for: a constant will do
+        far = target > law.far_depth
+        out = np.empty((2, target.size))
+        if not far.all():
+            out[:, ~far] = near_quantile(target[~far])
+        if far.any():
+            out[:, far] = law.far_quantile(target[far])
+        return out[0], out[1]
+
+    tolerance = _POLISHED if polished else law.fit_tolerance
+    layout = TAIL._replace(bits=bits)
+    return fit_parts(log_quantile, layout, _depths(law), lambda depth: depth, tolerance)
 
 
-def _bracket(law: HalfLaw, target: Float, limit: float) -> tuple[Float, Float]:
+def _bracket(law: HalfDensity, target: Float, limit: float) -> tuple[Float, Float]:
     grid = np.concatenate([[0.0], 2.0 ** np.arange(-60.0, np.log2(limit))])
-    values = -_log_survival(law, grid)[0]
+    values = -_log_survival(law, grid)[0][0]
     above = np.searchsorted(values, target)
     if above.max() >= grid.size:
         raise ValueError("the tables of a law must reach a depth of 2048")
     return grid[np.maximum(above - 1, 0)], grid[above]
 
 
-def central_quantile(law: HalfLaw) -> tuple[Float, int]:
+def central_quantile(law: HalfLaw) -> PanelArguments:
     """``t / v`` as a function of ``v = 1/2 - P(X > t)``."""
     peak = float(_exp(law.log_density(np.zeros(1)))[0])
+    central_mass = _CentralMass(law)
 
     def ratio(v: Float) -> dd.Pair:
         t = v / peak
+        moving = np.arange(t.size)
         for _ in range(12):
-            mass = _central_mass(law, t)
-            t = t - (mass - v) / _exp(law.log_density(t))
+            here = t[moving]
+            mass = central_mass(here)
+            there = here - (mass - v[moving]) / _exp(law.log_density(here))
+            t[moving] = there
+            # A fixed point stays one.
+            moving = moving[there != here]
         # One more step, kept as a low part.
-        rest = (v - _central_mass(law, t)) / _exp(law.log_density(t))
+        rest = (v - central_mass(t)) / _exp(law.log_density(t))
         hi, lo = dd.divide(t, v)
         return hi, lo + rest / v
 
-    return fit(ratio, CENTER, tolerance=2e-15)
+    layout = center_layout(law.layout)
+    return fit_parts(ratio, layout, _centers(law), np.zeros_like, law.fit_tolerance)
 
 
-def _central_mass(law: HalfLaw, t: Float) -> Float:
+class _CentralMass:
     """``P(0 < X < t)`` for ``t`` up to about the quartile, without a difference of tails."""
-    half = 0.5 * t
-    nodes = half + half * np.array(NODES)[:, None]
-    # One call for all nodes; the sum keeps the order of the rule.
-    hi, lo = law.log_density(nodes.reshape(-1))
-    density = _exp((hi, lo)).reshape(nodes.shape)
-    total = np.zeros_like(t)
-    for weight, values in zip(WEIGHTS, density, strict=True):
-        total = total + weight * values
-    return total * half
+
+    def __init__(self, law: HalfLaw) -> None:
+        self.law = law
+        first = law.layout.first_exponent
+        # One rule from 0 is enough for laws that are analytic up to there. For the others, masses
+        # up to octaves and breaks come first, and the rule begins at the last of them.
+        graded = 2.0 ** np.arange(first, 5.0) if first < _ANALYTIC else np.zeros(0)
+        self.octaves = np.union1d(graded, np.array(law.breaks)) if law.breaks else graded
+        edges = np.concatenate([[0.0], self.octaves])
+        self.starts = edges
+        self.masses = np.concatenate([[0.0], np.cumsum(self._between(edges[:-1], edges[1:]))])
+
+    def __call__(self, t: Float) -> Float:
+        octave = np.searchsorted(self.octaves, t, side="right")
+        return self.masses[octave] + self._between(self.starts[octave], t)
+
+    def _between(self, start: Float, end: Float) -> Float:
+        half = 0.5 * (end - start)
+        nodes = (start + half) + half * np.array(NODES)[:, None]
+        # One call for all nodes; the sum keeps the order of the rule.
+        hi, lo = self.law.log_density(nodes.reshape(-1))
+        density = _exp((hi, lo)).reshape(nodes.shape)
+        total = np.zeros_like(half)
+        for weight, values in zip(WEIGHTS, density, strict=True):
+            total = total + weight * values
+        return total * half

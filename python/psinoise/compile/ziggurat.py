@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.compile.panels import Float, Layout
-
-PanelArguments = tuple[Float, int]
+from psinoise.compile.panels import Float, Layout, PanelArguments
 
 # Edges are found to this relative width; what is left of the last strip above the mode is rejected,
 # which costs about layers * 2**-24 of the draws.

@@ -11,12 +11,14 @@ from psinoise.noise.cactus import Cactus
 from psinoise.noise.discrete_laplace import DiscreteLaplace
 from psinoise.noise.gaussian import Gaussian
 from psinoise.noise.laplace import Laplace
+from psinoise.noise.schrodinger import Schrodinger
+from psinoise.noise.stable import Cauchy, SymmetricStable
 from psinoise.noise.staircase import Staircase
 from psinoise.noise.truncated_laplace import TruncatedLaplace
 from psinoise.noise.uniform_atom import UniformAtom
 
 #: Laws with a smooth density that are given by their size.
-LAWS: tuple[type[Noise], ...] = (Gaussian, Laplace, Airy)
+LAWS: tuple[type[Noise], ...] = (Gaussian, Laplace, Airy, SymmetricStable, Schrodinger)
 
 #: Laws that are made for a sensitivity and a target.
 DESIGNED: tuple[type[NoiseLaw], ...] = (
@@ -38,6 +40,7 @@ __all__ = [
     "LAWS",
     "Airy",
     "Cactus",
+    "Cauchy",
     "DiscreteLaplace",
     "Family",
     "Gaussian",
@@ -45,7 +48,9 @@ __all__ = [
     "Noise",
     "NoiseLaw",
     "PiecewiseNoise",
+    "Schrodinger",
     "Staircase",
+    "SymmetricStable",
     "TruncatedLaplace",
     "UniformAtom",
 ]

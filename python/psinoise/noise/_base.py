@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,12 +16,17 @@ from psinoise import _validate
 from psinoise._backend import core
 from psinoise.compile import LAYOUT, Layout, compile_law
 from psinoise.noise import _integrals
+from psinoise.noise._beyond import fill_beyond
 from psinoise.noise._interface import NoiseLaw, family_name
+from psinoise.reference import double_double as dd
 from psinoise.reference.double_double import Pair
 
 __all__ = ["Noise", "ScaleFamily", "family_name"]
 
 Float = NDArray[np.float64]
+
+# Shapes whose tables are kept, of 100 to 700 kB each.
+_MOST_TABLES = 64
 
 
 class Noise(NoiseLaw):
@@ -30,7 +37,10 @@ class Noise(NoiseLaw):
     each shape.
     """
 
-    _tables: ClassVar[dict[tuple[Any, ...], core.LawTable]] = {}
+    _tables: ClassVar[OrderedDict[tuple[Any, ...], core.LawTable]] = OrderedDict()
+
+    #: Real parameters other than the size, with a few words on each: options of the command line.
+    shape_parameters: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     # -- what a law states about itself ----------------------------------------------------------
 
@@ -49,19 +59,58 @@ class Noise(NoiseLaw):
     #: The limit of ``score`` at infinity; a bound of it where the law is log-concave.
     _score_limit: ClassVar[float]
 
-    #: True if ``log p`` is concave: the privacy loss of a shift is monotone.
-    log_concave: bool = True
+    @property
+    def log_concave(self) -> bool:
+        """True if ``log p`` is concave: the privacy loss of a shift is monotone."""
+        return True
 
     #: True if ``p`` does not increase in ``|x|``: the largest shift is the worst one.
     unimodal: bool = True
 
-    #: The panels of the tables, in units of the scale.
-    layout: Layout = LAYOUT
+    @property
+    def layout(self) -> Layout:
+        """The panels of the tables, in units of the scale."""
+        return LAYOUT
+
+    @property
+    def costly(self) -> bool:
+        """True if the formulas cost far more than tables.
+
+        Newton's method for quantiles then runs on the fitted tables, and the formulas correct what
+        that leaves.
+        """
+        return False
+
+    @property
+    def fit_tolerance(self) -> float:
+        """Largest error of a fit relative to ``max(1, |value|)``: a little above the formulas'."""
+        return 2e-15
+
+    @property
+    def far_depth(self) -> float:
+        """Depth ``-log(2 P(Z > t))`` from which `far_quantile` serves.
+
+        ``inf`` for laws whose tables reach a depth of 2048, as all light tails do.
+        """
+        return math.inf
+
+    def far_quantile(self, depth: Float) -> Pair:
+        """``log t`` from the depth of ``t``, from ``far_depth`` on; ``t`` may overflow float64."""
+        raise NotImplementedError(f"{type(self).__name__} has no quantile beyond its tables")
+
+    def log_survival(self, t: Float) -> Pair:
+        """``log P(Z > t)`` of the standardized law, ``t >= 0``, as hi + lo."""
+        return dd.add(self.log_density(t), (self.log_mills(t), np.zeros_like(t)))
 
     @property
     def kinks(self) -> tuple[float, ...]:
         """Points where ``log p`` is not analytic, in absolute units."""
         return (0.0,)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The kinks above 0, in units of the scale."""
+        return tuple(kink / self._scale for kink in self.kinks if kink > 0.0)
 
     @property
     def score_limit(self) -> float:
@@ -78,28 +127,8 @@ class Noise(NoiseLaw):
     def _evaluate(self, quantity: str, x: Float) -> Float:
         out = np.empty_like(x)
         if core.evaluate(self._table, quantity, self._scale, x, out):
-            self._fill_beyond(quantity, x, out)
+            fill_beyond(self, self._scale, quantity, x, out)
         return out
-
-    def _fill_beyond(self, quantity: str, x: Float, out: Float) -> None:
-        """Fill in points beyond the tables from the law's own formulas."""
-        with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
-            t = np.abs(x) / self._scale
-            beyond = t >= self.layout.limit
-            t = t[beyond]
-            hi, lo = self.log_density(np.minimum(t, np.finfo(float).max))
-            log_density = np.where(np.isinf(t) | np.isinf(hi), -np.inf, hi + lo)
-            log_mills = self.log_mills(np.minimum(t, np.finfo(float).max))
-            log_survival = np.where(np.isfinite(log_density), log_density + log_mills, -np.inf)
-            upper = (x[beyond] > 0.0) == ("ccdf" in quantity)
-            survival = np.exp(log_survival)
-            values = {
-                "pdf": np.exp(log_density) / self._scale,
-                "logpdf": log_density - math.log(self._scale),
-                "cdf": np.where(upper, survival, 1.0 - survival),
-                "logcdf": np.where(upper, log_survival, np.log1p(-survival)),
-            }
-            out[beyond] = values[quantity.replace("ccdf", "cdf")]
 
     @property
     def _table(self) -> core.LawTable:
@@ -108,6 +137,9 @@ class Noise(NoiseLaw):
         if table is None:
             # Two threads may compile the same law at once; the tables are equal and one is kept.
             table = self._tables.setdefault(key, compile_law(self))
+            # The oldest goes first: who sweeps over a parameter does not fill the memory.
+            if len(self._tables) > _MOST_TABLES:
+                self._tables.popitem(last=False)
         return table
 
     def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:

@@ -274,14 +274,21 @@ class NoiseLaw(ABC):
         ----------
         cost : callable
             Takes an array of positive numbers and returns an array of the same shape. Smooth on
-            ``x > 0``; a kink there costs digits.
+            ``x > 0``; a kink there costs digits, and so does a cost that oscillates in the tail of
+            a heavy-tailed law, where panels are as wide as ``x``.
+
+        Returns
+        -------
+        float
+            ``inf`` if the integral does not converge.
 
         Raises
         ------
         TypeError
             If ``cost`` is not callable or its values are not real numbers of the right shape.
         DomainError
-            If a value is NaN; the message names the point.
+            If a value is NaN; the message names the point. If the expectation exists but a tail is
+            so heavy that part of it lies beyond the range of float64.
         """
         if not callable(cost):
             raise TypeError(f"cost must be callable, got {cost!r}")
@@ -316,7 +323,7 @@ class NoiseLaw(ABC):
     # -- identity --------------------------------------------------------------------------------
 
     @abstractmethod
-    def _arguments(self) -> dict[str, float]:
+    def _arguments(self) -> dict[str, Any]:
         """Keyword arguments that make this law again."""
 
     def __repr__(self) -> str:

@@ -22,7 +22,9 @@ from psinoise.reference.lattice import (
     piece_masses,
 )
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
+from psinoise.reference.riccati import ground_state, riccati
 from psinoise.reference.sample import sample
+from psinoise.reference.stable import stable_sums
 from psinoise.reference.stream import chacha_block, stream_words
 from psinoise.reference.ziggurat import ziggurat
 
@@ -42,13 +44,16 @@ __all__ = [
     "evaluate",
     "exponential",
     "gram",
+    "ground_state",
     "inverse_survival",
     "log_one_plus",
     "logarithm",
     "panel_values",
     "piece_masses",
+    "riccati",
     "sample",
     "sample_cells",
+    "stable_sums",
     "stream_words",
     "ziggurat",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,11 @@ from psinoise.reference.elementary import (
 )
 
 Float = NDArray[np.float64]
-PanelArguments = tuple[Float, int]
+PanelArguments = tuple[Float, int, int]
 ZigguratArguments = tuple[NDArray[np.unsignedinteger], Float, float, float]
 
 _ROW = 12
+_LOG2 = math.log(2.0)
 _MANTISSA = np.uint64(2**52 - 1)
 _ONE = np.uint64(0x3FF0000000000000)
 QUANTITIES = ("pdf", "logpdf", "cdf", "ccdf", "logcdf", "logccdf")
@@ -34,27 +36,48 @@ class Panels:
 
     rows: Float
     first_exponent: int
+    bits: int
 
     def __post_init__(self) -> None:
-        count, width = self.rows.shape
-        if width != _ROW or count < 2 or (count - 1) % 8:
-            raise ValueError("rows must have shape (1 + 8 exponents, 12)")
+        if not 3 <= self.bits <= 8:
+            raise ValueError("an octave must have 8 to 256 panels")
+        count, width = self.panels, self.rows.shape[1]
+        if width != _ROW or count < 2 or (count - 1) % (1 << self.bits):
+            raise ValueError("rows must have shape (1 + 2**bits exponents, 12)")
+
+    @cached_property
+    def panels(self) -> int:
+        """Rows that are panels: splits come after them, two rows each, the second ends in NaN."""
+        count: int = self.rows.shape[0]
+        while count > 2 and np.isnan(self.rows[count - 1, -1]):
+            count -= 2
+        return count
+
+    @cached_property
+    def splits(self) -> list[tuple[int, float, int]]:
+        """The row that a split continues, its position in the panel, and its own row."""
+        return [(int(row), u, int(own)) for row, u, own in self.rows[self.panels + 1 :: 2, :3]]
 
     @property
     def limit(self) -> float:
         """Right end of the last panel."""
-        return float(2.0 ** (self.first_exponent + (self.rows.shape[0] - 1) // 8))
+        return float(2.0 ** (self.first_exponent + ((self.panels - 1) >> self.bits)))
 
     def _locate(self, t: Float, correction: Float) -> tuple[Float, Float]:
         bits = bits_of(t)
-        first = (self.first_exponent + 1023) << 3
-        index = (bits >> np.uint64(49)).astype(np.int64) - first
+        first = (self.first_exponent + 1023) << self.bits
+        index = (bits >> np.uint64(52 - self.bits)).astype(np.int64) - first
         central = index < 0
-        fraction = double_from(((bits << np.uint64(3)) & _MANTISSA) | _ONE)
-        inverse = double_from((np.uint64(2050) - (bits >> np.uint64(52))) << np.uint64(52))
+        fraction = double_from(((bits << np.uint64(self.bits)) & _MANTISSA) | _ONE)
+        inverse = double_from(
+            (np.uint64(2047 + self.bits) - (bits >> np.uint64(52))) << np.uint64(52)
+        )
         inverse = np.where(central, 2.0 ** (1 - self.first_exponent), inverse)
         u = np.where(central, t * inverse - 1.0, 2.0 * fraction - 3.0) + correction * inverse
-        return self.rows[np.where(central, 0, index + 1)], u
+        row = np.where(central, 0, index + 1)
+        for before, position, after in self.splits:
+            row = np.where((row == before) & (u >= position), after, row)
+        return self.rows[row], u
 
     def pair(self, t: Float, correction: Float) -> dd.Pair:
         """Value at ``t + correction`` as ``hi + lo``."""
@@ -110,12 +133,21 @@ class LawTable:
 
     def upper_quantile(self, depth: Float) -> Float:
         """The point ``t`` with ``-log(2 P(X > t)) = depth >= 1/2``."""
-        return exponential(self.tail_quantile.value(depth), np.zeros_like(depth))
+        zero = np.zeros_like(depth)
+        t = exponential(self.tail_quantile.value(depth), zero)
+        for _ in range(3 if self.tail_quantile.bits > 3 else 0):
+            inside = t < self.log_density.limit
+            at = np.where(inside, t, 0.0)
+            hi, lo = self.log_density.pair(at, zero)
+            mills = self.log_mills.value(at)
+            excess = ((hi + depth) + (mills + _LOG2)) + lo
+            t = np.where(inside, t + excess * exponential(mills, zero), t)
+        return t
 
 
-def panel_values(rows: Float, first_exponent: int, t: Float) -> Float:
+def panel_values(rows: Float, first_exponent: int, bits: int, t: Float) -> Float:
     """Values of a panel table at ``t``; NaN outside ``[0, limit)``."""
-    panels = Panels(rows, first_exponent)
+    panels = Panels(rows, first_exponent, bits)
     inside = (t >= 0.0) & (t < panels.limit)
     return np.where(inside, panels.value(np.where(inside, np.abs(t), 0.0)), np.nan)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.reference.elementary import exponential, logarithm
-from psinoise.reference.law import PanelArguments, ZigguratArguments
+from psinoise.reference.law import PanelArguments, Panels, ZigguratArguments
 
 Float = NDArray[np.float64]
 
@@ -29,20 +29,26 @@ class _ScalarPanels:
     """One panel table, evaluated at one point at a time."""
 
     def __init__(self, arguments: PanelArguments) -> None:
-        rows, self._first = arguments
+        rows, self._first, self._bits = arguments
         self._rows: list[list[float]] = rows.tolist()
+        self._splits = Panels(*arguments).splits
 
     def _locate(self, t: float) -> tuple[list[float], float, float]:
         mantissa, exponent = math.frexp(t)
         exponent -= 1
         if t == 0.0 or exponent < self._first:
             inverse = 2.0 ** (1 - self._first)
-            return self._rows[0], t * inverse - 1.0, inverse
-        eighths = 16.0 * mantissa - 8.0
-        panel = int(eighths)
-        u = 2.0 * (1.0 + (eighths - panel)) - 3.0
-        row = self._rows[8 * (exponent - self._first) + panel + 1]
-        return row, u, 2.0 ** (4 - exponent)
+            row, u = 0, t * inverse - 1.0
+        else:
+            inverse = 2.0 ** (1 + self._bits - exponent)
+            octave = 2**self._bits
+            parts = 2.0 * octave * mantissa - octave
+            panel = int(parts)
+            u = 2.0 * (1.0 + (parts - panel)) - 3.0
+            row = octave * (exponent - self._first) + panel + 1
+        for before, position, after in self._splits:
+            row = after if row == before and u >= position else row
+        return self._rows[row], u, inverse
 
     def value(self, t: float) -> float:
         row, u, _ = self._locate(t)
