@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -133,6 +134,20 @@ def test_limit_for_large_scales(alpha: float) -> None:
     for ratio in (1e2, 1e4):
         loss = pn.Mechanism(pn.SymmetricStable(alpha=alpha, scale=ratio)).pure_epsilon()
         assert loss * ratio == pytest.approx(slope, rel=max(2.0 / ratio**2, 1e-6) * 2.0)
+
+
+def test_the_tables_of_the_documentation() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "stable.md").read_text(encoding="utf-8")
+    for law in (pn.Laplace, Family(pn.SymmetricStable, alpha=1.7), pn.Gaussian, pn.Airy):
+        mechanism = pn.Mechanism(law(mean_abs=2.0))
+        uses = [mechanism.epsilon(1e-6, n, method="estimate") for n in (1, 10, 100, 1000)]
+        pure = mechanism.pure_epsilon()
+        first = "inf" if math.isinf(pure) else f"{pure:.4f}"
+        assert f"| {first} | {' | '.join(f'{value:.4f}' for value in uses)} |" in text
+    for epsilon in (0.1, 1, 2, 5, 8, 20):
+        noise = pn.calibrate_stable(epsilon=epsilon)
+        row = f"| {epsilon} | {noise.alpha:.4f} | {noise.mean_abs * epsilon:.4f} |"
+        assert row in text
 
 
 @pytest.mark.parametrize(
