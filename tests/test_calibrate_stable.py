@@ -85,6 +85,9 @@ def test_large_epsilon_takes_heavier_tails(best: dict[float, pn.SymmetricStable]
     assert indices == sorted(indices, reverse=True)
     # alpha - 1 ~ 4 / epsilon, from above.
     assert 4.0 / 40.0 < best[40.0].alpha - 1.0 < 1.2 * 4.0 / 40.0
+    # To the last scale that `calibrate` allows, 2**-40: a search must not step over it.
+    family = Family(pn.SymmetricStable, alpha=1.1)
+    assert 2.0**-40 < pn.calibrate(family, epsilon=57.0, delta=0.0).scale < 2.0**-39
     with pytest.raises(pn.CalibrationError, match="below"):
         pn.calibrate_stable(epsilon=60.0)
 
