@@ -1,8 +1,8 @@
 """Figures of the paper on the symmetric stable mechanism, and one that it leaves open.
 
 "stable-3" and "stable-6" to "stable-10" are figures, "stable-table-1" is table 1 of Zawacki and
-Abed, "Heavy-tailed privacy: the symmetric alpha-stable privacy mechanism" (2024). "stable-index"
-is not in the paper: the index that costs least at a pure epsilon.
+Abed, "Heavy-tailed privacy: the symmetric alpha-stable privacy mechanism" (arXiv:2504.18411, 2025).
+"stable-index" is not in the paper: the index that costs least at a pure epsilon.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FIGURES"]
 
-_SOURCE = "of Zawacki and Abed, Heavy-tailed privacy (2024)"
+_SOURCE = "of Zawacki and Abed, Heavy-tailed privacy (2025)"
 _ALPHA, _SCALE = r"$\alpha$", r"$\gamma$"
 _DENSITY_INDICES = (1.0, 1.5, 2.0)
 _LOSS_INDICES = (1.0, 1.5, 1.9, 1.99, 2.0)
