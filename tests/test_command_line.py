@@ -202,7 +202,9 @@ def test_compare_measures_speed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_figures(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     listed = answer(capsys, "figures", "--list")
-    assert [line.split()[0] for line in listed.splitlines()] == ["schrodinger-1", "schrodinger-2"]
+    names = [line.split()[0] for line in listed.splitlines()]
+    assert names[:3] == ["schrodinger-1", "schrodinger-2", "stable-3"]
+    assert names[-2:] == ["stable-table-1", "stable-index"]
     pytest.importorskip("matplotlib")
     words = ["figures", "schrodinger-1", "--output", str(tmp_path), "--format", "svg"]
     written = answer(capsys, *words).splitlines()

@@ -14,6 +14,7 @@ from psinoise._backend import core as _core
 from psinoise.accounting import Accountant, Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibrate
+from psinoise.calibrate_stable import calibrate_stable
 from psinoise.compare import compare
 from psinoise.errors import CalibrationError, CertificationError, DomainError
 from psinoise.noise import (
@@ -54,6 +55,7 @@ __all__ = [
     "UniformAtom",
     "build_config",
     "calibrate",
+    "calibrate_stable",
     "compare",
     "costs",
 ]

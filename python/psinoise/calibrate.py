@@ -342,12 +342,12 @@ def _root(function: Callable[[float], float], start: float, tolerance: float) ->
     sign = 1.0 if value > 0.0 else -1.0
     near, stride = start, _FIRST_STRIDE
     while True:
-        far = near + sign * stride
-        if not abs(far) <= _LARGEST_LOG_RATIO:
-            side = "above 2**40" if sign > 0.0 else "below 2**-40"
-            raise CalibrationError(f"the scale that meets the target is {side} sensitivities")
+        far = min(max(near + sign * stride, -_LARGEST_LOG_RATIO), _LARGEST_LOG_RATIO)
         if decreasing(far) * sign <= 0.0:
             break
+        if abs(far) == _LARGEST_LOG_RATIO:
+            side = "above 2**40" if sign > 0.0 else "below 2**-40"
+            raise CalibrationError(f"the scale that meets the target is {side} sensitivities")
         near, stride = far, min(2.0 * stride, _LONGEST_STRIDE)
     from scipy import optimize  # slow to import
 

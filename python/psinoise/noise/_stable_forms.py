@@ -185,7 +185,7 @@ def _panel_bits(below_two: float) -> int:
     that is, at ``y = 5, ..., 15``. Their sum vanishes at complex points about ``2 pi / y`` away
     from the line, and panels must be narrow beside that.
     """
-    if below_two >= 0.25:
+    if below_two >= 0.35:
         return 3
     return 4 if below_two >= 4e-3 else 5 if below_two >= 1e-4 else 6
 

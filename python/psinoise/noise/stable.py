@@ -27,7 +27,7 @@ class SymmetricStable(Noise):
     """Noise with characteristic function ``exp(-abs(scale * u)**alpha)``.
 
     The SaS mechanism: for ``alpha < 2`` its privacy loss is bounded, so that one use is purely
-    differentially private (Zawacki and Abed 2024, theorem 18), and the sum of independent draws is
+    differentially private (Zawacki and Abed 2025, theorem 16), and the sum of independent draws is
     of the same kind (`aggregate`). ``alpha = 2`` is the normal law of variance ``2 scale**2`` and
     ``alpha = 1`` is `Cauchy`. The tail is ``P(X > x) ~ Gamma(alpha) sin(pi alpha / 2) / pi *
     (scale / x)**alpha``.

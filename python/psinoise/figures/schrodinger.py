@@ -1,4 +1,4 @@
-"""Figures of the papers, drawn again from this library, with the data behind them.
+"""Figures of the paper on Schrodinger mechanisms.
 
 "schrodinger-1" and "schrodinger-2" are figures 1 and 2 of Alghamdi, Asoodeh, Calmon, Gomez, Kosut
 and Sankar, "Schrodinger mechanisms: optimal differential privacy mechanisms for small sensitivity"
@@ -7,28 +7,21 @@ and Sankar, "Schrodinger mechanisms: optimal differential privacy mechanisms for
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from psinoise import _validate, plotting
+from psinoise import plotting
 from psinoise._progress import track
 from psinoise.accounting import Mechanism
+from psinoise.figures._figure import FigureData, PaperFigure
 from psinoise.noise import Airy, Gaussian, Laplace, Noise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES", "FORMATS", "FigureData", "PaperFigure", "save_figures"]
-
-FORMATS = ("png", "svg", "pdf")
-_PIXELS_PER_INCH = 200
+__all__ = ["FIGURES"]
 
 # Not in the paper's figures: drawn thinner.
 _EXTRA = ("Gaussian",)
@@ -42,95 +35,6 @@ _COUNTS = (
 )
 _CLOSE_UP = 40
 _MEAN_ABS, _SENSITIVITY, _SAMPLING_RATE, _DELTA = 2.0, 1.0, 0.01, 1e-8
-
-
-@dataclass(frozen=True)
-class FigureData:
-    """The numbers of a figure: equally long columns, the first of them the horizontal axis."""
-
-    columns: Mapping[str, NDArray[np.float64]]
-    notes: tuple[str, ...]
-    """What the numbers are and under which conditions; comment lines of the CSV file."""
-
-    def save(self, path: Path) -> None:
-        """Write a CSV file: ``#`` lines of notes, a header, rows in full precision."""
-        with path.open("w", encoding="utf-8", newline="") as file:
-            file.writelines(f"# {note}\n" for note in self.notes)
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(self.columns)
-            values = (column.tolist() for column in self.columns.values())
-            writer.writerows(zip(*values, strict=True))
-
-
-@dataclass(frozen=True)
-class PaperFigure:
-    """How to compute the data of one figure and how to draw them."""
-
-    title: str
-    compute: Callable[[bool], FigureData]
-    """Takes whether to show progress."""
-    draw: Callable[[FigureData], Figure]
-
-
-def save_figures(
-    directory: str | Path,
-    names: Iterable[str] | None = None,
-    formats: Sequence[str] = ("png",),
-    *,
-    progress: bool = True,
-) -> list[Path]:
-    """Draw figures into files, each with its data as a CSV file beside it.
-
-    Parameters
-    ----------
-    directory : str or Path
-        Made if it does not exist.
-    names : iterable of str, optional
-        Keys of :data:`FIGURES`; None draws all.
-    formats : sequence of str
-        Of "png", "svg" and "pdf".
-    progress : bool
-        Show progress on standard error if it is a terminal and tqdm is installed.
-
-    Returns
-    -------
-    list of Path
-        The files written.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If matplotlib is not installed.
-    DomainError
-        For a name or a format that does not exist.
-    OSError
-        If a file cannot be written.
-    """
-    chosen = [_validate.choice("figure", name, FIGURES) for name in FIGURES if names is None]
-    chosen += [_validate.choice("figure", name, FIGURES) for name in dict.fromkeys(names or ())]
-    endings = [_validate.choice("format", ending, FORMATS) for ending in dict.fromkeys(formats)]
-    plotting.require_matplotlib()
-    folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name in chosen:
-        data = FIGURES[name].compute(progress)
-        written.append(folder / f"{name}.csv")
-        data.save(written[-1])
-        figure = FIGURES[name].draw(data)
-        for ending in endings:
-            written.append(folder / f"{name}.{ending}")
-            _save(figure, written[-1])
-    return written
-
-
-def _save(figure: Figure, path: Path) -> None:
-    import matplotlib  # optional, and slow to import
-
-    # No dates and no random identifiers: the same data give the same file.
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
-    with matplotlib.rc_context({"svg.hashsalt": "psinoise", "pdf.fonttype": 42}):
-        figure.savefig(path, dpi=_PIXELS_PER_INCH, metadata=metadata)
 
 
 # -- figure 1: densities --------------------------------------------------------------------------
@@ -153,7 +57,7 @@ def _draw_densities(data: FigureData) -> Figure:
     near, far = figure.subplots(1, 2)
     x = data.columns["x"]
     center, right = np.abs(x) <= 4.0, x >= 0.0
-    lines = _lines(data)
+    lines = data.lines()
     plotting.plot_lines(
         x[center], {n: v[center] for n, v in lines.items()}, ax=near, thin=_EXTRA, name=False
     )
@@ -200,7 +104,7 @@ def _epsilon_data(progress: bool) -> FigureData:
 def _draw_epsilons(data: FigureData) -> Figure:
     figure = plotting.new_figure(9.4, 4.4)
     whole, start = figure.subplots(1, 2, gridspec_kw={"width_ratios": [1.6, 1.0]})
-    counts, lines = data.columns["compositions"], _lines(data)
+    counts, lines = data.columns["compositions"], data.lines()
     plotting.plot_lines(counts, lines, ax=whole, thin=_EXTRA, name=False)
     whole.set(xlim=(0, counts[-1]), ylim=(0.0, 1.15), xlabel="Compositions", ylabel="Epsilon")
     plotting.label_ends(whole, ".3f")
@@ -224,11 +128,6 @@ def _draw_epsilons(data: FigureData) -> Figure:
     return figure
 
 
-def _lines(data: FigureData) -> dict[str, NDArray[np.float64]]:
-    return dict(list(data.columns.items())[1:])
-
-
-#: The figures by the names that the command line uses.
 FIGURES: dict[str, PaperFigure] = {
     "schrodinger-1": PaperFigure(
         "Densities of Airy and Laplace at E|X| = 1", _density_data, _draw_densities

@@ -1,0 +1,49 @@
+"""What a figure is: numbers, and how to draw them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["FigureData", "PaperFigure"]
+
+
+@dataclass(frozen=True)
+class FigureData:
+    """The numbers of a figure: equally long columns, the first of them the horizontal axis."""
+
+    columns: Mapping[str, NDArray[np.float64]]
+    notes: tuple[str, ...]
+    """What the numbers are and under which conditions; comment lines of the CSV file."""
+
+    def lines(self) -> dict[str, NDArray[np.float64]]:
+        """The columns to be drawn against the first one."""
+        return dict(list(self.columns.items())[1:])
+
+    def save(self, path: Path) -> None:
+        """Write a CSV file: ``#`` lines of notes, a header, rows in full precision."""
+        with path.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(f"# {note}\n" for note in self.notes)
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(self.columns)
+            values = (column.tolist() for column in self.columns.values())
+            writer.writerows(zip(*values, strict=True))
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """How to compute the data of one figure and how to draw them."""
+
+    title: str
+    compute: Callable[[bool], FigureData]
+    """Takes whether to show progress."""
+    draw: Callable[[FigureData], Figure]

@@ -1,0 +1,168 @@
+"""The stable law of least E|Y| at a pure epsilon: that it is the least, and what it is worth."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+import psinoise as pn
+from psinoise.noise import Family
+
+
+def mean_abs(alpha: float, epsilon: float) -> float:
+    family = Family(pn.SymmetricStable, alpha=alpha)
+    return pn.calibrate(family, epsilon=epsilon, delta=0.0).mean_abs
+
+
+@pytest.fixture(scope="module")
+def best() -> dict[float, pn.SymmetricStable]:
+    return {e: pn.calibrate_stable(epsilon=e) for e in (0.1, 1.0, 5.46, 5.47, 10.0, 40.0)}
+
+
+@pytest.mark.parametrize("alpha", [0.6, 1.0, 1.5, 1.99])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
+def test_pure_targets_are_met_by_any_index(alpha: float, epsilon: float) -> None:
+    """Not exceeded, and not by a scale that is larger than needed."""
+    family = Family(pn.SymmetricStable, alpha=alpha)
+    noise = pn.calibrate(family, epsilon=epsilon, delta=0.0, sensitivity=3.0, count=2)
+    achieved = 2.0 * pn.Mechanism(noise, 3.0).pure_epsilon()
+    assert epsilon * (1.0 - 1e-11) <= achieved <= epsilon
+    if alpha == 1.0:  # theorem 25 of the paper: the loss of one use is 2 asinh(s / (2 scale))
+        assert noise.scale == pytest.approx(1.5 / math.sinh(0.25 * epsilon), rel=1e-11)
+
+
+def test_the_gaussian_has_no_pure_epsilon() -> None:
+    family = Family(pn.SymmetricStable, alpha=2.0)
+    with pytest.raises(pn.CalibrationError, match="largest privacy loss"):
+        pn.calibrate(family, epsilon=1.0, delta=0.0)
+
+
+def test_it_is_stationary_and_beats_its_neighbors(best: dict[float, pn.SymmetricStable]) -> None:
+    for epsilon in (0.1, 1.0, 10.0):
+        alpha, least = best[epsilon].alpha, best[epsilon].mean_abs
+        assert best[epsilon].mean_abs == pytest.approx(mean_abs(alpha, epsilon), rel=1e-12)
+        for step in (1e-3, 0.02, 0.1):
+            below, above = mean_abs(alpha - step, epsilon), mean_abs(alpha + step, epsilon)
+            assert least < min(below, above)
+            if step == 1e-3:
+                # The vertex of the parabola through three points.
+                vertex = 0.5 * step * (below - above) / (below - 2.0 * least + above)
+                assert abs(vertex) < 1e-4
+
+
+def test_no_index_on_a_grid_is_better(best: dict[float, pn.SymmetricStable]) -> None:
+    """One minimum only, as the search supposes."""
+    for epsilon in (1.0, 10.0):
+        grid = np.array([mean_abs(a, epsilon) for a in (1.05, 1.1, 1.2, 1.3, 1.5, 1.8, 1.9, 1.99)])
+        assert grid.min() > best[epsilon].mean_abs
+        turns = np.diff(np.sign(np.diff(grid)))
+        assert np.count_nonzero(turns) == 1
+
+
+def test_limit_for_small_epsilon() -> None:
+    """``E|Y| max(score)``, from the formulas instead of the tables of losses."""
+
+    def limit(alpha: float) -> float:
+        law = pn.SymmetricStable(alpha=alpha, scale=1.0)
+        found = optimize.minimize_scalar(
+            lambda t: -float(law.score(np.array([t]))[0]), bounds=(0.1, 8.0), method="bounded"
+        )
+        return law.mean_abs * -found.fun
+
+    found = optimize.minimize_scalar(limit, bounds=(1.5, 1.9), method="bounded")
+    for epsilon in (1e-9, 0.01):
+        noise = pn.calibrate_stable(epsilon=epsilon)
+        assert noise.alpha == pytest.approx(found.x, abs=1e-4)
+        assert noise.mean_abs * epsilon == pytest.approx(found.fun, rel=1e-5)
+
+
+def test_large_epsilon_takes_heavier_tails(best: dict[float, pn.SymmetricStable]) -> None:
+    indices = [noise.alpha for noise in best.values()]
+    assert indices == sorted(indices, reverse=True)
+    # alpha - 1 ~ 4 / epsilon, from above.
+    assert 4.0 / 40.0 < best[40.0].alpha - 1.0 < 1.2 * 4.0 / 40.0
+    # To the last scale that `calibrate` allows, 2**-40: a search must not step over it.
+    family = Family(pn.SymmetricStable, alpha=1.1)
+    assert 2.0**-40 < pn.calibrate(family, epsilon=57.0, delta=0.0).scale < 2.0**-39
+    with pytest.raises(pn.CalibrationError, match="below"):
+        pn.calibrate_stable(epsilon=60.0)
+
+
+def test_honestly_beside_laplace(best: dict[float, pn.SymmetricStable]) -> None:
+    """Half as much again as Laplace where epsilon is small, ahead of it beyond 5.46, and never
+    ahead of the staircase law, the best of all (Geng and Viswanath 2016)."""
+    cost = {epsilon: noise.mean_abs * epsilon for epsilon, noise in best.items()}
+    assert cost[0.1] == pytest.approx(1.569, abs=1e-3)
+    assert cost[1.0] == pytest.approx(1.553, abs=1e-3)
+    assert cost[5.46] > 1.0 > cost[5.47]
+    for epsilon, noise in best.items():
+        assert noise.mean_abs > math.exp(-0.5 * epsilon) / -math.expm1(-epsilon)
+
+
+def test_sensitivity_and_count_only_scale(best: dict[float, pn.SymmetricStable]) -> None:
+    noise = pn.calibrate_stable(epsilon=3.0, sensitivity=7.0, count=3)
+    assert noise.alpha == best[1.0].alpha
+    assert noise.scale == pytest.approx(7.0 * best[1.0].scale, rel=1e-11)
+    assert 3.0 * pn.Mechanism(noise, 7.0).pure_epsilon() <= 3.0
+
+
+@pytest.mark.parametrize("ratio", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 1.5, 1.9])
+def test_limit_for_small_scales(alpha: float, ratio: float) -> None:
+    """Corollary 27, for any index: ``log p(0) / p(s)`` with the leading term of the tail,
+    ``(1 + alpha) log(s / scale) + log(p(0) / (alpha K))``; at 1 it is ``2 log(s / scale)``."""
+    loss = pn.Mechanism(pn.SymmetricStable(alpha=alpha, scale=ratio)).pure_epsilon()
+    tail = math.gamma(1.0 + alpha) * math.sin(0.5 * math.pi * alpha) / math.pi
+    peak = math.gamma(1.0 + 1.0 / alpha) / math.pi
+    limit = -(1.0 + alpha) * math.log(ratio) + math.log(peak / tail)
+    # The next term of the tail is of the order of ratio**alpha.
+    assert loss == pytest.approx(limit, abs=20.0 * ratio ** min(alpha, 1.0))
+    if alpha == 1.0:
+        # Equation (95) of the paper has another constant: sqrt(2).
+        assert abs(loss - 2.0 * math.log(math.sqrt(2.0) / ratio)) > 0.69
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 1.5, 1.9])
+def test_limit_for_large_scales(alpha: float) -> None:
+    """Corollary 26, for any index: ``max(score) s / scale``, where the paper has 1 at index 1."""
+    law = pn.SymmetricStable(alpha=alpha, scale=1.0)
+    t = np.geomspace(1e-3, 10.0, 20001)
+    slope = float(law.score(t).max())
+    if alpha == 1.0:
+        assert slope == pytest.approx(1.0, abs=1e-7)
+    for ratio in (1e2, 1e4):
+        loss = pn.Mechanism(pn.SymmetricStable(alpha=alpha, scale=ratio)).pure_epsilon()
+        assert loss * ratio == pytest.approx(slope, rel=max(2.0 / ratio**2, 1e-6) * 2.0)
+
+
+def test_the_tables_of_the_documentation() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "stable.md").read_text(encoding="utf-8")
+    for law in (pn.Laplace, Family(pn.SymmetricStable, alpha=1.7), pn.Gaussian, pn.Airy):
+        mechanism = pn.Mechanism(law(mean_abs=2.0))
+        uses = [mechanism.epsilon(1e-6, n, method="estimate") for n in (1, 10, 100, 1000)]
+        pure = mechanism.pure_epsilon()
+        first = "inf" if math.isinf(pure) else f"{pure:.4f}"
+        assert f"| {first} | {' | '.join(f'{value:.4f}' for value in uses)} |" in text
+    for epsilon in (0.1, 1, 2, 5, 8, 20):
+        noise = pn.calibrate_stable(epsilon=epsilon)
+        row = f"| {epsilon} | {noise.alpha:.4f} | {noise.mean_abs * epsilon:.4f} |"
+        assert row in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"epsilon": 0.0}, pn.DomainError, "epsilon must be positive"),
+        ({"epsilon": math.nan}, pn.DomainError, "epsilon must"),
+        ({"epsilon": "1"}, TypeError, "epsilon must"),
+        ({"epsilon": 1.0, "count": 0}, pn.DomainError, "count must be at least 1"),
+        ({"epsilon": 1.0, "sensitivity": -1.0}, pn.DomainError, "sensitivity must be positive"),
+    ],
+)
+def test_bad_targets(arguments: dict[str, float], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        pn.calibrate_stable(**arguments)  # type: ignore[arg-type]
