@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from psinoise.noise._base import Noise
 from psinoise.noise._family import Family
+from psinoise.noise._parameter import Parameter
 from psinoise.noise.airy import Airy
 from psinoise.noise.gaussian import Gaussian
 from psinoise.noise.laplace import Laplace
@@ -26,6 +27,7 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "Noise",
+    "Parameter",
     "Schrodinger",
     "SymmetricStable",
 ]

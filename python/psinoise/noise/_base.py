@@ -19,6 +19,8 @@ from psinoise.compile import LAYOUT, Layout, compile_law
 from psinoise.errors import DomainError
 from psinoise.noise import _integrals
 from psinoise.noise._beyond import fill_beyond
+from psinoise.noise._parameter import Parameter
+from psinoise.noise._samples import checked_out, sample_dtype, shape_of, worker_count
 from psinoise.reference import double_double as dd
 from psinoise.reference.double_double import Pair
 
@@ -26,8 +28,6 @@ __all__ = ["Noise", "ScaleFamily", "family_name"]
 
 Float = NDArray[np.float64]
 
-# Below this many elements one thread is faster than waking another.
-_SERIAL = 1 << 17
 # Shapes whose tables are kept, of 100 to 700 kB each.
 _MOST_TABLES = 64
 
@@ -46,8 +46,8 @@ class Noise(ABC):
     #: benchmarks and comparisons.
     representatives: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
-    #: Real parameters other than the size, with a few words on each: options of the command line.
-    shape_parameters: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    #: Keyword arguments that fix the shape, and how each is read: options of the command line.
+    shape_parameters: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
 
     _scale: float
 
@@ -301,14 +301,14 @@ class Noise(ABC):
         (3,)
         """
         if out is None:
-            chosen = _sample_dtype(dtype)
-            array = np.empty(() if shape is None else _shape_of(shape), dtype=chosen)
+            chosen = sample_dtype(dtype)
+            array = np.empty(() if shape is None else shape_of(shape), dtype=chosen)
         else:
-            array = _checked_out(out, shape, dtype)
+            array = checked_out(out, shape, dtype)
         scale = self._scale
         if array.dtype == np.float32 and not (2.0**-126 <= scale <= 2.0**120):
             raise DomainError(f"scale must be within the range of float32, got {scale!r}")
-        workers = _worker_count(threads, array.size)
+        workers = worker_count(threads, array.size)
         if array.size:
             tag = f"{type(self).__name__}{self._shape!r}".encode()
             core.sample(self._table, stream_key(rng, tag), 0, scale, array, workers)
@@ -471,39 +471,3 @@ def _cost_values(cost: Callable[[Float], ArrayLike], x: Float) -> Float:
     if np.isnan(values).any():
         raise DomainError(f"cost must not be NaN, got NaN at x = {x[np.isnan(values)][0]!r}")
     return values
-
-
-def _shape_of(shape: object) -> int | tuple[int, ...]:
-    if isinstance(shape, tuple | list):
-        return tuple(_validate.count("shape", size) for size in shape)
-    return _validate.count("shape", shape)
-
-
-def _sample_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    chosen = np.dtype(dtype)
-    if chosen not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise TypeError(f"dtype must be float64 or float32, got {chosen}")
-    return chosen
-
-
-def _checked_out(out: object, shape: object, dtype: DTypeLike) -> NDArray[Any]:
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"out must be an array, got {type(out).__name__}")
-    if out.dtype not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise TypeError(f"out must have dtype float64 or float32, got {out.dtype}")
-    if dtype is not np.float64 and np.dtype(dtype) != out.dtype:
-        raise TypeError(f"out has dtype {out.dtype}, which is not the requested {np.dtype(dtype)}")
-    if not out.flags.c_contiguous or not out.flags.writeable or not out.flags.aligned:
-        raise ValueError("out must be C-contiguous, aligned and writable")
-    if shape is not None and shape != ():
-        wanted = _shape_of(shape)
-        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
-        if wanted != out.shape:
-            raise ValueError(f"shape must match out, whose shape is {out.shape}, got {wanted}")
-    return out
-
-
-def _worker_count(threads: int | None, size: int) -> int:
-    if threads is None:
-        return 1 if size < _SERIAL else 0
-    return _validate.count("threads", threads)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from psinoise import _validate, costs
@@ -14,6 +15,7 @@ from psinoise.costs import Cost, Power, Stretched, as_cost
 from psinoise.errors import DomainError
 from psinoise.ground_state import GroundState, natural_state, power_state, theta_of_mean_cost
 from psinoise.noise._base import Float, Noise
+from psinoise.noise._parameter import Parameter
 from psinoise.reference.double_double import Pair
 
 __all__ = ["Schrodinger"]
@@ -67,6 +69,18 @@ class Schrodinger(Noise):
     representatives: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"cost": costs.Power(1.5)},
         {"cost": costs.Log()},
+    )
+    shape_parameters = MappingProxyType(
+        {
+            "cost": Parameter(
+                "power:P, log or log:POWER, each with an optional :WEIGHT; sums with +; "
+                "max(COST, COST)",
+                costs.parse,
+                "COST",
+            ),
+            "mean_cost": Parameter("mean cost; fixes the size too"),
+            "theta": Parameter("... or the factor of the cost in the potential"),
+        }
     )
 
     _score_limit = math.inf
