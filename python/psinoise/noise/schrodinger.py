@@ -90,6 +90,7 @@ class Schrodinger(Noise):
     _size: dict[str, float]
     _state: GroundState
     _unit: float
+    _given_theta: float
 
     def __init__(self, *, cost: Cost | Callable[[Float], Any], **arguments: float) -> None:
         if not callable(cost):
@@ -125,7 +126,7 @@ class Schrodinger(Noise):
         strength = self._strength or {"mean_cost": 1.0}
         theta = strength.get("theta", 0.0) or theta_of_mean_cost(cost, strength["mean_cost"])
         found = natural_state(cost, theta)
-        self._set(_state=found.state, _unit=found.unit)
+        self._set(_state=found.state, _unit=found.unit, _given_theta=theta)
         return self._scale_of(*next(iter(self._size.items()))) if self._size else found.unit
 
     def _scale_of(self, name: str, value: float) -> float:
@@ -191,6 +192,11 @@ class Schrodinger(Noise):
 
     def _arguments(self) -> dict[str, Any]:
         return {"cost": self._cost, **self._strength, **self._size}
+
+    def _canonical_arguments(self) -> dict[str, Any]:
+        """By scale; of other costs than powers after the strength that the solver was given."""
+        strength = {} if isinstance(self._cost, Power) else {"theta": self._given_theta}
+        return {"cost": self._cost, **strength, "scale": self._scale}
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
