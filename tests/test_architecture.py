@@ -30,6 +30,7 @@ LAYERS = {
     "plotting": 8,
     "calibrate": 8,
     "compare": 9,
+    "figure_of_costs": 9,
     "": 10,  # psinoise/__init__.py, which gathers the names
     "bench": 11,
     "adapters": 11,

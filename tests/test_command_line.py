@@ -21,6 +21,7 @@ from psinoise.calibrate import calibrate
 from psinoise.commands import figures as figures_command
 from psinoise.commands._json import print_json
 from psinoise.commands._mechanism import _rounded, law_names
+from psinoise.figures import FIGURES
 from psinoise.noise import FAMILIES, LAWS, Family
 
 PAPER = ["--mean-abs", "2", "--count", "2000", "--sampling-rate", "0.01"]
@@ -240,7 +241,7 @@ def test_compare_measures_speed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_figures(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     listed = answer(capsys, "figures", "--list")
-    assert [line.split()[0] for line in listed.splitlines()] == ["schrodinger-1", "schrodinger-2"]
+    assert [line.split()[0] for line in listed.splitlines()] == list(FIGURES)
     pytest.importorskip("matplotlib")
     words = ["figures", "schrodinger-1", "--output", str(tmp_path), "--format", "svg"]
     written = answer(capsys, *words).splitlines()

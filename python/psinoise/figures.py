@@ -2,7 +2,8 @@
 
 "schrodinger-1" and "schrodinger-2" are figures 1 and 2 of Alghamdi, Asoodeh, Calmon, Gomez, Kosut
 and Sankar, "Schrodinger mechanisms: optimal differential privacy mechanisms for small sensitivity"
-(ISIT 2023). The Gaussian is not in the paper's figures.
+(ISIT 2023). The Gaussian is not in the paper's figures. "schrodinger-costs" shows the theorems of
+that paper for costs that it does not draw.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise import _validate, plotting
+from psinoise import _validate, figure_of_costs, plotting
 from psinoise._progress import track
 from psinoise.accounting import Mechanism
 from psinoise.noise import Airy, Gaussian, Laplace, Noise
@@ -235,5 +236,10 @@ FIGURES: dict[str, PaperFigure] = {
     ),
     "schrodinger-2": PaperFigure(
         "Epsilon against compositions, Airy and Laplace at E|Z| = 2", _epsilon_data, _draw_epsilons
+    ),
+    "schrodinger-costs": PaperFigure(
+        "What the best law for a cost gains, by the power of the cost",
+        lambda progress: FigureData(*figure_of_costs.compute(progress)),
+        lambda data: figure_of_costs.draw(data.columns),
     ),
 }
