@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import psinoise as pn
@@ -365,6 +365,14 @@ almost_costs = st.recursive(
 )
 
 
+@example(
+    cost={
+        "cost": "Stretched",
+        "of": {"cost": "Power", "p": (0.5).hex(), "weight": (1e-300).hex()},
+        "factor": (1e-300).hex(),
+    },
+    strength={"theta": HEX_ONE},
+)
 @given(cost=almost_costs, strength=st.sampled_from([{}, {"theta": HEX_ONE}, {"mean_cost": "a"}]))
 @settings(max_examples=100, deadline=None)
 def test_random_costs(cost: Any, strength: dict[str, str]) -> None:
