@@ -288,6 +288,7 @@ COST = ("epsilon", "--noise", "schrodinger", "--delta", "1e-6", "--cost", "power
         (AIRY, "Airy takes exactly one of scale, std, mean_abs, got 0"),
         ((*AIRY, "--std", "1", "--scale", "1"), "--scale: not allowed with argument --std"),
         ((*AIRY, "--std", "1", "--cost", "log"), "--cost is no parameter of airy noise"),
+        ((*COST[:-2], "--std", "1"), "schrodinger noise needs --cost"),
         (COST[:-1], "argument --cost: expected one argument"),
         ((*COST, "--mean-cost", "1"), "cost must have : and a number instead of the end"),
         ((*COST[:-1], "power:20"), "argument --cost: p must be in [1/8, 12], got 20.0"),

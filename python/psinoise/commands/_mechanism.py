@@ -27,11 +27,15 @@ def add_noise(parser: argparse.ArgumentParser) -> None:
     for name, law in law_names().items():
         for argument, parameter in law.shape_parameters.items():
             parser.add_argument(
-                "--" + argument.replace("_", "-"),
+                _option(argument),
                 type=_reader(parameter),
                 metavar=parameter.placeholder,
                 help=f"of {name} noise: {parameter.description}",
             )
+
+
+def _option(argument: str) -> str:
+    return "--" + argument.replace("_", "-")
 
 
 def _reader(parameter: Parameter) -> Callable[[str], Any]:
@@ -53,7 +57,7 @@ def family(arguments: argparse.Namespace) -> Family:
     Raises
     ------
     TypeError
-        If a parameter of another law was given.
+        If a parameter of another law was given, or one without which there is no law was not.
     """
     chosen = law_names()[arguments.noise]
     shape = {}
@@ -63,9 +67,11 @@ def family(arguments: argparse.Namespace) -> Family:
             if value is None:
                 continue
             if name not in chosen.shape_parameters:
-                option = "--" + name.replace("_", "-")
-                raise TypeError(f"{option} is no parameter of {arguments.noise} noise")
+                raise TypeError(f"{_option(name)} is no parameter of {arguments.noise} noise")
             shape[name] = value
+    for name, parameter in chosen.shape_parameters.items():
+        if parameter.required and name not in shape:
+            raise TypeError(f"{arguments.noise} noise needs {_option(name)}")
     return Family(chosen, **shape)
 
 

@@ -17,3 +17,5 @@ class Parameter(NamedTuple):
     """Makes the argument from text; raises ValueError for text that is none."""
     placeholder: str = "X"
     """What stands for the text in help."""
+    required: bool = False
+    """Whether there is no law without it."""

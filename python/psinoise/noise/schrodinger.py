@@ -77,6 +77,7 @@ class Schrodinger(Noise):
                 "max(COST, COST)",
                 costs.parse,
                 "COST",
+                required=True,
             ),
             "mean_cost": Parameter("mean cost; fixes the size too"),
             "theta": Parameter("... or the factor of the cost in the potential"),
