@@ -16,11 +16,13 @@ import pytest
 
 import psinoise
 from psinoise import __main__ as command_line
+from psinoise import costs
 from psinoise.calibrate import calibrate
 from psinoise.commands import figures as figures_command
 from psinoise.commands._json import print_json
 from psinoise.commands._mechanism import _rounded, law_names
-from psinoise.noise import LAWS
+from psinoise.figures import FIGURES
+from psinoise.noise import FAMILIES, LAWS, Family
 
 PAPER = ["--mean-abs", "2", "--count", "2000", "--sampling-rate", "0.01"]
 
@@ -50,6 +52,15 @@ def mistake(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert captured.err.count("\n") == 1
     assert captured.err.startswith("psinoise: error: ")
     return captured.err.removeprefix("psinoise: error: ").rstrip("\n")
+
+
+def as_option(value: object) -> str:
+    """A parameter of a law as one would type it."""
+    if isinstance(value, costs.Power):
+        return f"power:{value.p!r}:{value.weight!r}"
+    if isinstance(value, costs.Log):
+        return f"log:{value.power!r}:{value.weight!r}"
+    return repr(value)
 
 
 def test_epsilon(capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,18 +106,20 @@ def test_tolerance_is_the_width(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("size", ["scale", "std", "mean_abs"])
-@pytest.mark.parametrize("name", [name for name in law_names() if name != "schrodinger"])
-def test_every_law_by_every_size(capsys: pytest.CaptureFixture[str], name: str, size: str) -> None:
-    shape = law_names()[name].representatives[0]
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+def test_every_law_by_every_size(
+    capsys: pytest.CaptureFixture[str], family: Family, size: str
+) -> None:
+    (name,) = (name for name, law in law_names().items() if law is family.law)
     words = ["delta", "--noise", name, "--epsilon", "0.25", "--json"]
-    for parameter, value in shape.items():
-        words += ["--" + parameter.replace("_", "-"), repr(value)]
+    for parameter, value in family.shape.items():
+        words += ["--" + parameter.replace("_", "-"), as_option(value)]
     words += ["--" + size.replace("_", "-"), "3"]
-    if getattr(law_names()[name](**shape, scale=1.0), size) == math.inf:  # type: ignore[call-arg]
+    if getattr(family(scale=1.0), size) == math.inf:
         assert mistake(capsys, *words).startswith(f"{size} must be left out")
         return
     text = answer(capsys, *words)
-    law = law_names()[name](**shape, **{size: 3.0})
+    law = family(**{size: 3.0})
     expected = psinoise.Mechanism(law).delta(0.25)
     found = strict(text)
     assert isinstance(found, dict)
@@ -139,6 +152,32 @@ def test_parameters_other_than_the_size(capsys: pytest.CaptureFixture[str]) -> N
     assert message.startswith("SymmetricStable takes exactly one of alpha, ")
     airy = ["--noise", "airy", "--scale", "20", "--alpha", "1.5"]
     assert mistake(capsys, "epsilon", *airy, *rest) == "--alpha is no parameter of airy noise"
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        ("power:1.5", costs.Power(1.5)),
+        ("log", costs.Log()),
+        ("power:2 + log:2:0.5", costs.Power(2) + costs.Log(2, weight=0.5)),
+        ("max(power:1, power:2)", costs.maximum(costs.Power(1), costs.Power(2))),
+    ],
+)
+def test_a_cost_and_its_bound(
+    capsys: pytest.CaptureFixture[str], text: str, cost: costs.Cost
+) -> None:
+    words = ["epsilon", "--noise", "schrodinger", "--cost", text, "--delta", "1e-6", "--json"]
+    words += ["--count", "100", "--sensitivity", "0.1", "--method", "estimate"]
+    for bound in ("mean_cost", "theta"):
+        law = psinoise.Schrodinger(cost=cost, **{bound: 2.0})
+        found = strict(answer(capsys, *words, "--" + bound.replace("_", "-"), "2"))
+        assert isinstance(found, dict)
+        assert found["noise"] == repr(law)
+        expected = psinoise.Mechanism(law, 0.1).epsilon(1e-6, 100, method="estimate")
+        assert found["epsilon"] == expected
+    both = psinoise.Schrodinger(cost=costs.Log(), theta=2.0, std=3.0)
+    words = ["delta", "--noise", "schrodinger", "--cost", "log", "--theta", "2", "--std", "3"]
+    assert repr(both) in answer(capsys, *words, "--epsilon", "1")
 
 
 def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,9 +241,7 @@ def test_compare_measures_speed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_figures(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     listed = answer(capsys, "figures", "--list")
-    names = [line.split()[0] for line in listed.splitlines()]
-    assert names[:3] == ["schrodinger-1", "schrodinger-2", "stable-3"]
-    assert names[-2:] == ["stable-table-1", "stable-index"]
+    assert [line.split()[0] for line in listed.splitlines()] == list(FIGURES)
     pytest.importorskip("matplotlib")
     words = ["figures", "schrodinger-1", "--output", str(tmp_path), "--format", "svg"]
     written = answer(capsys, *words).splitlines()
@@ -239,6 +276,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str], words: list[str]) 
 TARGET = ("compare", "--epsilon", "1", "--delta", "1e-6")
 CALIBRATE = ("calibrate", "--noise", "airy", "--epsilon", "1")
 AIRY = ("epsilon", "--noise", "airy", "--delta", "1e-6")
+COST = ("epsilon", "--noise", "schrodinger", "--delta", "1e-6", "--cost", "power")
 
 
 @pytest.mark.parametrize(
@@ -247,8 +285,16 @@ AIRY = ("epsilon", "--noise", "airy", "--delta", "1e-6")
         ((), "the following arguments are required: COMMAND"),
         (("frobnicate",), "invalid choice: 'frobnicate'"),
         (("info", "--colour"), "unrecognized arguments: --colour"),
-        (AIRY, "one of the arguments --scale --std --mean-abs is required"),
+        (AIRY, "Airy takes exactly one of scale, std, mean_abs, got 0"),
         ((*AIRY, "--std", "1", "--scale", "1"), "--scale: not allowed with argument --std"),
+        ((*AIRY, "--std", "1", "--cost", "log"), "--cost is no parameter of airy noise"),
+        ((*COST[:-2], "--std", "1"), "schrodinger noise needs --cost"),
+        (COST[:-1], "argument --cost: expected one argument"),
+        ((*COST, "--mean-cost", "1"), "cost must have : and a number instead of the end"),
+        ((*COST[:-1], "power:20"), "argument --cost: p must be in [1/8, 12], got 20.0"),
+        ((*COST[:-1], "log"), "Schrodinger takes exactly one of mean_cost, theta, scale, "),
+        ((*COST[:-1], "log", "--mean-cost", "one"), "invalid float value: 'one'"),
+        ((*COST[:-1], "log", "--mean-cost", "1", "--theta", "1"), "takes exactly one of"),
         ((*AIRY, "--std", "one"), "invalid float value: 'one'"),
         ((*AIRY, "--std", "nan"), "std must be positive and finite, got nan"),
         ((*AIRY, "--std", "-1"), "std must be positive and finite, got -1.0"),

@@ -44,6 +44,75 @@ def test_identity(cost):
         cost.weight = 2.0
 
 
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        ("power:1.5", costs.Power(1.5)),
+        ("  power : 3: 5e-1 ", costs.Power(3, weight=0.5)),
+        ("power:2e+0+log", costs.Power(2) + costs.Log()),
+        ("log", costs.Log()),
+        ("log:2.", costs.Log(2)),
+        ("log:.5:3", costs.Log(0.5, weight=3.0)),
+        ("log+log", costs.Sum(costs.Log(), costs.Log())),
+        ("max(log)", costs.maximum(costs.Log())),
+        (
+            "power:1+max(power:2,log+power:3)",
+            costs.Power(1) + costs.maximum(costs.Power(2), costs.Log() + costs.Power(3)),
+        ),
+    ],
+)
+def test_costs_from_text(text, cost):
+    assert costs.parse(text) == cost
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "power, log or max instead of the end, got ''"),
+        ("  ", "power, log or max instead of the end"),
+        ("cube", "power, log or max instead of 'cube'"),
+        ("Power:2", "power, log or max instead of 'Power:2'"),
+        ("2", "power, log or max instead of '2'"),
+        ("power", ": and a number instead of the end"),
+        ("power:", "a positive number instead of the end"),
+        ("power:-1", "a positive number instead of '-1'"),
+        ("power:nan", "a positive number instead of 'nan'"),
+        ("power:1:2:3", "[+] or the end instead of ':3'"),
+        ("power:1 2", "[+] or the end instead of '2'"),
+        ("power:\N{ARABIC-INDIC DIGIT ONE}", "a positive number instead of"),
+        ("power:1 +", "power, log or max instead of the end"),
+        ("+power:1", "power, log or max instead of"),
+        ("max", r"'\(' instead of the end"),
+        ("max()", r"power, log or max instead of '\)'"),
+        ("max(log, log", r"'\)' instead of the end"),
+        ("max(log))", "[+] or the end instead of"),
+        ("__import__('os')", 'power, log or max instead of "__import__'),
+        ("power:20", r"p must be in \[1/8, 12\], got 20.0"),
+        ("power:0", "p must be positive"),
+        ("log:1:1e999", "weight must be positive and finite"),
+        ("max(" * 10_000, "at most 16 levels"),
+    ],
+)
+def test_text_that_is_no_cost(text, message):
+    with pytest.raises(DomainError, match=message):
+        costs.parse(text)
+
+
+def test_costs_are_read_from_strings_alone():
+    for text in (b"log", None, 1.5, costs.Log()):
+        with pytest.raises(TypeError, match="text must be a string"):
+            costs.parse(text)
+
+
+@given(text=st.text(alphabet="powerlgmax:+(), 1.5e-", max_size=30))
+def test_any_text_is_a_cost_or_an_error(text):
+    try:
+        found = costs.parse(text)
+    except DomainError:
+        return
+    assert isinstance(found, costs.Cost)
+
+
 @pytest.mark.parametrize("cost", EXAMPLES, ids=repr)
 def test_every_example_is_a_cost(cost):
     """Even, finite, not decreasing; scalars and shapes as NumPy has them."""

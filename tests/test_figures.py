@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 
 from psinoise import figures, plotting
-from psinoise.figures import schrodinger, stable
+from psinoise.figures import optimality, schrodinger, stable
 
 # Computed outside this package, direction remove: Airy by contour integration with other nodes,
 # Laplace by a plain Fourier transform of its losses, connecting the dots, on grids of 1e-5 to 2e-6.
@@ -24,7 +24,8 @@ AIRY = {100: 0.20587318, 500: 0.46132589, 1000: 0.65747722, 2000: 0.94027041}
 LAPLACE = {100: 0.2295470, 500: 0.5283332, 1000: 0.7573992, 2000: 1.0878258}
 
 
-# A part of the counts that figure 2 has, for time.
+# A part of the exponents and counts that the figures have, for time.
+EXPONENTS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 COUNTS = (1, 8, 15, 16, 25, 40, 100, 250, 500, 1000, 1500, 2000)
 # Likewise; on both sides of where stable noise overtakes Laplace.
 EPSILONS = (0.1, 1.0, 5.4, 5.5, 20.0)
@@ -37,6 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schrodinger, "_COUNTS", COUNTS)
         patch.setattr(stable, "_EPSILONS", EPSILONS)
+        patch.setattr(optimality, "_EXPONENTS", EXPONENTS)
         written = figures.save_figures(directory, formats=figures.FORMATS)
     assert sorted(written) == sorted(directory.iterdir())
     return directory
@@ -186,6 +188,29 @@ def test_stable_index_is_honest_beside_laplace(folder: Path) -> None:
     for name in ("stable", "Laplace"):
         assert np.all(np.array(data[name]) >= np.array(data["least of all laws"]))
     assert data["least of all laws"][0] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_schrodinger_costs_is_ordered_as_the_theorem_says(folder: Path) -> None:
+    notes, data = read(folder / "schrodinger-costs.csv")
+    assert set(EXPONENTS) <= set(optimality._EXPONENTS)
+    assert tuple(data["p"]) == EXPONENTS
+    laws = ("Gaussian", "Airy", "Laplace")
+    for i, p in enumerate(EXPONENTS):
+        information = {law: data[f"{law} information"][i] for law in laws}
+        epsilon = {law: data[f"{law} epsilon"][i] for law in laws}
+        optimal = {1.0: "Airy", 2.0: "Gaussian"}.get(p)
+        for law in laws:
+            if law == optimal:
+                assert abs(information[law]) < 1e-12
+                assert abs(epsilon[law]) < 1e-9
+            else:
+                assert information[law] > epsilon[law] > 1e-3
+        assert sorted(laws, key=information.__getitem__) == sorted(laws, key=epsilon.__getitem__)
+    # The law of variance 1 and information 2; the maximum of the Airy law's own cost.
+    assert data["Laplace information"][3] == pytest.approx(1.0, rel=1e-12)
+    assert data["Gaussian information"][1] == pytest.approx(0.0159354, abs=1e-7)
+    for condition in ("E|X|**p = 1", "delta 1e-06", "10000 uses", "0.01 standard deviations"):
+        assert any(condition in note for note in notes)
 
 
 def test_same_data_same_file(folder: Path, tmp_path: Path) -> None:

@@ -285,8 +285,23 @@ def test_bad_costs_and_bounds():
         pn.Schrodinger(cost=lambda x: np.abs(np.sin(x)), mean_cost=0.1)
     with pytest.raises(DomainError, match="mean_cost must be reached"):
         pn.Schrodinger(cost=costs.Log(), mean_cost=1e5)
+    tiny = costs.Stretched(costs.Power(0.5, weight=1e-300), 1e-300)
+    for bound in ("mean_cost", "theta"):
+        with pytest.raises(DomainError, match="cost must be finite where the law is, got infinity"):
+            pn.Schrodinger(cost=tiny, **{bound: 1.0})
     with pytest.raises(TypeError):
         pn.Schrodinger(costs.Power(2), mean_cost=1.0)
+
+
+def test_a_cost_may_overflow_where_the_law_has_ended():
+    steep = costs.Stretched(costs.Power(12, weight=1e-100), 1e-100)
+    assert np.isinf(steep(1e-60))
+    noise = pn.Schrodinger(cost=steep, theta=1.0)
+    assert noise.std < 1e-75
+    stretched = pn.Schrodinger(cost=steep, theta=1.0, std=1.0)
+    power = pn.Schrodinger(cost=costs.Power(12), std=1.0)
+    assert stretched.fisher_information() == near(power.fisher_information(), 1e-12)
+    assert stretched.logpdf(1.5) == near(power.logpdf(1.5), 1e-12)
 
 
 def test_hidden_kinks_are_refused_by_place():
@@ -505,9 +520,9 @@ def test_the_twins_split_too(tables_of):
             core.evaluate(law, quantity, 1.0, t, out)
             found.append(out)
         np.testing.assert_array_equal(*found)
-    for rows, first in tables[:4]:
+    for panels in tables[:4]:
         np.testing.assert_array_equal(
-            _core.panel_values(rows, first, t), reference.panel_values(rows, first, t)
+            _core.panel_values(*panels, t), reference.panel_values(*panels, t)
         )
     samples = []
     for core, law in zip((_core, reference), laws, strict=True):
@@ -520,11 +535,11 @@ def test_the_twins_split_too(tables_of):
         np.testing.assert_array_equal(ours[0], tables.wide[0])
         np.testing.assert_array_equal(ours[1], tables.wide[1])
     # Rows of the other side of a kink would show.
-    rows, first = tables.log_density
+    rows, *place = tables.log_density
     blind = rows[: rows.shape[0] - 2 * int(np.isnan(rows[:, -1]).sum())]
-    assert (_core.panel_values(blind, first, t) != _core.panel_values(rows, first, t)).any()
+    assert (_core.panel_values(blind, *place, t) != _core.panel_values(rows, *place, t)).any()
     # A description that points forward is refused.
     forward = rows.copy()
     forward[-1, 0] = rows.shape[0]
     with pytest.raises(ValueError, match="a split must continue a row before it"):
-        _core.panel_values(forward, first, t)
+        _core.panel_values(forward, *place, t)

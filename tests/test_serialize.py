@@ -7,11 +7,13 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import psinoise as pn
+from psinoise import costs
 from psinoise.noise import FAMILIES
 
 Steps = list[tuple[type[pn.Noise], float, float, float, int]]
@@ -21,8 +23,7 @@ dumps, loads = pn.Accountant.to_json, pn.Accountant.from_json
 positive = st.floats(1e-300, 1e300)
 steps_of_any_kind = st.lists(
     st.tuples(
-        # Costs are functions: an accountant of them is not written.
-        st.sampled_from([family for family in FAMILIES if "cost" not in family.shape]),
+        st.sampled_from(FAMILIES),
         positive,
         positive,
         st.floats(1e-9, 1.0),
@@ -165,6 +166,146 @@ def test_wrong_kinds() -> None:
             loads(text)  # type: ignore[arg-type]
 
 
+COSTS = [
+    costs.Power(1.5),
+    costs.Power(3.0, weight=0.1),
+    costs.Log(),
+    costs.Log(2.0, weight=1.0 / 3.0),
+    costs.Power(1.0) + costs.Log(),
+    costs.maximum(costs.Power(1.0), costs.Power(2.0)) + costs.Power(0.5),
+    costs.maximum(costs.Power(2.0), costs.Power(1.0) + costs.Log()),
+    costs.Stretched(costs.Log(), 0.3),
+]
+
+
+@pytest.mark.parametrize("cost", COSTS, ids=repr)
+@pytest.mark.parametrize("bound", ["mean_cost", "theta", "std"])
+def test_laws_of_costs_are_written(cost: costs.Cost, bound: str) -> None:
+    law = pn.Schrodinger(cost=cost, **{bound: 2.1})
+    accountant = pn.Accountant().compose(pn.Mechanism(law, 0.1), 9, 0.25)
+    text = dumps(accountant)
+    ((pair, count),) = loads(text)._steps
+    assert (pair.noise, pair.noise.cost, count) == (law, law.cost, 9)
+    assert pair.noise.mean_cost == law.mean_cost
+    x = [0.0, 0.3, 2.0, 50.0]
+    assert list(pair.noise.logpdf(x)) == list(law.logpdf(x))
+    assert dumps(loads(text)) == text
+
+
+def test_equal_laws_of_costs_have_one_text() -> None:
+    """However they were asked for."""
+    log = pn.Schrodinger(cost=costs.Log(), theta=2.0)
+    power = pn.Schrodinger(cost=costs.Power(1.5), mean_cost=2.0)
+    pairs = [
+        (log, pn.Schrodinger(cost=costs.Log(), theta=2.0, scale=log.scale)),
+        (power, pn.Schrodinger(cost=costs.Power(1.5), scale=power.scale)),
+    ]
+    for one, other in pairs:
+        assert one == other
+        assert repr(one) != repr(other)
+        texts = {dumps(pn.Accountant().compose(pn.Mechanism(law))) for law in (one, other)}
+        assert len(texts) == 1
+
+
+def test_the_text_of_a_cost_is_what_the_documentation_says() -> None:
+    cost = costs.maximum(costs.Power(2.0), costs.Stretched(costs.Log(), 4.0)) + costs.Power(1.0)
+    law = pn.Schrodinger(cost=cost, theta=3.0, scale=2.0)
+    (step,) = json.loads(dumps(pn.Accountant().compose(pn.Mechanism(law))))["steps"]
+    one, two, three, four = (float.hex(number) for number in (1.0, 2.0, 3.0, 4.0))
+    log = {"cost": "Log", "power": one, "weight": one}
+    largest = [{"cost": "Power", "p": two, "weight": one}]
+    largest.append({"cost": "Stretched", "of": log, "factor": four})
+    terms = [{"cost": "Maximum", "terms": largest}, {"cost": "Power", "p": one, "weight": one}]
+    assert step["arguments"] == {
+        "cost": {"cost": "Sum", "terms": terms},
+        "theta": three,
+        "scale": two,
+    }
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        costs.Custom(np.abs),
+        costs.Power(1.0) + costs.Custom(np.abs),
+        costs.Stretched(costs.Custom(np.abs), 2.0),
+    ],
+    ids=repr,
+)
+def test_functions_are_not_written(cost: costs.Cost) -> None:
+    law = pn.Schrodinger(cost=cost, theta=1.0)
+    with pytest.raises(pn.DomainError, match=r"made of Power, Log, .* to be written, got costs.Cu"):
+        dumps(pn.Accountant().compose(pn.Mechanism(law)))
+
+
+def test_a_subclass_of_a_cost_is_not_written() -> None:
+    class Power(costs.Power):
+        pass
+
+    law = pn.Schrodinger(cost=Power(1.5), scale=1.0)
+    with pytest.raises(pn.DomainError, match="to be written"):
+        dumps(pn.Accountant().compose(pn.Mechanism(law)))
+
+
+def forged_cost(cost: Any) -> str:
+    return forged_step(law="Schrodinger", arguments={"cost": cost, "scale": HEX_ONE})
+
+
+POWER = {"cost": "Power", "p": HEX_ONE, "weight": HEX_ONE}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    cost: dict[str, Any] = POWER
+    for level in range(levels):
+        cost = {"cost": ("Sum", "Maximum")[level % 2], "terms": [cost]}
+    return cost
+
+
+def test_the_forged_costs_below_fail_for_one_reason_each() -> None:
+    assert loads(forged_cost(POWER))
+    assert loads(forged_cost({"cost": "Sum", "terms": [POWER]}))
+
+
+@pytest.mark.parametrize(
+    ("cost", "message"),
+    [
+        ({}, "cost must be one of Power, Log, Sum"),
+        ([POWER], "as float.hex writes it"),
+        (HEX_ONE, "cost must be callable"),
+        (None, "as float.hex writes it"),
+        ("abs", "as float.hex writes it"),
+        ({**POWER, "cost": "Custom"}, "cost must be one of"),
+        ({**POWER, "cost": "Cost"}, "cost must be one of"),
+        ({**POWER, "cost": "numpy.abs"}, "cost must be one of"),
+        ({**POWER, "cost": ["Power"]}, "cost must be one of"),
+        ({"cost": "Power", "p": HEX_ONE}, "cost Power must have the members cost, p, weight"),
+        ({**POWER, "more": HEX_ONE}, "must have the members"),
+        ({**POWER, "p": 1.0}, "p must be a finite float as float.hex"),
+        ({**POWER, "p": "0x1p+0"}, "as float.hex writes it"),
+        ({**POWER, "p": (20.0).hex()}, "p must be in"),
+        ({**POWER, "weight": (0.0).hex()}, "weight must be positive"),
+        ({**POWER, "weight": POWER}, "as float.hex writes it"),
+        ({"cost": "Log", "p": HEX_ONE, "weight": HEX_ONE}, "cost Log must have the members"),
+        ({"cost": "Sum", "terms": []}, "terms must be a list of costs"),
+        ({"cost": "Sum", "terms": POWER}, "terms must be a list of costs"),
+        ({"cost": "Sum", "terms": [HEX_ONE]}, "a cost must be a JSON object"),
+        ({"cost": "Sum", "terms": [POWER], "factor": HEX_ONE}, "must have the members"),
+        ({"cost": "Sum", "terms": [{"cost": "Sum", "terms": [POWER]}]}, "in its simplest form"),
+        ({"cost": "Stretched", "of": POWER, "factor": (-1.0).hex()}, "factor must be positive"),
+        ({"cost": "Stretched", "of": HEX_ONE, "factor": HEX_ONE}, "must be a JSON object"),
+        (nested(40), "at most 32 levels"),
+    ],
+)
+def test_foreign_costs_are_refused(cost: Any, message: str) -> None:
+    with pytest.raises(pn.DomainError, match=message):
+        loads(forged_cost(cost))
+
+
+def test_a_cost_is_no_size() -> None:
+    with pytest.raises(pn.DomainError, match="mean_abs must be a"):
+        loads(forged_step(arguments={"mean_abs": POWER}))
+
+
 def test_a_law_that_is_not_listed_cannot_be_written() -> None:
     class Own(pn.Laplace):
         pass
@@ -207,6 +348,36 @@ def test_random_members(member: str, value: Any, seal: bool) -> None:
 @settings(max_examples=300, deadline=None)
 def test_random_steps(member: str, value: Any) -> None:
     check(forged_step(**{member: value}))
+
+
+numbers = st.sampled_from([0.0, 0.5, 1.0, 2.0, 12.0, 1e-300, 1e300]).map(float.hex)
+almost_costs = st.recursive(
+    st.fixed_dictionaries({"cost": st.just("Power"), "p": numbers, "weight": numbers})
+    | st.fixed_dictionaries({"cost": st.just("Log"), "power": numbers, "weight": numbers})
+    | json_values,
+    lambda inner: (
+        st.fixed_dictionaries(
+            {"cost": st.sampled_from(["Sum", "Maximum"]), "terms": st.lists(inner, max_size=3)}
+        )
+        | st.fixed_dictionaries({"cost": st.just("Stretched"), "of": inner, "factor": numbers})
+    ),
+    max_leaves=4,
+)
+
+
+@example(
+    cost={
+        "cost": "Stretched",
+        "of": {"cost": "Power", "p": (0.5).hex(), "weight": (1e-300).hex()},
+        "factor": (1e-300).hex(),
+    },
+    strength={"theta": HEX_ONE},
+)
+@given(cost=almost_costs, strength=st.sampled_from([{}, {"theta": HEX_ONE}, {"mean_cost": "a"}]))
+@settings(max_examples=100, deadline=None)
+def test_random_costs(cost: Any, strength: dict[str, str]) -> None:
+    arguments = {"cost": cost, **strength, "scale": HEX_ONE}
+    check(forged_step(law="Schrodinger", arguments=arguments))
 
 
 def check(text: str) -> None:

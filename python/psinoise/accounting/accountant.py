@@ -69,7 +69,8 @@ class Accountant:
         Raises
         ------
         DomainError
-            for laws that are not in ``psinoise.noise.LAWS``, and for imported losses
+            for laws that are not in ``psinoise.noise.LAWS`` or are made from functions, and for
+            imported losses
         """
         if self._losses:
             raise DomainError(

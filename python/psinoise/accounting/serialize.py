@@ -14,6 +14,7 @@ The text is JSON with these members, no others and none twice:
     of the other members, as JSON with sorted keys, without spaces, in ASCII
 
 Floats are strings in hexadecimal, as ``float.hex`` writes them: exact, and one text for each value.
+Arguments that are costs are objects (`psinoise.accounting.arguments`).
 Reading looks names up in the list of laws and evaluates nothing. The hash finds accidents and
 careless edits; it is no signature, since anybody can compute it.
 
@@ -25,11 +26,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import math
 from typing import Any
 
 from psinoise import _validate
 from psinoise.accounting import contract
+from psinoise.accounting.arguments import hexadecimal, read_argument, written_argument
 from psinoise.accounting.estimate import Steps
 from psinoise.accounting.mechanism import Mechanism
 from psinoise.accounting.pairs import Pair
@@ -51,7 +52,8 @@ def dumps(adjacency: str, steps: Steps) -> str:
     ------
     DomainError
         if they hold something that cannot be written: a law that is not in
-        ``psinoise.noise.LAWS``, or parameters other than real numbers
+        ``psinoise.noise.LAWS``, or parameters other than real numbers and costs, such as
+        functions
     """
     content = {
         "format": _FORMAT,
@@ -101,13 +103,10 @@ def _written(pair: Pair, count: int) -> dict[str, Any]:
     noise = pair.noise
     if type(noise) not in LAWS or not isinstance(noise, Noise):
         raise DomainError(f"noise must be one of psinoise.noise.LAWS to be written, got {noise!r}")
-    arguments = noise._arguments()
-    for name, value in arguments.items():
-        if type(value) is not float:
-            raise DomainError(f"{name} must be a float to be written, got {value!r}")
+    arguments = noise._canonical_arguments()
     return {
         "law": type(noise).__name__,
-        "arguments": {name: value.hex() for name, value in arguments.items()},
+        "arguments": {name: written_argument(name, value) for name, value in arguments.items()},
         "sensitivity": float(pair.distance).hex(),
         "sampling_rate": float(pair.sampling_rate).hex(),
         "count": count,
@@ -126,26 +125,15 @@ def _read_step(step: object, adjacency: str) -> tuple[Pair, int]:
         raise DomainError(f"count must be a positive integer, got {count!r}")
     law: Any = laws[name]
     try:
-        noise = law(**{key: _float(key, value) for key, value in arguments.items()})
-        sensitivity = _float("sensitivity", found["sensitivity"])
+        noise = law(**{key: read_argument(key, value) for key, value in arguments.items()})
+        sensitivity = hexadecimal("sensitivity", found["sensitivity"])
         mechanism = Mechanism(noise, sensitivity, contribution=0.5 * sensitivity)
-        rate = _validate.probability("sampling_rate", _float("rate", found["sampling_rate"]))
+        rate = _validate.probability("sampling_rate", hexadecimal("rate", found["sampling_rate"]))
         if rate == 0.0:
             raise DomainError("sampling_rate must be positive, got 0.0")
         return mechanism.dominating(rate, adjacency)[0], _validate.count("count", count)
     except (TypeError, OverflowError) as error:
         raise DomainError(str(error)) from error
-
-
-def _float(name: str, text: object) -> float:
-    if isinstance(text, str):
-        try:
-            value = float.fromhex(text)
-        except (ValueError, OverflowError):
-            value = math.nan
-        if math.isfinite(value) and value.hex() == text:
-            return value
-    raise DomainError(f"{name} must be a finite float as float.hex writes it, got {text!r}")
 
 
 def _object(what: str, value: object, members: tuple[str, ...]) -> dict[str, Any]:

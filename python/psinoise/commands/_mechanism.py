@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import decimal
+import functools
 import re
+from collections.abc import Callable
 from typing import Any
 
 from psinoise.accounting import Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.commands._json import HELP, print_json
-from psinoise.noise import LAWS, Family, Noise
+from psinoise.errors import DomainError
+from psinoise.noise import LAWS, Family, Noise, Parameter
 
 
 def law_names() -> dict[str, type[Noise]]:
@@ -22,13 +25,30 @@ def add_noise(parser: argparse.ArgumentParser) -> None:
     """Declare the options that :func:`family` reads."""
     parser.add_argument("--noise", required=True, choices=law_names(), help="noise law")
     for name, law in law_names().items():
-        for parameter, words in law.shape_parameters.items():
+        for argument, parameter in law.shape_parameters.items():
             parser.add_argument(
-                "--" + parameter.replace("_", "-"),
-                type=float,
-                metavar="X",
-                help=f"of {name} noise: {words}",
+                _option(argument),
+                type=_reader(parameter),
+                metavar=parameter.placeholder,
+                help=f"of {name} noise: {parameter.description}",
             )
+
+
+def _option(argument: str) -> str:
+    return "--" + argument.replace("_", "-")
+
+
+def _reader(parameter: Parameter) -> Callable[[str], Any]:
+    """The parameter's own, with the library's messages in place of argparse's."""
+
+    @functools.wraps(parameter.read)
+    def read(text: str) -> Any:
+        try:
+            return parameter.read(text)
+        except DomainError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return read
 
 
 def family(arguments: argparse.Namespace) -> Family:
@@ -37,7 +57,7 @@ def family(arguments: argparse.Namespace) -> Family:
     Raises
     ------
     TypeError
-        If a parameter of another law was given.
+        If a parameter of another law was given, or one without which there is no law was not.
     """
     chosen = law_names()[arguments.noise]
     shape = {}
@@ -47,16 +67,19 @@ def family(arguments: argparse.Namespace) -> Family:
             if value is None:
                 continue
             if name not in chosen.shape_parameters:
-                option = "--" + name.replace("_", "-")
-                raise TypeError(f"{option} is no parameter of {arguments.noise} noise")
+                raise TypeError(f"{_option(name)} is no parameter of {arguments.noise} noise")
             shape[name] = value
+    for name, parameter in chosen.shape_parameters.items():
+        if parameter.required and name not in shape:
+            raise TypeError(f"{arguments.noise} noise needs {_option(name)}")
     return Family(chosen, **shape)
 
 
 def add_mechanism(parser: argparse.ArgumentParser) -> None:
     """Declare the options that :func:`report` reads."""
     add_noise(parser)
-    size = parser.add_mutually_exclusive_group(required=True)
+    # Not required: the parameters of some laws fix the size, and a law says what it misses.
+    size = parser.add_mutually_exclusive_group()
     size.add_argument("--scale", type=float, metavar="X", help="size of the noise: its scale")
     size.add_argument("--std", type=float, metavar="X", help="... or its standard deviation")
     size.add_argument("--mean-abs", type=float, metavar="X", help="... or its mean absolute value")

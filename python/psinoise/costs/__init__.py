@@ -3,12 +3,24 @@
 A cost is what :class:`psinoise.Schrodinger` makes the optimal noise for. Costs are immutable and
 hashable, their ``repr`` evaluates back to them, they are callable on arrays (so that
 ``noise.expected_cost(cost)`` works), they add with ``+``, and :func:`maximum` takes the largest of
-several.
+several. :func:`parse` reads them from text.
 """
 
 from __future__ import annotations
 
 from psinoise.costs._cost import Cost, Custom, Maximum, Stretched, Sum, as_cost, maximum
 from psinoise.costs._families import Log, Power
+from psinoise.costs._parse import parse
 
-__all__ = ["Cost", "Custom", "Log", "Maximum", "Power", "Stretched", "Sum", "as_cost", "maximum"]
+__all__ = [
+    "Cost",
+    "Custom",
+    "Log",
+    "Maximum",
+    "Power",
+    "Stretched",
+    "Sum",
+    "as_cost",
+    "maximum",
+    "parse",
+]

@@ -1,6 +1,7 @@
 """Figures of the papers, drawn again from this library, with the data behind them.
 
-The figures of one paper are one module: `schrodinger`, `stable`.
+The figures of one paper are one module: `schrodinger`, `stable`. `optimality` shows theorems of the
+first for costs that it does not draw.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psinoise import _validate, plotting
-from psinoise.figures import schrodinger, stable
+from psinoise.figures import optimality, schrodinger, stable
 from psinoise.figures._figure import FigureData, PaperFigure
 
 if TYPE_CHECKING:
@@ -22,7 +23,11 @@ FORMATS = ("png", "svg", "pdf")
 _PIXELS_PER_INCH = 200
 
 #: The figures by the names that the command line uses.
-FIGURES: dict[str, PaperFigure] = {**schrodinger.FIGURES, **stable.FIGURES}
+FIGURES: dict[str, PaperFigure] = {
+    **schrodinger.FIGURES,
+    **optimality.FIGURES,
+    **stable.FIGURES,
+}
 
 
 def save_figures(

@@ -198,6 +198,7 @@ def theta_of_mean_cost(cost: CostFunction, mean_cost: float) -> float:
         raise DomainError(
             f"mean_cost must be reached between 2**-400 and 2**400, got {mean_cost!r}"
         )
+    _check_finite(grown, k)
     unit = float(units[k])
     mesh = _mesh_of(
         _in_units(cost, unit),
@@ -249,7 +250,16 @@ def _unit(cost: CostFunction, theta: float) -> float:
     k = int(np.searchsorted(size, 1.0))
     if not (0 < k < units.size - 1):
         raise DomainError(f"theta must give a law of size 2**-400 to 2**400, got {theta!r}")
+    _check_finite(values[1:], k)
     return float(units[k])
+
+
+def _check_finite(values: Float, k: int) -> None:
+    """A power of ``x`` beyond the range of float64 is infinite where the law still is."""
+    infinite = ~np.isfinite(values[k : k + 2])
+    if infinite.any():
+        point = float(2.0 ** _UNITS[k + int(np.argmax(infinite))])
+        raise DomainError(f"cost must be finite where the law is, got infinity at x = {point!r}")
 
 
 def _in_units(cost: CostFunction, unit: float) -> PairFunction:

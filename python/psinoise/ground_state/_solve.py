@@ -103,6 +103,8 @@ def semiclassical_energy(mesh: Mesh, theta: float) -> float:
         potential = theta * mesh.cost_hi
 
     def action(energy: float, count: int) -> float:
+        if energy == math.inf:
+            return math.inf
         kinetic = np.maximum(energy - potential[:count], 0.0)
         return float((weights[:count] * np.sqrt(kinetic)).sum())
 
@@ -115,6 +117,8 @@ def semiclassical_energy(mesh: Mesh, theta: float) -> float:
     low, high = float(potential[inside, -1]), float(potential[outside, -1])
     if action(low, inside + 1) > 0.25 * math.pi:
         low = float(potential[0, 0])
+    if not math.isfinite(low + high):
+        raise DomainError("cost must have a ground state that can be resolved")
     for _ in range(12):
         energy = 0.5 * (low + high)
         small = action(energy, outside + 1) < 0.25 * math.pi

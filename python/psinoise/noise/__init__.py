@@ -5,6 +5,7 @@ from __future__ import annotations
 from psinoise.noise._base import Noise
 from psinoise.noise._family import Family
 from psinoise.noise._interface import NoiseLaw
+from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 from psinoise.noise.airy import Airy
 from psinoise.noise.cactus import Cactus
@@ -47,6 +48,7 @@ __all__ = [
     "Laplace",
     "Noise",
     "NoiseLaw",
+    "Parameter",
     "PiecewiseNoise",
     "Schrodinger",
     "Staircase",

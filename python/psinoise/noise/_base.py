@@ -18,6 +18,7 @@ from psinoise.compile import LAYOUT, Layout, compile_law
 from psinoise.noise import _integrals
 from psinoise.noise._beyond import fill_beyond
 from psinoise.noise._interface import NoiseLaw, family_name
+from psinoise.noise._parameter import Parameter
 from psinoise.reference import double_double as dd
 from psinoise.reference.double_double import Pair
 
@@ -39,8 +40,8 @@ class Noise(NoiseLaw):
 
     _tables: ClassVar[OrderedDict[tuple[Any, ...], core.LawTable]] = OrderedDict()
 
-    #: Real parameters other than the size, with a few words on each: options of the command line.
-    shape_parameters: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    #: Keyword arguments that fix the shape, and how each is read: options of the command line.
+    shape_parameters: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
 
     # -- what a law states about itself ----------------------------------------------------------
 

@@ -326,6 +326,10 @@ class NoiseLaw(ABC):
     def _arguments(self) -> dict[str, Any]:
         """Keyword arguments that make this law again."""
 
+    def _canonical_arguments(self) -> dict[str, Any]:
+        """Keyword arguments that make this law again, the same for equal laws."""
+        return self._arguments()
+
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self._arguments().items())
         return f"{type(self).__name__}({arguments})"

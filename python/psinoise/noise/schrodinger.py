@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from psinoise import _validate, costs
@@ -14,6 +15,7 @@ from psinoise.costs import Cost, Power, Stretched, as_cost
 from psinoise.errors import DomainError
 from psinoise.ground_state import GroundState, natural_state, power_state, theta_of_mean_cost
 from psinoise.noise._base import Float, Noise
+from psinoise.noise._parameter import Parameter
 from psinoise.reference.double_double import Pair
 
 __all__ = ["Schrodinger"]
@@ -68,6 +70,19 @@ class Schrodinger(Noise):
         {"cost": costs.Power(1.5)},
         {"cost": costs.Log()},
     )
+    shape_parameters = MappingProxyType(
+        {
+            "cost": Parameter(
+                "power:P, log or log:POWER, each with an optional :WEIGHT; sums with +; "
+                "max(COST, COST)",
+                costs.parse,
+                "COST",
+                required=True,
+            ),
+            "mean_cost": Parameter("mean cost; fixes the size too"),
+            "theta": Parameter("... or the factor of the cost in the potential"),
+        }
+    )
 
     _score_limit = math.inf
 
@@ -76,6 +91,7 @@ class Schrodinger(Noise):
     _size: dict[str, float]
     _state: GroundState
     _unit: float
+    _given_theta: float
 
     def __init__(self, *, cost: Cost | Callable[[Float], Any], **arguments: float) -> None:
         if not callable(cost):
@@ -111,7 +127,7 @@ class Schrodinger(Noise):
         strength = self._strength or {"mean_cost": 1.0}
         theta = strength.get("theta", 0.0) or theta_of_mean_cost(cost, strength["mean_cost"])
         found = natural_state(cost, theta)
-        self._set(_state=found.state, _unit=found.unit)
+        self._set(_state=found.state, _unit=found.unit, _given_theta=theta)
         return self._scale_of(*next(iter(self._size.items()))) if self._size else found.unit
 
     def _scale_of(self, name: str, value: float) -> float:
@@ -177,6 +193,11 @@ class Schrodinger(Noise):
 
     def _arguments(self) -> dict[str, Any]:
         return {"cost": self._cost, **self._strength, **self._size}
+
+    def _canonical_arguments(self) -> dict[str, Any]:
+        """By scale; of other costs than powers after the strength that the solver was given."""
+        strength = {} if isinstance(self._cost, Power) else {"theta": self._given_theta}
+        return {"cost": self._cost, **strength, "scale": self._scale}
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -13,6 +13,7 @@ from psinoise.compile import Layout
 from psinoise.errors import DomainError
 from psinoise.noise import _integrals
 from psinoise.noise._base import Float, Noise
+from psinoise.noise._parameter import Parameter
 from psinoise.noise._stable_forms import form
 from psinoise.reference.double_double import Pair
 
@@ -66,9 +67,9 @@ class SymmetricStable(Noise):
     representatives = ({"alpha": 1.5},)
     shape_parameters = MappingProxyType(
         {
-            "alpha": "index of stability, in [0.1, 2]",
-            "two_minus_alpha": "... or 2 - alpha",
-            "alpha_minus_one": "... or alpha - 1",
+            "alpha": Parameter("index of stability, in [0.1, 2]"),
+            "two_minus_alpha": Parameter("... or 2 - alpha"),
+            "alpha_minus_one": Parameter("... or alpha - 1"),
         }
     )
 
