@@ -39,7 +39,7 @@ USES = 2000
 WIDTH = 1e-4
 _SLOW_SECONDS = 5.0
 _SLOW_ROUNDS = 2
-# Others do not bound their rounding: on fine lattices their upper bounds lie up to 1e-7 too low.
+# Others do not bound their rounding: an upper bound may lie a little below the truth (7e-8 seen).
 _UNCERTIFIED = 1e-6
 _STEPS = 1000
 

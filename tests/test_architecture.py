@@ -24,6 +24,7 @@ LAYERS = {
     "_backend": 3,
     "compile": 4,
     "costs": 4,
+    "optimize": 4,
     "ground_state": 5,
     "noise": 6,
     "accounting": 7,

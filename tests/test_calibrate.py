@@ -42,12 +42,7 @@ def calibrated(law: type[pn.Noise], target: tuple[float, float, int, float]) -> 
     return calibration(law, epsilon=epsilon, delta=delta, count=count, sampling_rate=rate)
 
 
-# Heavy tails have a largest loss, and delta vanishes there like a power: certified bounds are not
-# tight enough yet to calibrate to a ten-thousandth near it (the scale may be that of pure privacy).
-LIGHT = [law for law in FAMILIES if law(scale=1.0).score_limit > 0.0]
-
-
-@pytest.mark.parametrize("law", LIGHT, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", FAMILIES, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_the_target_is_met_and_little_noise_wasted(
     law: type[pn.Noise], target: tuple[float, float, int, float]
@@ -63,7 +58,7 @@ def test_the_target_is_met_and_little_noise_wasted(
     assert delta_of(less, target, "estimate") > delta
 
 
-@pytest.mark.parametrize("law", LIGHT, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", FAMILIES, ids=lambda law: law.__name__)
 def test_what_mechanism_says_by_default(law: Family) -> None:
     for epsilon, delta, count, rate in TARGETS:
         noise = calibrated(law, (epsilon, delta, count, rate)).noise
@@ -77,16 +72,6 @@ def test_what_mechanism_says_by_default(law: Family) -> None:
         assert pn.Mechanism(less).epsilon(delta, count, rate, tolerance=tolerance).lower > (
             epsilon if epsilon < 0.5 else epsilon - 1e-4 * max(epsilon, 1.0)
         )
-
-
-@pytest.mark.parametrize(
-    "law", [law for law in FAMILIES if law not in LIGHT], ids=lambda law: law.__name__
-)
-@pytest.mark.parametrize("target", TARGETS, ids=str)
-def test_the_target_is_met(law: Family, target: tuple[float, float, int, float]) -> None:
-    found = calibrated(law, target)
-    assert found.delta.upper <= target[1]
-    assert delta_of(found.noise, target, "estimate") <= target[1]
 
 
 def test_gaussian_against_the_analytic_formula() -> None:

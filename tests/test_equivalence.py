@@ -16,6 +16,7 @@ import pytest
 import psinoise
 from psinoise import _core as native
 from psinoise import reference
+from psinoise.compile.cells import alias_columns
 from psinoise.noise import FAMILIES
 
 STUB = psinoise.__path__[0] + "/_core.pyi"
@@ -103,6 +104,136 @@ def compare_sample(tables):
                 core.sample(law, KEY, first, 0.1, out, 2)
                 results.append(out)
             same_bits(*results)
+
+
+def cell_tables(*, step=0.0, seed=3, cells=37, tail=0.2):
+    """A table with empty columns, cells of every size, an atom, and a tail that is not rare."""
+    generator = np.random.default_rng(seed)
+    masses = np.exp(-generator.uniform(0.0, 60.0, cells))
+    masses[-2:] = tail
+    entries, fractions = alias_columns(masses.tolist())
+    widths = generator.uniform(0.1, 1.0, cells)
+    starts = np.concatenate([[0.0], np.cumsum(widths)[:-1]])
+    widths[0] = 0.0
+    empty = np.empty(0)
+    shape = (empty, empty) if step else (starts, widths)
+    return (entries, fractions, *shape, step, cells - 2, 0.7, float(widths[-2:].sum()))
+
+
+@compares("CellTable")
+def compare_cell_table(tables):
+    arguments = cell_tables()
+    with pytest.raises(AttributeError):
+        native.CellTable(*arguments).new = 1
+    with pytest.raises(AttributeError):
+        reference.CellTable(*arguments).step = 1
+    entries, fractions, starts, widths, *rest = arguments
+    for core in (native, reference):
+        for bad in (
+            (entries[:-1], fractions[:-1], starts, widths, *rest),
+            (entries, fractions[:-1], starts, widths, *rest),
+            (entries, fractions, starts[:-1], widths, *rest),
+            (entries, fractions, starts[:5], widths[:5], *rest),
+            (entries, fractions, starts[:0], widths[:0], *rest),
+            (entries, fractions, starts, widths, 0.0, 3, 0.0, 1.0),
+            (entries, fractions, starts, widths, 0.0, 3, np.nan, 1.0),
+            (np.zeros(2**16, np.uint64), np.zeros(2**16, np.uint64), starts, widths, *rest),
+        ):
+            with pytest.raises(ValueError, match="must"):
+                core.CellTable(*bad)
+
+
+@compares("sample_cells")
+def compare_sample_cells(tables):
+    one = (np.array([4096 << 16], np.uint64), np.zeros(1, np.uint64), np.zeros(1), np.ones(1))
+    for arguments in (
+        cell_tables(),
+        cell_tables(step=0.25),
+        cell_tables(cells=2**15),
+        cell_tables(cells=700, tail=1e-3, step=1.0),
+        (*one, 0.0, 1, 0.0, 0.0),
+        (*one, 0.0, 0, 1e-17, 2.0),  # more than 2**53 periods
+    ):
+        both = native.CellTable(*arguments), reference.CellTable(*arguments)
+        for dtype in ("float64", "float32"):
+            for first, size in ((0, 0), (0, 1), (511, 3), (2**40 + 1, 50_000)):
+                results = []
+                for core, table in zip((native, reference), both, strict=True):
+                    out = np.full((size,), np.nan, dtype=dtype)
+                    core.sample_cells(table, KEY, first, 0.3, out, 2)
+                    results.append(out)
+                same_bits(*results)
+
+
+def band_matrix(size, width):
+    """Diagonally dominant, with what lies past the matrix filled with what must not be read."""
+    generator = np.random.default_rng(size + width)
+    band = generator.uniform(-1.0, 0.0, (size, width + 1))
+    band[:, 0] = 2.1 * width + 1.0
+    dense = np.diag(band[:, 0])
+    for d in range(1, width + 1):
+        dense += np.diag(band[: size - d, d], -d)
+        band[size - d :, d] = 1e9
+    return band, dense + np.tril(dense, -1).T
+
+
+BANDS = [(1, 0), (5, 0), (7, 1), (9, 8), (40, 31), (70, 32), (100, 33), (400, 127), (301, 300)]
+
+
+@compares("band_cholesky")
+def compare_band_cholesky(tables):
+    for size, width in BANDS:
+        band, dense = band_matrix(size, width)
+        expected = np.linalg.cholesky(dense)
+        for core in (native, reference):
+            factor = band.copy()
+            assert core.band_cholesky(factor)
+            for d in range(width + 1):
+                np.testing.assert_allclose(
+                    factor[: size - d, d], np.diag(expected, -d), rtol=1e-12, atol=1e-13
+                )
+                assert (factor[size - d :, d] == band[size - d :, d]).all()
+            indefinite = band.copy()
+            indefinite[-1, 0] = -1.0
+            assert not core.band_cholesky(indefinite)
+            with pytest.raises(ValueError, match="band must have shape"):
+                core.band_cholesky(np.ones((3, 4)))
+
+
+@compares("band_forward")
+def compare_band_forward(tables):
+    check_band_solver("band_forward", lambda lower: lower)
+
+
+@compares("band_backward")
+def compare_band_backward(tables):
+    check_band_solver("band_backward", lambda lower: lower.T)
+
+
+def check_band_solver(name, matrix):
+    for size, width in BANDS:
+        band, dense = band_matrix(size, width)
+        native.band_cholesky(band)
+        for count in (0, 1, 4, 7):
+            right = np.random.default_rng(count).normal(size=(count, size))
+            expected = np.linalg.solve(matrix(np.linalg.cholesky(dense)), right.T).T
+            for core in (native, reference):
+                found = right.copy()
+                getattr(core, name)(band, found)
+                np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
+    for core in (native, reference):
+        with pytest.raises(ValueError, match="right must have one column"):
+            getattr(core, name)(np.ones((4, 2)), np.ones((1, 5)))
+
+
+@compares("gram")
+def compare_gram(tables):
+    for shape in ((0, 3), (1, 1), (5, 1700), (33, 100)):
+        rows = np.random.default_rng(3).normal(size=shape)
+        for core in (native, reference):
+            np.testing.assert_allclose(core.gram(rows), rows @ rows.T, rtol=1e-12, atol=1e-12)
+            with pytest.raises(ValueError, match="two dimensions"):
+                core.gram(np.ones(3))
 
 
 def points():

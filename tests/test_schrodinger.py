@@ -495,7 +495,7 @@ def test_the_twins_split_too(tables_of):
     from psinoise.noise import Family
 
     tables = tables_of(Family(pn.Schrodinger, cost=costs.Custom(two_slopes, [1.3])))
-    assert all(np.isnan(rows[-1, -1]) for rows, _ in tables[:2])
+    assert all(np.isnan(rows[-1, -1]) for rows, *_ in tables[:2])
     t = np.concatenate([np.linspace(0.0, 60.0, 20001), np.full(3, 1.3) * [1 - EPS, 1.0, 1 + EPS]])
     laws = _core.LawTable(*tables), reference.LawTable(*tables)
     for quantity in QUANTITIES:

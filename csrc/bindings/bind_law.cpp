@@ -7,35 +7,23 @@
 #include <utility>
 #include <vector>
 
-#include "base/thread_pool.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/law_store.hpp"
+#include "bindings/sampling.hpp"
 #include "dispatch/dispatch.hpp"
 
 namespace psinoise {
 namespace {
-
-// Elements of one task: large enough to hide the queue, small enough to balance two threads.
-constexpr std::size_t kTask = std::size_t{1} << 15;
 
 template <typename Real>
 void sample_into(SampleKernel<Real> kernel, const LawTable& law, const Key& key,
                  std::uint64_t first, double scale, Real* out, std::size_t count,
                  std::size_t threads) {
   const Real real_scale = static_cast<Real>(scale);
-  const py::gil_scoped_release release;
-  // A call for sixteen numbers should not pay for a queue.
-  if (count <= kTask) {
-    kernel(law, key.data(), first, count, real_scale, out);
-    return;
-  }
-  const std::size_t tasks = (count + kTask - 1) / kTask;
-  parallel_for(tasks, thread_count(threads), [&](std::size_t task) {
-    const std::size_t begin = task * kTask;
-    const std::size_t size = std::min(kTask, count - begin);
-    kernel(law, key.data(), first + begin, size, real_scale, out + begin);
-  });
+  sample_in_tasks([&](std::uint64_t begin, std::size_t size,
+                      Real* part) { kernel(law, key.data(), begin, size, real_scale, part); },
+                  first, out, count, threads);
 }
 
 void sample(const LawStore& law, const py::bytes& key, std::uint64_t first, double scale,

@@ -5,9 +5,11 @@
 
 namespace psinoise {
 
+void bind_band(pybind11::module_& module);
 void bind_build(pybind11::module_& module);
 void bind_math(pybind11::module_& module);
 void bind_law(pybind11::module_& module);
+void bind_cells(pybind11::module_& module);
 void bind_ground_state(pybind11::module_& module);
 void bind_lattice(pybind11::module_& module);
 

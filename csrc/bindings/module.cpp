@@ -9,8 +9,10 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     throw pybind11::import_error(error.what());
   }
   psinoise::bind_build(module);
+  psinoise::bind_band(module);
   psinoise::bind_math(module);
   psinoise::bind_law(module);
+  psinoise::bind_cells(module);
   psinoise::bind_ground_state(module);
   psinoise::bind_lattice(module);
 }

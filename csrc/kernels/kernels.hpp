@@ -13,10 +13,16 @@ template <typename Real>
 using SampleKernel = void (*)(const LawTable& law, const std::uint32_t key[8], std::uint64_t first,
                               std::size_t count, Real scale, Real* out);
 
+template <typename Real>
+using CellKernel = void (*)(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
+                            std::size_t count, double scale, Real* out);
+
 struct Kernels {
   const char* level;
   SampleKernel<double> sample_float64;
   SampleKernel<float> sample_float32;
+  CellKernel<double> sample_cells_float64;
+  CellKernel<float> sample_cells_float32;
   // Words [first, first + count) of the element stream, with 8 or 20 rounds.
   void (*stream_words)(const std::uint32_t key[8], int rounds, std::uint64_t first,
                        std::size_t count, std::uint64_t* out);
@@ -70,6 +76,15 @@ struct Kernels {
                            double* masses, double* work);
   // out[k] = sum over j >= k of values[j] * decay^(j - k).
   void (*decayed_sums)(const double* values, std::size_t count, double decay, double* out);
+  // Band matrices; see kernels/band.cpp. `panel` holds (width + kBandSpare) kBandBlock doubles;
+  // false if the matrix is not positive definite. Right-hand sides are `count` rows of `size`.
+  bool (*band_cholesky)(double* band, std::size_t width, std::size_t size, double* panel);
+  void (*band_forward)(const double* band, std::size_t width, std::size_t size, double* right,
+                       std::size_t count);
+  void (*band_backward)(const double* band, std::size_t width, std::size_t size, double* right,
+                        std::size_t count);
+  // out[r, s] = sum over i of rows[r, i] * rows[s, i].
+  void (*gram)(const double* rows, std::size_t count, std::size_t size, double* out);
 };
 
 }  // namespace psinoise

@@ -10,6 +10,10 @@ void sample_float64(const LawTable& law, const std::uint32_t key[8], std::uint64
                     std::size_t count, double scale, double* out);
 void sample_float32(const LawTable& law, const std::uint32_t key[8], std::uint64_t first,
                     std::size_t count, float scale, float* out);
+void sample_cells_float64(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
+                          std::size_t count, double scale, double* out);
+void sample_cells_float32(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
+                          std::size_t count, double scale, float* out);
 void stream_words(const std::uint32_t key[8], int rounds, std::uint64_t first, std::size_t count,
                   std::uint64_t* out);
 void chacha_block(const std::uint32_t key[8], int rounds, std::uint64_t counter,
@@ -48,5 +52,11 @@ void compose_into(const double* roots, const double* masses, std::size_t size, s
 void decayed_sums(const double* values, std::size_t count, double decay, double* out);
 void inverse_spectrum(const double* roots, const double* product, std::size_t size, double* masses,
                       double* work);
+bool band_cholesky(double* band, std::size_t width, std::size_t size, double* panel);
+void band_forward(const double* band, std::size_t width, std::size_t size, double* right,
+                  std::size_t count);
+void band_backward(const double* band, std::size_t width, std::size_t size, double* right,
+                   std::size_t count);
+void gram(const double* rows, std::size_t count, std::size_t size, double* out);
 
 }  // namespace psinoise::PSINOISE_LEVEL

@@ -32,8 +32,8 @@ inline constexpr double kWeights[kOrder] = {0.17132449237917034504, 0.3607615730
 inline DoubleDouble log_density(const LawTable& law, double x, double scale) {
   const DoubleDouble t = divide(__builtin_fabs(x), scale);
   const bool inside = t.hi < law.log_density.limit;
-  const PanelPosition at = locate(law.log_density, inside ? t.hi : 0.0,
-                                  inside ? t.lo : __builtin_nan(""));
+  const PanelPosition at =
+      locate(law.log_density, inside ? t.hi : 0.0, inside ? t.lo : __builtin_nan(""));
   return panel_pair(law.log_density, cross(law.log_density, at));
 }
 
@@ -132,46 +132,91 @@ void piece_masses(const LawTable& law, const LossPair& pair, const double* edges
   }
 }
 
-// Bin j lies between nodes j and j + 1, a distance w apart; both arrays are tilted by the level of
-// node j. `growth` is e^w - 1 and `rise` e^{t w}, t the tilt.
-void balanced_nodes(const double* mass, const double* excess, std::size_t bins,
-                    const double* growth, const double* rise, double* share, double* nodes) {
-  std::size_t meeting = 0;
-  for (std::size_t j = 1; j < bins; ++j) {
-    if (mass[j] > mass[meeting]) meeting = j;
-  }
-  // deficit(j) = e^{l_{j+1}} B_j - A_j, in the scale of bin j.
-  const auto deficit = [&](std::size_t j) {
+namespace {
+
+// A valley between two modes is worth a boundary if the masses of both are this much larger.
+inline constexpr double kValley = 16.0;
+
+struct Bins {
+  const double* mass;
+  const double* excess;
+  const double* growth;  // e^w - 1, w the width
+  const double* rise;    // e^{t w}, t the tilt
+
+  double density(std::size_t j) const { return mass[j] / growth[j]; }
+
+  // e^{l_{j+1}} B_j - A_j, in the scale of bin j.
+  double deficit(std::size_t j) const {
     const double d = mass[j] * growth[j] - (1.0 + growth[j]) * excess[j];
     return d > 0.0 ? d : 0.0;
-  };
-  // share[j]: the part of bin j that goes down to node j. From the left up to the meeting bin, and
-  // from the right down to it: each towards larger masses, where errors shrink. The ends lose
-  // nothing: all of the first bin goes up and all of the last one down, where the next bins balance
-  // them.
-  share[0] = meeting > 0 ? 0.0 : 0.5;
-  for (std::size_t j = 1; j < meeting; ++j) {
-    const double wanted = (1.0 - share[j - 1]) * deficit(j - 1) * rise[j - 1];
-    share[j] = wanted < excess[j] ? wanted / excess[j] : 1.0;
   }
-  share[bins - 1] = 1.0;
-  for (std::size_t j = bins - 1; j > meeting; --j) {
-    const double wanted = share[j] * excess[j];
-    const double room = deficit(j - 1) * rise[j - 1];
+};
+
+// The first bin of the next segment: the least one between two modes, or the end.
+std::size_t segment_end(const Bins& bins, std::size_t begin, std::size_t end) {
+  double peak = bins.density(begin);
+  double valley = peak;
+  std::size_t at = begin;
+  for (std::size_t j = begin + 1; j < end; ++j) {
+    const double here = bins.density(j);
+    if (here < valley) {
+      valley = here;
+      at = j;
+    } else if (valley * kValley < peak && here > valley * kValley) {
+      return at;
+    } else if (here > peak && valley * kValley >= peak) {
+      peak = here;
+      valley = here;
+      at = j;
+    }
+  }
+  return end;
+}
+
+// share[j]: the part of bin j that goes down to node j. From the left up to the largest bin, and
+// from the right down to it: each towards larger masses, where errors shrink. The ends lose
+// nothing: all of the first bin goes up and all of the last one down, where the next bins balance
+// them.
+void balance(const Bins& bins, std::size_t begin, std::size_t end, double* share) {
+  std::size_t meeting = begin;
+  for (std::size_t j = begin + 1; j < end; ++j) {
+    if (bins.mass[j] > bins.mass[meeting]) meeting = j;
+  }
+  const auto from_left = [&](std::size_t j) {
+    const double wanted = (1.0 - share[j - 1]) * bins.deficit(j - 1) * bins.rise[j - 1];
+    share[j] = wanted < bins.excess[j] ? wanted / bins.excess[j] : 1.0;
+  };
+  share[begin] = meeting > begin ? 0.0 : 0.5;
+  for (std::size_t j = begin + 1; j < meeting; ++j) from_left(j);
+  share[end - 1] = 1.0;
+  for (std::size_t j = end - 1; j > meeting; --j) {
+    const double wanted = share[j] * bins.excess[j];
+    const double room = bins.deficit(j - 1) * bins.rise[j - 1];
     share[j - 1] = wanted < room ? 1.0 - wanted / room : 0.0;
   }
-  if (meeting == bins - 1) {
-    const double wanted = (1.0 - share[meeting - 1]) * deficit(meeting - 1) * rise[meeting - 1];
-    share[meeting] = wanted < excess[meeting] ? wanted / excess[meeting] : 1.0;
+  if (meeting == end - 1 && meeting > begin) from_left(meeting);
+}
+
+}  // namespace
+
+// Bin j lies between nodes j and j + 1, a distance w apart; both arrays are tilted by the level of
+// node j. A loss with several modes is balanced between its valleys, each part on its own.
+void balanced_nodes(const double* mass, const double* excess, std::size_t count,
+                    const double* growth, const double* rise, double* share, double* nodes) {
+  const Bins bins = {mass, excess, growth, rise};
+  for (std::size_t begin = 0; begin < count;) {
+    const std::size_t end = segment_end(bins, begin, count);
+    balance(bins, begin, end, share);
+    begin = end;
   }
-  for (std::size_t j = 0; j <= bins; ++j) nodes[j] = 0.0;
-  for (std::size_t j = 0; j < bins; ++j) {
+  for (std::size_t j = 0; j <= count; ++j) nodes[j] = 0.0;
+  for (std::size_t j = 0; j < count; ++j) {
     nodes[j] += share[j] * mass[j];
     // What goes up must be paid for by the excess that comes down to node j + 1; the rest of it
     // stays at node j, below its true loss.
     const double up = 1.0 - share[j];
-    const double need = up * deficit(j) * rise[j];
-    const double paid = j + 1 < bins ? share[j + 1] * excess[j + 1] : 0.0;
+    const double need = up * bins.deficit(j) * rise[j];
+    const double paid = j + 1 < count ? share[j + 1] * excess[j + 1] : 0.0;
     const double part = need <= paid * (1.0 + 1e-14) ? up : up * (paid / need);
     nodes[j + 1] += part * mass[j] * rise[j];
     nodes[j] += (up - part) * mass[j];

@@ -14,6 +14,7 @@
 // References: Marsaglia and Tsang, J. Stat. Softw. 5(8), 2000; Doornik (2005) on independent bits.
 #include "base/vector.hpp"
 #include "kernels/level_kernels.hpp"
+#include "kernels/variates.hpp"
 #include "kernels/ziggurat_words.hpp"
 #include "math/panels.hpp"
 #include "random/stream.hpp"
@@ -21,22 +22,10 @@
 namespace psinoise::PSINOISE_LEVEL {
 namespace {
 
-// A point of the tail beyond strip 0: its depth is that of the edge plus an exponential variate,
-// whose own binary exponent is counted in fresh words, so no bit of depth is lost.
+// A point of the tail beyond strip 0: its depth is that of the edge plus an exponential variate.
 double tail_point(const LawTable& law, double edge_depth, std::uint64_t word,
                   FurtherWords& further) {
-  constexpr int deepest = 2880;  // beyond: 2^-2880, past the range of the quantile table
-  int zeros = 0;
-  while (word == 0 && zeros < deepest) {
-    zeros += 64;
-    word = further.next();
-  }
-  if (word != 0) zeros += __builtin_clzll(word);
-  const double mantissa = double_from((further.next() >> 12) | 0x3ff0000000000000u);
-  const double halvings = static_cast<double>(zeros + 1);
-  const double exponential_variate =
-      halvings * kLog2Hi + (halvings * kLog2Lo - logarithm(mantissa));
-  double depth = edge_depth + exponential_variate;
+  double depth = edge_depth + exponential_variate(word, further);
   if (!(depth < law.tail_quantile.limit)) {
     depth = law.tail_quantile.limit * (1.0 - 0x1p-53);
   }

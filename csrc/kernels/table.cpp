@@ -11,6 +11,8 @@ const Kernels kernels = {
     PSINOISE_LEVEL_NAME(PSINOISE_LEVEL),
     sample_float64,
     sample_float32,
+    sample_cells_float64,
+    sample_cells_float32,
     stream_words,
     chacha_block,
     evaluate,
@@ -32,6 +34,10 @@ const Kernels kernels = {
     compose_into,
     inverse_spectrum,
     decayed_sums,
+    band_cholesky,
+    band_forward,
+    band_backward,
+    gram,
 };
 
 }  // namespace psinoise::PSINOISE_LEVEL

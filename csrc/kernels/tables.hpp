@@ -9,6 +9,9 @@ namespace psinoise {
 inline constexpr int kPanelRow = 12;
 inline constexpr int kWideLayers = 2048;
 inline constexpr int kNarrowLayers = 512;
+// Columns of a band matrix that are eliminated together, and rows beyond its width to work in.
+inline constexpr std::size_t kBandBlock = 32;
+inline constexpr std::size_t kBandSpare = 64;
 
 // Where a function is not smooth inside a panel: from position `u` of the panel with row offset
 // `row` on, the row at offset `after`, in the same variable u, takes over.
@@ -48,6 +51,25 @@ struct LawTable {
   Panels central_quantile;  // t / v as a function of v = 1/2 - P(X > t)
   Ziggurat<std::uint64_t> wide;
   Ziggurat<std::uint32_t> narrow;
+};
+
+// A symmetric law that is uniform in each of finitely many cells of |x| (an atom is a cell of width
+// 0), by Walker's alias method in integers. Cells from `tail_first` on stand for themselves and for
+// copies moved by 1, 2, ... periods, each `exp(-tail_rate)` times as likely as the one before.
+// An entry is a threshold of 0 to 2^12 (bits 16 and up) on the test bits of a word, and the cell
+// that is taken from it on (bits 15..0); at the threshold itself `fractions` decides, in units of
+// 2^-52. With a `step` cell k is [(k - 1/2) step, (k + 1/2) step], cell 0 that around 0, and the
+// tables of cells are not read.
+struct CellTable {
+  const std::uint64_t* entries;    // [2^column_bits]
+  const std::uint64_t* fractions;  // [2^column_bits]
+  const double* starts;            // [cells]
+  const double* widths;            // [cells]
+  double step;                     // 0 where the tables say what the cells are
+  int column_bits;
+  std::uint64_t tail_first;  // the number of cells where there is no tail
+  double tail_rate;
+  double tail_period;
 };
 
 // Nodes of a collocation panel, and the coefficients of a solution there that are pairs.

@@ -34,6 +34,31 @@ def sample(
 ) -> None:
     """Elements first, first + 1, ... of the key's stream times scale, into float64 or float32."""
 
+class CellTable:
+    """Cells of a piecewise constant law and the columns that choose among them; immutable.
+
+    Cells from ``tail_first`` on repeat every ``tail_period``, each time ``exp(-tail_rate)`` times
+    as likely. With a ``step`` above 0 cell k is ``[(k - 1/2) step, (k + 1/2) step]``, and starts
+    and widths are not read. csrc/kernels/tables.hpp has the layout of entries and fractions.
+    """
+
+    def __init__(
+        self,
+        entries: NDArray[np.uint64],
+        fractions: NDArray[np.uint64],
+        starts: NDArray[np.float64],
+        widths: NDArray[np.float64],
+        step: float,
+        tail_first: int,
+        tail_rate: float,
+        tail_period: float,
+    ) -> None: ...
+
+def sample_cells(
+    table: CellTable, key: bytes, first: int, scale: float, out: NDArray[Any], threads: int
+) -> None:
+    """Elements first, first + 1, ... of the key's stream times scale, into float64 or float32."""
+
 def evaluate(
     law: LawTable,
     quantity: str,
@@ -156,6 +181,20 @@ def balanced_nodes(
     mass: NDArray[np.float64], excess: NDArray[np.float64], widths: NDArray[np.float64], tilt: float
 ) -> NDArray[np.float64]:
     """Balanced contraction of loss bins onto the nodes of a lattice; to a few ulp."""
+
+def band_cholesky(band: NDArray[np.float64]) -> bool:
+    """Replace a band matrix, ``band[j, d] = A[j + d, j]`` of shape ``(size, width + 1)``, by its
+    Cholesky factor; False if it is not positive definite. Like the three below, equal between the
+    back ends to rounding."""
+
+def band_forward(band: NDArray[np.float64], right: NDArray[np.float64]) -> None:
+    """Replace each row of ``right`` by ``L^-1`` times it."""
+
+def band_backward(band: NDArray[np.float64], right: NDArray[np.float64]) -> None:
+    """Replace each row of ``right`` by ``L'^-1`` times it."""
+
+def gram(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Products of all pairs of rows."""
 
 def stream_words(key: bytes, rounds: int, first: int, count: int) -> NDArray[np.uint64]:
     """First words of elements first, ..., first + count - 1."""

@@ -175,7 +175,7 @@ def single_bins(law, rate, step, tilt=2.0):
     source = dense(Pair(law, 1.0, rate), "remove", 80.0)
     chosen = np.ones(source.log_mass.size, bool)
     edges = even_edges(source, chosen, (step, 0.0))
-    return loss_bins(source, chosen, (step, 0.0), edges, tilt, 0.0)
+    return loss_bins(source, chosen, ~chosen, (step, 0.0), edges, tilt, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ class Bins:
     mass, excess : tilted ``A`` and ``u``
     tilt, log_norm : a bin was multiplied by ``exp(tilt * level - log_norm)``, its level being that
         of its lower edge
-    below, above : probability under ``P`` of losses below the first and above the last bin
+    below, above : probability under ``P`` of what was left out, with small and with large losses
+    ceiling : number of the first edge that no loss that counts as below exceeds
     slack : largest error of a loss
     """
 
@@ -82,6 +83,7 @@ class Bins:
     below: float
     above: float
     slack: float
+    ceiling: int = 0
 
     @property
     def widths(self) -> Float:
@@ -133,6 +135,17 @@ def dense(pair: Pair, direction: Direction, reach: float) -> Dense:
     log_p = grid.log_mass + (grid.loss if sign > 0.0 else 0.0)
     atom_log_p = grid.atom_log_mass + (atom_loss if sign > 0.0 else 0.0)
     panel_log_p = np.logaddexp.reduce(log_p, axis=1) if grid.left.size else np.empty(0)
+    # A replaced record adds the error of a second ratio.
+    rounding = _LOG_ROUNDING * (len(pair.centers) - 1)
+    rounding *= 16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))
+    beyond = _beyond(pair, direction, grid)
+    if pair.noise.score_limit == 0.0:
+        # Heavy tails are cut where the loss is next to 0, to which it falls: their mass is an atom
+        # at 0, off by no more than the loss at the ends.
+        atom_loss = np.append(atom_loss, 0.0)
+        atom_log_p = np.append(atom_log_p, math.log(max(beyond, 5e-324)))
+        rounding = max(rounding, float(np.abs(pair.loss(grid.ends)).max()))
+        beyond = 0.0
     return Dense(
         pair,
         sign,
@@ -142,11 +155,8 @@ def dense(pair: Pair, direction: Direction, reach: float) -> Dense:
         np.concatenate([loss.min(axis=1, initial=math.inf), atom_loss]),
         np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss]),
         np.concatenate([panel_log_p, atom_log_p]),
-        _beyond(pair, direction, grid),
-        # A replaced record adds the error of a second ratio.
-        _LOG_ROUNDING
-        * (len(pair.centers) - 1)
-        * (16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))),
+        beyond,
+        rounding,
     )
 
 
@@ -180,6 +190,7 @@ def _runs(source: Dense, chosen: Mask) -> list[tuple[Float, Float, Float, Float]
 def loss_bins(
     source: Dense,
     chosen: Mask,
+    large: Mask,
     lattice: tuple[float, float],
     edges: Index,
     tilt: float,
@@ -191,8 +202,9 @@ def loss_bins(
     ----------
     source
         the loss of one step
-    chosen
-        which panels, then which atoms; the others must lie entirely below or above those
+    chosen, large
+        which panels, then which atoms are cut into bins, and which count as above all of them; the
+        others count as below
     lattice
         step and offset
     edges
@@ -200,7 +212,6 @@ def loss_bins(
     tilt, log_norm
         see `Bins`
     """
-    low, high = source.lowest[chosen].min(), source.highest[chosen].max()
     step, offset = lattice
     levels: Float = np.asarray(offset + edges * step, dtype=np.float64)
     count = edges.size - 1
@@ -224,12 +235,13 @@ def loss_bins(
         weight = math.exp(source.log_mass[k] + tilt * level - log_norm)
         mass[j] += weight
         excess[j] += weight * -math.expm1(min(level - value, 0.0))
-    outside = np.exp(source.log_mass) * ~chosen
-    # What was left out lies on one side of all that was chosen, up to rounding where they touch.
-    under = source.highest <= 0.5 * (low + high)
-    below = float(outside[under].sum()) * (1.0 + 1e-12)
-    above = float(outside[~under].sum()) * (1.0 + 1e-12) + source.beyond
-    return Bins(step, offset, edges, mass, excess, tilt, log_norm, below, above, slack)
+    mass_of = np.exp(source.log_mass)
+    small = ~(chosen | large)
+    below = float(mass_of[small].sum()) * (1.0 + 1e-12)
+    above = float(mass_of[large].sum()) * (1.0 + 1e-12) + source.beyond
+    highest = float(source.highest[small].max(initial=-math.inf)) - source.rounding
+    ceiling = min(int(np.searchsorted(levels, highest)), count)
+    return Bins(step, offset, edges, mass, excess, tilt, log_norm, below, above, slack, ceiling)
 
 
 _Run = tuple[Float, Float, Float, Float]
@@ -307,14 +319,13 @@ def _masses(
 
 
 def _beyond(pair: Pair, direction: Direction, grid: Nodes) -> float:
-    """Probability under ``P`` beyond the ends of the quadrature, all of it counted as above."""
+    """Probability under ``P`` beyond the ends of the quadrature."""
     noise, q = pair.noise, pair.sampling_rate
-    shift, _ = pair.shifts(direction)
-    left = float(grid.left[0]) if grid.left.size else 0.0
-    right = float(grid.right[-1]) if grid.right.size else 0.0
-    if grid.atom_loss.size:
+    if grid.atom_loss.size and noise.score_limit != 0.0:
         # Runs of constant loss reach to the ends of the first edges and hold the rest of the mass.
         return 0.0
+    shift, _ = pair.shifts(direction)
+    left, right = grid.ends.tolist()
     outside = noise.cdf(left) + noise.ccdf(right)
     if shift == 0.0:
         return float(outside)

@@ -14,7 +14,7 @@ convex in ``gamma``, is ``A - gamma B`` below ``gamma_j`` and 0 above ``gamma_{j
 between, which is the profile of the two nodes, is the largest it can be. So the pair of the nodes
 dominates the true pair, and dominating pairs compose (Zhu, Dong and Wang, "Optimal accounting of
 differential privacy via characteristic function", theorem 10). Losses above the last node go to
-``+infinity``, losses below the first one to the first node.
+``+infinity``, and those that are too small to matter to the first node above all of them.
 
 Lower bound (balanced contraction)
 ----------------------------------
@@ -101,8 +101,8 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
     """Move the masses of the bins to the nodes, so that the profile rises or falls."""
     if side == "upper":
         nodes = _connect_the_dots(bins) * (1.0 + MASS_ROUNDING)
-        lowest = bins.offset + int(bins.edges[0]) * bins.step
-        nodes[0] += bins.below * math.exp(bins.tilt * lowest - bins.log_norm)
+        ceiling = bins.offset + int(bins.edges[bins.ceiling]) * bins.step
+        nodes[bins.ceiling] += bins.below * math.exp(bins.tilt * ceiling - bins.log_norm)
         infinite = bins.above * (1.0 + MASS_ROUNDING)
     else:
         nodes = core.balanced_nodes(bins.mass, bins.excess, bins.widths, bins.tilt)

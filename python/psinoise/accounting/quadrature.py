@@ -49,8 +49,9 @@ _LARGEST_RANGE = 8.0
 _LARGEST_COEFFICIENT = 3e-8
 _EPS = float(np.finfo(np.float64).eps)
 _MOST_HALVINGS = 60
-# Heavy tails end at 2^30 scales: what is cut off has mass times squared loss below 1e-27.
-_MOST_OCTAVES = 30
+# Heavy tails end at 2^37 scales, within the tables of the law: what is cut off has mass times
+# squared loss below 1e-32.
+_MOST_OCTAVES = 37
 
 
 def reach_for(log_delta: float, count: float) -> float:
@@ -69,6 +70,7 @@ class Nodes:
     log_mass : log of weight times ``Q`` at each node
     loss : ``Lambda`` at each node
     atom_log_mass, atom_loss : the same for the atoms, shape ``(atoms,)``
+    ends : how far panels and atoms reach, shape ``(2,)``
     """
 
     pair: Pair
@@ -78,6 +80,7 @@ class Nodes:
     loss: Float
     atom_log_mass: Float
     atom_loss: Float
+    ends: Float
 
     def take(self, panels: NDArray[np.bool_], atoms: NDArray[np.bool_]) -> Nodes:
         """Some of the panels and atoms."""
@@ -89,6 +92,7 @@ class Nodes:
             self.loss[panels],
             self.atom_log_mass[atoms],
             self.atom_loss[atoms],
+            self.ends,
         )
 
     def split(self, pieces: NDArray[np.int64]) -> Nodes:
@@ -108,6 +112,7 @@ class Nodes:
             np.concatenate([self.loss[~cut], loss]),
             self.atom_log_mass,
             self.atom_loss,
+            self.ends,
         )
 
 
@@ -235,6 +240,7 @@ def _assemble(
         loss[~flat],
         np.array(atom_log_mass),
         np.array(atom_loss),
+        np.array([left[0], right[-1]]),
     )
 
 

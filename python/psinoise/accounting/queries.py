@@ -52,7 +52,7 @@ _DELTA: dict[str, Callable[[Steps, float], float]] = {
 CERTIFIED = ("certified", "upper")
 # The bounds give way to rounding by 1e-9 of delta on each side.
 _LEAST_WIDTH = 1e-7
-_RETRIES = 2
+_RETRIES = 4
 # Lattices grow as the root of this; bounds that need more do not converge as they should.
 _SHRINK = 3e-2
 

@@ -130,13 +130,15 @@ def _bins(target: Target, pair: Pair, step: float, fraction: float) -> Bins:
     order = np.argsort(-source.highest)
     total = np.logaddexp.accumulate(source.log_mass[order])
     limit = target.log_delta + math.log(target.share / target.uses)
-    chosen[order[: int(np.searchsorted(total, limit))]] = False
+    large = np.zeros_like(chosen)
+    large[order[: int(np.searchsorted(total, limit))]] = True
     # From below: mass moves up to the first node, where the tilt weighs it.
     order = np.argsort(source.highest)
     total = np.logaddexp.accumulate(source.log_mass[order])
     gained = total + target.tilt * source.highest[order] - log_norm
     cut = np.maximum.accumulate(gained) < math.log(1e-2 * target.share / target.uses)
     chosen[order[cut]] = False
+    chosen &= ~large
     if not chosen.any():
         raise CertificationError("the bounds find no mass where the estimate has put it")
     step, offset = _lattice(target, pair, step)
@@ -147,7 +149,7 @@ def _bins(target: Target, pair: Pair, step: float, fraction: float) -> Bins:
         )
     lattice = step, offset + fraction * step
     edges = graded_edges(source, chosen, lattice, target.tilt, log_norm)
-    return loss_bins(source, chosen, lattice, edges, target.tilt, log_norm)
+    return loss_bins(source, chosen, large, lattice, edges, target.tilt, log_norm)
 
 
 def _lattice(target: Target, pair: Pair, step: float) -> tuple[float, float]:

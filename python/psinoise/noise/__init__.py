@@ -1,16 +1,33 @@
-"""The noise laws, one file each. This list is the only one."""
+"""The noise laws, one file each. These lists are the only ones."""
 
 from __future__ import annotations
 
 from psinoise.noise._base import Noise
 from psinoise.noise._family import Family
+from psinoise.noise._interface import NoiseLaw
+from psinoise.noise._piecewise import PiecewiseNoise
 from psinoise.noise.airy import Airy
+from psinoise.noise.cactus import Cactus
+from psinoise.noise.discrete_laplace import DiscreteLaplace
 from psinoise.noise.gaussian import Gaussian
 from psinoise.noise.laplace import Laplace
 from psinoise.noise.schrodinger import Schrodinger
 from psinoise.noise.stable import Cauchy, SymmetricStable
+from psinoise.noise.staircase import Staircase
+from psinoise.noise.truncated_laplace import TruncatedLaplace
+from psinoise.noise.uniform_atom import UniformAtom
 
+#: Laws with a smooth density that are given by their size.
 LAWS: tuple[type[Noise], ...] = (Gaussian, Laplace, Airy, SymmetricStable, Schrodinger)
+
+#: Laws that are made for a sensitivity and a target.
+DESIGNED: tuple[type[NoiseLaw], ...] = (
+    Cactus,
+    UniformAtom,
+    Staircase,
+    TruncatedLaplace,
+    DiscreteLaplace,
+)
 
 #: What contract tests, benchmarks and comparisons go through: members that stand for each law.
 FAMILIES: tuple[Family, ...] = tuple(
@@ -18,14 +35,22 @@ FAMILIES: tuple[Family, ...] = tuple(
 )
 
 __all__ = [
+    "DESIGNED",
     "FAMILIES",
     "LAWS",
     "Airy",
+    "Cactus",
     "Cauchy",
+    "DiscreteLaplace",
     "Family",
     "Gaussian",
     "Laplace",
     "Noise",
+    "NoiseLaw",
+    "PiecewiseNoise",
     "Schrodinger",
+    "Staircase",
     "SymmetricStable",
+    "TruncatedLaplace",
+    "UniformAtom",
 ]

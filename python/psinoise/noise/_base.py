@@ -1,24 +1,23 @@
-"""What every noise law has: evaluation, quantiles and sampling from its compiled tables."""
+"""Laws with a smooth density: evaluation, quantiles and sampling from compiled tables."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from psinoise import _validate
 from psinoise._backend import core
-from psinoise._rng import RandomSource, stream_key
 from psinoise.compile import LAYOUT, Layout, compile_law
-from psinoise.errors import DomainError
 from psinoise.noise import _integrals
 from psinoise.noise._beyond import fill_beyond
+from psinoise.noise._interface import NoiseLaw, family_name
 from psinoise.reference import double_double as dd
 from psinoise.reference.double_double import Pair
 
@@ -26,30 +25,22 @@ __all__ = ["Noise", "ScaleFamily", "family_name"]
 
 Float = NDArray[np.float64]
 
-# Below this many elements one thread is faster than waking another.
-_SERIAL = 1 << 17
 # Shapes whose tables are kept, of 100 to 700 kB each.
 _MOST_TABLES = 64
 
 
-class Noise(ABC):
+class Noise(NoiseLaw):
     """A symmetric noise law ``scale * Z`` whose standardized density decreases in ``|x|``.
 
-    A law is immutable and hashable, pickles, and its ``repr`` evaluates back to it. A subclass
-    states what is known about the standardized law ``Z`` on the half line; sampling and evaluation
-    come from the tables that :func:`psinoise.compile.compile_law` makes of it, once for each shape.
+    A subclass states what is known about the standardized law ``Z`` on the half line; sampling and
+    evaluation come from the tables that :func:`psinoise.compile.compile_law` makes of it, once for
+    each shape.
     """
 
     _tables: ClassVar[OrderedDict[tuple[Any, ...], core.LawTable]] = OrderedDict()
 
-    #: Arguments other than the size, of the members that stand for this law in contract tests,
-    #: benchmarks and comparisons.
-    representatives: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
-
     #: Real parameters other than the size, with a few words on each: options of the command line.
     shape_parameters: ClassVar[Mapping[str, str]] = MappingProxyType({})
-
-    _scale: float
 
     # -- what a law states about itself ----------------------------------------------------------
 
@@ -112,35 +103,6 @@ class Noise(ABC):
         return dd.add(self.log_density(t), (self.log_mills(t), np.zeros_like(t)))
 
     @property
-    def _shape(self) -> tuple[Any, ...]:
-        """Parameters other than the scale; laws of equal shape share their tables."""
-        return ()
-
-    def _shape_arguments(self) -> dict[str, Any]:
-        """Keyword arguments of this law other than its size."""
-        return {}
-
-    @property
-    def name(self) -> str:
-        """Name of the family: the class, with any arguments other than the size."""
-        return family_name(type(self), self._shape_arguments())
-
-    @property
-    @abstractmethod
-    def std(self) -> float:
-        """Standard deviation; ``inf`` where it does not exist."""
-
-    @property
-    @abstractmethod
-    def mean_abs(self) -> float:
-        """Mean absolute value ``E|X|``; ``inf`` where it does not exist."""
-
-    @property
-    def scale(self) -> float:
-        """The factor between the standardized law and this one."""
-        return self._scale
-
-    @property
     def kinks(self) -> tuple[float, ...]:
         """Points where ``log p`` is not analytic, in absolute units."""
         return (0.0,)
@@ -155,66 +117,18 @@ class Noise(ABC):
         """``lim -(log p)'(x)`` as ``x`` grows: ``inf`` for light tails, 0 for heavy ones."""
         return self._score_limit / self._scale
 
-    # -- evaluation ------------------------------------------------------------------------------
+    # -- evaluation and sampling -----------------------------------------------------------------
 
-    def pdf(self, x: ArrayLike) -> Any:
-        """Density at ``x``.
+    def _inverse_survival(self, p: Float) -> Float:
+        out = np.empty_like(p)
+        core.inverse_survival(self._table, self._scale, p, out)
+        return out
 
-        Relative error below 5e-14 wherever the result is a normal number; NaN at NaN.
-
-        Parameters
-        ----------
-        x : array_like of real numbers
-            Any shape; a scalar gives a scalar.
-
-        Raises
-        ------
-        TypeError
-            If ``x`` is not real.
-        """
-        return self._evaluate("pdf", x)
-
-    def logpdf(self, x: ArrayLike) -> Any:
-        """Logarithm of the density; absolute error below ``5e-14 * max(1, |value|)``."""
-        return self._evaluate("logpdf", x)
-
-    def cdf(self, x: ArrayLike) -> Any:
-        """``P(X <= x)``; relative error below 5e-14 in both tails."""
-        return self._evaluate("cdf", x)
-
-    def ccdf(self, x: ArrayLike) -> Any:
-        """``P(X > x)``; relative error below 5e-14 in both tails."""
-        return self._evaluate("ccdf", x)
-
-    def logcdf(self, x: ArrayLike) -> Any:
-        """Logarithm of ``cdf``; does not underflow."""
-        return self._evaluate("logcdf", x)
-
-    def logccdf(self, x: ArrayLike) -> Any:
-        """Logarithm of ``ccdf``; does not underflow."""
-        return self._evaluate("logccdf", x)
-
-    def icdf(self, p: ArrayLike) -> Any:
-        """The point with ``cdf(point) = p``; NaN for ``p`` outside [0, 1].
-
-        Relative error a few ulp beyond what the rounding of ``log p`` implies, down to the
-        smallest positive float64.
-        """
-        return -self.iccdf(p)
-
-    def iccdf(self, p: ArrayLike) -> Any:
-        """The point with ``ccdf(point) = p``; NaN for ``p`` outside [0, 1]."""
-        probability = _real_array("p", p)
-        out = np.empty_like(probability)
-        core.inverse_survival(self._table, self._scale, probability, out)
-        return out[()]
-
-    def _evaluate(self, quantity: str, x: ArrayLike) -> Any:
-        points = _real_array("x", x)
-        out = np.empty_like(points)
-        if core.evaluate(self._table, quantity, self._scale, points, out):
-            fill_beyond(self, self._scale, quantity, points, out)
-        return out[()]
+    def _evaluate(self, quantity: str, x: Float) -> Float:
+        out = np.empty_like(x)
+        if core.evaluate(self._table, quantity, self._scale, x, out):
+            fill_beyond(self, self._scale, quantity, x, out)
+        return out
 
     @property
     def _table(self) -> core.LawTable:
@@ -228,193 +142,22 @@ class Noise(ABC):
                 self._tables.popitem(last=False)
         return table
 
-    # -- sampling --------------------------------------------------------------------------------
-
-    @overload
-    def sample(
-        self,
-        shape: tuple[()] = (),
-        *,
-        rng: RandomSource | None = None,
-        dtype: DTypeLike = np.float64,
-        out: None = None,
-        threads: int | None = None,
-    ) -> float: ...
-
-    @overload
-    def sample(
-        self,
-        shape: int | tuple[int, ...] | None = None,
-        *,
-        rng: RandomSource | None = None,
-        dtype: DTypeLike = np.float64,
-        out: NDArray[Any] | None = None,
-        threads: int | None = None,
-    ) -> NDArray[Any]: ...
-
-    def sample(
-        self,
-        shape: int | tuple[int, ...] | None = (),
-        *,
-        rng: RandomSource | None = None,
-        dtype: DTypeLike = np.float64,
-        out: NDArray[Any] | None = None,
-        threads: int | None = None,
-    ) -> Any:
-        """Draw independent samples, for simulation.
-
-        Adding these floating-point numbers to data is *not* a safe release: low-order bits tell
-        data apart whatever the accountant says (see SECURITY.md).
-
-        Parameters
-        ----------
-        shape : int or tuple of int
-            Shape of the result; ``()`` gives a scalar. With ``out`` it may be left out and must
-            otherwise match.
-        rng : None, int, sequence of int, SeedSequence, BitGenerator or Generator
-            ``None`` draws from the operating system's entropy. A seed gives the same bytes on
-            every machine, with every instruction set and any number of threads, for one version
-            of the stream. Laws of one family differ only by the factor ``scale``; different
-            families drawn from one seed are independent.
-        dtype : float64 or float32
-            float32 takes half the random bits and a little less time.
-        out : ndarray, optional
-            C-contiguous, writable, of type float64 or float32; saves the first touch of fresh
-            memory, which costs more than the sampling.
-        threads : int or None
-            ``None`` uses one thread below 2**17 elements and all cores above, 0 all cores.
-            The result does not depend on it.
-
-        Returns
-        -------
-        float or ndarray
-
-        Raises
-        ------
-        TypeError, ValueError
-            For a wrong shape, dtype, ``out`` or seed.
-
-        Examples
-        --------
-        >>> import psinoise as pn
-        >>> pn.Airy(mean_abs=2.0).sample(3, rng=7).shape
-        (3,)
-        """
-        if out is None:
-            chosen = _sample_dtype(dtype)
-            array = np.empty(() if shape is None else _shape_of(shape), dtype=chosen)
-        else:
-            array = _checked_out(out, shape, dtype)
-        scale = self._scale
-        if array.dtype == np.float32 and not (2.0**-126 <= scale <= 2.0**120):
-            raise DomainError(f"scale must be within the range of float32, got {scale!r}")
-        workers = _worker_count(threads, array.size)
-        if array.size:
-            tag = f"{type(self).__name__}{self._shape!r}".encode()
-            core.sample(self._table, stream_key(rng, tag), 0, scale, array, workers)
-        return array if array.ndim or out is not None else array[()]
+    def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:
+        core.sample(self._table, key, 0, self._scale, out, workers)
 
     # -- expectations ----------------------------------------------------------------------------
-
-    def moment(self, order: float) -> float:
-        """Absolute moment ``E|X|**order``.
-
-        For even whole orders this is the ordinary moment; odd ordinary moments are 0 by symmetry.
-
-        Parameters
-        ----------
-        order : float
-            At least 0.
-
-        Returns
-        -------
-        float
-            ``inf`` where the moment does not exist or overflows. Relative error below 1e-13.
-        """
-        power = _validate.real("order", order)
-        if not (0.0 <= power < math.inf):
-            raise DomainError(f"order must be at least 0 and finite, got {order!r}")
-        try:
-            return float(self._standard_moment(power) * self._scale**power)
-        except OverflowError:
-            return math.inf
 
     def _standard_moment(self, order: float) -> float:
         return _integrals.moment(self, order)
 
-    def expected_cost(self, cost: Callable[[Float], ArrayLike]) -> float:
-        """Expected cost ``E[cost(X)]`` of an even cost function, by quadrature on ``x > 0``.
-
-        Parameters
-        ----------
-        cost : callable
-            Takes an array of positive numbers and returns an array of the same shape. Smooth on
-            ``x > 0``; a kink there costs digits, and so does a cost that oscillates in the tail of
-            a heavy-tailed law, where panels are as wide as ``x``.
-
-        Returns
-        -------
-        float
-            ``inf`` if the integral does not converge.
-
-        Raises
-        ------
-        TypeError
-            If ``cost`` is not callable or its values are not real numbers of the right shape.
-        DomainError
-            If a value is NaN; the message names the point. If the expectation exists but a tail is
-            so heavy that part of it lies beyond the range of float64.
-        """
-        if not callable(cost):
-            raise TypeError(f"cost must be callable, got {cost!r}")
-        return _integrals.expectation(self, lambda t: _cost_values(cost, t * self._scale))
-
-    def fisher_information(self) -> float:
-        """Fisher information of location, ``E[(log p)'(X)**2]``."""
-        return self._standard_fisher_information() / self._scale**2
+    def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
+        return _integrals.expectation(self, function)
 
     def _standard_fisher_information(self) -> float:
         return _integrals.expectation(self, lambda t: self.score(t) ** 2)
 
-    def kl(self, shift: float) -> float:
-        """Kullback-Leibler divergence between the law and the law shifted by ``shift``.
-
-        Relative error below 1e-11, for small shifts too.
-        """
-        distance = abs(_validate.real("shift", shift))
-        if distance == math.inf:
-            raise DomainError(f"shift must be finite, got {shift!r}")
-        return self._standard_kl(distance / self._scale) if distance > 0.0 else 0.0
-
     def _standard_kl(self, shift: float) -> float:
         return _integrals.divergence(self, shift)
-
-    # -- identity --------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _arguments(self) -> dict[str, Any]:
-        """Keyword arguments that make this law again."""
-
-    def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={value!r}" for name, value in self._arguments().items())
-        return f"{type(self).__name__}({arguments})"
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return self._arguments() == other._arguments()
-
-    def __hash__(self) -> int:
-        return hash((type(self), *self._arguments().items()))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{type(self).__name__} is immutable")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"{type(self).__name__} is immutable")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self._arguments())
 
 
 class ScaleFamily(Noise):
@@ -443,67 +186,3 @@ class ScaleFamily(Noise):
 
     def _arguments(self) -> dict[str, float]:
         return {self._canonical: self._scale * self._statistics[self._canonical]}
-
-
-def family_name(law: type[Noise], shape: Mapping[str, Any]) -> str:
-    """The name of a law's class with the arguments other than the size."""
-    listed = ", ".join(f"{name}={value!r}" for name, value in shape.items())
-    return f"{law.__name__}({listed})" if listed else law.__name__
-
-
-def _rebuild(law: type[Noise], arguments: dict[str, float]) -> Noise:
-    return law(**arguments)
-
-
-def _real_array(name: str, values: ArrayLike) -> Float:
-    if np.ma.is_masked(values):
-        raise TypeError(f"{name} must not be masked")
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
-        raise TypeError(f"{name} must be real numbers, got dtype {array.dtype}")
-    return np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
-
-
-def _cost_values(cost: Callable[[Float], ArrayLike], x: Float) -> Float:
-    values = _real_array("cost(x)", cost(x))
-    if values.shape != x.shape:
-        raise TypeError(f"cost(x) must have the shape of x, {x.shape}, got {values.shape}")
-    if np.isnan(values).any():
-        raise DomainError(f"cost must not be NaN, got NaN at x = {x[np.isnan(values)][0]!r}")
-    return values
-
-
-def _shape_of(shape: object) -> int | tuple[int, ...]:
-    if isinstance(shape, tuple | list):
-        return tuple(_validate.count("shape", size) for size in shape)
-    return _validate.count("shape", shape)
-
-
-def _sample_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    chosen = np.dtype(dtype)
-    if chosen not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise TypeError(f"dtype must be float64 or float32, got {chosen}")
-    return chosen
-
-
-def _checked_out(out: object, shape: object, dtype: DTypeLike) -> NDArray[Any]:
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"out must be an array, got {type(out).__name__}")
-    if out.dtype not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise TypeError(f"out must have dtype float64 or float32, got {out.dtype}")
-    if dtype is not np.float64 and np.dtype(dtype) != out.dtype:
-        raise TypeError(f"out has dtype {out.dtype}, which is not the requested {np.dtype(dtype)}")
-    if not out.flags.c_contiguous or not out.flags.writeable or not out.flags.aligned:
-        raise ValueError("out must be C-contiguous, aligned and writable")
-    if shape is not None and shape != ():
-        wanted = _shape_of(shape)
-        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
-        if wanted != out.shape:
-            raise ValueError(f"shape must match out, whose shape is {out.shape}, got {wanted}")
-    return out
-
-
-def _worker_count(threads: int | None, size: int) -> int:
-    if threads is None:
-        return 1 if size < _SERIAL else 0
-    return _validate.count("threads", threads)

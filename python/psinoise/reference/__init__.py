@@ -11,6 +11,8 @@ import os
 from typing import Any
 
 from psinoise.reference.airy import airy
+from psinoise.reference.band import band_backward, band_cholesky, band_forward, gram
+from psinoise.reference.cells import CellTable, sample_cells
 from psinoise.reference.characteristic import characteristic
 from psinoise.reference.elementary import exponential, log_one_plus, logarithm
 from psinoise.reference.lattice import (
@@ -27,16 +29,21 @@ from psinoise.reference.stream import chacha_block, stream_words
 from psinoise.reference.ziggurat import ziggurat
 
 __all__ = [
+    "CellTable",
     "LawTable",
     "Transform",
     "airy",
     "balanced_nodes",
+    "band_backward",
+    "band_cholesky",
+    "band_forward",
     "build_config",
     "chacha_block",
     "characteristic",
     "decayed_sums",
     "evaluate",
     "exponential",
+    "gram",
     "ground_state",
     "inverse_survival",
     "log_one_plus",
@@ -45,6 +52,7 @@ __all__ = [
     "piece_masses",
     "riccati",
     "sample",
+    "sample_cells",
     "stable_sums",
     "stream_words",
     "ziggurat",

@@ -10,6 +10,9 @@ from psinoise.reference.elementary import exponential, log_one_plus, logarithm
 from psinoise.reference.law import LawTable
 
 Float = NDArray[np.float64]
+
+# A valley between two modes is worth a boundary if the masses of both are this much larger.
+_VALLEY = 16.0
 Complex = NDArray[np.complex128]
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(6)
@@ -136,35 +139,59 @@ def _pieces(
     return density.reshape(shape).sum(axis=1), over.reshape(shape).sum(axis=1)
 
 
+def _segment_end(density: Float, begin: int) -> int:
+    """The least bin between the mode of this segment and the next one, or the end."""
+    peak = valley = density[begin]
+    at = begin
+    for j in range(begin + 1, density.size):
+        here = density[j]
+        if here < valley:
+            valley, at = here, j
+        elif valley * _VALLEY < peak and here > valley * _VALLEY:
+            return at
+        elif here > peak and valley * _VALLEY >= peak:
+            peak, valley, at = here, here, j
+    return int(density.size)
+
+
+def _balance(mass: Float, excess: Float, needed: Float, share: Float, begin: int, end: int) -> None:
+    """Shares that go down, from both ends of a segment towards its largest bin."""
+    meeting = begin + int(np.argmax(mass[begin:end]))
+    share[begin] = 0.0 if meeting > begin else 0.5
+
+    def from_left(j: int) -> float:
+        wanted = (1.0 - share[j - 1]) * needed[j - 1]
+        return float(wanted / excess[j]) if wanted < excess[j] else 1.0
+
+    for j in range(begin + 1, meeting):
+        share[j] = from_left(j)
+    share[end - 1] = 1.0
+    for j in range(end - 1, meeting, -1):
+        wanted, room = share[j] * excess[j], needed[j - 1]
+        share[j - 1] = 1.0 - wanted / room if wanted < room else 0.0
+    if meeting == end - 1 and meeting > begin:
+        share[meeting] = from_left(meeting)
+
+
 def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Float:
     """Masses of the nodes of the balanced contraction; ``psinoise/accounting/bounds.py``."""
     if mass.size < 2:
         raise ValueError("there must be at least two bins")
-    bins = mass.size
     rise = np.exp(tilt * widths)
-    deficit = np.maximum(mass * np.expm1(widths) - np.exp(widths) * excess, 0.0)
-    meeting = int(np.argmax(mass))
-    share = np.zeros(bins)
-    share[0] = 0.0 if meeting > 0 else 0.5
-
-    def from_left(j: int) -> float:
-        wanted = (1.0 - share[j - 1]) * deficit[j - 1] * rise[j - 1]
-        return float(wanted / excess[j]) if wanted < excess[j] else 1.0
-
-    for j in range(1, meeting):
-        share[j] = from_left(j)
-    share[bins - 1] = 1.0
-    for j in range(bins - 1, meeting, -1):
-        wanted, room = share[j] * excess[j], deficit[j - 1] * rise[j - 1]
-        share[j - 1] = 1.0 - wanted / room if wanted < room else 0.0
-    if meeting == bins - 1:
-        share[meeting] = from_left(meeting)
+    growth = np.expm1(widths)
+    deficit = np.maximum(mass * growth - np.exp(widths) * excess, 0.0)
+    share = np.zeros(mass.size)
+    begin = 0
+    while begin < mass.size:
+        end = _segment_end(mass / growth, begin)
+        _balance(mass, excess, deficit * rise, share, begin, end)
+        begin = end
     up = 1.0 - share
     need = up * deficit * rise
     paid = np.append(share[1:] * excess[1:], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(need <= paid * (1.0 + 1e-14), up, up * (paid / need))
-    nodes = np.zeros(bins + 1)
+    nodes = np.zeros(mass.size + 1)
     nodes[:-1] = share * mass + (up - part) * mass
     nodes[1:] += part * mass * rise
     return nodes

@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.reference.elementary import double_from, logarithm
+from psinoise.reference.elementary import double_from
 from psinoise.reference.law import LawTable, Ziggurat
 from psinoise.reference.stream import FurtherWords, Words64, first_words
+from psinoise.reference.variates import exponential_variates
 
 Float = NDArray[np.float64]
 
 _ROUNDS = 8
 _BLOCK = 1 << 16
-_DEEPEST = 2880
-_LOG2_HI = float.fromhex("0x1.62e42fee00000p-1")
-_LOG2_LO = float.fromhex("0x1.a39ef35793c76p-33")
 _ONE = np.uint64(0x3FF0000000000000)
 
 
@@ -96,19 +94,7 @@ def _tail_points(
     further: FurtherWords,
     which: NDArray[np.intp],
 ) -> Float:
-    zeros = np.zeros(which.shape, dtype=np.int64)
-    words = words.copy()
-    empty = (words == 0) & (zeros < _DEEPEST)
-    while empty.any():
-        zeros[empty] += 64
-        words[empty] = further.next(which[empty])
-        empty = (words == 0) & (zeros < _DEEPEST)
-    lengths = np.array([int(word).bit_length() for word in words], dtype=np.int64)
-    zeros = np.where(words != 0, zeros + 64 - lengths, zeros)
-    mantissa = double_from((further.next(which) >> np.uint64(12)) | _ONE)
-    halvings = (zeros + 1).astype(np.float64)
-    variate = halvings * _LOG2_HI + (halvings * _LOG2_LO - logarithm(mantissa))
-    depth = edge_depth + variate
+    depth = edge_depth + exponential_variates(words, further, which)
     limit = law.tail_quantile.limit
     return law.upper_quantile(np.where(depth < limit, depth, limit * (1.0 - 2.0**-53)))
 

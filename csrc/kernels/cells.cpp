@@ -1,0 +1,240 @@
+// Samples of a symmetric law with a piecewise constant density, atoms and a geometric tail.
+//
+// Computes: out[i] = scale * Z where element first + i of the stream decides Z.
+// Method: Walker's alias method. One word gives, from the low end, column (b bits), sign, test (12
+//   bits) and position (51 - b bits), all disjoint. The test picks one of the two cells of the
+//   column; when it equals the threshold, 52 bits of the next word decide. The cells of the tail
+//   add a geometric number of periods, the integer part of an exponential variate, so the tail has
+//   no end. Whatever needs more than the first word is collected and finished sixteen at a time.
+//   Cells are read from tables, or are those of a lattice, which needs one look-up instead of
+//   three.
+// Error: cell probabilities are multiples of 2^-(64 + b), positions odd multiples of 2^-(52 - b)
+//   of the width; x is the rounded sum of start, position and periods. Tail counts have the
+//   relative rounding of one division.
+// Determinism: integers, and IEEE operations in a fixed order: the same bits at every level and
+// from
+//   the NumPy twin (psinoise/reference/cells.py). An atom at 0 gives +0.
+// References: Walker, ACM Trans. Math. Softw. 3(3), 1977; Vose, IEEE Trans. Softw. Eng. 17(9),
+// 1991.
+#include "base/vector.hpp"
+#include "kernels/level_kernels.hpp"
+#include "kernels/variates.hpp"
+
+namespace psinoise::PSINOISE_LEVEL {
+namespace {
+
+using Word = std::uint64_t;
+using Words = Vector<Word>;
+using Doubles = Vector<double>;
+
+inline constexpr std::size_t kWidth = kVectorSize<Word>;
+inline constexpr std::size_t kBlock = 512;
+inline constexpr std::size_t kRoom = 2 * kBlock;
+inline constexpr int kTestBits = 12;
+inline constexpr int kAliasBits = 16;
+inline constexpr Word kTestMask = (Word{1} << kTestBits) - 1;
+inline constexpr Word kAliasMask = (Word{1} << kAliasBits) - 1;
+inline constexpr Word kSignBit = Word{1} << 63;
+
+// How the words of one table are read.
+struct Fields {
+  explicit Fields(int column_bits)
+      : column((Word{1} << column_bits) - 1),
+        test_shift(column_bits + 1),
+        sign_shift(63 - column_bits),
+        position(~((Word{2} << column_bits) - 1)),
+        half((Word{1} << column_bits) | 0x3ff0000000000000u) {}
+
+  // (2 k + 1) 2^-(52 - b) for the high 51 - b bits k: strictly inside (0, 1), exact.
+  template <typename Reals, typename W>
+  Reals position_of(W word) const {
+    return bit_cast<Reals>(((word >> 12) & position) | half) - 1.0;
+  }
+  template <typename W>
+  W test_of(W word) const {
+    return (word >> test_shift) & kTestMask;
+  }
+  template <typename Reals, typename W>
+  Reals with_sign(Reals x, W word) const {
+    // Adding +0 turns -0 into +0 and changes nothing else.
+    return bit_cast<Reals>(bit_cast<W>(x) ^ ((word << sign_shift) & kSignBit)) + 0.0;
+  }
+
+  Word column;
+  int test_shift;
+  int sign_shift;
+  Word position;
+  Word half;
+};
+
+// The point of a cell, in units of the scale; a word of either kind is a number or a vector.
+struct LatticeCells {
+  explicit LatticeCells(const CellTable& table) : step(table.step) {}
+
+  template <typename Reals, typename W>
+  Reals point(W cell, Reals position) const {
+    const Reals number = bit_cast<Reals>(cell | 0x4330000000000000u) - 0x1p52;
+    return (number + (position - 0.5)) * step;
+  }
+
+  double step;
+};
+
+struct TableCells {
+  explicit TableCells(const CellTable& table) : starts(table.starts), widths(table.widths) {}
+
+  double point(Word cell, double position) const { return starts[cell] + widths[cell] * position; }
+  Doubles point(Words cell, Doubles position) const {
+    Doubles start;
+    Doubles width;
+    for (std::size_t j = 0; j < kWidth; ++j) start[j] = starts[cell[j]];
+    for (std::size_t j = 0; j < kWidth; ++j) width[j] = widths[cell[j]];
+    return start + width * position;
+  }
+
+  const double* starts;
+  const double* widths;
+};
+
+struct Pending {
+  std::size_t count = 0;
+  Word offset[kRoom];
+  Word word[kRoom];
+};
+
+// An element whose first word does not decide.
+template <typename Cells>
+double settle_alone(const CellTable& table, const Cells& cells, const Fields& fields, Word word,
+                    FurtherWords& further) {
+  const Word column = word & fields.column;
+  const Word entry = table.entries[column];
+  const Word test = fields.test_of(word);
+  const Word threshold = entry >> kAliasBits;
+  const bool own =
+      test == threshold ? (further.next() >> 12) < table.fractions[column] : test < threshold;
+  const Word cell = own ? column : entry & kAliasMask;
+  double x = cells.point(cell, fields.position_of<double>(word));
+  if (cell >= table.tail_first) {
+    const double variate = exponential_variate(further.next(), further);
+    const double periods = variate / table.tail_rate;
+    // Beyond 2^52 every double is whole.
+    const double whole =
+        periods < 0x1p52 ? static_cast<double>(static_cast<std::int64_t>(periods)) : periods;
+    x = x + whole * table.tail_period;
+  }
+  return x;
+}
+
+template <typename Cells, typename Real>
+void finish(const CellTable& table, const Cells& cells, const Fields& fields,
+            const std::uint32_t key[8], std::uint64_t first, double scale, Pending& pending,
+            Real* out) {
+  alignas(64) std::uint32_t group[kGroupWords];
+  for (std::size_t start = 0; start < pending.count; start += kLanes) {
+    const std::size_t left = pending.count - start;
+    const std::size_t lanes = left < kLanes ? left : kLanes;
+    std::uint64_t counters[kLanes] = {};
+    for (std::size_t j = 0; j < lanes; ++j) counters[j] = first + pending.offset[start + j];
+    chacha_blocks<kSampleRounds>(key, counters, 1, group);
+    for (std::size_t j = 0; j < lanes; ++j) {
+      FurtherWords further(key, counters[j], group, static_cast<int>(j));
+      const Word word = pending.word[start + j];
+      const double x = settle_alone(table, cells, fields, word, further) * scale;
+      out[pending.offset[start + j]] = static_cast<Real>(fields.with_sign(x, word));
+    }
+  }
+  pending.count = 0;
+}
+
+template <typename Cells, typename Real>
+inline void settle_one(const CellTable& table, const Cells& cells, const Fields& fields, Word word,
+                       double scale, std::size_t offset, Pending& pending, Real* out) {
+  const Word column = word & fields.column;
+  const Word entry = table.entries[column];
+  const Word test = fields.test_of(word);
+  const Word threshold = entry >> kAliasBits;
+  const Word cell = test < threshold ? column : entry & kAliasMask;
+  const double x = cells.point(cell, fields.position_of<double>(word));
+  out[offset] = static_cast<Real>(fields.with_sign(x * scale, word));
+  pending.offset[pending.count] = offset;
+  pending.word[pending.count] = word;
+  pending.count += (test == threshold || cell >= table.tail_first) ? 1u : 0u;
+}
+
+// The same for a vector of words.
+template <typename Cells, typename Real>
+inline void settle(const CellTable& table, const Cells& cells, const Fields& fields,
+                   const Word* from, double scale, std::size_t offset, Pending& pending,
+                   Real* out) {
+  typedef Real Reals __attribute__((vector_size(kWidth * sizeof(Real))));
+  Words word;
+  __builtin_memcpy(&word, from, sizeof(word));
+  const Words entry = look_up<Word>(table.entries, from, fields.column);
+  const Words test = fields.test_of(word);
+  const Words threshold = entry >> kAliasBits;
+  const Words cell = test < threshold ? word & fields.column : entry & kAliasMask;
+  const Doubles x = cells.point(cell, fields.position_of<Doubles>(word)) * scale;
+  const Reals sample = __builtin_convertvector(fields.with_sign(x, word), Reals);
+  __builtin_memcpy(out + offset, &sample, sizeof(sample));
+  const unsigned undecided = (at_least(test, threshold) & at_least(threshold, test)) |
+                             at_least(cell, Words{} + table.tail_first);
+  if (__builtin_expect(undecided != 0, 0)) {
+    Words position;
+    for (std::size_t j = 0; j < kWidth; ++j) position[j] = offset + j;
+    compress<Word>(undecided, position, pending.offset + pending.count);
+    compress<Word>(undecided, word, pending.word + pending.count);
+    pending.count += static_cast<std::size_t>(__builtin_popcount(undecided));
+  }
+}
+
+template <typename Cells, typename Real>
+void sample_with(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
+                 std::size_t count, double scale, Real* out) {
+  const Cells cells(table);
+  const Fields fields(table.column_bits);
+  alignas(64) Word words[kBlock];
+  Pending pending;
+  std::size_t done = 0;
+  while (done < count) {
+    // Blocks end at multiples of kBlock, so that all but the first and last are whole groups.
+    const std::size_t room = kBlock - static_cast<std::size_t>((first + done) % kBlock);
+    const std::size_t size = count - done < room ? count - done : room;
+    first_words<Word, kSampleRounds>(key, first + done, size,
+                                     reinterpret_cast<unsigned char*>(words));
+    std::size_t i = 0;
+    for (; i + kWidth <= size; i += kWidth) {
+      settle(table, cells, fields, words + i, scale, done + i, pending, out);
+    }
+    for (; i < size; ++i) {
+      settle_one(table, cells, fields, words[i], scale, done + i, pending, out);
+    }
+    done += size;
+    if (pending.count > kRoom - kBlock - kWidth || done == count) {
+      finish(table, cells, fields, key, first, scale, pending, out);
+    }
+  }
+}
+
+template <typename Real>
+void sample_cells(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
+                  std::size_t count, double scale, Real* out) {
+  if (table.step > 0.0) {
+    sample_with<LatticeCells>(table, key, first, count, scale, out);
+  } else {
+    sample_with<TableCells>(table, key, first, count, scale, out);
+  }
+}
+
+}  // namespace
+
+void sample_cells_float64(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
+                          std::size_t count, double scale, double* out) {
+  sample_cells(table, key, first, count, scale, out);
+}
+
+void sample_cells_float32(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
+                          std::size_t count, double scale, float* out) {
+  sample_cells(table, key, first, count, scale, out);
+}
+
+}  // namespace psinoise::PSINOISE_LEVEL

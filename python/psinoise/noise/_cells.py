@@ -1,0 +1,290 @@
+"""Symmetric laws that are uniform in cells: an atom at 0, cells of ``|x|``, a geometric tail.
+
+All sums run from the tail inwards over positive terms, so that probabilities keep their relative
+accuracy however small they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise._backend import core
+from psinoise.compile._gauss_legendre import NODES, WEIGHTS
+from psinoise.compile.cells import alias_columns
+
+__all__ = ["Cells"]
+
+Float = NDArray[np.float64]
+
+_NODES, _WEIGHTS = np.array(NODES), np.array(WEIGHTS)
+# Copies of the repeated cells that are listed one by one; exp(-200) is nothing even against the
+# growth of a thirtieth power.
+_LISTED, _NOTHING = 1 << 14, 200.0
+# The sampler lists copies until the rest is below exp(-7), within this many cells.
+_RARE, _SAMPLED = 7.0, 1 << 12
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A law of ``|Z|``.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (J + 1,)
+        Increasing from 0.
+    masses : ndarray of shape (J,)
+        ``P(|Z| in cell)``, positive; with the atom and the tail they add up to 1.
+    atom : float
+        ``P(Z = 0)``.
+    repeated : int
+        How many of the last cells repeat without end, each time ``exp(-rate)`` times as likely.
+    rate, complement : float
+        Positive where cells repeat; ``complement`` is ``1 - exp(-rate)``.
+    right_closed : bool
+        To which cell an edge belongs: to the one that it ends, or to the one that it begins.
+    step : float
+        Where positive, the cells are ``[0, step / 2]`` and then ``step`` wide each.
+    """
+
+    edges: Float
+    masses: Float
+    atom: float = 0.0
+    repeated: int = 0
+    rate: float = math.inf
+    complement: float = 1.0
+    right_closed: bool = True
+    step: float = 0.0
+    widths: Float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "widths", np.diff(self.edges))
+        for array in (self.edges, self.masses, self.widths):
+            array.flags.writeable = False
+
+    @property
+    def end(self) -> float:
+        """Where the listed cells end."""
+        return float(self.edges[-1])
+
+    @property
+    def period(self) -> float:
+        """Length of what repeats; 0 where nothing does."""
+        return float(self.edges[-1] - self.edges[-1 - self.repeated])
+
+    @cached_property
+    def above(self) -> Float:
+        """``P(|Z| > edge)`` for each edge, correctly rounded but for the last."""
+        tail = 0.0
+        if self.repeated:
+            block = math.fsum(self.masses[-self.repeated :])
+            tail = block * math.exp(-self.rate) / self.complement
+        sums = itertools.accumulate([_exact(tail), *map(_exact, self.masses[::-1].tolist())])
+        return np.array([total / _UNIT for total in sums])[::-1].copy()
+
+    @cached_property
+    def below(self) -> Float:
+        """``P(0 < |Z| <= edge)`` for each edge, correctly rounded."""
+        sums = itertools.accumulate([0, *map(_exact, self.masses.tolist())])
+        return np.array([total / _UNIT for total in sums])
+
+    # -- evaluation ------------------------------------------------------------------------------
+
+    def _locate(self, t: Float) -> tuple[NDArray[np.intp], Float, Float]:
+        """The cell of each ``t >= 0``, its place in the listed cells, and how many periods were
+        taken off; a cell number of ``masses.size`` is beyond the support."""
+        periods = np.zeros_like(t)
+        inside = t
+        if self.repeated:
+            over = (t - self.end) / self.period
+            periods = np.ceil(over) if self.right_closed else np.floor(over) + 1.0
+            periods = np.where(np.isinf(t), np.inf, np.maximum(periods, 0.0))
+            with np.errstate(invalid="ignore"):
+                inside = np.where(periods > 0.0, t - periods * self.period, t)
+            # Rounding must not move a point out of the cells that repeat.
+            start = self.edges[-1 - self.repeated]
+            inside = np.where(periods > 0.0, np.clip(inside, start, self.end), inside)
+            inside = np.where(np.isinf(t), self.end, inside)
+        cell = np.searchsorted(self.edges, inside, "left" if self.right_closed else "right") - 1
+        most = self.masses.size - 1 if self.repeated else self.masses.size
+        return np.clip(cell, 0, most), inside, periods
+
+    def log_density(self, t: Float) -> Float:
+        """``log p(t)`` of the part that has a density; -inf beyond the support."""
+        cell, _, periods = self._locate(t)
+        logs = np.append(np.log(self.masses / (2.0 * self.widths)), -np.inf)
+        with np.errstate(invalid="ignore"):
+            tail = np.where(periods > 0.0, periods * self.rate, 0.0)
+        return np.asarray(logs[cell] - tail)
+
+    def survival(self, t: Float) -> tuple[Float, Float]:
+        """``P(|Z| > t)`` as a factor and the logarithm of another one."""
+        cell, inside, periods = self._locate(t)
+        known = np.minimum(cell, self.masses.size - 1)
+        share = np.clip((self.edges[known + 1] - inside) / self.widths[known], 0.0, 1.0)
+        factor = self.above[known + 1] + self.masses[known] * share
+        with np.errstate(invalid="ignore"):
+            tail = np.where(periods > 0.0, -periods * self.rate, 0.0)
+        return np.where(cell < self.masses.size, factor, 0.0), tail
+
+    def quantile(self, p: Float) -> Float:
+        """The ``t >= 0`` with ``P(|Z| > t) = 2 p``, for ``p`` in [0, 1/2]; 0 in the atom."""
+        within = 2.0 * (0.5 - p) - self.atom
+        near = (within < 0.5 * (1.0 - self.atom)) & (within <= self.below[-1])
+        t = np.where(near, self._from_center(within), self._from_tail(p))
+        return np.where(within <= 0.0, 0.0, t)
+
+    def _from_center(self, mass: Float) -> Float:
+        cell = np.clip(np.searchsorted(self.below, mass, side="left") - 1, 0, self.masses.size - 1)
+        share = np.clip((mass - self.below[cell]) / self.masses[cell], 0.0, 1.0)
+        return np.asarray(self.edges[cell] + share * self.widths[cell])
+
+    def _from_tail(self, p: Float) -> Float:
+        mass, periods = 2.0 * p, np.zeros_like(p)
+        if self.repeated:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                depth = np.log(self.above[-1]) - (np.log(p) + math.log(2.0))
+                periods = np.maximum(np.ceil(depth / self.rate), 0.0)
+                block = np.exp(np.log(self.above[-1]) - depth + periods * self.rate)
+            mass = np.where(periods > 0.0, block, mass)
+        descending = self.above[::-1]
+        cell = self.above.size - 1 - np.searchsorted(descending, mass, side="right")
+        cell = np.clip(cell, 0, self.masses.size - 1)
+        with np.errstate(invalid="ignore"):
+            share = np.clip((mass - self.above[cell + 1]) / self.masses[cell], 0.0, 1.0)
+            t = self.edges[cell + 1] - share * self.widths[cell] + periods * self.period
+        return np.where(p > 0.0, t, np.inf if self.repeated else self.end)
+
+    # -- expectations ----------------------------------------------------------------------------
+
+    def expectation(self, function: Callable[[Float], Float]) -> float:
+        """``E[function(|Z|)]``."""
+        terms = (self.masses * self.unit_expectations(function)).tolist()
+        if self.atom > 0.0:
+            terms.append(self.atom * float(function(np.zeros(1))[0]))
+        return math.fsum(terms)
+
+    def unit_expectations(self, function: Callable[[Float], Float]) -> Float:
+        """What a unit of each mass contributes to ``E[function(|Z|)]``, its copies included.
+
+        By Gauss-Legendre in each cell; that at the origin is graded down to 2**-60 of its width.
+        """
+        found = _means(function, self.edges[:-1], self.edges[1:])
+        graded = np.concatenate([[0.0], self.edges[1] * 2.0 ** np.arange(-60.0, 1.0)])
+        found[0] = _integrals(function, graded[:-1], graded[1:]).sum() / self.edges[1]
+        if self.repeated:
+            found[-self.repeated :] += self._copies_beyond(function)
+        return found
+
+    def _copies_beyond(self, function: Callable[[Float], Float]) -> Float:
+        """``sum over k >= 1 of exp(-rate k) E[function]`` on copy ``k``, for each repeated cell."""
+        starts, ends = self.edges[-1 - self.repeated : -1], self.edges[-self.repeated :]
+
+        def copies(k: Float) -> Float:
+            """The summands; ``k`` may be any numbers."""
+            move = k[:, None] * self.period
+            means = _means(function, (starts + move).reshape(-1), (ends + move).reshape(-1))
+            return np.asarray(np.exp(-self.rate * k)[:, None] * means.reshape(k.size, -1))
+
+        count = 1 + min(_LISTED, math.ceil(_NOTHING / self.rate))
+        total = np.asarray(copies(np.arange(1.0, count)).sum(axis=0))
+        if count <= _LISTED:
+            return total
+        # Euler and Maclaurin: from here on copies change by parts in 2**14 to the next.
+        octaves = count + np.concatenate([[0.0], 2.0 ** np.arange(0.0, 60.0, 0.5)])
+        octaves = octaves[octaves <= count + 2.0 * _NOTHING / self.rate]
+        half = 0.5 * np.diff(octaves)
+        nodes = octaves[:-1, None] + half[:, None] * (1.0 + _NODES)
+        weights = (half[:, None] * _WEIGHTS).reshape(-1)
+        around = copies(count + np.array([-1.0, 0.0, 1.0]))
+        rest = weights @ copies(nodes.reshape(-1)) + 0.5 * around[1]
+        return np.asarray(total + rest - (around[2] - around[0]) / 24.0)
+
+    def divergence(self, shift: float) -> float:
+        """``D(p || T_shift p)`` for ``shift > 0``; infinite where supports or atoms differ.
+
+        The integral of ``(p(x - s) - p(x)) log(p(x - s) / p(x))`` over ``x > s / 2``, piece by
+        piece. Beyond the listed cells both densities repeat, and the sum is a geometric series.
+        """
+        if self.atom > 0.0 or not self.repeated:
+            return math.inf
+        # Up to the width of the narrowest cell each edge counts in proportion to the shift.
+        narrowest = float(self.widths.min())
+        if shift < 0.5 * narrowest:
+            return shift / narrowest * self.divergence(narrowest)
+        far = self.end + shift
+        copies = math.ceil((far + self.period - self.end) / self.period) + 1
+        block = self.edges[-self.repeated :]
+        tail = (block + self.period * np.arange(1.0, copies + 1.0)[:, None]).reshape(-1)
+        edges = np.concatenate([-self.edges[:0:-1], self.edges, tail])
+        points = np.concatenate([edges, edges + shift, [0.5 * shift, far, far + self.period]])
+        points = np.unique(points[(points >= 0.5 * shift) & (points <= far + self.period)])
+        middle = 0.5 * (points[1:] + points[:-1])
+        near, here = self.log_density(np.abs(middle - shift)), self.log_density(middle)
+        terms = np.diff(points) * (np.exp(near) - np.exp(here)) * (near - here)
+        last = middle > far
+        closed = math.fsum(terms[last].tolist()) / self.complement
+        return math.fsum(terms[~last].tolist()) + closed
+
+    # -- sampling --------------------------------------------------------------------------------
+
+    def table(self) -> core.CellTable:
+        """The columns, starts and widths that the sampler reads."""
+        edges, masses, repeated = self.edges, self.masses, self.repeated
+        if repeated and not self.step:
+            # The tail costs the sampler a logarithm: list copies until it is rare.
+            room = _SAMPLED - masses.size
+            copies = min(max(0, room // repeated), math.ceil(_RARE / self.rate))
+            k = np.arange(1.0, copies + 1.0)
+            falls = core.exponential(-self.rate * k, np.zeros_like(k))
+            edges = np.append(edges, edges[-repeated:] + k[:, None] * self.period)
+            masses = np.append(masses, masses[-repeated:] * falls[:, None])
+        starts, widths, weights = edges[:-1], np.diff(edges), masses.copy()
+        if repeated:
+            weights[-repeated:] /= self.complement
+        if self.atom > 0.0:
+            starts, widths = np.append(0.0, starts), np.append(0.0, widths)
+            weights = np.append(self.atom, weights)
+        first = weights.size - repeated
+        if self.step:
+            starts = widths = np.empty(0)
+        return core.CellTable(
+            *alias_columns(weights.tolist()),
+            np.ascontiguousarray(starts),
+            np.ascontiguousarray(widths),
+            self.step,
+            first,
+            self.rate if repeated else 0.0,
+            self.period if repeated else 0.0,
+        )
+
+
+# Sums of masses are exact in units of 2**-1074, of which every double is a whole number.
+_UNIT = 1 << 1074
+
+
+def _exact(mass: float) -> int:
+    numerator, denominator = mass.as_integer_ratio()
+    return numerator * (_UNIT // denominator)
+
+
+def _integrals(function: Callable[[Float], Float], low: Float, high: Float) -> Float:
+    half = 0.5 * (high - low)
+    return np.asarray(half * _sums(function, low, half))
+
+
+def _means(function: Callable[[Float], Float], low: Float, high: Float) -> Float:
+    return np.asarray(0.5 * _sums(function, low, 0.5 * (high - low)))
+
+
+def _sums(function: Callable[[Float], Float], low: Float, half: Float) -> Float:
+    if not low.size:
+        return np.zeros(0)
+    points = (low[:, None] + half[:, None] * (1.0 + _NODES)).reshape(-1)
+    return np.asarray(function(points).reshape(low.size, -1) @ _WEIGHTS)

@@ -1,0 +1,82 @@
+"""Checks of what the methods of every law are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from psinoise import _validate
+from psinoise.errors import DomainError
+
+Float = NDArray[np.float64]
+
+# Below this many elements one thread is faster than waking another.
+_SERIAL = 1 << 17
+
+
+def real_array(name: str, values: ArrayLike) -> Float:
+    """Real numbers as contiguous float64, of the shape they came in."""
+    if np.ma.is_masked(values):
+        raise TypeError(f"{name} must not be masked")
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
+        raise TypeError(f"{name} must be real numbers, got dtype {array.dtype}")
+    return np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
+
+
+def cost_values(cost: Callable[[Float], ArrayLike], x: Float) -> Float:
+    """Values of a user's cost function, checked."""
+    values = real_array("cost(x)", cost(x))
+    if values.shape != x.shape:
+        raise TypeError(f"cost(x) must have the shape of x, {x.shape}, got {values.shape}")
+    if np.isnan(values).any():
+        raise DomainError(f"cost must not be NaN, got NaN at x = {x[np.isnan(values)][0]!r}")
+    return values
+
+
+def _shape_of(shape: object) -> int | tuple[int, ...]:
+    if isinstance(shape, tuple | list):
+        return tuple(_validate.count("shape", size) for size in shape)
+    return _validate.count("shape", shape)
+
+
+def _sample_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    chosen = np.dtype(dtype)
+    if chosen not in (np.dtype(np.float64), np.dtype(np.float32)):
+        raise TypeError(f"dtype must be float64 or float32, got {chosen}")
+    return chosen
+
+
+def output(shape: object, dtype: DTypeLike, out: object) -> NDArray[Any]:
+    """The array that samples are written to: a new one, or ``out``."""
+    if out is not None:
+        return _checked_out(out, shape, dtype)
+    chosen = _sample_dtype(dtype)
+    return np.empty(() if shape is None else _shape_of(shape), dtype=chosen)
+
+
+def _checked_out(out: object, shape: object, dtype: DTypeLike) -> NDArray[Any]:
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out must be an array, got {type(out).__name__}")
+    if out.dtype not in (np.dtype(np.float64), np.dtype(np.float32)):
+        raise TypeError(f"out must have dtype float64 or float32, got {out.dtype}")
+    if dtype is not np.float64 and np.dtype(dtype) != out.dtype:
+        raise TypeError(f"out has dtype {out.dtype}, which is not the requested {np.dtype(dtype)}")
+    if not out.flags.c_contiguous or not out.flags.writeable or not out.flags.aligned:
+        raise ValueError("out must be C-contiguous, aligned and writable")
+    if shape is not None and shape != ():
+        wanted = _shape_of(shape)
+        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        if wanted != out.shape:
+            raise ValueError(f"shape must match out, whose shape is {out.shape}, got {wanted}")
+    return out
+
+
+def worker_count(threads: int | None, size: int) -> int:
+    """Threads as the kernels count them: 0 is every core."""
+    if threads is None:
+        return 1 if size < _SERIAL else 0
+    return _validate.count("threads", threads)

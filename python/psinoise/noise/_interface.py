@@ -1,0 +1,367 @@
+"""What every noise law has: evaluation, quantiles, sampling, expectations, identity."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from psinoise import _validate
+from psinoise._rng import RandomSource, stream_key
+from psinoise.errors import DomainError
+from psinoise.noise import _checks
+
+__all__ = ["NoiseLaw", "family_name"]
+
+Float = NDArray[np.float64]
+
+
+class NoiseLaw(ABC):
+    """A noise law symmetric about 0.
+
+    A law is immutable and hashable, pickles, and its ``repr`` evaluates back to it. Subclasses say
+    how it is evaluated and drawn: :class:`~psinoise.noise.Noise` from tables of a
+    smooth density, :class:`~psinoise.noise.PiecewiseNoise` from cells.
+    """
+
+    #: Arguments other than the size, of the members that stand for this law in contract tests,
+    #: benchmarks and comparisons.
+    representatives: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+
+    _scale: float
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
+        """Refuse unknown keywords before anything else, with the nearest known one."""
+        names = _keywords_of(cls)
+        for name in keywords:
+            if names and name not in names:
+                raise _validate.unknown_keyword(cls.__name__, name, names)
+        return super().__new__(cls)
+
+    # -- what a law states about itself ----------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def log_concave(self) -> bool:
+        """True if ``log p`` is concave: the privacy loss of a shift is monotone."""
+
+    @property
+    @abstractmethod
+    def unimodal(self) -> bool:
+        """True if ``p`` does not increase in ``|x|``: the largest shift is the worst one."""
+
+    @property
+    def _shape(self) -> tuple[Any, ...]:
+        """Parameters other than the scale; laws of equal shape share their tables."""
+        return ()
+
+    def _shape_arguments(self) -> dict[str, Any]:
+        """Keyword arguments of this law other than its size."""
+        return {}
+
+    @property
+    def name(self) -> str:
+        """Name of the family: the class, with any arguments other than the size."""
+        return family_name(type(self), self._shape_arguments())
+
+    @property
+    @abstractmethod
+    def std(self) -> float:
+        """Standard deviation; ``inf`` where it does not exist."""
+
+    @property
+    @abstractmethod
+    def mean_abs(self) -> float:
+        """Mean absolute value ``E|X|``; ``inf`` where it does not exist."""
+
+    @property
+    def scale(self) -> float:
+        """The factor between the standardized law and this one."""
+        return self._scale
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """Points where ``log p`` is not analytic, in absolute units; of laws that have few."""
+        raise DomainError(f"{self!r} cannot be accounted from a smooth density")
+
+    # -- evaluation ------------------------------------------------------------------------------
+
+    def pdf(self, x: ArrayLike) -> Any:
+        """Density at ``x``.
+
+        Relative error below 5e-14 wherever the result is a normal number; NaN at NaN.
+
+        Parameters
+        ----------
+        x : array_like of real numbers
+            Any shape; a scalar gives a scalar.
+
+        Raises
+        ------
+        TypeError
+            If ``x`` is not real.
+        """
+        return self._evaluated("pdf", x)
+
+    def logpdf(self, x: ArrayLike) -> Any:
+        """Logarithm of the density; absolute error below ``5e-14 * max(1, |value|)``."""
+        return self._evaluated("logpdf", x)
+
+    def cdf(self, x: ArrayLike) -> Any:
+        """``P(X <= x)``; relative error below 5e-14 in both tails."""
+        return self._evaluated("cdf", x)
+
+    def ccdf(self, x: ArrayLike) -> Any:
+        """``P(X > x)``; relative error below 5e-14 in both tails."""
+        return self._evaluated("ccdf", x)
+
+    def logcdf(self, x: ArrayLike) -> Any:
+        """Logarithm of ``cdf``; does not underflow."""
+        return self._evaluated("logcdf", x)
+
+    def logccdf(self, x: ArrayLike) -> Any:
+        """Logarithm of ``ccdf``; does not underflow."""
+        return self._evaluated("logccdf", x)
+
+    def icdf(self, p: ArrayLike) -> Any:
+        """The point with ``cdf(point) = p``; NaN for ``p`` outside [0, 1].
+
+        Relative error a few ulp beyond what the rounding of ``log p`` implies, down to the
+        smallest positive float64.
+        """
+        return -self.iccdf(p)
+
+    def iccdf(self, p: ArrayLike) -> Any:
+        """The point with ``ccdf(point) = p``; NaN for ``p`` outside [0, 1]."""
+        return self._inverse_survival(_checks.real_array("p", p))[()]
+
+    def _evaluated(self, quantity: str, x: ArrayLike) -> Any:
+        return self._evaluate(quantity, _checks.real_array("x", x))[()]
+
+    @abstractmethod
+    def _evaluate(self, quantity: str, x: Float) -> Float:
+        """A quantity, by its name, at points that have been checked."""
+
+    @abstractmethod
+    def _inverse_survival(self, p: Float) -> Float:
+        """Upper quantiles of probabilities that have been checked for their kind."""
+
+    # -- sampling --------------------------------------------------------------------------------
+
+    @overload
+    def sample(
+        self,
+        shape: tuple[()] = (),
+        *,
+        rng: RandomSource | None = None,
+        dtype: DTypeLike = np.float64,
+        out: None = None,
+        threads: int | None = None,
+    ) -> float: ...
+
+    @overload
+    def sample(
+        self,
+        shape: int | tuple[int, ...] | None = None,
+        *,
+        rng: RandomSource | None = None,
+        dtype: DTypeLike = np.float64,
+        out: NDArray[Any] | None = None,
+        threads: int | None = None,
+    ) -> NDArray[Any]: ...
+
+    def sample(
+        self,
+        shape: int | tuple[int, ...] | None = (),
+        *,
+        rng: RandomSource | None = None,
+        dtype: DTypeLike = np.float64,
+        out: NDArray[Any] | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """Draw independent samples, for simulation.
+
+        Adding these floating-point numbers to data is *not* a safe release: low-order bits tell
+        data apart whatever the accountant says (see SECURITY.md).
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            Shape of the result; ``()`` gives a scalar. With ``out`` it may be left out and must
+            otherwise match.
+        rng : None, int, sequence of int, SeedSequence, BitGenerator or Generator
+            ``None`` draws from the operating system's entropy. A seed gives the same bytes on
+            every machine, with every instruction set and any number of threads, for one version
+            of the stream. Laws of one family differ only by the factor ``scale``; different
+            families drawn from one seed are independent.
+        dtype : float64 or float32
+            float32 takes half the random bits and a little less time.
+        out : ndarray, optional
+            C-contiguous, writable, of type float64 or float32; saves the first touch of fresh
+            memory, which costs more than the sampling.
+        threads : int or None
+            ``None`` uses one thread below 2**17 elements and all cores above, 0 all cores.
+            The result does not depend on it.
+
+        Returns
+        -------
+        float or ndarray
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a wrong shape, dtype, ``out`` or seed.
+
+        Examples
+        --------
+        >>> import psinoise as pn
+        >>> pn.Airy(mean_abs=2.0).sample(3, rng=7).shape
+        (3,)
+        """
+        array = _checks.output(shape, dtype, out)
+        scale = self._scale
+        if array.dtype == np.float32 and not (2.0**-126 <= scale <= 2.0**120):
+            raise DomainError(f"scale must be within the range of float32, got {scale!r}")
+        workers = _checks.worker_count(threads, array.size)
+        if array.size:
+            tag = f"{type(self).__name__}{self._shape!r}".encode()
+            self._draw(stream_key(rng, tag), array, workers)
+        return array if array.ndim or out is not None else array[()]
+
+    @abstractmethod
+    def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:
+        """Fill an array from the stream of a key."""
+
+    # -- expectations ----------------------------------------------------------------------------
+
+    def moment(self, order: float) -> float:
+        """Absolute moment ``E|X|**order``.
+
+        For even whole orders this is the ordinary moment; odd ordinary moments are 0 by symmetry.
+
+        Parameters
+        ----------
+        order : float
+            At least 0.
+
+        Returns
+        -------
+        float
+            ``inf`` where the moment does not exist or overflows. Relative error below 1e-13.
+        """
+        power = _validate.real("order", order)
+        if not (0.0 <= power < math.inf):
+            raise DomainError(f"order must be at least 0 and finite, got {order!r}")
+        try:
+            return float(self._standard_moment(power) * self._scale**power)
+        except OverflowError:
+            return math.inf
+
+    @abstractmethod
+    def _standard_moment(self, order: float) -> float:
+        """``E|Z|**order`` of the standardized law."""
+
+    def expected_cost(self, cost: Callable[[Float], ArrayLike]) -> float:
+        """Expected cost ``E[cost(X)]`` of an even cost function, by quadrature on ``x > 0``.
+
+        Parameters
+        ----------
+        cost : callable
+            Takes an array of positive numbers and returns an array of the same shape. Smooth on
+            ``x > 0``; a kink there costs digits, and so does a cost that oscillates in the tail of
+            a heavy-tailed law, where panels are as wide as ``x``.
+
+        Returns
+        -------
+        float
+            ``inf`` if the integral does not converge.
+
+        Raises
+        ------
+        TypeError
+            If ``cost`` is not callable or its values are not real numbers of the right shape.
+        DomainError
+            If a value is NaN; the message names the point. If the expectation exists but a tail is
+            so heavy that part of it lies beyond the range of float64.
+        """
+        if not callable(cost):
+            raise TypeError(f"cost must be callable, got {cost!r}")
+        return self._standard_expectation(lambda t: _checks.cost_values(cost, t * self._scale))
+
+    @abstractmethod
+    def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
+        """``E[function(|Z|)]`` of the standardized law."""
+
+    def fisher_information(self) -> float:
+        """Fisher information of location, ``E[(log p)'(X)**2]``."""
+        return self._standard_fisher_information() / self._scale**2
+
+    @abstractmethod
+    def _standard_fisher_information(self) -> float:
+        """Fisher information of the standardized law."""
+
+    def kl(self, shift: float) -> float:
+        """Kullback-Leibler divergence between the law and the law shifted by ``shift``.
+
+        Relative error below 1e-11, for small shifts too.
+        """
+        distance = abs(_validate.real("shift", shift))
+        if distance == math.inf:
+            raise DomainError(f"shift must be finite, got {shift!r}")
+        return self._standard_kl(distance / self._scale) if distance > 0.0 else 0.0
+
+    @abstractmethod
+    def _standard_kl(self, shift: float) -> float:
+        """Divergence of the standardized law for a positive shift."""
+
+    # -- identity --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _arguments(self) -> dict[str, Any]:
+        """Keyword arguments that make this law again."""
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self._arguments().items())
+        return f"{type(self).__name__}({arguments})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._arguments() == other._arguments()
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self._arguments().items()))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self._arguments())
+
+
+@functools.cache
+def _keywords_of(law: type[NoiseLaw]) -> tuple[str, ...]:
+    """Names that a law's constructor takes; none for one that checks them itself."""
+    parameters = list(inspect.signature(law.__init__).parameters.values())[1:]
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return ()
+    return tuple(parameter.name for parameter in parameters)
+
+
+def family_name(law: type[NoiseLaw], shape: Mapping[str, Any]) -> str:
+    """The name of a law's class with the arguments other than the size."""
+    listed = ", ".join(f"{name}={value!r}" for name, value in shape.items())
+    return f"{law.__name__}({listed})" if listed else law.__name__
+
+
+def _rebuild(law: type[NoiseLaw], arguments: dict[str, float]) -> NoiseLaw:
+    return law(**arguments)

@@ -1,0 +1,381 @@
+"""Cactus noise: the least divergence for a bounded cost, by convex optimization."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psinoise import _validate
+from psinoise._backend import core
+from psinoise.compile.cells import MOST_CELLS
+from psinoise.errors import DomainError
+from psinoise.noise import _checks
+from psinoise.noise._cells import Cells
+from psinoise.noise._piecewise import PiecewiseNoise
+from psinoise.optimize import Certificate, Grid, Program, Solution, certify, solve
+
+__all__ = ["Cactus"]
+
+Float = NDArray[np.float64]
+Cost = float | Callable[[Float], ArrayLike]
+
+# Optima to keep, at most 70 kB each; the oldest goes first.
+_MOST_SOLUTIONS = 64
+_FORMAT = "psinoise cactus"
+# Largest difference between the divergence that a file states and that of its masses.
+_AGREEMENT = 1e-9
+
+
+class Cactus(PiecewiseNoise):
+    """Cactus noise: the least Kullback-Leibler divergence under a bound of the expected cost.
+
+    After many compositions the privacy loss is close to its mean, the divergence of the noise from
+    itself shifted by the sensitivity. Among all laws that are constant on cells and end in a
+    geometric tail, this one has the least largest divergence over *all* shifts up to the
+    sensitivity. It beats the Gaussian of the same variance, and is neither unimodal nor smooth: the
+    density is full of spines, which the name is for.
+
+    Parameters
+    ----------
+    sensitivity : float
+        By how much neighboring data sets can move the query.
+    cost : float or callable
+        A number ``p`` stands for the cost ``|x|**p``. A callable takes an array and returns costs
+        of the same shape; it must be even, finite and hashable, and must not grow exponentially.
+    mean_cost : float
+        Bound of the expected cost ``E[cost(X)]``; with the default cost, of the variance.
+    cells_per_sensitivity : int
+        Finer cells come closer to the optimum over all laws; 200 are within 1e-5 of it.
+    cells : int
+        Number of the cell from which on masses form a geometric series; more than
+        ``cells_per_sensitivity``, at most 32,767. The cells should cover some eight times the
+        typical size of the noise: a law that is cut short has a larger divergence.
+    tail_ratio : float
+        Ratio of neighboring masses in the tail, in (0, 1).
+    progress : callable, optional
+        Called in every iteration with the number of cells per sensitivity that are being worked on
+        and the gap that is left; optima are found on coarse cells first.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        The largest divergence over all shifts, evaluated on the masses that are sampled; a lower
+        bound of the optimum for these cells; the gap; the active shifts.
+    masses : ndarray of shape (cells + 1,)
+        Probabilities of the cells around ``0, 1, ..., cells`` times
+        ``sensitivity / cells_per_sensitivity``. They, and not the program that they solve, are the
+        law. Densities below 1e-15 of the largest are not determined by the program.
+
+    Raises
+    ------
+    TypeError, DomainError
+        For arguments of the wrong kind or value.
+    CalibrationError
+        If no law on these cells meets the cost bound.
+
+    Notes
+    -----
+    Theorem 2 of Alghamdi et al., "Cactus mechanisms: optimal differential privacy mechanisms in
+    the large-composition regime" (ISIT 2022), solved by a primal-dual interior point method to a
+    gap of 1e-10. That the law is optimal in the limit of fine cells is their theorem 3.
+
+    Optima are kept in memory while the program runs, and on disk by `save`.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> law = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=20, cells=160, tail_ratio=0.35)
+    >>> round(law.certificate.largest_kl, 6), 1 / (2 * 0.25)
+    (1.728309, 2.0)
+    """
+
+    unimodal = False
+
+    _solutions: ClassVar[dict[tuple[Any, ...], Solution]] = {}
+
+    sensitivity: float
+    cost: Cost
+    mean_cost: float
+    cells_per_sensitivity: int
+    cells: int
+    tail_ratio: float
+    certificate: Certificate
+    masses: Float
+
+    def __init__(
+        self,
+        sensitivity: float = 1.0,
+        cost: Cost = 2.0,
+        mean_cost: float = 0.25,
+        cells_per_sensitivity: int = 200,
+        cells: int = 1600,
+        tail_ratio: float = 0.9,
+        *,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> None:
+        if progress is not None and not callable(progress):
+            raise TypeError(f"progress must be callable, got {progress!r}")
+        self._state(sensitivity, cost, mean_cost, cells_per_sensitivity, cells, tail_ratio)
+        solution = self._solutions.get(self._problem)
+        if solution is None:
+            solution = solve(self._grid, self._costs_of_cells, self._bound, progress=progress)
+        self._keep(solution)
+
+    def _state(
+        self,
+        sensitivity: float,
+        cost: Cost,
+        mean_cost: float,
+        cells_per_sensitivity: int,
+        cells: int,
+        tail_ratio: float,
+    ) -> None:
+        """Check the arguments and set them."""
+        width = _validate.count("cells_per_sensitivity", cells_per_sensitivity)
+        if width < 1:
+            raise DomainError(f"cells_per_sensitivity must be at least 1, got {width!r}")
+        last = _validate.count("cells", cells)
+        if not (width < last < MOST_CELLS):
+            raise DomainError(
+                f"cells must be above cells_per_sensitivity, {width}, and at most "
+                f"{MOST_CELLS - 1}, got {last!r}"
+            )
+        ratio = _validate.positive("tail_ratio", tail_ratio)
+        if not (1e-6 <= ratio <= 1.0 - 1e-6):
+            raise DomainError(f"tail_ratio must be in [1e-6, 1 - 1e-6], got {tail_ratio!r}")
+        scale = _validate.positive("sensitivity", sensitivity)
+        for name, value in (
+            ("_scale", scale),
+            ("sensitivity", scale),
+            ("cost", _checked_cost(cost)),
+            ("mean_cost", _validate.positive("mean_cost", mean_cost)),
+            ("cells_per_sensitivity", width),
+            ("cells", last),
+            ("tail_ratio", ratio),
+        ):
+            object.__setattr__(self, name, value)
+
+    def _keep(self, solution: Solution) -> None:
+        """Take a solution, and keep it for laws that ask the same."""
+        masses = solution.masses.copy()
+        masses.flags.writeable = False
+        object.__setattr__(self, "masses", masses)
+        object.__setattr__(self, "certificate", solution.certificate)
+        self._solutions.setdefault(self._problem, Solution(masses, solution.certificate))
+        while len(self._solutions) > _MOST_SOLUTIONS:
+            self._solutions.pop(next(iter(self._solutions)), None)
+
+    # -- the program -----------------------------------------------------------------------------
+
+    @property
+    def _grid(self) -> Grid:
+        return Grid(self.cells_per_sensitivity, self.cells, self.tail_ratio)
+
+    @property
+    def _bound(self) -> float:
+        """The bound of the expected cost of the law of unit sensitivity."""
+        if not isinstance(self.cost, float):
+            return self.mean_cost
+        try:
+            return self.mean_cost / math.pow(self.sensitivity, self.cost)
+        except (OverflowError, ZeroDivisionError):
+            raise DomainError(
+                f"sensitivity must be of a size whose power {self.cost!r} is a float64, got "
+                f"{self.sensitivity!r}"
+            ) from None
+
+    @property
+    def _problem(self) -> tuple[Any, ...]:
+        """What the optimal masses depend on; powers do not see the unit of length."""
+        unit = 1.0 if isinstance(self.cost, float) else self.sensitivity
+        return (self.cost, unit, self._bound, self._grid)
+
+    def _standard_cost(self, t: Float) -> Float:
+        if isinstance(self.cost, float):
+            return np.asarray(t**self.cost)
+        return _checks.cost_values(self.cost, t * self.sensitivity)
+
+    def _costs_of_cells(self, grid: Grid) -> Float:
+        """Expected cost per unit of each mass of the program."""
+        ones = np.ones(grid.last + 1)
+        costs = _cells_of(grid, ones).unit_expectations(self._standard_cost)
+        if not np.isfinite(costs).all():
+            raise DomainError("cost must be finite and must not grow exponentially")
+        return np.asarray(costs * np.append(1.0, 2.0 * ones[1:]))
+
+    # -- the law ---------------------------------------------------------------------------------
+
+    @cached_property
+    def partition(self) -> Cells:
+        """Cells, masses and tail of the law of unit sensitivity."""
+        return _cells_of(self._grid, np.append(self.masses[0], 2.0 * self.masses[1:]))
+
+    @property
+    def _shape(self) -> tuple[Any, ...]:
+        return (self.mean_cost, self.cells_per_sensitivity, self.cells, self.tail_ratio)
+
+    def _arguments(self) -> dict[str, Any]:
+        names = (
+            "sensitivity",
+            "cost",
+            "mean_cost",
+            "cells_per_sensitivity",
+            "cells",
+            "tail_ratio",
+        )
+        return {name: getattr(self, name) for name in names}
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        same = self._arguments() == other._arguments()
+        return same and np.array_equal(self.masses, other.masses)
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The masses travel along: another machine would round its own optimum differently.
+        return _restored, (self._arguments(), self.masses, self.certificate)
+
+    # -- files -----------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the law to a JSON file, with the bits of its masses.
+
+        A cost that is a callable is not written: `load` must be given it again.
+        """
+        arguments = self._arguments()
+        arguments["cost"] = self.cost if isinstance(self.cost, float) else None
+        document = {
+            "format": _FORMAT,
+            "version": 1,
+            "arguments": arguments,
+            "masses": [mass.hex() for mass in self.masses.tolist()],
+            "largest_kl": self.certificate.largest_kl,
+            "shifts": self.certificate.shifts,
+            "weights": self.certificate.weights,
+        }
+        Path(path).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path, *, cost: Callable[[Float], ArrayLike] | None = None) -> Cactus:
+        """Read a law that `save` wrote, without solving anything.
+
+        Nothing is taken on trust: total mass, cost and divergence at every shift are computed
+        from the masses again, and the lower bound from the multipliers.
+
+        Parameters
+        ----------
+        cost : callable, optional
+            Where the law was made for a callable.
+
+        Raises
+        ------
+        DomainError
+            If the file is not what `save` writes, or its contents contradict each other.
+        """
+        text = Path(path).read_text(encoding="utf-8")
+        try:
+            document = json.loads(text)
+            if document["format"] != _FORMAT or document["version"] != 1:
+                raise DomainError(f"{path} is not a cactus law of version 1")
+            arguments = dict(document["arguments"])
+            if (arguments["cost"] is None) != (cost is not None):
+                raise DomainError("cost must be given for a law that was made for a callable")
+            arguments["cost"] = cost or arguments["cost"]
+            masses = np.array([float.fromhex(mass) for mass in document["masses"]])
+            stated = float(document["largest_kl"])
+            shifts, weights = np.array(document["shifts"]), np.array(document["weights"])
+            law = cls.__new__(cls)
+            law._state(**arguments)
+            law._keep(Solution(masses, law._checked(masses, stated, shifts, weights)))
+        except DomainError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+            raise DomainError(f"{path} is not a cactus law: {error}") from error
+        return law
+
+    def _checked(self, masses: Float, stated: float, shifts: Float, weights: Float) -> Certificate:
+        """The certificate of masses that came from outside."""
+        costs = self._costs_of_cells(self._grid)
+        program = Program(self.cells_per_sensitivity, self.tail_ratio, costs, self._bound)
+        if masses.shape != costs.shape or not ((masses > 0.0) & (masses < 1.0)).all():
+            raise DomainError(f"masses must be {costs.size} probabilities above 0")
+        if not abs(float(program.multiplicities @ masses) - 1.0) <= 1e-14:
+            raise DomainError("masses must add up to 1")
+        if not float(costs @ masses) <= self._bound * (1.0 + 1e-12):
+            raise DomainError("masses must meet the cost bound")
+        places = np.rint(shifts * program.width).astype(np.intp)
+        known = places.size and (places >= 1).all() and (places <= program.width).all()
+        if not known or weights.shape != places.shape or not (weights > 0.0).all():
+            raise DomainError("shifts and weights must be multipliers of the program")
+        certificate = certify(program, masses, places, weights)
+        if not abs(certificate.largest_kl - stated) <= _AGREEMENT * max(1.0, stated):
+            raise DomainError(
+                f"largest_kl must be that of the masses, {certificate.largest_kl!r}, got {stated!r}"
+            )
+        return certificate
+
+
+def _restored(arguments: dict[str, Any], masses: Float, certificate: Certificate) -> Cactus:
+    law = Cactus.__new__(Cactus)
+    law._state(**arguments)
+    law._keep(Solution(masses, certificate))
+    return law
+
+
+def _cells_of(grid: Grid, masses: Float) -> Cells:
+    middles = np.arange(grid.last + 1.0)
+    edges = np.append(0.0, (middles + 0.5) / grid.width)
+    rate = -float(core.logarithm(np.array([grid.tail_ratio]))[0])
+    return Cells(
+        edges,
+        masses,
+        repeated=1,
+        rate=rate,
+        complement=1.0 - grid.tail_ratio,
+        step=1.0 / grid.width,
+    )
+
+
+def _checked_cost(cost: object) -> Cost:
+    if callable(cost):
+        try:
+            hash(cost)
+        except TypeError:
+            raise TypeError(f"cost must be hashable, got {cost!r}") from None
+        _examine(cost)
+        return cost
+    power = _validate.positive("cost", cost)
+    if not (0.125 <= power <= 12.0):
+        raise DomainError(f"cost must be a power in [1/8, 12] or callable, got {cost!r}")
+    return power
+
+
+def _examine(cost: Callable[[Float], ArrayLike]) -> None:
+    """Raise an error that names the point where a function is seen not to be even or to fall."""
+    x = np.concatenate([[0.0], 2.0 ** np.arange(-20.0, 20.0, 0.125)])
+    with np.errstate(over="ignore"):
+        right, left = _checks.cost_values(cost, x), _checks.cost_values(cost, -x)
+    odd = ~(np.abs(right - left) <= 1e-12 * np.abs(right)) & (right != left)
+    if odd.any():
+        point = float(x[odd][0])
+        raise DomainError(f"cost must be even, got cost({point!r}) != cost({-point!r})")
+    falls = ~(right[1:] >= right[:-1] - 1e-12 * np.abs(right[1:]))
+    if falls.any():
+        point = float(x[1:][falls][0])
+        raise DomainError(f"cost must not decrease in |x|, got a smaller value at x = {point!r}")
+    if not right[0] >= 0.0:
+        raise DomainError(f"cost must not be negative, got {float(right[0])!r} at x = 0.0")
+    if not right[-1] > right[-25]:
+        raise DomainError(
+            f"cost must grow without bound, got {float(right[-1])!r} at x = {float(x[-1])!r}"
+        )

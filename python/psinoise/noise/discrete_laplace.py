@@ -1,0 +1,239 @@
+"""Discrete Laplace noise, also called geometric: for counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psinoise import _validate
+from psinoise._backend import core
+from psinoise.compile.cells import alias_columns
+from psinoise.errors import DomainError
+from psinoise.noise import _checks
+from psinoise.noise._interface import NoiseLaw
+
+__all__ = ["DiscreteLaplace"]
+
+Float = NDArray[np.float64]
+
+# Whole numbers that the sampler lists before the geometric tail.
+_LISTED = 1 << 11
+# Sums over whole numbers have 200 terms for each unit of the scale.
+_LONGEST_SUM, _SHORT_SHIFT = 2.0**16, 1 << 20
+_ROUNDING = 2.0**-50
+_SMALLEST_SCALE, _LARGEST_SCALE = 1e-2, 2.0**40
+
+
+class DiscreteLaplace(NoiseLaw):
+    """Whole-number noise with probabilities proportional to ``exp(-|k| / scale)``.
+
+    For a query with whole values that neighboring data sets move by at most ``sensitivity`` it is
+    epsilon-private with ``scale = sensitivity / epsilon``. For counts (sensitivity 1) it is
+    optimal for every user at once who has a prior and a loss that grows with the error.
+
+    Parameters
+    ----------
+    scale : float
+        In [0.01, 2**40].
+    epsilon : float
+        Instead of ``scale``, together with ``sensitivity``.
+    sensitivity : int
+        By how much neighboring data sets can move the query, at least 1; only with ``epsilon``.
+
+    Raises
+    ------
+    TypeError, DomainError
+        For arguments of the wrong kind or value.
+
+    Notes
+    -----
+    Ghosh, Roughgarden and Sundararajan, "Universally utility-maximizing privacy mechanisms" (STOC
+    2009). There is no density: ``pmf`` and ``logpmf`` take the place of ``pdf`` and ``logpdf``,
+    which raise an error. Samples are whole numbers of the type that was asked for; beyond 2**53 (in
+    float32, 2**24) they are rounded.
+
+    Examples
+    --------
+    >>> import math
+    >>> import psinoise as pn
+    >>> law = pn.DiscreteLaplace(epsilon=math.log(3.0))
+    >>> law.pmf([0, 1, 2]).round(6)
+    array([0.5     , 0.166667, 0.055556])
+    >>> law.sample(5, rng=1).astype(int).shape
+    (5,)
+    """
+
+    log_concave = False
+    unimodal = True
+
+    _length: float
+
+    def __init__(self, **size: Any) -> None:
+        allowed = ("scale", "epsilon", "sensitivity")
+        for name in size:
+            if name not in allowed:
+                raise _validate.unknown_keyword(type(self).__name__, name, allowed)
+        if ("scale" in size) == ("epsilon" in size):
+            raise TypeError("DiscreteLaplace takes exactly one of scale, epsilon")
+        if "scale" in size:
+            if "sensitivity" in size:
+                raise TypeError("sensitivity must be given with epsilon, not with scale")
+            scale = _validate.positive("scale", size["scale"])
+        else:
+            steps = _validate.count("sensitivity", size.get("sensitivity", 1))
+            if steps < 1:
+                raise DomainError(f"sensitivity must be at least 1, got {steps!r}")
+            scale = steps / _validate.positive("epsilon", size["epsilon"])
+        if not (_SMALLEST_SCALE <= scale <= _LARGEST_SCALE):
+            raise DomainError(f"scale must be in [0.01, 2**40], got {scale!r}")
+        object.__setattr__(self, "_length", scale)
+        # Whole numbers do not stretch: the standardized law is the law itself.
+        object.__setattr__(self, "_scale", 1.0)
+
+    @property
+    def scale(self) -> float:
+        """Probabilities fall by ``exp(-1 / scale)`` from one whole number to the next."""
+        return self._length
+
+    @property
+    def _fall(self) -> float:
+        """``P(k + 1) / P(k)`` for ``k >= 0``."""
+        return float(core.exponential(np.array([-1.0 / self._length]), np.zeros(1))[0])
+
+    @property
+    def _complement(self) -> float:
+        """``1 - exp(-1 / scale)``."""
+        return -math.expm1(-1.0 / self._length)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation ``sqrt(2 a) / (1 - a)``, ``a = exp(-1 / scale)``."""
+        return math.sqrt(2.0 * self._fall) / self._complement
+
+    @property
+    def mean_abs(self) -> float:
+        """Mean absolute value ``2 a / (1 - a**2)``, ``a = exp(-1 / scale)``."""
+        return 2.0 * self._fall / (self._complement * (1.0 + self._fall))
+
+    # -- evaluation ------------------------------------------------------------------------------
+
+    def pmf(self, k: ArrayLike) -> Any:
+        """``P(X = k)``; 0 where ``k`` is not whole."""
+        return np.exp(self.logpmf(k))
+
+    def logpmf(self, k: ArrayLike) -> Any:
+        """Logarithm of ``pmf``."""
+        points = _checks.real_array("k", k)
+        start = math.log(self._complement) - math.log1p(self._fall)
+        logs = start - np.abs(points) / self._length
+        whole = np.where(points == np.floor(points), logs, -np.inf)
+        return np.where(np.isnan(points), np.nan, whole)[()]
+
+    def _evaluate(self, quantity: str, x: Float) -> Float:
+        if quantity in ("pdf", "logpdf"):
+            raise DomainError(f"{self!r} has no density; use pmf")
+        # P(X > x) for x >= 0 is P(X >= floor(x) + 1), P(X <= x) for x < 0 is P(X >= -floor(x)).
+        floor = np.floor(x)
+        ahead = np.where(x >= 0.0, floor + 1.0, -floor)
+        log_survival = -ahead / self._length - math.log1p(self._fall)
+        upper = (x >= 0.0) if "ccdf" in quantity else (x < 0.0)
+        survival = np.exp(log_survival)
+        if quantity.startswith("log"):
+            found = np.where(upper, log_survival, np.log1p(-survival))
+        else:
+            found = np.where(upper, survival, 1.0 - survival)
+        return np.where(np.isnan(x), np.nan, found)
+
+    def icdf(self, p: ArrayLike) -> Any:
+        """The smallest whole number with ``cdf(k) >= p``; NaN for ``p`` outside [0, 1].
+
+        A probability that is that of a whole number but for its rounding counts as equal to it.
+        """
+        probability = _checks.real_array("p", p)
+        return self._quantile(probability, probability < 0.5)[()]
+
+    def _inverse_survival(self, p: Float) -> Float:
+        """The smallest whole number with ``ccdf(k) <= p``."""
+        return self._quantile(p, p > 0.5)
+
+    def _quantile(self, p: Float, lower: NDArray[np.bool_]) -> Float:
+        """The smallest whole number that leaves at most ``min(p, 1 - p)`` above itself, or has at
+        least that at or below itself."""
+        valid = (p >= 0.0) & (p <= 1.0)
+        tail = np.where(valid, np.minimum(p, 1.0 - p), 0.5)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # P(X >= m) = exp(-m / scale) / (1 + a), so that the depth of its tail is m.
+            depth = -self._length * (np.log(tail) + math.log1p(self._fall))
+            nearest = np.rint(depth)
+            rounding = _ROUNDING * (self._length * (1.0 + (p > 0.5) / tail) + np.abs(depth))
+            depth = np.where(np.abs(depth - nearest) <= rounding, nearest, depth)
+        found = np.where(lower, -np.floor(depth), np.ceil(depth) - 1.0)
+        found = np.where(lower, np.minimum(found, 0.0), np.maximum(found, 0.0))
+        return np.where(valid, found + 0.0, np.nan)
+
+    # -- sampling --------------------------------------------------------------------------------
+
+    @cached_property
+    def _table(self) -> core.CellTable:
+        k = np.arange(1.0, float(_LISTED))
+        falls = core.exponential(-k / self._length, np.zeros_like(k))
+        keep = int(np.searchsorted(-falls, -(2.0**-60)))
+        k, falls = k[: keep + 1], falls[: keep + 1]
+        # In units of P(X = 0); the last cell stands for all that follow.
+        weights = np.append(1.0, 2.0 * falls)
+        weights[-1] /= _one_minus(1.0 / self._length, self._fall)
+        points = np.append(0.0, k)
+        zeros = np.zeros_like(points)
+        columns = alias_columns(weights.tolist())
+        return core.CellTable(*columns, points, zeros, 0.0, k.size, 1.0 / self._length, 1.0)
+
+    def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:
+        core.sample_cells(self._table, key, 0, 1.0, out, workers)
+
+    # -- expectations ----------------------------------------------------------------------------
+
+    def _standard_moment(self, order: float) -> float:
+        if order in (0.0, 1.0, 2.0):
+            return {0.0: 1.0, 1.0: self.mean_abs, 2.0: self.std**2}[order]
+        return self._standard_expectation(lambda x: x**order)
+
+    def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
+        if self._length > _LONGEST_SUM:
+            raise DomainError(f"scale must be at most 2**16 to sum a cost, got {self._length!r}")
+        k = np.arange(0.0, math.ceil(200.0 * self._length) + 2.0)
+        return float(np.sum(np.where(k == 0.0, 1.0, 2.0) * self.pmf(k) * function(k)))
+
+    def _standard_fisher_information(self) -> float:
+        raise DomainError(f"{self!r} has no density, and so no Fisher information")
+
+    def _standard_kl(self, shift: float) -> float:
+        if shift != math.floor(shift):
+            return math.inf  # no point in common
+        # E|X - s| - E|X|, over the scale: (1 - a**(j + 1) + a (1 - a**j)) / (1 + a), summed over j.
+        a = self._fall
+        if shift <= _SHORT_SHIFT:
+            j = np.arange(shift)
+            ahead, here = -np.expm1(-(j + 1.0) / self._length), -np.expm1(-j / self._length)
+            return float(np.sum(ahead + a * here)) / (1.0 + a) / self._length
+        turned = -2.0 * a * math.expm1(-shift / self._length) / (self._complement * (1.0 + a))
+        return (shift - turned) / self._length
+
+    def _arguments(self) -> dict[str, float]:
+        return {"scale": self._length}
+
+
+def _one_minus(x: float, exponential: float) -> float:
+    """``1 - exp(-x)``, the same bits on every machine."""
+    if x > 0.5:
+        return 1.0 - exponential
+    term, total, k = x, 0.0, 1
+    while abs(term) > 1e-18 * total:
+        total += term
+        k += 1
+        term *= -x / k
+    return total

@@ -1,0 +1,7 @@
+"""The convex program behind the cactus mechanism, solved with a certificate."""
+
+from psinoise.optimize.certificate import Certificate, certify
+from psinoise.optimize.program import Program
+from psinoise.optimize.solve import Grid, Solution, solve
+
+__all__ = ["Certificate", "Grid", "Program", "Solution", "certify", "solve"]
