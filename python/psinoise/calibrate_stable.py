@@ -66,8 +66,8 @@ def calibrate_stable(
     Notes
     -----
     Laplace noise at the same epsilon has ``E|Y| = sensitivity / epsilon``. The best stable law has
-    1.57 times that as epsilon tends to 0, the same at 5.46, and less beyond; the staircase law of
-    Geng and Viswanath (2016), which is the best of all laws, is ahead of both. What a stable law
+    1.57 times that as epsilon tends to 0, the same at 5.46, and less beyond; `Staircase` noise,
+    which is the best of all laws (Geng and Viswanath 2016), is ahead of both. What a stable law
     has and they have not is that independent draws add up to one (`SymmetricStable.aggregate`).
 
     Takes about a second, for the tables of some fifteen indices.

@@ -19,7 +19,7 @@ from psinoise._progress import track
 from psinoise.accounting import Mechanism
 from psinoise.calibrate_stable import calibrate_stable
 from psinoise.figures._figure import FigureData, PaperFigure
-from psinoise.noise import Laplace, Noise, SymmetricStable
+from psinoise.noise import Laplace, Noise, Staircase, SymmetricStable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -311,12 +311,12 @@ def _best_data(progress: bool) -> FigureData:
         "best alpha": np.array([noise.alpha for noise in noises]),
         "stable": epsilon * np.array([noise.mean_abs for noise in noises]),
         "Laplace": np.ones_like(epsilon),
-        "least of all laws": epsilon * np.exp(-0.5 * epsilon) / -np.expm1(-epsilon),
+        "Staircase": epsilon * np.array([Staircase(epsilon=e).mean_abs for e in _EPSILONS]),
     }
     notes = (
         "The index of symmetric stable noise that has the least E|Y| at a pure epsilon of one use, "
         "and that E|Y| in units of Laplace's, sensitivity / epsilon.",
-        "The least of all laws is that of the staircase mechanism (Geng and Viswanath 2016). Not "
+        "The least of all laws is that of the staircase law (Geng and Viswanath 2016). Not "
         f"in a figure {_SOURCE}, who leave the best index open.",
     )
     return FigureData(columns, notes)
@@ -330,7 +330,7 @@ def _draw_best(data: FigureData) -> Figure:
     plotting.plot_lines(epsilon, best, ax=left, log_x=True, name=False)
     left.set(ylim=(1.0, 2.0), xlabel="Pure epsilon", ylabel=f"Index {_ALPHA}")
     plotting.set_title(left, "The index of least E|Y|")
-    names = ("stable", "Laplace", "least of all laws")
+    names = ("stable", "Laplace", "Staircase")
     costs = {name: data.columns[name] for name in names}
     plotting.plot_lines(
         epsilon, costs, ax=right, colors=_colors(costs), log_x=True, log_y=True, name=False
