@@ -120,7 +120,7 @@ class Dense:
         return int(self.x.shape[0])
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=2048)
 def dense(pair: Pair, direction: Direction, reach: float) -> Dense:
     """Sample the loss on the panels of a quadrature; cached."""
     grid = nodes(pair, reach)

@@ -209,7 +209,7 @@ class LossMeasure:
         return float(np.logaddexp.reduce(self.log_mass + c * self.loss, initial=-np.inf))
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=2048)
 def loss_measure(pair: Pair, direction: Direction, reach: float) -> LossMeasure:
     """The loss of one step, from nodes out to ``log p(0) - reach``; cached."""
     return LossMeasure.of(nodes(pair, reach), direction)

@@ -140,7 +140,7 @@ def sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float]:
     return log_weights + base, loss
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=2048)
 def nodes(pair: Pair, reach: float) -> Nodes:
     """Build the nodes of a pair out to ``log p(0) - reach``; cached."""
     peak = float(pair.noise.logpdf(0.0))
