@@ -62,6 +62,17 @@ def test_one_use_of_cauchy_noise(scale, share):
     assert float(cauchy_delta(2.0, 0.4)) == pytest.approx(0.0151, abs=1e-4)
 
 
+@pytest.mark.parametrize("scale", [0.01, 0.5, 2.0, 100.0])
+def test_where_the_loss_is_largest(scale):
+    """Cauchy: (g^2 + x^2) / (g^2 + (x - s)^2) is largest at (s + sqrt(s^2 + 4 g^2)) / 2."""
+    found = pn.Mechanism(pn.Cauchy(scale=scale), 3.0).most_revealing_output()
+    assert found == pytest.approx(0.5 * (3.0 + math.sqrt(9.0 + 4.0 * scale**2)), rel=1e-6)
+    law = pn.SymmetricStable(alpha=1.5, scale=scale)
+    x, mechanism = pn.Mechanism(law, 3.0).most_revealing_output(), pn.Mechanism(law, 3.0)
+    assert law.logpdf(x - 3.0) - law.logpdf(x) == pytest.approx(mechanism.pure_epsilon(), rel=1e-12)
+    assert pn.Mechanism(pn.Airy(mean_abs=scale)).most_revealing_output() == math.inf
+
+
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_default_width(law, question):
