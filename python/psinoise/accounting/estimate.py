@@ -31,6 +31,7 @@ _MOST_DIVISIONS = 3
 # An estimate whose own error estimate is worse than this is refused.
 _LARGEST_ACCEPTED_ERROR = 1e-6
 _FIRST_REACH = 80.0
+_CHERNOFF_GAP = 2.0
 
 
 def directions(steps: Steps) -> tuple[Direction, ...]:
@@ -106,7 +107,9 @@ def epsilons(steps: Steps, log_delta: float, *, patient: bool = True) -> dict[Di
     starts.sort(key=lambda start: -start[2].epsilon)
     found: dict[Direction, float] = {}
     for way, composition, saddle in starts:
-        if not found or not composition.stays_below(max(found.values()), log_delta):
+        # Chernoff's bound is a few 1/c from the truth: nearer than that there is no need to ask.
+        ahead = max(found.values(), default=-math.inf) - saddle.epsilon > _CHERNOFF_GAP / saddle.c
+        if not (ahead and composition.stays_below(max(found.values()), log_delta)):
             epsilon = _contour_epsilon(composition, saddle, log_delta, patient=patient)
             found[way] = max(0.0, min(epsilon, largest_loss(steps, way)))
     return found
