@@ -1,4 +1,4 @@
-"""Releases on a lattice: noise as integers, exact sampling from them, and values rounded to them."""
+"""Releases on a lattice: noise as integers, exact draws from them, values rounded to them."""
 
 from __future__ import annotations
 
