@@ -22,7 +22,7 @@ from psinoise.commands import figures as figures_command
 from psinoise.commands._json import print_json
 from psinoise.commands._mechanism import _rounded, law_names
 from psinoise.figures import FIGURES
-from psinoise.noise import FAMILIES, LAWS, Family
+from psinoise.noise import DESIGNED, FAMILIES, LAWS, Family
 
 PAPER = ["--mean-abs", "2", "--count", "2000", "--sampling-rate", "0.01"]
 
@@ -198,7 +198,7 @@ def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_laws_come_from_the_one_list() -> None:
-    assert tuple(law_names().values()) == LAWS
+    assert tuple(law_names().values()) == (*LAWS, *DESIGNED)
 
 
 def test_infinities_are_strings_in_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -255,6 +255,7 @@ def test_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["version"] == psinoise.__version__
     assert found["backend"] in {"native", "reference"}
     assert {"numpy", "scipy", "python", "machine"} <= set(found)
+    assert found["laws"] == list(law_names())
     text = answer(capsys, "info")
     assert psinoise.__version__ in text
     assert "None" not in text

@@ -7,6 +7,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
@@ -16,6 +17,7 @@ from psinoise import _validate
 from psinoise._rng import RandomSource, stream_key
 from psinoise.errors import DomainError
 from psinoise.noise import _checks
+from psinoise.noise._parameter import Parameter
 
 __all__ = ["NoiseLaw", "family_name"]
 
@@ -33,6 +35,10 @@ class NoiseLaw(ABC):
     #: Arguments other than the size, of the members that stand for this law in contract tests,
     #: benchmarks and comparisons.
     representatives: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+
+    #: Keyword arguments other than the size and the sensitivity, and how each is read: options of
+    #: the command line.
+    shape_parameters: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
 
     _scale: float
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from psinoise.compile.cells import alias_columns
 from psinoise.errors import DomainError
 from psinoise.noise import _checks
 from psinoise.noise._interface import NoiseLaw
+from psinoise.noise._parameter import Parameter
 
 __all__ = ["DiscreteLaplace"]
 
@@ -70,6 +72,11 @@ class DiscreteLaplace(NoiseLaw):
 
     log_concave = False
     unimodal = True
+    shape_parameters = MappingProxyType(
+        {
+            "epsilon": Parameter("epsilon that it is made for; or --scale"),
+        }
+    )
 
     _length: float
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from psinoise import _validate
 from psinoise._backend import core
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
+from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 
 __all__ = ["Staircase"]
@@ -65,6 +67,12 @@ class Staircase(PiecewiseNoise):
     """
 
     unimodal = True
+    shape_parameters = MappingProxyType(
+        {
+            "epsilon": Parameter("epsilon that it is the best for", required=True),
+            "power": Parameter("1 (default) or 2"),
+        }
+    )
 
     epsilon: float
     sensitivity: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from psinoise._backend import core
 from psinoise.errors import DomainError
 from psinoise.noise import _integrals
 from psinoise.noise._interface import NoiseLaw
+from psinoise.noise._parameter import Parameter
 from psinoise.noise.laplace import Laplace
 
 __all__ = ["TruncatedLaplace"]
@@ -71,6 +73,12 @@ class TruncatedLaplace(NoiseLaw):
 
     log_concave = True
     unimodal = True
+    shape_parameters = MappingProxyType(
+        {
+            "epsilon": Parameter("epsilon that it is made for", required=True),
+            "delta": Parameter("delta that it is made for", required=True),
+        }
+    )
     #: The loss is unbounded: supports differ.
     score_limit = math.inf
 

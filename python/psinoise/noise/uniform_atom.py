@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from psinoise import _validate
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
+from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 
 __all__ = ["UniformAtom"]
@@ -63,6 +65,12 @@ class UniformAtom(PiecewiseNoise):
     """
 
     unimodal = True
+    shape_parameters = MappingProxyType(
+        {
+            "delta": Parameter("delta that it is the best for", required=True),
+            "power": Parameter("its cost is the mean of |x|**power (default 1)"),
+        }
+    )
     #: The loss is unbounded: supports differ.
     score_limit = math.inf
 
