@@ -12,27 +12,41 @@ import contextlib
 import dataclasses
 import math
 
+import numpy as np
+
 from psinoise.accounting.bounds import Side
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.contour import UnsettledError
 from psinoise.accounting.convolution import Profile
 from psinoise.accounting.estimate import (
-    Steps,
-    directions,
     epsilons,
     estimate_delta,
     estimate_epsilon,
-    largest_loss,
+    finite_log_delta,
+    known_epsilon,
 )
-from psinoise.accounting.pairs import Direction
+from psinoise.accounting.pairs import Direction, Pair
 from psinoise.accounting.quadrature import reach_for
 from psinoise.accounting.stages import composed_bound
+from psinoise.accounting.steps import (
+    SAME,
+    Steps,
+    directions,
+    finite_share,
+    infinite_mass,
+    largest_finite_loss,
+)
 from psinoise.accounting.target import Target
 from psinoise.errors import CertificationError
 
 DEFAULT_TOLERANCE = 1e-4
 _ATTEMPTS = 8
+# The bounds on delta give way to rounding by 1e-9 of it on each side.
+_LEAST_WIDTH = 1e-7
+_RETRIES = 4
+# Lattices grow as the root of this; bounds that need more do not converge as they should.
+_SHRINK = 3e-2
 # Lattices that look for epsilon around the saddle point begin with this share of it as their width.
 _FIRST_LOOK = 0.25
 # ... and end with this one, if they can.
@@ -43,6 +57,10 @@ _LOPSIDED = 2.5
 
 def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Bracket:
     """Bounds on epsilon at ``delta``, no further apart than the tolerance.
+
+    Just below the largest loss delta falls too steeply for a lattice. There the largest loss itself
+    is the bound from above, and the bound from below is that of a larger delta: epsilon falls as
+    delta grows.
 
     Parameters
     ----------
@@ -62,10 +80,23 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
         exact = estimate_epsilon(steps, delta)
         return Bracket(exact, exact, exact)
     log_delta = math.log(delta)
+    check_certifiable(steps)
+    top = max(largest_finite_loss(steps, way) for way in directions(steps))
+    if top <= 0.0 or any(finite_share(steps, w, log_delta) is None for w in directions(steps)):
+        # Decided by infinite losses alone.
+        exact = estimate_epsilon(steps, delta)
+        return Bracket(exact, exact, exact)
+    below_top = _below_largest_loss(steps, delta, top, tolerance)
+    if below_top is not None:
+        return below_top
     found = _estimates(steps, log_delta, tolerance)
     estimate = max(found.values())
     width = _width(estimate, tolerance)
-    targets = [Target(steps, way, log_delta, epsilon, width) for way, epsilon in found.items()]
+    targets = [
+        Target(steps, way, goal, epsilon, width)
+        for way, epsilon in found.items()
+        if (goal := finite_share(steps, way, log_delta)) is not None and goal > -math.inf
+    ]
     leading = max(targets, key=lambda target: target.epsilon)
     lower, upper = _epsilon_bounds(leading)
     for target in targets:
@@ -75,14 +106,96 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
     return _checked(Bracket(lower, estimate, upper), width)
 
 
-def certify_delta(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
-    """Bounds on delta at ``epsilon``, on the lattice that the tolerance asks for.
+def _below_largest_loss(
+    steps: Steps, delta: float, top: float, tolerance: float | None
+) -> Bracket | None:
+    """Bounds just below the largest loss; None if epsilon is not that close to it.
 
-    They hold whatever their width, which by the bias formula is that of a shift of epsilon by the
-    tolerance; unlike that of `certify_epsilon` it is not verified.
+    Chernoff's bound, which is quick, tells most questions that are far from it.
     """
+    if math.isinf(top) or _stays_below(steps, top - 0.5 * _width(top, tolerance), delta):
+        return None
+    estimate = estimate_epsilon(steps, delta)
+    width = _width(estimate, tolerance)
+    if not estimate > top - 0.5 * width > 0.0:
+        return None
+    easier = estimate_delta(steps, top - 0.5 * width)
+    below = certify_epsilon(steps, easier, 0.5 * width)
+    return Bracket(min(below.lower, estimate), estimate, top)
+
+
+def _stays_below(steps: Steps, epsilon: float, delta: float) -> bool:
+    """Whether Chernoff's bound shows that the epsilon of delta is below this."""
+    uses = float(sum(count for _, count in steps))
+    for way in directions(steps):
+        log_delta = finite_share(steps, way, math.log(delta))
+        if log_delta is None or log_delta == -math.inf:
+            return False
+        composition = Composition.of(steps, way, reach_for(log_delta, uses))
+        if not composition.stays_below(epsilon, log_delta):
+            return False
+    return True
+
+
+def certify_delta(
+    steps: Steps, epsilon: float, tolerance: float | None, *, above: bool = False
+) -> Bracket:
+    """Certified bounds on delta whose width is that of the tolerance, a distance in epsilon.
+
+    The width is verified: ``upper / lower`` is at most ``delta(epsilon - tolerance)`` over
+    ``delta(epsilon)``, by the estimate, or ``1 + 1e-7`` where that is more. Bounds that are further
+    apart are made again, for smaller tolerances.
+
+    Parameters
+    ----------
+    tolerance
+        None is ``1e-4 * max(1, |epsilon|)``
+    above
+        the upper bound is all that matters: ``upper / estimate`` is held to that width instead
+
+    Raises
+    ------
+    CertificationError
+        if that width cannot be reached
+    """
+    width = asked = _width(epsilon, tolerance)
+    bounds = delta_bounds(steps, epsilon, width)
+    if bounds.lower == bounds.upper or bounds.estimate == 0.0:
+        return bounds
+    # At least that of the epsilon itself, where delta stays at 1 or the estimate is rough.
+    moved = max(estimate_delta(steps, epsilon - width), bounds.estimate)
+    allowed = max(math.log(moved / bounds.estimate), _LEAST_WIDTH)
+    found = _log_width(bounds, above)
+    for _ in range(_RETRIES):
+        if found <= allowed:
+            break
+        width *= max(0.7 * allowed / found, _SHRINK)
+        bounds = delta_bounds(steps, epsilon, width)
+        found = _log_width(bounds, above)
+    if found > allowed:
+        raise CertificationError(
+            f"delta could not be certified to a width of {asked!r} in epsilon: the logarithms of "
+            f"the bounds are {found:.3g} apart and may be {allowed:.3g}"
+            + ("" if above else "; method='upper' asks for the upper bound alone")
+        )
+    return bounds
+
+
+def _log_width(bounds: Bracket, above: bool) -> float:
+    low = bounds.estimate if above else bounds.lower
+    return math.log(bounds.upper / low) if low > 0.0 else math.inf
+
+
+def delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
+    """Bounds on delta at ``epsilon``, on the lattice that the tolerance suggests, of any width."""
+    check_certifiable(steps)
+    with np.errstate(under="ignore"):
+        return _delta_bounds(steps, epsilon, tolerance)
+
+
+def _delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
     estimate = estimate_delta(steps, epsilon)
-    top = max((largest_loss(steps, way) for way in directions(steps)), default=0.0)
+    top = max((largest_finite_loss(steps, way) for way in directions(steps)), default=0.0)
     if not steps or math.isinf(epsilon) or epsilon >= top:
         return Bracket(estimate, estimate, estimate)
     if estimate == 0.0:
@@ -90,18 +203,32 @@ def certify_delta(steps: Steps, epsilon: float, tolerance: float | None) -> Brac
     width = _width(epsilon, tolerance)
     lower, upper = -math.inf, -math.inf
     for way in directions(steps):
-        target = Target(steps, way, math.log(estimate), epsilon, width)
-        if target.top <= epsilon:
-            continue  # this direction has delta 0
-        step = target.first_step
-        lower = max(lower, profile_bound(target, step, "lower").log_delta(epsilon))
-        upper = max(upper, profile_bound(target, step, "upper").log_delta(epsilon))
+        below, above = _log_bounds(steps, way, epsilon, estimate, width)
+        lower, upper = max(lower, below), max(upper, above)
     floor = -math.expm1(min(epsilon, 0.0))
     return Bracket(
         min(max(math.exp(lower), floor), estimate),
         estimate,
         max(min(math.exp(upper), 1.0), estimate),
     )
+
+
+def _log_bounds(
+    steps: Steps, way: Direction, epsilon: float, estimate: float, width: float
+) -> tuple[float, float]:
+    """Logs of both bounds on the delta of one direction; the estimate is the larger one's."""
+    mass = infinite_mass(steps, way)
+    beyond = math.log(mass) if mass > 0.0 else -math.inf
+    if largest_finite_loss(steps, way) <= epsilon:
+        return beyond - SAME, beyond + SAME
+    log_delta = math.log(estimate) if mass == 0.0 else finite_log_delta(steps, way, epsilon)
+    target = Target(steps, way, max(log_delta, LEAST_LOG_DELTA), epsilon, width)
+    step = target.first_step
+    lower = profile_bound(target, step, "lower").log_delta(epsilon)
+    upper = profile_bound(target, step, "upper").log_delta(epsilon)
+    if mass == 0.0:
+        return lower, upper
+    return float(np.logaddexp(lower, beyond - SAME)), float(np.logaddexp(upper, beyond + SAME))
 
 
 def _width(epsilon: float, tolerance: float | None) -> float:
@@ -128,8 +255,11 @@ def _epsilon_from_lattices(
 
     The lower bound is off twice as far as the upper one, and to the other side.
     """
+    known, log_delta = known_epsilon(steps, way, log_delta)
+    if known is not None:
+        return known
     composition = Composition.of(steps, way, reach_for(log_delta, 1.0))
-    top = largest_loss(steps, way)
+    top = largest_finite_loss(steps, way)
     epsilon = min(max(composition.saddle_at_delta(log_delta).epsilon, 0.0), top)
     width = max(_FIRST_LOOK * epsilon, _width(epsilon, tolerance))
     step, best, known = math.inf, epsilon, math.inf
@@ -138,7 +268,7 @@ def _epsilon_from_lattices(
         step = min(step, target.first_step)
         try:
             upper, lower = (
-                profile_bound(target, step, side).root(log_delta, epsilon, width)
+                profile_bound(target, step, side).root(log_delta, epsilon, width, 1e-3 * width)
                 for side in ("upper", "lower")
             )
         except CertificationError:
@@ -243,3 +373,12 @@ def _checked(bracket: Bracket, width: float) -> Bracket:
             max(bracket.upper, bracket.estimate),
         )
     return bracket
+
+
+def check_certifiable(steps: Steps) -> None:
+    """Refuse laws that are not compiled to the tables that the certified kernels read."""
+    for pair, _ in steps:
+        if isinstance(pair, Pair) and not hasattr(pair.noise, "_table"):
+            raise CertificationError(
+                f"certified bounds need a law of psinoise.noise, got {pair.noise!r}"
+            )

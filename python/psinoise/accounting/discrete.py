@@ -20,18 +20,25 @@ import numpy as np
 
 from psinoise.accounting.bins import dense, loss_bins
 from psinoise.accounting.bounds import NodeMeasure, node_measure
-from psinoise.accounting.convolution import Profile, compose, largest_weight, window_size
-from psinoise.accounting.estimate import Steps, directions
+from psinoise.accounting.cells import Dominating
+from psinoise.accounting.convolution import (
+    Profile,
+    compose,
+    infinite_mass,
+    largest_weight,
+    window_size,
+)
 from psinoise.accounting.grading import even_edges
-from psinoise.accounting.pairs import Direction, Float, Pair
+from psinoise.accounting.pairs import Direction, Float
 from psinoise.accounting.quadrature import reach_for
+from psinoise.accounting.steps import Steps, directions
 from psinoise.errors import CertificationError, DomainError
 
 __all__ = [
     "DiscreteLoss",
     "Imports",
     "LossNodes",
-    "largest_finite_loss",
+    "largest_imported_loss",
     "upper_delta",
     "upper_epsilon",
     "upper_nodes",
@@ -48,7 +55,6 @@ _BISECTIONS = 60
 # Masses below the smallest float64 are lost; this much is counted as infinite loss instead.
 _UNDERFLOW = 1e-300
 _FIRST_STRIDE = 1e-3
-_MOST_STRIDES = 40
 _EPSILON_ROUNDING = 1e-12
 
 
@@ -105,7 +111,7 @@ class DiscreteLoss:
         return self.nodes["remove"] is self.nodes["add"]
 
 
-def upper_nodes(pair: Pair, direction: Direction, step: float, reach: float) -> LossNodes:
+def upper_nodes(pair: Dominating, direction: Direction, step: float, reach: float) -> LossNodes:
     """The upper bound of ``bounds`` on a pair, without a tilt, with its slack made good.
 
     Losses are known to within the slack of their nodes; sending the share
@@ -133,7 +139,8 @@ def upper_nodes(pair: Pair, direction: Direction, step: float, reach: float) -> 
     nodes = np.zeros(masses.size + 1)
     nodes[:-1] = masses * (1.0 - share)
     nodes[1:] += masses * share
-    return LossNodes(int(measure.index[0]), nodes, measure.infinite + _UNDERFLOW)
+    infinite = measure.infinite + pair.infinite(direction) * (1.0 + 1e-15)
+    return LossNodes(int(measure.index[0]), nodes, infinite + _UNDERFLOW)
 
 
 def upper_epsilon(steps: Steps, imports: Imports, delta: float) -> float:
@@ -153,13 +160,14 @@ def upper_epsilon(steps: Steps, imports: Imports, delta: float) -> float:
     goal = math.log(delta)
 
     def answer(parts: list[tuple[NodeMeasure, int]]) -> float:
-        room = delta - _infinite(parts)
+        room = delta - infinite_mass(parts)
         if not room > 0.0:
             return math.inf
         tilt = _tilt(parts, lambda saddle: saddle[1] - math.log(room))
         around = max(_saddle(parts, tilt)[0], 0.0)
         profile = _profile(parts, tilt, around)
-        return _crossing(profile, goal, around)
+        size = max(1.0, around)
+        return profile.root(goal, around, _FIRST_STRIDE * size, _EPSILON_ROUNDING * size)
 
     return max(answer(parts) for parts in _parts(steps, imports, goal))
 
@@ -171,14 +179,14 @@ def upper_delta(steps: Steps, imports: Imports, epsilon: float) -> float:
 
     def answer(parts: list[tuple[NodeMeasure, int]]) -> float:
         if epsilon == math.inf:
-            return _infinite(parts)
+            return infinite_mass(parts)
         tilt = _tilt(parts, lambda saddle: epsilon - saddle[0])
         return math.exp(min(_profile(parts, tilt, epsilon).log_delta(epsilon), 0.0))
 
     return max(answer(parts) for parts in _parts(steps, imports, -700.0))
 
 
-def largest_finite_loss(imports: Imports) -> float:
+def largest_imported_loss(imports: Imports) -> float:
     """The largest finite loss of all discrete losses together, over both directions."""
     return math.fsum(
         count
@@ -223,12 +231,6 @@ def _measure(nodes: LossNodes, step: float) -> NodeMeasure:
         nodes.infinite,
         0.0,
     )
-
-
-def _infinite(parts: list[tuple[NodeMeasure, int]]) -> float:
-    if any(m.infinite >= 1.0 for m, _ in parts):
-        return 1.0
-    return -math.expm1(math.fsum(n * math.log1p(-m.infinite) for m, n in parts))
 
 
 def _tilted(measure: NodeMeasure, tilt: float) -> NodeMeasure:
@@ -283,29 +285,6 @@ def _tilt(
     return math.exp(0.5 * (low + high))
 
 
-def _crossing(profile: Profile, goal: float, around: float) -> float:
-    """Where the bound on log delta falls to the goal, from above; ``inf`` if it does not."""
-    if profile.log_delta(0.0) <= goal:
-        return 0.0
-    low, high, stride = around, around, _FIRST_STRIDE * max(1.0, around)
-    for _ in range(_MOST_STRIDES):
-        if profile.log_delta(high) <= goal:
-            break
-        low, high, stride = high, high + stride, 2.0 * stride
-    else:
-        return math.inf
-    stride = _FIRST_STRIDE * max(1.0, around)
-    while low > 0.0 and profile.log_delta(low) <= goal:
-        low, high, stride = max(low - stride, 0.0), low, 2.0 * stride
-    while high - low > _EPSILON_ROUNDING * max(1.0, high):
-        middle = 0.5 * (low + high)
-        if profile.log_delta(middle) <= goal:
-            high = middle
-        else:
-            low = middle
-    return high
-
-
 def _profile(parts: list[tuple[NodeMeasure, int]], tilt: float, epsilon: float) -> Profile:
     tilted = [(_tilted(measure, tilt), count) for measure, count in parts]
     log_norm = math.fsum(count * measure.log_norm for measure, count in tilted)
@@ -317,7 +296,4 @@ def _profile(parts: list[tuple[NodeMeasure, int]], tilt: float, epsilon: float) 
         raise CertificationError(
             f"the bound needs a lattice of {size} nodes, more than {_LARGEST_WINDOW}"
         )
-    composed = compose(tilted, first, size, outside)
-    # An imported loss may be infinite with any probability, that of a mechanism is a rest.
-    measure = dataclasses.replace(composed.measure, infinite=_infinite(parts))
-    return Profile(dataclasses.replace(composed, measure=measure), 1.0)
+    return Profile(compose(tilted, first, size, outside), 1.0)

@@ -16,6 +16,7 @@ from psinoise._backend import core
 from psinoise.compile.cells import alias_columns
 from psinoise.errors import DomainError
 from psinoise.noise import _checks
+from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
 from psinoise.noise._parameter import Parameter
 
@@ -148,13 +149,7 @@ class DiscreteLaplace(NoiseLaw):
         floor = np.floor(x)
         ahead = np.where(x >= 0.0, floor + 1.0, -floor)
         log_survival = -ahead / self._length - math.log1p(self._fall)
-        upper = (x >= 0.0) if "ccdf" in quantity else (x < 0.0)
-        survival = np.exp(log_survival)
-        if quantity.startswith("log"):
-            found = np.where(upper, log_survival, np.log1p(-survival))
-        else:
-            found = np.where(upper, survival, 1.0 - survival)
-        return np.where(np.isnan(x), np.nan, found)
+        return from_survival(quantity, x, np.exp(log_survival), log_survival)
 
     def icdf(self, p: ArrayLike) -> Any:
         """The smallest whole number with ``cdf(k) >= p``; NaN for ``p`` outside [0, 1].
@@ -182,6 +177,38 @@ class DiscreteLaplace(NoiseLaw):
         found = np.where(lower, -np.floor(depth), np.ceil(depth) - 1.0)
         found = np.where(lower, np.minimum(found, 0.0), np.maximum(found, 0.0))
         return np.where(valid, found + 0.0, np.nan)
+
+    # -- what accounting reads -------------------------------------------------------------------
+
+    def worst_shifts(self, sensitivity: float) -> tuple[float, ...]:
+        """The sensitivity itself: the probabilities do not increase in ``|k|``.
+
+        Raises
+        ------
+        DomainError
+            If it is not a whole number: then neighbors would have no output in common.
+        """
+        if not (sensitivity >= 1.0 and sensitivity == math.floor(sensitivity)):
+            raise DomainError(
+                f"sensitivity must be a whole number for {self!r}, got {sensitivity!r}"
+            )
+        if not sensitivity <= _SHORT_SHIFT:
+            raise DomainError(f"sensitivity must be at most {_SHORT_SHIFT}, got {sensitivity!r}")
+        return (sensitivity,)
+
+    def pieces(self, shift: float) -> tuple[Float, Float]:
+        """Probabilities of sets of whole numbers under the law moved by ``shift``, and under it.
+
+        The ratio is constant on each set. Beyond 0 and the shift both laws fall alike.
+        """
+        end = math.exp(self.logpmf(0.0)) / self._complement  # P(X <= 0)
+        inner = np.arange(1.0, shift)
+        base, shifted = self.pmf(inner), self.pmf(inner - shift)
+        below = np.array([end]), np.array([end * math.exp(-shift / self._length)])
+        return (
+            np.concatenate([below[1], shifted, below[0]]),
+            np.concatenate([below[0], base, below[1]]),
+        )
 
     # -- sampling --------------------------------------------------------------------------------
 
