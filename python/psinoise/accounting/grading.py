@@ -46,7 +46,7 @@ def graded_edges(
     begin, end = first >> _BLOCK, (last >> _BLOCK) + 1
     tilted = np.exp(source.log_mass + tilt * source.highest - log_norm)[chosen]
     # The widest power of two with mass * width^2 at most the panel's part of the share.
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         ratio = np.log2(_SHARE / (tilted.size * tilted))
     widest = math.floor(math.log2(max(_LARGEST_WIDTH / ((tilt + 1.0) * step), 1.0)))
     power = np.clip(np.floor(0.5 * ratio), 0, min(_BLOCK, widest)).astype(np.int64)

@@ -1,22 +1,23 @@
 """The least noise that meets a privacy target.
 
-`target` is what is asked, `search` finds the scale. With delta = 0 the target is a bound on the
-largest loss, which needs no certificate.
+`target` is what is asked, `search` finds the scale, `designed` makes laws that have none. With
+delta = 0 the target is a bound on the largest loss, which needs no certificate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from psinoise import _validate
+from psinoise.calibrate.designed import design, designed_law
 from psinoise.calibrate.search import Calibration, search
-from psinoise.calibrate.target import Law, checked
-from psinoise.noise import Noise
+from psinoise.calibrate.target import checked
+from psinoise.noise import NoiseLaw
 
 __all__ = ["Calibration", "calibrate", "calibration"]
 
-_AnyNoise = TypeVar("_AnyNoise", bound=Noise)
+_AnyNoise = TypeVar("_AnyNoise", bound=NoiseLaw)
 
 
 def calibrate(
@@ -38,6 +39,9 @@ def calibrate(
     law : class of noise laws, or callable
         Something that takes ``scale`` as a keyword and returns a :class:`psinoise.Noise`, such as
         ``psinoise.Airy``; delta must fall as the scale grows, as it does for every unimodal law.
+        Or a law that is made for targets, such as ``psinoise.Staircase``, which is what a theorem
+        says; of ``psinoise.Cactus`` the bound of the expected cost is found. Other arguments of
+        such a law are given as ``functools.partial(psinoise.Cactus, cost=1.0)``.
     epsilon : float
         The target, in [0, 1e5]; 0 is legal with a positive delta.
     delta : float
@@ -58,14 +62,14 @@ def calibrate(
 
     Returns
     -------
-    Noise
+    NoiseLaw
         An instance of ``law``.
 
     Raises
     ------
     CalibrationError
         If no scale meets the target, if every scale does, or if the scale would be outside
-        ``2**-40`` to ``2**40`` times the sensitivity.
+        ``2**-40`` to ``2**40`` times the sensitivity; if the law is not made for such targets.
     CertificationError
         If the accountant cannot certify the answer.
     TypeError, DomainError, OverflowError
@@ -86,6 +90,8 @@ def calibrate(
     >>> import psinoise as pn
     >>> pn.calibrate(pn.Laplace, epsilon=0.5, delta=0.0, sensitivity=3.0)
     Laplace(scale=6.0)
+    >>> pn.calibrate(pn.Staircase, epsilon=1.0, delta=0.0, count=2)
+    Staircase(epsilon=0.5, sensitivity=1.0, power=1)
     """
     found = calibration(
         law,
@@ -102,7 +108,7 @@ def calibrate(
 
 
 def calibration(
-    law: Law,
+    law: Callable[..., Any],
     *,
     epsilon: float,
     delta: float,
@@ -117,4 +123,6 @@ def calibration(
     target = checked(
         law, epsilon, delta, sensitivity, count, sampling_rate, adjacency, contribution
     )
-    return search(target, _validate.choice("method", method, ("certified", "estimate")))
+    _validate.choice("method", method, ("certified", "estimate"))
+    made = designed_law(law)
+    return search(target, method) if made is None else design(*made, target)

@@ -18,7 +18,7 @@ from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.certify import DEFAULT_TOLERANCE
 from psinoise.calibrate.target import Target, log_ratio
 from psinoise.errors import CalibrationError, CertificationError
-from psinoise.noise import Noise
+from psinoise.noise import Noise, NoiseLaw
 
 __all__ = ["Calibration", "search"]
 
@@ -43,12 +43,12 @@ _NARROWEST = 1e-4
 class Calibration:
     """A calibrated law, and the evidence that it meets its target."""
 
-    noise: Noise
+    noise: NoiseLaw
     delta: Bracket
     """Delta at the target's epsilon, at most the target's; 0 where no loss is above epsilon. Three
     times the estimate if the method is "estimate"."""
     excess: float
-    """Share by which the scale exceeds the least one, as measured."""
+    """Share by which the scale, or what is calibrated in its place, exceeds the least one."""
     method: str
 
 

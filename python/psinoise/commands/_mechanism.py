@@ -186,7 +186,8 @@ def add_composition(parser: argparse.ArgumentParser) -> None:
 
 def report(arguments: argparse.Namespace, wanted: str, given: str) -> int:
     """Compute and print one of "epsilon" and "delta", ``wanted``, from the other."""
-    noise = made(arguments)
+    # The accountant itself refuses laws that it cannot account.
+    noise: Any = made(arguments)
     mechanism = Mechanism(noise, arguments.sensitivity, contribution=arguments.contribution)
     value = getattr(mechanism, wanted)(
         getattr(arguments, given),

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from psinoise import _validate
 from psinoise._rng import RandomSource, stream_key
-from psinoise.errors import DomainError
+from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._parameter import Parameter
 
@@ -49,6 +49,31 @@ class NoiseLaw(ABC):
             if names and name not in names:
                 raise _validate.unknown_keyword(cls.__name__, name, names)
         return super().__new__(cls)
+
+    #: Whether the law is for queries whose values are whole numbers.
+    for_whole_numbers: ClassVar[bool] = False
+
+    @classmethod
+    def for_target(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        count: int,
+        sampling_rate: float,
+        **arguments: Any,
+    ) -> NoiseLaw:
+        """The member that a theorem says meets a privacy target, of laws that are made for one.
+
+        Without sampling for neighbors of any kind, with Poisson sampling for "add-remove".
+
+        Raises
+        ------
+        CalibrationError
+            If the law is not made for such a target; the message says why.
+        """
+        raise CalibrationError(f"{cls.__name__} noise is not made for a target in closed form")
 
     # -- what a law states about itself ----------------------------------------------------------
 

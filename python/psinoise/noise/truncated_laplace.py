@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from psinoise import _validate
 from psinoise._backend import core
-from psinoise.errors import DomainError
+from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _integrals
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
@@ -104,6 +104,26 @@ class TruncatedLaplace(NoiseLaw):
             object.__setattr__(self, name, value)
         if not self._growth < math.inf:
             raise DomainError(f"delta must be above exp(epsilon) / 1e308, got {delta!r}")
+
+    @classmethod
+    def for_target(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        count: int,
+        sampling_rate: float,
+        **arguments: Any,
+    ) -> TruncatedLaplace:
+        """The member for epsilon and delta, of one use without sampling."""
+        if count > 1 or sampling_rate < 1.0:
+            raise CalibrationError("TruncatedLaplace noise is made for one use without sampling")
+        if not (epsilon > 0.0 and 0.0 < delta < 0.5):
+            raise CalibrationError(
+                "TruncatedLaplace noise is made for epsilon above 0 and delta in (0, 1/2)"
+            )
+        return cls(epsilon=epsilon, delta=delta, sensitivity=sensitivity, **arguments)
 
     @property
     def _growth(self) -> float:
