@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.certify import DEFAULT_TOLERANCE
+from psinoise.accounting.lattices import DEFAULT_TOLERANCE
 from psinoise.calibrate.target import Target, log_ratio
 from psinoise.errors import CalibrationError, CertificationError
 from psinoise.noise import Noise, NoiseLaw
