@@ -228,8 +228,12 @@ def test_laws_that_are_made_for_a_sensitivity(
 
 def test_designed_laws_are_calibrated(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["calibrate", "--noise", "staircase", "--power", "2", "--epsilon", "1", "--delta", "0"]
-    expected = psinoise.Staircase(epsilon=1.0, sensitivity=3.0, power=2)
-    assert repr(expected) in answer(capsys, *words, "--sensitivity", "3")
+    found = strict(answer(capsys, *words, "--sensitivity", "3", "--json"))
+    assert isinstance(found, dict)
+    law = eval(found["noise"], vars(psinoise))
+    assert (law.sensitivity, law.power) == (3.0, 2)
+    assert law.epsilon == pytest.approx(1.0, rel=1e-13)
+    assert found["delta_bounds"]["upper"] == 0.0
 
 
 class Terminal(io.StringIO):
@@ -299,8 +303,8 @@ def test_compare(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 
 def test_compare_at_a_target(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    words = ["compare", "--epsilon", "4", "--delta", "1e-5", "--count", "2", "--cost", "variance"]
-    expected = psinoise.compare(epsilon=4.0, delta=1e-5, count=2, cost="variance")
+    words = ["compare", "--epsilon", "4", "--delta", "1e-5", "--cost", "variance"]
+    expected = psinoise.compare(epsilon=4.0, delta=1e-5, cost="variance")
     assert answer(capsys, *words).rstrip("\n") == str(expected)
     pytest.importorskip("matplotlib")
     plot = tmp_path / "target.svg"

@@ -70,8 +70,8 @@ def watch(
     with closing(tqdm(desc=description, file=sys.stderr, leave=False, dynamic_ncols=True)) as bar:
 
         def report(level: int, rest: float) -> None:
-            bar.set_postfix_str(f"level {level}, gap {rest:.1e}", refresh=False)
             bar.update()
+            bar.set_postfix_str(f"level {level}, gap {rest:.1e}")
 
         yield report
 
