@@ -33,7 +33,7 @@ def test_cactus_1_is_the_instance_of_the_paper() -> None:
     # "Spines": maxima at multiples of the sensitivity, where the Gaussian has none.
     peaks = x[1:-1][(density[1:-1] > density[:-2]) & (density[1:-1] > density[2:])]
     for multiple in (-2, -1, 0, 1, 2):
-        assert np.abs(peaks - multiple).min() < 0.02
+        assert np.abs(peaks - multiple).min() < 0.05
 
 
 def test_cactus_2a_is_never_worse_than_the_published_values(

@@ -75,7 +75,7 @@ def _draw_density(data: FigureData) -> Figure:
     )
     ax.set(xlim=(-3.0, 3.0), ylim=(1e-9, 9.0), xlabel="x", ylabel="Density")
     plotting.name_in_corner(ax)
-    plotting.set_title(ax, "Spines at every multiple of the sensitivity", "variance 1/4")
+    plotting.set_title(ax, "Spines near every multiple of the sensitivity", "variance 1/4")
     return figure
 
 
