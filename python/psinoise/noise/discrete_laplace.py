@@ -73,6 +73,7 @@ class DiscreteLaplace(NoiseLaw):
 
     log_concave = False
     unimodal = True
+    representatives = ({"scale": 2.5},)
     for_whole_numbers = True
     shape_parameters = MappingProxyType(
         {
@@ -206,7 +207,7 @@ class DiscreteLaplace(NoiseLaw):
         found = np.where(lower, np.minimum(found, 0.0), np.maximum(found, 0.0))
         return np.where(valid, found + 0.0, np.nan)
 
-    # -- what accounting reads -------------------------------------------------------------------
+    # -- what the accountant reads ---------------------------------------------------------------
 
     def worst_shifts(self, sensitivity: float) -> tuple[float, ...]:
         """The sensitivity itself: the probabilities do not increase in ``|k|``.

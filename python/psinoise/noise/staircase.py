@@ -67,6 +67,7 @@ class Staircase(PiecewiseNoise):
     """
 
     unimodal = True
+    representatives = ({"epsilon": 1.0},)
     shape_parameters = MappingProxyType(
         {
             "epsilon": Parameter("epsilon that it is the best for", required=True),

@@ -74,6 +74,7 @@ class TruncatedLaplace(NoiseLaw):
 
     log_concave = True
     unimodal = True
+    representatives = ({"epsilon": 1.0, "delta": 1e-6},)
     shape_parameters = MappingProxyType(
         {
             "epsilon": Parameter("epsilon that it is made for", required=True),

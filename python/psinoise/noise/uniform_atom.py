@@ -65,6 +65,7 @@ class UniformAtom(PiecewiseNoise):
     """
 
     unimodal = True
+    representatives = ({"delta": 0.3},)
     shape_parameters = MappingProxyType(
         {
             "delta": Parameter("delta that it is the best for", required=True),
