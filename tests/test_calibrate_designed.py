@@ -194,3 +194,17 @@ def test_the_cost_decides_which_member_is_made() -> None:
     assert found.best.noise.power == 2.0
     with pytest.raises(TypeError, match="laws must be noise classes"):
         pn.compare(laws=[pn.Staircase], speed=False)
+
+
+def test_what_cannot_be_certified_is_a_row_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    from psinoise.compare import target
+
+    def vague(law: object, **words: object) -> object:
+        if law is pn.Airy:
+            raise pn.CertificationError("too wide")
+        return calibration(law, **words)
+
+    monkeypatch.setattr(target, "calibration", vague)
+    found = pn.compare(epsilon=4.0, delta=1e-5, laws=[pn.Airy, pn.Gaussian])
+    assert [row.law for row in found.rows] == ["Gaussian", "Airy"]
+    assert "Airy: not applicable: too wide" in str(found)

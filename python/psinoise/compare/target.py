@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from psinoise._progress import track
 from psinoise.calibrate import Calibration, calibration
 from psinoise.compare.tables import aligned, column
-from psinoise.errors import CalibrationError
+from psinoise.errors import CalibrationError, CertificationError
 from psinoise.noise import Family, Noise, NoiseLaw
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def compare_at_target(
                 contribution=contribution,
                 method=method,
             )
-        except CalibrationError as error:
+        except (CalibrationError, CertificationError) as error:
             rows.append(TargetRow(law.__name__, None, math.inf, str(error)))
         else:
             rows.append(TargetRow(law.__name__, found, _expected(found.noise, cost)))
