@@ -141,7 +141,8 @@ def _epsilon_from_above(
             epsilon, previous = upper, math.inf
             continue
         epsilon = max(upper - max(moved, 0.0) / 3.0, 0.0) if math.isfinite(moved) else upper
-        if abs(moved) <= goal:
+        # What is cut off costs a share of the width that was asked for.
+        if abs(moved) <= goal and width <= width_of(epsilon, tolerance):
             return epsilon
         width = max(min(width, 4.0 * abs(moved)), width_of(epsilon, tolerance))
     raise CertificationError("neither the contour nor lattices settle for this composition")
