@@ -109,7 +109,7 @@ class TruncatedLaplace(NoiseLaw):
         """The largest possible absolute value."""
         return self._reach * self._scale
 
-    # -- what accounting reads -------------------------------------------------------------------
+    # -- what accountants read ---------------------------------------------------------------------
 
     @property
     def kinks(self) -> tuple[float, ...]:
