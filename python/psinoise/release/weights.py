@@ -179,9 +179,8 @@ def rounded(masses: Float, tail: str, repeated: int, ratio: int, unimodal: bool)
         ratio = ratio or int(wider * following / masses[-repeated] * 2.0**64)
         ratio = min(max(ratio, 1), _LARGEST_RATIO)
         masses[-repeated:] /= (ONE - ratio) / 2.0**64
-    # In integers, so that the sum is the same on every machine.
-    total = int(np.floor(masses * 2.0**61).astype(np.uint64).sum())
-    unit = 2.0**124 / total * _SHRINK
+    # Correctly rounded, and so the same on every machine.
+    unit = 2.0**63 / math.fsum(masses.tolist()) * _SHRINK
     listed = np.floor(masses * unit).astype(np.uint64)
     if tail == "none":
         listed = listed[: int(np.flatnonzero(listed)[-1]) + 1]
