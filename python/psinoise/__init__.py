@@ -16,7 +16,7 @@ from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibrate
 from psinoise.calibrate_stable import calibrate_stable
 from psinoise.compare import compare
-from psinoise.errors import CalibrationError, CertificationError, DomainError
+from psinoise.errors import BudgetError, CalibrationError, CertificationError, DomainError
 from psinoise.noise import (
     Airy,
     Cactus,
@@ -31,6 +31,7 @@ from psinoise.noise import (
     TruncatedLaplace,
     UniformAtom,
 )
+from psinoise.release.exact_sum import exact_sum
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,7 @@ __all__ = [
     "Accountant",
     "Airy",
     "Bracket",
+    "BudgetError",
     "Cactus",
     "CalibrationError",
     "Cauchy",
@@ -58,6 +60,7 @@ __all__ = [
     "calibrate_stable",
     "compare",
     "costs",
+    "exact_sum",
 ]
 
 
