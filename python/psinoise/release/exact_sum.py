@@ -22,8 +22,8 @@ Both are reached where the bounds are multiples of ``g``. The clamp at ``2^53`` 
 sums apart.
 
 **A mechanism on a grid G that is a multiple of g** rounds once more and accounts for
-``ceil(D / G)`` cells. That covers the sum too, since ``ceil(g ceil(D / g) / G) = ceil(D / G)`` where ``G / g`` is
-whole. So a mechanism of sensitivity ``D`` (``high - low`` under "replace") may release the sum, on
+``ceil(D / G)`` cells. That covers the sum too, since ``ceil(g ceil(D / g) / G) = ceil(D / G)``
+where ``G / g`` is whole. So a mechanism of sensitivity ``D`` (``high - low`` under "replace") may release the sum, on
 any grid that is at least as coarse as that of the sum.
 """
 
