@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import subprocess
 import sys
@@ -62,6 +63,25 @@ def law(law_class: Family) -> Noise:
 def tables_of() -> Callable[[Family], Tables]:
     """A function from a law to its compiled tables, as arrays."""
     return _tables
+
+
+@pytest.fixture(scope="session")
+def load_example() -> Callable[[str], ModuleType]:
+    """A function that imports a script of ``examples/`` by its name."""
+
+    def load(name: str) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(
+            f"{name}_example", ROOT / f"examples/{name}.py"
+        )
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        # Dataclasses look their module up by name.
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return module
+
+    return load
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from scipy import optimize, stats
 
 import psinoise as pn
 from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.queries import delta_bounds
+from psinoise.accounting.certify import delta_bounds
 from psinoise.calibrate import Calibration, calibrate, calibration
 from psinoise.noise import FAMILIES, Family
 

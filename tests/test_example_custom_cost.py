@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -14,15 +13,8 @@ from psinoise import costs
 
 
 @pytest.fixture(scope="module")
-def example() -> ModuleType:
-    path = Path(__file__).parents[1] / "examples" / "custom_cost.py"
-    spec = importlib.util.spec_from_file_location("custom_cost_example", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def example(load_example: Callable[[str], ModuleType]) -> ModuleType:
+    return load_example("custom_cost")
 
 
 @pytest.mark.parametrize("mean_cost", [0.1, 2.0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -20,16 +20,8 @@ ROWS = 5000
 
 
 @pytest.fixture(scope="module")
-def example() -> ModuleType:
-    path = Path(__file__).parents[1] / "examples" / "flights.py"
-    spec = importlib.util.spec_from_file_location("flights_example", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up by name.
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def example(load_example: Callable[[str], ModuleType]) -> ModuleType:
+    return load_example("flights")
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -16,16 +15,8 @@ import psinoise as pn
 
 
 @pytest.fixture(scope="module")
-def example() -> ModuleType:
-    path = Path(__file__).parents[1] / "examples" / "stable_aggregate.py"
-    spec = importlib.util.spec_from_file_location("stable_aggregate_example", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up by name.
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def example(load_example: Callable[[str], ModuleType]) -> ModuleType:
+    return load_example("stable_aggregate")
 
 
 def test_local_messages(example: ModuleType) -> None:

@@ -299,8 +299,8 @@ for index in ((0.3, 0.0), (0.9, 0.0), (1.0, 0.0), (1.0, 1e-12), (1.6, 0.0), (2.0
     law = form(*index)
     for part in (*law.log_density(t), *law.log_survival(t), law.log_mills(t), law.score(t)):
         state.update(part.tobytes())
-    if law.far_depth < np.inf:
-        for part in law.far_quantile(np.linspace(60.0, 2000.0, 50)):
+    if law.far_tail is not None:
+        for part in law.far_tail.log_quantile(np.linspace(60.0, 2000.0, 50)):
             state.update(part.tobytes())
 print(_backend.core.build_config()["isa"], state.hexdigest())
 """

@@ -16,7 +16,7 @@ import pytest
 from profile_oracles import gaussian_delta
 
 import psinoise as pn
-from psinoise.accounting import DiscreteLoss, discrete
+from psinoise.accounting import DiscreteLoss, convolution
 from psinoise.accounting.discrete import LossNodes, upper_nodes
 from psinoise.accounting.pairs import Pair
 
@@ -87,7 +87,7 @@ def test_uniform_noise_with_an_atom(count: int, infinite: float) -> None:
 def test_mutant_infinite_mass_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     accountant = pn.Accountant().compose(uniform_with_atom(0.1), 2)
     assert accountant.delta(3.0, **UPPER) >= 0.19
-    monkeypatch.setattr(discrete, "_infinite", lambda parts: 0.0)
+    monkeypatch.setattr(convolution, "infinite_mass", lambda parts: 0.0)
     assert accountant.delta(3.0, **UPPER) < 0.19
 
 

@@ -12,6 +12,8 @@ import contextlib
 import dataclasses
 import math
 
+import numpy as np
+
 from psinoise.accounting.bounds import Side
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition
@@ -33,6 +35,11 @@ from psinoise.errors import CertificationError
 
 DEFAULT_TOLERANCE = 1e-4
 _ATTEMPTS = 8
+# The bounds on delta give way to rounding by 1e-9 of it on each side.
+_LEAST_WIDTH = 1e-7
+_RETRIES = 4
+# Lattices grow as the root of this; bounds that need more do not converge as they should.
+_SHRINK = 3e-2
 # Lattices that look for epsilon around the saddle point begin with this share of it as their width.
 _FIRST_LOOK = 0.25
 # ... and end with this one, if they can.
@@ -43,6 +50,10 @@ _LOPSIDED = 2.5
 
 def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Bracket:
     """Bounds on epsilon at ``delta``, no further apart than the tolerance.
+
+    Just below the largest loss delta falls too steeply for a lattice. There the largest loss itself
+    is the bound from above, and the bound from below is that of a larger delta: epsilon falls as
+    delta grows.
 
     Parameters
     ----------
@@ -62,9 +73,15 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
         exact = estimate_epsilon(steps, delta)
         return Bracket(exact, exact, exact)
     log_delta = math.log(delta)
+    check_certifiable(steps)
     found = _estimates(steps, log_delta, tolerance)
     estimate = max(found.values())
     width = _width(estimate, tolerance)
+    top = max(largest_loss(steps, way) for way in directions(steps))
+    if estimate > top - 0.5 * width > 0.0:
+        easier = estimate_delta(steps, top - 0.5 * width)
+        below = certify_epsilon(steps, easier, 0.5 * width)
+        return Bracket(min(below.lower, estimate), estimate, top)
     targets = [Target(steps, way, log_delta, epsilon, width) for way, epsilon in found.items()]
     leading = max(targets, key=lambda target: target.epsilon)
     lower, upper = _epsilon_bounds(leading)
@@ -75,12 +92,63 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
     return _checked(Bracket(lower, estimate, upper), width)
 
 
-def certify_delta(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
-    """Bounds on delta at ``epsilon``, on the lattice that the tolerance asks for.
+def certify_delta(
+    steps: Steps, epsilon: float, tolerance: float | None, *, above: bool = False
+) -> Bracket:
+    """Certified bounds on delta whose width is that of the tolerance, a distance in epsilon.
 
-    They hold whatever their width, which by the bias formula is that of a shift of epsilon by the
-    tolerance; unlike that of `certify_epsilon` it is not verified.
+    The width is verified: ``upper / lower`` is at most ``delta(epsilon - tolerance)`` over
+    ``delta(epsilon)``, by the estimate, or ``1 + 1e-7`` where that is more. Bounds that are further
+    apart are made again, for smaller tolerances.
+
+    Parameters
+    ----------
+    tolerance
+        None is ``1e-4 * max(1, |epsilon|)``
+    above
+        the upper bound is all that matters: ``upper / estimate`` is held to that width instead
+
+    Raises
+    ------
+    CertificationError
+        if that width cannot be reached
     """
+    width = asked = _width(epsilon, tolerance)
+    bounds = delta_bounds(steps, epsilon, width)
+    if bounds.lower == bounds.upper or bounds.estimate == 0.0:
+        return bounds
+    # At least that of the epsilon itself, where delta stays at 1 or the estimate is rough.
+    moved = max(estimate_delta(steps, epsilon - width), bounds.estimate)
+    allowed = max(math.log(moved / bounds.estimate), _LEAST_WIDTH)
+    found = _log_width(bounds, above)
+    for _ in range(_RETRIES):
+        if found <= allowed:
+            break
+        width *= max(0.7 * allowed / found, _SHRINK)
+        bounds = delta_bounds(steps, epsilon, width)
+        found = _log_width(bounds, above)
+    if found > allowed:
+        raise CertificationError(
+            f"delta could not be certified to a width of {asked!r} in epsilon: the logarithms of "
+            f"the bounds are {found:.3g} apart and may be {allowed:.3g}"
+            + ("" if above else "; method='upper' asks for the upper bound alone")
+        )
+    return bounds
+
+
+def _log_width(bounds: Bracket, above: bool) -> float:
+    low = bounds.estimate if above else bounds.lower
+    return math.log(bounds.upper / low) if low > 0.0 else math.inf
+
+
+def delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
+    """Bounds on delta at ``epsilon``, on the lattice that the tolerance suggests, of any width."""
+    check_certifiable(steps)
+    with np.errstate(under="ignore"):
+        return _delta_bounds(steps, epsilon, tolerance)
+
+
+def _delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
     estimate = estimate_delta(steps, epsilon)
     top = max((largest_loss(steps, way) for way in directions(steps)), default=0.0)
     if not steps or math.isinf(epsilon) or epsilon >= top:
@@ -138,7 +206,7 @@ def _epsilon_from_lattices(
         step = min(step, target.first_step)
         try:
             upper, lower = (
-                profile_bound(target, step, side).root(log_delta, epsilon, width)
+                profile_bound(target, step, side).root(log_delta, epsilon, width, 1e-3 * width)
                 for side in ("upper", "lower")
             )
         except CertificationError:
@@ -243,3 +311,12 @@ def _checked(bracket: Bracket, width: float) -> Bracket:
             max(bracket.upper, bracket.estimate),
         )
     return bracket
+
+
+def check_certifiable(steps: Steps) -> None:
+    """Refuse laws that are not compiled to the tables that the certified kernels read."""
+    for pair, _ in steps:
+        if not hasattr(pair.noise, "_table"):
+            raise CertificationError(
+                f"certified bounds need a law of psinoise.noise, got {pair.noise!r}"
+            )

@@ -149,7 +149,7 @@ class Composition:
             return (saddle.log_delta - log_delta) / (saddle.c**2 * saddle.curvature)
 
         start = self._deviations(math.sqrt(2.0 * max(-log_delta, 0.0)) + 1.0)
-        return self._search(start, newton, lambda saddle: saddle.saturated)
+        return self.search(start, newton, lambda at, step: _close(at, step) or at.saturated)
 
     def saddle_at_epsilon(self, epsilon: float) -> Saddle:
         """Saddle point of ``epsilon``, or a point whose Chernoff bound is below any float64."""
@@ -160,9 +160,11 @@ class Composition:
         tiny = self.saddle(1e-8)
         excess = max(epsilon - tiny.mean, -math.sqrt(tiny.variance))
         start = self._deviations(excess / math.sqrt(tiny.variance) + 1.5 if tiny.variance else 1.0)
-        return self._search(
-            start, newton, lambda saddle: saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
-        )
+
+        def done(saddle: Saddle, step: float) -> bool:
+            return _close(saddle, step) or saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
+
+        return self.search(start, newton, done)
 
     def stays_below(self, epsilon: float, log_delta: float) -> bool:
         """Whether Chernoff's bound shows that log delta at ``epsilon`` is below ``log_delta``.
@@ -177,19 +179,23 @@ class Composition:
         """The tilt that moves the mean by ``count`` untilted standard deviations, at a guess."""
         return min(max(count, 0.1) / math.sqrt(self.saddle(1e-8).variance + 1e-300), 1e6)
 
-    def _search(
-        self, start: float, newton: Callable[[Saddle], float], done: Callable[[Saddle], bool]
+    def search(
+        self,
+        start: float,
+        newton: Callable[[Saddle], float],
+        done: Callable[[Saddle, float], bool],
     ) -> Saddle:
-        """Safeguarded Newton in ``log c``: ``newton`` is the step, its sign is always right."""
+        """Safeguarded Newton in ``log c`` from ``start``.
+
+        ``newton`` gives the step, whose sign is always right; ``done`` looks at a saddle point and
+        the step from there.
+        """
         low, high = -_LARGEST_LOG_C, _LARGEST_LOG_C
         position = math.log(start)
         for _ in range(_MOST_ITERATIONS):
             saddle = self.saddle(math.exp(position))
             step = newton(saddle)
-            # A step of 1/(c sqrt(curvature)) in log c is one standard deviation.
-            if abs(step) * saddle.c * math.sqrt(saddle.curvature) < _SADDLE_TOLERANCE:
-                break
-            if done(saddle):
+            if done(saddle, step):
                 break
             if step > 0.0:
                 low = position
@@ -199,3 +205,8 @@ class Composition:
             if not low < position < high:
                 position = 0.5 * (low + high)
         return saddle
+
+
+def _close(saddle: Saddle, step: float) -> bool:
+    """Whether a step in ``log c`` is small: ``1/(c sqrt(curvature))`` is a standard deviation."""
+    return abs(step) * saddle.c * math.sqrt(saddle.curvature) < _SADDLE_TOLERANCE

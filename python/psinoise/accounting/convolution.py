@@ -109,14 +109,19 @@ def _reach(
     return best
 
 
+def infinite_mass(parts: list[tuple[NodeMeasure, int]]) -> float:
+    """Probability that any of the losses is infinite."""
+    finite = [1.0 - measure.infinite for measure, _ in parts]
+    if min(finite) <= 0.0:
+        return 1.0
+    return -math.expm1(math.fsum(count * math.log1p(-measure.infinite) for measure, count in parts))
+
+
 def compose(
     parts: list[tuple[NodeMeasure, int]], first: int, size: int, outside: float
 ) -> Composed:
     """Convolve ``count`` copies of each measure on the window ``first, ..., first + size - 1``."""
     masses, rounding = compose_low(parts, first, size) or _compose_all(parts, first, size)
-    infinite = -math.expm1(
-        math.fsum(count * math.log1p(-min(m.infinite, 0.5)) for m, count in parts)
-    )
     measure = NodeMeasure(
         parts[0][0].step,
         math.fsum(count * m.offset for m, count in parts),
@@ -124,7 +129,7 @@ def compose(
         np.maximum(masses, 0.0),
         parts[0][0].tilt,
         math.fsum(count * m.log_norm for m, count in parts),
-        infinite,
+        infinite_mass(parts),
         math.fsum(count * m.slack for m, count in parts),
     )
     return Composed(measure, rounding, outside)
@@ -231,18 +236,25 @@ class Profile:
                 inner = middle
         return outer
 
-    def root(self, log_delta: float, around: float, width: float) -> float:
-        """Where the bound has the value ``log_delta``, on either side of ``around``, at least 0."""
+    def root(self, log_delta: float, around: float, stride: float, resolution: float) -> float:
+        """The least epsilon >= 0 at which the bound is at most ``log_delta``, rounded up.
+
+        It is looked for on both sides of ``around``, in strides that double; ``inf`` if it is not
+        found. Where the bound does not fall the answer is one of several such points.
+        """
+        if self.log_delta(0.0) <= log_delta:
+            return 0.0
         low = high = max(around, 0.0)
-        stride = width
-        while low > 0.0 and self.log_delta(low) < log_delta:
-            low, stride = max(low - stride, 0.0), 2.0 * stride
-        stride = width
+        up = down = stride
         for _ in range(_MOST_STRIDES):
             if self.log_delta(high) <= log_delta:
                 break
-            high, stride = high + stride, 2.0 * stride
-        while high - low > 1e-3 * width:
+            low, high, up = high, high + up, 2.0 * up
+        else:
+            return math.inf
+        while low > 0.0 and self.log_delta(low) <= log_delta:
+            low, high, down = max(low - down, 0.0), low, 2.0 * down
+        while high - low > resolution:
             middle = 0.5 * (low + high)
             if self.log_delta(middle) <= log_delta:
                 high = middle

@@ -20,7 +20,13 @@ import numpy as np
 
 from psinoise.accounting.bins import dense, loss_bins
 from psinoise.accounting.bounds import NodeMeasure, node_measure
-from psinoise.accounting.convolution import Profile, compose, largest_weight, window_size
+from psinoise.accounting.convolution import (
+    Profile,
+    compose,
+    infinite_mass,
+    largest_weight,
+    window_size,
+)
 from psinoise.accounting.estimate import Steps, directions
 from psinoise.accounting.grading import even_edges
 from psinoise.accounting.pairs import Direction, Float, Pair
@@ -48,7 +54,6 @@ _BISECTIONS = 60
 # Masses below the smallest float64 are lost; this much is counted as infinite loss instead.
 _UNDERFLOW = 1e-300
 _FIRST_STRIDE = 1e-3
-_MOST_STRIDES = 40
 _EPSILON_ROUNDING = 1e-12
 
 
@@ -153,13 +158,14 @@ def upper_epsilon(steps: Steps, imports: Imports, delta: float) -> float:
     goal = math.log(delta)
 
     def answer(parts: list[tuple[NodeMeasure, int]]) -> float:
-        room = delta - _infinite(parts)
+        room = delta - infinite_mass(parts)
         if not room > 0.0:
             return math.inf
         tilt = _tilt(parts, lambda saddle: saddle[1] - math.log(room))
         around = max(_saddle(parts, tilt)[0], 0.0)
         profile = _profile(parts, tilt, around)
-        return _crossing(profile, goal, around)
+        size = max(1.0, around)
+        return profile.root(goal, around, _FIRST_STRIDE * size, _EPSILON_ROUNDING * size)
 
     return max(answer(parts) for parts in _parts(steps, imports, goal))
 
@@ -171,7 +177,7 @@ def upper_delta(steps: Steps, imports: Imports, epsilon: float) -> float:
 
     def answer(parts: list[tuple[NodeMeasure, int]]) -> float:
         if epsilon == math.inf:
-            return _infinite(parts)
+            return infinite_mass(parts)
         tilt = _tilt(parts, lambda saddle: epsilon - saddle[0])
         return math.exp(min(_profile(parts, tilt, epsilon).log_delta(epsilon), 0.0))
 
@@ -223,12 +229,6 @@ def _measure(nodes: LossNodes, step: float) -> NodeMeasure:
         nodes.infinite,
         0.0,
     )
-
-
-def _infinite(parts: list[tuple[NodeMeasure, int]]) -> float:
-    if any(m.infinite >= 1.0 for m, _ in parts):
-        return 1.0
-    return -math.expm1(math.fsum(n * math.log1p(-m.infinite) for m, n in parts))
 
 
 def _tilted(measure: NodeMeasure, tilt: float) -> NodeMeasure:
@@ -283,29 +283,6 @@ def _tilt(
     return math.exp(0.5 * (low + high))
 
 
-def _crossing(profile: Profile, goal: float, around: float) -> float:
-    """Where the bound on log delta falls to the goal, from above; ``inf`` if it does not."""
-    if profile.log_delta(0.0) <= goal:
-        return 0.0
-    low, high, stride = around, around, _FIRST_STRIDE * max(1.0, around)
-    for _ in range(_MOST_STRIDES):
-        if profile.log_delta(high) <= goal:
-            break
-        low, high, stride = high, high + stride, 2.0 * stride
-    else:
-        return math.inf
-    stride = _FIRST_STRIDE * max(1.0, around)
-    while low > 0.0 and profile.log_delta(low) <= goal:
-        low, high, stride = max(low - stride, 0.0), low, 2.0 * stride
-    while high - low > _EPSILON_ROUNDING * max(1.0, high):
-        middle = 0.5 * (low + high)
-        if profile.log_delta(middle) <= goal:
-            high = middle
-        else:
-            low = middle
-    return high
-
-
 def _profile(parts: list[tuple[NodeMeasure, int]], tilt: float, epsilon: float) -> Profile:
     tilted = [(_tilted(measure, tilt), count) for measure, count in parts]
     log_norm = math.fsum(count * measure.log_norm for measure, count in tilted)
@@ -317,7 +294,4 @@ def _profile(parts: list[tuple[NodeMeasure, int]], tilt: float, epsilon: float) 
         raise CertificationError(
             f"the bound needs a lattice of {size} nodes, more than {_LARGEST_WINDOW}"
         )
-    composed = compose(tilted, first, size, outside)
-    # An imported loss may be infinite with any probability, that of a mechanism is a rest.
-    measure = dataclasses.replace(composed.measure, infinite=_infinite(parts))
-    return Profile(dataclasses.replace(composed, measure=measure), 1.0)
+    return Profile(compose(tilted, first, size, outside), 1.0)

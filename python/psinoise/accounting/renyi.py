@@ -25,16 +25,12 @@ sees a part only, which bounds delta up to the mass beyond it, below any float64
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition, Saddle
 from psinoise.accounting.estimate import Steps, directions, largest_loss
 from psinoise.accounting.pairs import Direction
 from psinoise.errors import CertificationError
 
-_MOST_ITERATIONS = 200
-_LARGEST_LOG_C = 200.0
-_LONGEST_STEP = 3.0
 # Where a relative change of c this small is asked for, the bound is optimal to its square.
 _CLOSE = 1e-7
 _REACH = 1200.0
@@ -68,8 +64,8 @@ def _epsilon(steps: Steps, direction: Direction, log_delta: float) -> float:
         miss = saddle.value - saddle.c * saddle.mean - math.log1p(saddle.c) - log_delta
         return miss / (saddle.c**2 * saddle.variance + saddle.c / (1.0 + saddle.c))
 
-    start = math.sqrt(2.0 * max(-log_delta, 0.0)) + 0.1
-    saddle = _search(composition, start, newton)
+    start = _start(composition, math.sqrt(2.0 * max(-log_delta, 0.0)) + 0.1)
+    saddle = composition.search(start, newton, _settled)
     saddle = _resolved(composition, saddle).saddle(saddle.c)
     c = saddle.c
     epsilon = (saddle.value - log_delta - math.log1p(c)) / c - math.log1p(1.0 / c)
@@ -87,7 +83,11 @@ def _log_delta(steps: Steps, direction: Direction, epsilon: float) -> float:
 
     untilted = composition.saddle(0.0)
     excess = (epsilon - untilted.mean) / math.sqrt(untilted.variance)
-    saddle = _search(composition, max(excess, 0.1), newton, epsilon)
+
+    def done(saddle: Saddle, step: float) -> bool:
+        return _settled(saddle, step) or saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
+
+    saddle = composition.search(_start(composition, max(excess, 0.1)), newton, done)
     return _resolved(composition, saddle).saddle(saddle.c).log_chernoff(epsilon)
 
 
@@ -105,28 +105,10 @@ def _resolved(composition: Composition, saddle: Saddle) -> Composition:
     return finer
 
 
-def _search(
-    composition: Composition,
-    deviations: float,
-    newton: Callable[[Saddle], float],
-    epsilon: float | None = None,
-) -> Saddle:
-    """Safeguarded Newton in ``log c`` from the tilt that moves the mean by that many deviations."""
-    low, high = -_LARGEST_LOG_C, _LARGEST_LOG_C
-    spread = math.sqrt(composition.saddle(0.0).variance + 1e-300)
-    position = math.log(min(deviations / spread, 1e6))
-    for _ in range(_MOST_ITERATIONS):
-        saddle = composition.saddle(math.exp(position))
-        if epsilon is not None and saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA:
-            break
-        step = newton(saddle)
-        if abs(step) < _CLOSE or saddle.saturated:
-            break
-        if step > 0.0:
-            low = position
-        else:
-            high = position
-        position += min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
-        if not low < position < high:
-            position = 0.5 * (low + high)
-    return saddle
+def _start(composition: Composition, deviations: float) -> float:
+    """The tilt that moves the mean by that many deviations."""
+    return min(deviations / math.sqrt(composition.saddle(0.0).variance + 1e-300), 1e6)
+
+
+def _settled(saddle: Saddle, step: float) -> bool:
+    return abs(step) < _CLOSE or saddle.saturated

@@ -41,7 +41,7 @@ class Target:
     steps, direction : the composition
     log_delta, epsilon : a point on its profile, by the estimate
     width : largest distance of the bounds, in units of epsilon
-    kept : bins of the last step that was asked for
+    kept : bins of the last length of a step that was asked for
     """
 
     steps: Steps
@@ -49,7 +49,7 @@ class Target:
     log_delta: float
     epsilon: float
     width: float
-    kept: dict[tuple[Pair, float], Bins] = field(default_factory=dict, init=False)
+    kept: dict[float, dict[Pair, Bins]] = field(default_factory=dict, init=False)
 
     @functools.cached_property
     def uses(self) -> float:
@@ -109,12 +109,12 @@ def bound_of_step(target: Target, pair: Pair, step: float, side: Side, tuned: bo
 
     if not tuned:
         # Both bounds are made of the same bins.
-        key = pair, step
-        if key not in target.kept:
-            if any(kept != step for _, kept in target.kept):
-                target.kept.clear()
-            target.kept[key] = _bins(target, pair, step, 0.0)
-        return node_measure(target.kept[key], side)
+        if step not in target.kept:
+            target.kept.clear()
+        kept = target.kept.setdefault(step, {})
+        if pair not in kept:
+            kept[pair] = _bins(target, pair, step, 0.0)
+        return node_measure(kept[pair], side)
     target.kept.clear()
     return best_offset(
         lambda fraction: node_measure(_bins(target, pair, step, fraction % 1.0), side)

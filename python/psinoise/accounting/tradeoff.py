@@ -26,9 +26,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise.accounting.certify import delta_bounds
 from psinoise.accounting.discrete import Imports, largest_finite_loss, upper_delta
 from psinoise.accounting.estimate import Steps, directions, estimate_delta, largest_loss
-from psinoise.accounting.queries import CERTIFIED, delta_bounds, delta_of
+from psinoise.accounting.queries import CERTIFIED, delta_of
 
 Float = NDArray[np.float64]
 

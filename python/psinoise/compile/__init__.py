@@ -5,12 +5,12 @@ from __future__ import annotations
 from psinoise._backend import core
 from psinoise.compile.fitted import Fitted
 from psinoise.compile.panels import FitError, Float, Layout
-from psinoise.compile.quantiles import HalfLaw, central_quantile, tail_quantile
+from psinoise.compile.quantiles import FarTail, HalfLaw, central_quantile, tail_quantile
 from psinoise.compile.splits import fit_parts
 from psinoise.compile.ziggurat import strips
 from psinoise.reference import double_double as dd
 
-__all__ = ["LAYOUT", "FitError", "HalfLaw", "Layout", "compile_law"]
+__all__ = ["LAYOUT", "FarTail", "FitError", "HalfLaw", "Layout", "compile_law"]
 
 # In units of a law's scale: one panel up to 1/16, then eight per octave up to 2^40.
 LAYOUT = Layout(-4, 44)

@@ -6,7 +6,8 @@ is singular and dyadic panels are at their finest.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,15 @@ class HalfDensity(Protocol):
         """``log(P(X > t) / p(t))``."""
 
 
+class FarTail(NamedTuple):
+    """The quantile of a heavy tail beyond the tables."""
+
+    depth: float
+    """``-log(2 P(X > t))`` from which it serves."""
+    log_quantile: Callable[[Float], dd.Pair]
+    """``log t`` from the depth of ``t``; ``t`` may overflow float64."""
+
+
 class HalfLaw(HalfDensity, Protocol):
     """What the compiler needs of a standardized law."""
 
@@ -68,12 +78,8 @@ class HalfLaw(HalfDensity, Protocol):
         the formulas."""
 
     @property
-    def far_depth(self) -> float:
-        """Depth from which `far_quantile` serves; ``inf`` where the tables reach a depth of
-        2048."""
-
-    def far_quantile(self, depth: Float) -> dd.Pair:
-        """Logarithm of the point of a depth, which may be beyond the range of float64."""
+    def far_tail(self) -> FarTail | None:
+        """What serves where the tables do not reach; None where they reach a depth of 2048."""
 
 
 def _log_survival(law: HalfDensity, t: Float) -> tuple[dd.Pair, Float]:
@@ -136,14 +142,16 @@ def tail_quantile(law: HalfLaw, nearly: HalfDensity) -> PanelArguments:
         rest = ((hi + target) + lo) * _exp((log_mills, np.zeros_like(t)))
         return core.logarithm(t), rest / t
 
+    tail = law.far_tail
+
     def log_quantile(target: Float) -> dd.Pair:
         target = np.maximum(target, 0.5)  # panel 0 is never asked for: a constant will do
-        far = target > law.far_depth
+        far = np.zeros(target.shape, bool) if tail is None else target > tail.depth
         out = np.empty((2, target.size))
         if not far.all():
             out[:, ~far] = near_quantile(target[~far])
-        if far.any():
-            out[:, far] = law.far_quantile(target[far])
+        if tail is not None and far.any():
+            out[:, far] = tail.log_quantile(target[far])
         return out[0], out[1]
 
     tolerance = _POLISHED if polished else law.fit_tolerance

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from psinoise import _validate
 from psinoise._backend import core
-from psinoise.compile import LAYOUT, Layout, compile_law
+from psinoise.compile import LAYOUT, FarTail, Layout, compile_law
 from psinoise.noise import _integrals
 from psinoise.noise._beyond import fill_beyond
 from psinoise.noise._interface import NoiseLaw, family_name
@@ -88,16 +87,12 @@ class Noise(NoiseLaw):
         return 2e-15
 
     @property
-    def far_depth(self) -> float:
-        """Depth ``-log(2 P(Z > t))`` from which `far_quantile` serves.
+    def far_tail(self) -> FarTail | None:
+        """The quantile where tables do not reach; None where they reach a depth of 2048.
 
-        ``inf`` for laws whose tables reach a depth of 2048, as all light tails do.
+        That is so of all light tails.
         """
-        return math.inf
-
-    def far_quantile(self, depth: Float) -> Pair:
-        """``log t`` from the depth of ``t``, from ``far_depth`` on; ``t`` may overflow float64."""
-        raise NotImplementedError(f"{type(self).__name__} has no quantile beyond its tables")
+        return None
 
     def log_survival(self, t: Float) -> Pair:
         """``log P(Z > t)`` of the standardized law, ``t >= 0``, as hi + lo."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
+from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
 
 __all__ = ["PiecewiseNoise"]
@@ -70,14 +71,9 @@ class PiecewiseNoise(NoiseLaw):
             found = np.exp(log_density) if quantity == "pdf" else log_density
             return np.where(np.isnan(x), np.nan, found)
         factor, log_tail = self.partition.survival(t)
-        upper = (x >= 0.0) if "ccdf" in quantity else (x < 0.0)
-        survival = 0.5 * factor * np.exp(log_tail)
-        if quantity.startswith("log"):
-            with np.errstate(divide="ignore"):
-                found = np.where(upper, np.log(0.5 * factor) + log_tail, np.log1p(-survival))
-        else:
-            found = np.where(upper, survival, 1.0 - survival)
-        return np.where(np.isnan(x), np.nan, found)
+        with np.errstate(divide="ignore"):
+            log_survival = np.log(0.5 * factor) + log_tail
+        return from_survival(quantity, x, 0.5 * factor * np.exp(log_tail), log_survival)
 
     def _inverse_survival(self, p: Float) -> Float:
         valid = (p >= 0.0) & (p <= 1.0)

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.compile import LAYOUT, Layout
+from psinoise.compile import LAYOUT, FarTail, Layout
 from psinoise.noise._base import Float
 from psinoise.noise._logarithm import logarithm_pair
 from psinoise.noise._stable_integral import Integral
@@ -33,7 +33,7 @@ class Form(ABC):
     layout: Layout = LAYOUT
     costly: bool = False
     fit_tolerance: float = 4e-15
-    far_depth: float = math.inf
+    far_tail: FarTail | None = None
 
     @abstractmethod
     def log_density(self, t: Float) -> dd.Pair:
@@ -50,10 +50,6 @@ class Form(ABC):
     def log_survival(self, t: Float) -> dd.Pair:
         """``log P(Y > t)``."""
         return dd.add(self.log_density(t), (self.log_mills(t), np.zeros_like(t)))
-
-    def far_quantile(self, depth: Float) -> dd.Pair:
-        """``log t`` from ``-log(2 P(Y > t))``, from ``far_depth`` on."""
-        raise NotImplementedError
 
 
 class _Normal(Form):
@@ -84,7 +80,8 @@ class _Normal(Form):
 class _Cauchy(Form):
     """alpha = 1: ``1 / (pi (1 + t**2))``."""
 
-    far_depth = 8.0
+    def __init__(self) -> None:
+        self.far_tail = FarTail(8.0, self._far_quantile)
 
     def log_density(self, t: Float) -> dd.Pair:
         u, log_t = _beyond_one(t)
@@ -113,7 +110,7 @@ class _Cauchy(Form):
         u, _ = _beyond_one(t)
         return 2.0 * u / (1.0 + u * u)
 
-    def far_quantile(self, depth: Float) -> dd.Pair:
+    def _far_quantile(self, depth: Float) -> dd.Pair:
         # t = cot(x) with x = pi P(Y > t), and log(x cot x) = -x^2/3 - 7 x^4/90 - ...
         log_x = dd.add((_LOG_PI[0] - 0.0 * depth, _LOG_PI[1] - 0.0 * depth), (-depth, 0.0 * depth))
         log_x = dd.add(log_x, (-_LOG2[0] - 0.0 * depth, -_LOG2[1] - 0.0 * depth))
@@ -138,7 +135,7 @@ class _General(Form):
         self.layout = Layout(first, last - first, _panel_bits(below_two))
         self.fit_tolerance = 1e-14 if below_two >= 1e-5 and alpha_hi >= 0.3 else 5e-14
         hi, lo = self._series.tail_values(np.array([self._series.far]))[1]
-        self.far_depth = -float(hi[0] + lo[0]) - _LOG2[0]
+        self.far_tail = FarTail(-float(hi[0] + lo[0]) - _LOG2[0], self._far_quantile)
 
     def log_density(self, t: Float) -> dd.Pair:
         values = self._values(t)
@@ -156,7 +153,7 @@ class _General(Form):
     def score(self, t: Float) -> Float:
         return np.asarray(self._values(t)[4])
 
-    def far_quantile(self, depth: Float) -> dd.Pair:
+    def _far_quantile(self, depth: Float) -> dd.Pair:
         log_survival = dd.add(
             (-depth, 0.0 * depth), (0.0 * depth - _LOG2[0], 0.0 * depth - _LOG2[1])
         )

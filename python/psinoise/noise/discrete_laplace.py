@@ -15,6 +15,7 @@ from psinoise._backend import core
 from psinoise.compile.cells import alias_columns
 from psinoise.errors import DomainError
 from psinoise.noise import _checks
+from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
 
 __all__ = ["DiscreteLaplace"]
@@ -141,13 +142,7 @@ class DiscreteLaplace(NoiseLaw):
         floor = np.floor(x)
         ahead = np.where(x >= 0.0, floor + 1.0, -floor)
         log_survival = -ahead / self._length - math.log1p(self._fall)
-        upper = (x >= 0.0) if "ccdf" in quantity else (x < 0.0)
-        survival = np.exp(log_survival)
-        if quantity.startswith("log"):
-            found = np.where(upper, log_survival, np.log1p(-survival))
-        else:
-            found = np.where(upper, survival, 1.0 - survival)
-        return np.where(np.isnan(x), np.nan, found)
+        return from_survival(quantity, x, np.exp(log_survival), log_survival)
 
     def icdf(self, p: ArrayLike) -> Any:
         """The smallest whole number with ``cdf(k) >= p``; NaN for ``p`` outside [0, 1].

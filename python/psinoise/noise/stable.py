@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from psinoise import _validate
-from psinoise.compile import Layout
+from psinoise.compile import FarTail, Layout
 from psinoise.errors import DomainError
 from psinoise.noise import _integrals
 from psinoise.noise._base import Float, Noise
@@ -147,9 +147,9 @@ class SymmetricStable(Noise):
         return form(*self._index).fit_tolerance
 
     @property
-    def far_depth(self) -> float:
-        """Where the tail is its series."""
-        return form(*self._index).far_depth
+    def far_tail(self) -> FarTail | None:
+        """The tail as its series."""
+        return form(*self._index).far_tail
 
     def log_density(self, t: Float) -> Pair:
         """Series at 0 and infinity, Zolotarev's integral between them."""
@@ -166,10 +166,6 @@ class SymmetricStable(Noise):
     def score(self, t: Float) -> Float:
         """From the same formulas; ``t`` times it is right to 1e-14 absolute."""
         return form(*self._index).score(t)
-
-    def far_quantile(self, depth: Float) -> Pair:
-        """The series at infinity, inverted."""
-        return form(*self._index).far_quantile(depth)
 
     @property
     def kinks(self) -> tuple[float, ...]:

@@ -13,6 +13,7 @@ from psinoise import _validate
 from psinoise._backend import core
 from psinoise.errors import DomainError
 from psinoise.noise import _integrals
+from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
 from psinoise.noise.laplace import Laplace
 
@@ -139,18 +140,12 @@ class TruncatedLaplace(NoiseLaw):
             log_density = np.where(t <= reach, log_density, -np.inf)
             found = np.exp(log_density) if quantity == "pdf" else log_density
             return np.where(np.isnan(x), np.nan, found)
-        upper = (x >= 0.0) if "ccdf" in quantity else (x < 0.0)
         left = np.maximum(reach - t, 0.0)
         with np.errstate(divide="ignore"):
             # P(X > t) is exp(-t) - exp(-A), over twice what is kept, without the cancellation.
             log_part = np.log(-np.expm1(-left))
             log_survival = np.where(left > 0.0, log_part - t, -np.inf) - math.log(2 * self._inside)
-        survival = np.exp(log_survival)
-        if quantity.startswith("log"):
-            found = np.where(upper, log_survival, np.log1p(-survival))
-        else:
-            found = np.where(upper, survival, 1.0 - survival)
-        return np.where(np.isnan(x), np.nan, found)
+        return from_survival(quantity, x, np.exp(log_survival), log_survival)
 
     def _inverse_survival(self, p: Float) -> Float:
         valid = (p >= 0.0) & (p <= 1.0)
