@@ -32,7 +32,9 @@ LAYERS = {
     "accounting": 7,
     "plotting": 8,
     "calibrate": 8,
+    "ledger": 8,
     "calibrate_stable": 9,
+    "calibrate_release": 9,
     "compare": 9,
     "": 10,  # psinoise/__init__.py, which gathers the names
     "bench": 11,

@@ -1,23 +1,23 @@
 """A privacy budget that is charged before anything is drawn, and refuses when it is spent.
 
 **What is proven.** All that a ledger releases is (epsilon, delta)-private together, for the
-neighbors that its adjacency names, if the mechanisms, in their order, are fixed without looking at
-what was released. The *queries* may depend on earlier results: that is adaptive composition (Y. Zhu,
-J. Dong and Y.-X. Wang, "Optimal accounting of differential privacy via characteristic function",
-AISTATS 2022, theorem 10). When to stop may depend on them too, since what was not released is
-post-processing of what would have been. A refusal tells nothing about the data: it is computed from
-parameters.
+neighbors that its adjacency names, if the mechanisms and their order are fixed without looking at
+what was released. The *queries* may depend on earlier results: that is adaptive composition (Y.
+Zhu, J. Dong and Y.-X. Wang, "Optimal accounting of differential privacy via characteristic
+function", AISTATS 2022, theorem 10). When to stop may depend on them too, since what was not
+released is post-processing of what would have been. A refusal tells nothing about the data: it is
+computed from parameters.
 
 Choosing the *mechanism* of the next release (its law, size or sampling) by what earlier ones
-returned is another matter. That is a privacy filter, and the bound of a composition that was fixed
-in advance is not one in general (R. Rogers, A. Roth, J. Ullman and S. Vadhan, "Privacy odometers and
-filters", NIPS 2016). One mechanism for all releases, or a list of them that was written down
-before, is covered.
+returned is another matter. That takes a privacy filter, and the bound of a composition that was
+fixed in advance is not one in general (R. Rogers, A. Roth, J. Ullman and S. Vadhan, "Privacy
+odometers and filters", NIPS 2016). One mechanism for all releases, or a list of them that was
+written down before, is covered.
 
 **Fail closed.** A charge is entered before random bits are drawn, and stays when the release fails
 after that: whether it fails may depend on the data, and is then an answer. What cannot be certified
-does not fit. A copy of a ledger would spend the budget once more, so that there is none: ledgers are
-neither copied nor pickled, and in a child process they refuse.
+does not fit. A copy of a ledger would spend the budget once more, so that there is none: ledgers
+are neither copied nor pickled, and in a child process they refuse.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from numpy.typing import ArrayLike
 
 from psinoise import _validate
 from psinoise.accounting import Accountant, Mechanism, contract
-from psinoise.errors import BudgetError, CertificationError, DomainError
+from psinoise.accounting.budget import is_within
+from psinoise.errors import BudgetError, DomainError
 
 __all__ = ["Charge", "Ledger"]
 
@@ -250,17 +251,7 @@ class Ledger:
         return lattice.release(x, out=out, bounds=bounds)
 
     def _fits(self, charges: list[Charge]) -> bool:
-        """Whether either certified bound shows that the budget covers them."""
-        accountant = _accountant(self._adjacency, charges)
-        try:
-            if accountant.delta(self._epsilon, method="upper") <= self._delta:
-                return True
-        except CertificationError:
-            pass
-        try:
-            return accountant.epsilon(self._delta, method="upper") <= self._epsilon
-        except CertificationError:
-            return False
+        return is_within(_accountant(self._adjacency, charges), self._epsilon, self._delta)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a ledger must not be copied or pickled: both would spend its budget")

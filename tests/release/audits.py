@@ -1,9 +1,9 @@
 """Lower bounds on delta from outputs alone: events on low bits, and a classifier that is trained.
 
-For every event ``E`` and neighbors ``x``, ``y``, an (epsilon, delta)-private mechanism has ``delta >=
-P_x(E) - e^epsilon P_y(E)``. The probabilities are bounded by Clopper and Pearson's method, so that a
-private mechanism is accused with at most the probability that is asked for, and a mechanism
-that leaks is convicted whatever its accountant says.
+For every event ``E`` and neighbors ``x``, ``y``, an (epsilon, delta)-private mechanism has
+``delta >= P_x(E) - e^epsilon P_y(E)``. The probabilities are bounded by Clopper and Pearson's
+method, so that a private mechanism is accused with at most the probability that is asked for, and
+a mechanism that leaks is convicted whatever its accountant says.
 """
 
 from __future__ import annotations

@@ -78,11 +78,7 @@ def family(arguments: argparse.Namespace) -> Family:
 def add_mechanism(parser: argparse.ArgumentParser) -> None:
     """Declare the options that :func:`report` reads."""
     add_noise(parser)
-    # Not required: the parameters of some laws fix the size, and a law says what it misses.
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--scale", type=float, metavar="X", help="size of the noise: its scale")
-    size.add_argument("--std", type=float, metavar="X", help="... or its standard deviation")
-    size.add_argument("--mean-abs", type=float, metavar="X", help="... or its mean absolute value")
+    add_size(parser)
     add_composition(parser)
     parser.add_argument(
         "--method",
@@ -98,6 +94,21 @@ def add_mechanism(parser: argparse.ArgumentParser) -> None:
         "1e-4 times epsilon, and 1e-4 for epsilon below 1)",
     )
     parser.add_argument("--json", action="store_true", help=HELP)
+
+
+def add_size(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that :func:`size` reads."""
+    # Not required: the parameters of some laws fix the size, and a law says what it misses.
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--scale", type=float, metavar="X", help="size of the noise: its scale")
+    size.add_argument("--std", type=float, metavar="X", help="... or its standard deviation")
+    size.add_argument("--mean-abs", type=float, metavar="X", help="... or its mean absolute value")
+
+
+def size(arguments: argparse.Namespace) -> dict[str, float]:
+    """The size that was given, as a keyword argument of a law; nothing if none was."""
+    given = {name: getattr(arguments, name) for name in ("scale", "std", "mean_abs")}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def add_composition(parser: argparse.ArgumentParser) -> None:
@@ -134,12 +145,7 @@ def add_composition(parser: argparse.ArgumentParser) -> None:
 
 def report(arguments: argparse.Namespace, wanted: str, given: str) -> int:
     """Compute and print one of "epsilon" and "delta", ``wanted``, from the other."""
-    size = {
-        name: getattr(arguments, name)
-        for name in ("scale", "std", "mean_abs")
-        if getattr(arguments, name) is not None
-    }
-    noise = family(arguments)(**size)
+    noise = family(arguments)(**size(arguments))
     mechanism = Mechanism(noise, arguments.sensitivity, contribution=arguments.contribution)
     value = getattr(mechanism, wanted)(
         getattr(arguments, given),

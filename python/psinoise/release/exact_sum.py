@@ -21,10 +21,10 @@ s(y)|``, and ``s(x) - s(y)`` is an integer below ``(x - y) / g + 1``, so
 Both are reached where the bounds are multiples of ``g``. The clamp at ``2^53`` cells moves no two
 sums apart.
 
-**A mechanism on a grid G that is a multiple of g** rounds once more and accounts for
-``ceil(D / G)`` cells. That covers the sum too, since ``ceil(g ceil(D / g) / G) = ceil(D / G)``
-where ``G / g`` is whole. So a mechanism of sensitivity ``D`` (``high - low`` under "replace") may release the sum, on
-any grid that is at least as coarse as that of the sum.
+**A mechanism on a grid G that is a multiple of g** rounds once more and accounts for ``ceil(D /
+G)`` cells. That covers the sum too, since ``ceil(g ceil(D / g) / G) = ceil(D / G)`` where ``G / g``
+is whole. So a mechanism of sensitivity ``D`` (``high - low`` under "replace") may release the sum,
+on any grid that is at least as coarse as that of the sum.
 """
 
 from __future__ import annotations
