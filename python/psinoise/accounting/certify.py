@@ -20,16 +20,23 @@ from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.contour import UnsettledError
 from psinoise.accounting.convolution import Profile
 from psinoise.accounting.estimate import (
-    Steps,
-    directions,
     epsilons,
     estimate_delta,
     estimate_epsilon,
-    largest_loss,
+    finite_log_delta,
+    known_epsilon,
 )
-from psinoise.accounting.pairs import Direction
+from psinoise.accounting.pairs import Direction, Pair
 from psinoise.accounting.quadrature import reach_for
 from psinoise.accounting.stages import composed_bound
+from psinoise.accounting.steps import (
+    SAME,
+    Steps,
+    directions,
+    finite_share,
+    infinite_mass,
+    largest_finite_loss,
+)
 from psinoise.accounting.target import Target
 from psinoise.errors import CertificationError
 
@@ -74,15 +81,22 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
         return Bracket(exact, exact, exact)
     log_delta = math.log(delta)
     check_certifiable(steps)
+    top = max(largest_finite_loss(steps, way) for way in directions(steps))
+    if top <= 0.0 or any(finite_share(steps, w, log_delta) is None for w in directions(steps)):
+        # Decided by infinite losses alone.
+        exact = estimate_epsilon(steps, delta)
+        return Bracket(exact, exact, exact)
+    below_top = _below_largest_loss(steps, delta, top, tolerance)
+    if below_top is not None:
+        return below_top
     found = _estimates(steps, log_delta, tolerance)
     estimate = max(found.values())
     width = _width(estimate, tolerance)
-    top = max(largest_loss(steps, way) for way in directions(steps))
-    if estimate > top - 0.5 * width > 0.0:
-        easier = estimate_delta(steps, top - 0.5 * width)
-        below = certify_epsilon(steps, easier, 0.5 * width)
-        return Bracket(min(below.lower, estimate), estimate, top)
-    targets = [Target(steps, way, log_delta, epsilon, width) for way, epsilon in found.items()]
+    targets = [
+        Target(steps, way, goal, epsilon, width)
+        for way, epsilon in found.items()
+        if (goal := finite_share(steps, way, log_delta)) is not None and goal > -math.inf
+    ]
     leading = max(targets, key=lambda target: target.epsilon)
     lower, upper = _epsilon_bounds(leading)
     for target in targets:
@@ -90,6 +104,37 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
             # The other direction matters only if its upper bound is the larger one.
             upper = max(upper, _epsilon_below(target, upper))
     return _checked(Bracket(lower, estimate, upper), width)
+
+
+def _below_largest_loss(
+    steps: Steps, delta: float, top: float, tolerance: float | None
+) -> Bracket | None:
+    """Bounds just below the largest loss; None if epsilon is not that close to it.
+
+    Chernoff's bound, which is quick, tells most questions that are far from it.
+    """
+    if math.isinf(top) or _stays_below(steps, top - 0.5 * _width(top, tolerance), delta):
+        return None
+    estimate = estimate_epsilon(steps, delta)
+    width = _width(estimate, tolerance)
+    if not estimate > top - 0.5 * width > 0.0:
+        return None
+    easier = estimate_delta(steps, top - 0.5 * width)
+    below = certify_epsilon(steps, easier, 0.5 * width)
+    return Bracket(min(below.lower, estimate), estimate, top)
+
+
+def _stays_below(steps: Steps, epsilon: float, delta: float) -> bool:
+    """Whether Chernoff's bound shows that the epsilon of delta is below this."""
+    uses = float(sum(count for _, count in steps))
+    for way in directions(steps):
+        log_delta = finite_share(steps, way, math.log(delta))
+        if log_delta is None or log_delta == -math.inf:
+            return False
+        composition = Composition.of(steps, way, reach_for(log_delta, uses))
+        if not composition.stays_below(epsilon, log_delta):
+            return False
+    return True
 
 
 def certify_delta(
@@ -150,7 +195,7 @@ def delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Brack
 
 def _delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
     estimate = estimate_delta(steps, epsilon)
-    top = max((largest_loss(steps, way) for way in directions(steps)), default=0.0)
+    top = max((largest_finite_loss(steps, way) for way in directions(steps)), default=0.0)
     if not steps or math.isinf(epsilon) or epsilon >= top:
         return Bracket(estimate, estimate, estimate)
     if estimate == 0.0:
@@ -158,18 +203,32 @@ def _delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Brac
     width = _width(epsilon, tolerance)
     lower, upper = -math.inf, -math.inf
     for way in directions(steps):
-        target = Target(steps, way, math.log(estimate), epsilon, width)
-        if target.top <= epsilon:
-            continue  # this direction has delta 0
-        step = target.first_step
-        lower = max(lower, profile_bound(target, step, "lower").log_delta(epsilon))
-        upper = max(upper, profile_bound(target, step, "upper").log_delta(epsilon))
+        below, above = _log_bounds(steps, way, epsilon, estimate, width)
+        lower, upper = max(lower, below), max(upper, above)
     floor = -math.expm1(min(epsilon, 0.0))
     return Bracket(
         min(max(math.exp(lower), floor), estimate),
         estimate,
         max(min(math.exp(upper), 1.0), estimate),
     )
+
+
+def _log_bounds(
+    steps: Steps, way: Direction, epsilon: float, estimate: float, width: float
+) -> tuple[float, float]:
+    """Logs of both bounds on the delta of one direction; the estimate is the larger one's."""
+    mass = infinite_mass(steps, way)
+    beyond = math.log(mass) if mass > 0.0 else -math.inf
+    if largest_finite_loss(steps, way) <= epsilon:
+        return beyond - SAME, beyond + SAME
+    log_delta = math.log(estimate) if mass == 0.0 else finite_log_delta(steps, way, epsilon)
+    target = Target(steps, way, max(log_delta, LEAST_LOG_DELTA), epsilon, width)
+    step = target.first_step
+    lower = profile_bound(target, step, "lower").log_delta(epsilon)
+    upper = profile_bound(target, step, "upper").log_delta(epsilon)
+    if mass == 0.0:
+        return lower, upper
+    return float(np.logaddexp(lower, beyond - SAME)), float(np.logaddexp(upper, beyond + SAME))
 
 
 def _width(epsilon: float, tolerance: float | None) -> float:
@@ -196,8 +255,11 @@ def _epsilon_from_lattices(
 
     The lower bound is off twice as far as the upper one, and to the other side.
     """
+    known, log_delta = known_epsilon(steps, way, log_delta)
+    if known is not None:
+        return known
     composition = Composition.of(steps, way, reach_for(log_delta, 1.0))
-    top = largest_loss(steps, way)
+    top = largest_finite_loss(steps, way)
     epsilon = min(max(composition.saddle_at_delta(log_delta).epsilon, 0.0), top)
     width = max(_FIRST_LOOK * epsilon, _width(epsilon, tolerance))
     step, best, known = math.inf, epsilon, math.inf
@@ -316,7 +378,7 @@ def _checked(bracket: Bracket, width: float) -> Bracket:
 def check_certifiable(steps: Steps) -> None:
     """Refuse laws that are not compiled to the tables that the certified kernels read."""
     for pair, _ in steps:
-        if not hasattr(pair.noise, "_table"):
+        if isinstance(pair, Pair) and not hasattr(pair.noise, "_table"):
             raise CertificationError(
                 f"certified bounds need a law of psinoise.noise, got {pair.noise!r}"
             )

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.accounting.batch import Batch
+from psinoise.accounting.cells import Dominating
 from psinoise.accounting.measure import Cumulants, LossMeasure, loss_measure
-from psinoise.accounting.pairs import Direction, Pair
+from psinoise.accounting.pairs import Direction
 from psinoise.accounting.quadrature import ORDER
 
 # Float64 cannot hold a delta below exp(-745.2).
@@ -89,7 +90,7 @@ class Composition:
 
     @classmethod
     def of(
-        cls, steps: tuple[tuple[Pair, int], ...], direction: Direction, reach: float
+        cls, steps: tuple[tuple[Dominating, int], ...], direction: Direction, reach: float
     ) -> Composition:
         measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
         return cls(measures, tuple(float(count) for _, count in steps))

@@ -53,9 +53,14 @@ def graded_edges(
     low = (np.floor((source.lowest[chosen] - offset) / step).astype(np.int64) >> _BLOCK) - begin
     high = (np.floor((source.highest[chosen] - offset) / step).astype(np.int64) >> _BLOCK) - begin
     blocks = np.full(end - begin, min(_BLOCK, widest))
-    # Finest last: a block is as fine as the finest panel that reaches into it or next to it.
-    for k in np.argsort(-power, kind="stable"):
-        blocks[max(low[k] - 1, 0) : high[k] + 2] = power[k]
+    # A block is as fine as the finest panel or atom that reaches into it or next to it.
+    long = high > low
+    for k in np.flatnonzero(long):
+        reached = slice(max(low[k] - 1, 0), high[k] + 2)
+        blocks[reached] = np.minimum(blocks[reached], power[k])
+    for beside in (-1, 0, 1):
+        block = np.clip(low[~long] + beside, 0, blocks.size - 1)
+        np.minimum.at(blocks, block, power[~long])
     count = 2 ** (_BLOCK - blocks)
     start = np.repeat(begin + np.arange(end - begin), count) << _BLOCK
     within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise.accounting.cells import CellPair, Dominating
 from psinoise.accounting.pairs import Float, Pair
 from psinoise.errors import DomainError
 
@@ -73,7 +74,7 @@ class Nodes:
     ends : how far panels and atoms reach, shape ``(2,)``
     """
 
-    pair: Pair
+    pair: Dominating
     left: Float
     right: Float
     log_mass: Float
@@ -98,6 +99,8 @@ class Nodes:
     def split(self, pieces: NDArray[np.int64]) -> Nodes:
         """The same integral with panel ``k`` cut into ``pieces[k]`` equal panels."""
         cut = pieces > 1
+        if isinstance(self.pair, CellPair) or not cut.any():
+            return self
         owner = np.repeat(np.flatnonzero(cut), pieces[cut])
         first = np.repeat(np.cumsum(pieces[cut]) - pieces[cut], pieces[cut])
         index = np.arange(owner.size) - first
@@ -141,8 +144,11 @@ def sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float]:
 
 
 @functools.lru_cache(maxsize=2048)
-def nodes(pair: Pair, reach: float) -> Nodes:
+def nodes(pair: Dominating, reach: float) -> Nodes:
     """Build the nodes of a pair out to ``log p(0) - reach``; cached."""
+    if isinstance(pair, CellPair):
+        none, nowhere = np.empty((0, ORDER)), np.empty(0)
+        return Nodes(pair, nowhere, nowhere, none, none, *pair.atoms, np.zeros(2))
     peak = float(pair.noise.logpdf(0.0))
     edges = _first_edges(pair, peak - reach)
     left, right = edges[:-1], edges[1:]

@@ -21,12 +21,9 @@ from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.central_limit import central_limit_delta, central_limit_epsilon
 from psinoise.accounting.certify import certify_delta, certify_epsilon, check_certifiable
 from psinoise.accounting.discrete import Imports, upper_delta, upper_epsilon
-from psinoise.accounting.estimate import (
-    Steps,
-    estimate_delta,
-    estimate_epsilon,
-)
+from psinoise.accounting.estimate import estimate_delta, estimate_epsilon
 from psinoise.accounting.renyi import renyi_delta, renyi_epsilon
+from psinoise.accounting.steps import Steps
 from psinoise.errors import DomainError
 
 Float = NDArray[np.float64]
