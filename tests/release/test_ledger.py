@@ -55,7 +55,7 @@ def test_it_never_spends_more_than_its_budget():
     """Kills: a comparison with an estimate, or of what was spent before."""
     made = ledger()
     results = []
-    with pytest.raises(pn.BudgetError, match="exceed the budget of epsilon 1.0 at delta 1e-06"):
+    with pytest.raises(pn.BudgetError, match=r"exceed the budget of epsilon 1\.0 at delta 1e-06"):
         while True:
             results.append(made.release(GAUSSIAN, 3.0))
     assert 0.9 < made.spent <= 1.0

@@ -1,4 +1,4 @@
-"""Nobody prints the same noise twice: in child processes, threads and pickles; and no bits, no noise.
+"""Nobody prints the same noise twice, in child processes, threads or pickles; no bits, no noise.
 
 Kills: a stream that is kept between calls (fork and pickle would duplicate it), a key from the
 clock or the process number, a second source behind the first.
