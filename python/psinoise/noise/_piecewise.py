@@ -84,6 +84,15 @@ class PiecewiseNoise(NoiseLaw):
         """Mean absolute value ``E|X|``."""
         return self.partition.expectation(np.abs) * self._scale
 
+    @property
+    def period(self) -> float:
+        """The length after which the density repeats itself but for a factor; 0 if it does not."""
+        return self.partition.period * self._scale
+
+    def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
+        """``P(|X|`` rounds to ``k grid)``; see `NoiseLaw.lattice_masses`."""
+        return self.partition.lattice_masses(grid / self._scale, start, stop)
+
     @cached_property
     def _table(self) -> core.CellTable:
         return self.partition.table()

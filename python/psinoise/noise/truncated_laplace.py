@@ -168,6 +168,12 @@ class TruncatedLaplace(NoiseLaw):
             if beyond.any():
                 part[beyond] = np.fmod(part[beyond], reach)
 
+    def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
+        """``P(|X|`` rounds to ``k grid)``; see `NoiseLaw.lattice_masses`."""
+        borders = (np.arange(start, stop + 1.0) - 0.5) * (grid / self._scale)
+        borders = np.clip(borders, 0.0, self._reach)
+        return np.asarray(-np.diff(core.exponential(-borders, np.zeros_like(borders))))
+
     # -- expectations ----------------------------------------------------------------------------
 
     def _standard_moment(self, order: float) -> float:
