@@ -11,12 +11,15 @@ from typing import Any
 
 from psinoise import costs
 from psinoise._backend import core as _core
-from psinoise.accounting import Accountant, Mechanism
+from psinoise._version import __version__ as __version__
+from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibrate
+from psinoise.calibrate_release import calibrate_release
 from psinoise.calibrate_stable import calibrate_stable
 from psinoise.compare import compare
 from psinoise.errors import BudgetError, CalibrationError, CertificationError, DomainError
+from psinoise.ledger import Ledger
 from psinoise.noise import (
     Airy,
     Cactus,
@@ -31,9 +34,7 @@ from psinoise.noise import (
     TruncatedLaplace,
     UniformAtom,
 )
-from psinoise.release.exact_sum import exact_sum
-
-__version__ = "0.1.0"
+from psinoise.release import LatticeNoise, exact_sum
 
 __all__ = [
     "Accountant",
@@ -48,6 +49,9 @@ __all__ = [
     "DomainError",
     "Gaussian",
     "Laplace",
+    "LatticeMechanism",
+    "LatticeNoise",
+    "Ledger",
     "Mechanism",
     "Noise",
     "Schrodinger",
@@ -57,6 +61,7 @@ __all__ = [
     "UniformAtom",
     "build_config",
     "calibrate",
+    "calibrate_release",
     "calibrate_stable",
     "compare",
     "costs",

@@ -25,24 +25,26 @@ from __future__ import annotations
 import math
 import os
 import threading
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psinoise import _validate
-from psinoise.accounting import Accountant, Mechanism, contract
+from psinoise.accounting import Accountant, LatticeMechanism, Mechanism, contract
 from psinoise.accounting.budget import is_within
 from psinoise.errors import BudgetError, DomainError
 
 __all__ = ["Charge", "Ledger"]
 
 
-class Charge(NamedTuple):
+@dataclass(frozen=True)
+class Charge:
     """One entry of a ledger."""
 
-    mechanism: Mechanism
+    mechanism: Mechanism | LatticeMechanism
     """What was counted: the mechanism on its lattice for a release."""
     count: int
     """How many uses of it."""
@@ -146,7 +148,12 @@ class Ledger:
         """
         return max(self._epsilon - self.spent, 0.0)
 
-    def affords(self, mechanism: Mechanism, count: int = 1, sampling_rate: float = 1.0) -> bool:
+    def affords(
+        self,
+        mechanism: Mechanism | LatticeMechanism,
+        count: int = 1,
+        sampling_rate: float = 1.0,
+    ) -> bool:
         """Whether :meth:`charge` with the same arguments would be accepted now."""
         charge = _checked(mechanism, count, sampling_rate, "")
         return self._fits([*self._charges, charge])
@@ -161,7 +168,7 @@ class Ledger:
 
     def charge(
         self,
-        mechanism: Mechanism,
+        mechanism: Mechanism | LatticeMechanism,
         count: int = 1,
         sampling_rate: float = 1.0,
         *,
@@ -171,7 +178,7 @@ class Ledger:
 
         Parameters
         ----------
-        mechanism : Mechanism
+        mechanism : Mechanism or LatticeMechanism
             Counted as it is; ``mechanism.on_lattice()`` for what ``mechanism.release`` returns.
         count : int
             Number of uses, each with sampling of its own.
@@ -204,7 +211,7 @@ class Ledger:
 
     def release(
         self,
-        mechanism: Mechanism,
+        mechanism: Mechanism | LatticeMechanism,
         x: ArrayLike,
         *,
         count: int | None = None,
@@ -217,7 +224,7 @@ class Ledger:
 
         Parameters
         ----------
-        mechanism : Mechanism
+        mechanism : Mechanism or LatticeMechanism
             It is counted as what is released: ``mechanism.on_lattice()``.
         x : array_like of real numbers
             The result of the query.
@@ -264,8 +271,10 @@ def _accountant(adjacency: str, charges: list[Charge] | tuple[Charge, ...]) -> A
     return accountant
 
 
-def _checked(mechanism: Mechanism, count: int, sampling_rate: float, label: str) -> Charge:
-    if not isinstance(mechanism, Mechanism):
+def _checked(
+    mechanism: Mechanism | LatticeMechanism, count: int, sampling_rate: float, label: str
+) -> Charge:
+    if not isinstance(mechanism, Mechanism | LatticeMechanism):
         raise TypeError(f"mechanism must be a Mechanism, got {mechanism!r}")
     if not isinstance(label, str):
         raise TypeError(f"label must be a string, got {label!r}")
@@ -278,10 +287,14 @@ def _checked(mechanism: Mechanism, count: int, sampling_rate: float, label: str)
     )
 
 
-def _on_lattice(mechanism: Mechanism) -> Any:
+def _on_lattice(mechanism: Mechanism | LatticeMechanism) -> LatticeMechanism:
+    if isinstance(mechanism, LatticeMechanism):
+        return mechanism
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(f"mechanism must be a Mechanism, got {mechanism!r}")
     return mechanism.on_lattice()
 
 
-def _uses(mechanism: Mechanism, size: int) -> int:
+def _uses(mechanism: LatticeMechanism, size: int) -> int:
     """Vectors in so many values, every one of which a record may move."""
     return math.ceil(size / mechanism.dimension)

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from psinoise.accounting.lattice_mechanism import LatticeMechanism
 
 import psinoise as pn
 from psinoise import __main__ as command_line
 from psinoise.accounting import Accountant
+from psinoise.accounting.lattice_mechanism import LatticeMechanism
 from psinoise.commands import release as command
 
 SECRET = "8675309"

@@ -33,6 +33,7 @@ Both profiles differ from the true one by ``O(h^2)``: relative to delta by about
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -105,6 +106,7 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
         nodes[bins.ceiling] += bins.below * math.exp(bins.tilt * ceiling - bins.log_norm)
         infinite = bins.above * (1.0 + MASS_ROUNDING)
     else:
+        bins = _without_gaps(bins)
         nodes = core.balanced_nodes(bins.mass, bins.excess, bins.widths, bins.tilt)
         nodes = nodes * (1.0 - MASS_ROUNDING)
         infinite = 0.0
@@ -119,6 +121,20 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
         infinite,
         bins.slack,
     )
+
+
+def _without_gaps(bins: Bins) -> Bins:
+    """Each bin as wide as to the next one that is not empty.
+
+    What lies beside an empty bin could not be balanced. So a few atoms that lie apart balance each
+    other, which costs the distance from a node times that of the atoms, instead of the former.
+    """
+    held = bins.mass > 0.0
+    held[-2:] = True  # two bins at least
+    if held.all():
+        return bins
+    edges = np.append(bins.edges[:-1][held], bins.edges[-1])
+    return dataclasses.replace(bins, edges=edges, mass=bins.mass[held], excess=bins.excess[held])
 
 
 def _connect_the_dots(bins: Bins) -> Float:

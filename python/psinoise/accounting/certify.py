@@ -8,7 +8,6 @@ falls back to an estimate.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 
@@ -16,19 +15,20 @@ import numpy as np
 
 from psinoise.accounting.bounds import Side
 from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.cells import CellPair
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition
-from psinoise.accounting.contour import UnsettledError
-from psinoise.accounting.convolution import Profile
-from psinoise.accounting.estimate import (
-    epsilons,
-    estimate_delta,
-    estimate_epsilon,
-    finite_log_delta,
-    known_epsilon,
+from psinoise.accounting.estimate import estimate_epsilon
+from psinoise.accounting.lattices import (
+    profile_bound,
+    settled_delta,
+    settled_epsilon,
+    settled_epsilons,
+    settled_finite_log_delta,
+    shrinkage,
+    width_of,
 )
 from psinoise.accounting.pairs import Direction, Pair
 from psinoise.accounting.quadrature import reach_for
-from psinoise.accounting.stages import composed_bound
 from psinoise.accounting.steps import (
     SAME,
     Steps,
@@ -40,17 +40,14 @@ from psinoise.accounting.steps import (
 from psinoise.accounting.target import Target
 from psinoise.errors import CertificationError
 
-DEFAULT_TOLERANCE = 1e-4
 _ATTEMPTS = 8
+# Relative rounding of the delta of one use of a law in cells.
+_SUM_ROUNDING = 1e-12
 # The bounds on delta give way to rounding by 1e-9 of it on each side.
 _LEAST_WIDTH = 1e-7
 _RETRIES = 4
 # Lattices grow as the root of this; bounds that need more do not converge as they should.
 _SHRINK = 3e-2
-# Lattices that look for epsilon around the saddle point begin with this share of it as their width.
-_FIRST_LOOK = 0.25
-# ... and end with this one, if they can.
-_RELATIVE = 1e-2
 # The lower bound is off twice as far as the upper one; if it is more, tuning may help.
 _LOPSIDED = 2.5
 
@@ -86,12 +83,20 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
         # Decided by infinite losses alone.
         exact = estimate_epsilon(steps, delta)
         return Bracket(exact, exact, exact)
+    if _single_atoms(steps):
+        # A sum of positive terms, each right to a few ulp.
+        exact = estimate_epsilon(steps, delta)
+        low, high = (
+            estimate_epsilon(steps, min(delta * (1.0 + sign * _SUM_ROUNDING), 1.0))
+            for sign in (1.0, -1.0)
+        )
+        return Bracket(min(low, exact), exact, max(high, exact))
     below_top = _below_largest_loss(steps, delta, top, tolerance)
     if below_top is not None:
         return below_top
-    found = _estimates(steps, log_delta, tolerance)
+    found = settled_epsilons(steps, log_delta, tolerance)
     estimate = max(found.values())
-    width = _width(estimate, tolerance)
+    width = width_of(estimate, tolerance)
     targets = [
         Target(steps, way, goal, epsilon, width)
         for way, epsilon in found.items()
@@ -106,6 +111,11 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
     return _checked(Bracket(lower, estimate, upper), width)
 
 
+def _single_atoms(steps: Steps) -> bool:
+    """Whether this is one use of a law in cells."""
+    return len(steps) == 1 and steps[0][1] == 1 and isinstance(steps[0][0], CellPair)
+
+
 def _below_largest_loss(
     steps: Steps, delta: float, top: float, tolerance: float | None
 ) -> Bracket | None:
@@ -113,13 +123,13 @@ def _below_largest_loss(
 
     Chernoff's bound, which is quick, tells most questions that are far from it.
     """
-    if math.isinf(top) or _stays_below(steps, top - 0.5 * _width(top, tolerance), delta):
+    if math.isinf(top) or _stays_below(steps, top - 0.5 * width_of(top, tolerance), delta):
         return None
-    estimate = estimate_epsilon(steps, delta)
-    width = _width(estimate, tolerance)
+    estimate = settled_epsilon(steps, delta)
+    width = width_of(estimate, tolerance)
     if not estimate > top - 0.5 * width > 0.0:
         return None
-    easier = estimate_delta(steps, top - 0.5 * width)
+    easier = settled_delta(steps, top - 0.5 * width)
     below = certify_epsilon(steps, easier, 0.5 * width)
     return Bracket(min(below.lower, estimate), estimate, top)
 
@@ -158,20 +168,20 @@ def certify_delta(
     CertificationError
         if that width cannot be reached
     """
-    width = asked = _width(epsilon, tolerance)
+    width = asked = width_of(epsilon, tolerance)
     bounds = delta_bounds(steps, epsilon, width)
     if bounds.lower == bounds.upper or bounds.estimate == 0.0:
         return bounds
     # At least that of the epsilon itself, where delta stays at 1 or the estimate is rough.
-    moved = max(estimate_delta(steps, epsilon - width), bounds.estimate)
+    moved = max(settled_delta(steps, epsilon - width), bounds.estimate)
     allowed = max(math.log(moved / bounds.estimate), _LEAST_WIDTH)
-    found = _log_width(bounds, above)
+    found = _logwidth_of(bounds, above)
     for _ in range(_RETRIES):
         if found <= allowed:
             break
         width *= max(0.7 * allowed / found, _SHRINK)
         bounds = delta_bounds(steps, epsilon, width)
-        found = _log_width(bounds, above)
+        found = _logwidth_of(bounds, above)
     if found > allowed:
         raise CertificationError(
             f"delta could not be certified to a width of {asked!r} in epsilon: the logarithms of "
@@ -181,7 +191,7 @@ def certify_delta(
     return bounds
 
 
-def _log_width(bounds: Bracket, above: bool) -> float:
+def _logwidth_of(bounds: Bracket, above: bool) -> float:
     low = bounds.estimate if above else bounds.lower
     return math.log(bounds.upper / low) if low > 0.0 else math.inf
 
@@ -194,13 +204,16 @@ def delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Brack
 
 
 def _delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
-    estimate = estimate_delta(steps, epsilon)
+    estimate = settled_delta(steps, epsilon)
     top = max((largest_finite_loss(steps, way) for way in directions(steps)), default=0.0)
     if not steps or math.isinf(epsilon) or epsilon >= top:
         return Bracket(estimate, estimate, estimate)
     if estimate == 0.0:
         return _vanishing(steps, epsilon)
-    width = _width(epsilon, tolerance)
+    if _single_atoms(steps):
+        off = _SUM_ROUNDING * estimate
+        return Bracket(estimate - off, estimate, min(estimate + off, 1.0))
+    width = width_of(epsilon, tolerance)
     lower, upper = -math.inf, -math.inf
     for way in directions(steps):
         below, above = _log_bounds(steps, way, epsilon, estimate, width)
@@ -221,7 +234,7 @@ def _log_bounds(
     beyond = math.log(mass) if mass > 0.0 else -math.inf
     if largest_finite_loss(steps, way) <= epsilon:
         return beyond - SAME, beyond + SAME
-    log_delta = math.log(estimate) if mass == 0.0 else finite_log_delta(steps, way, epsilon)
+    log_delta = math.log(estimate) if mass == 0.0 else settled_finite_log_delta(steps, way, epsilon)
     target = Target(steps, way, max(log_delta, LEAST_LOG_DELTA), epsilon, width)
     step = target.first_step
     lower = profile_bound(target, step, "lower").log_delta(epsilon)
@@ -229,65 +242,6 @@ def _log_bounds(
     if mass == 0.0:
         return lower, upper
     return float(np.logaddexp(lower, beyond - SAME)), float(np.logaddexp(upper, beyond + SAME))
-
-
-def _width(epsilon: float, tolerance: float | None) -> float:
-    return DEFAULT_TOLERANCE * max(1.0, abs(epsilon)) if tolerance is None else tolerance
-
-
-def _estimates(steps: Steps, log_delta: float, tolerance: float | None) -> dict[Direction, float]:
-    """Where to look, by the fastest way that gets there."""
-    with contextlib.suppress(UnsettledError):
-        return epsilons(steps, log_delta, patient=False)
-    # A few uses at a small rate: the contour is long, and lattices are short.
-    with contextlib.suppress(CertificationError):
-        return {
-            way: _epsilon_from_lattices(steps, way, log_delta, tolerance)
-            for way in directions(steps)
-        }
-    return epsilons(steps, log_delta)
-
-
-def _epsilon_from_lattices(
-    steps: Steps, way: Direction, log_delta: float, tolerance: float | None
-) -> float:
-    """An estimate from both bounds, on lattices around the saddle point that become finer.
-
-    The lower bound is off twice as far as the upper one, and to the other side.
-    """
-    known, log_delta = known_epsilon(steps, way, log_delta)
-    if known is not None:
-        return known
-    composition = Composition.of(steps, way, reach_for(log_delta, 1.0))
-    top = largest_finite_loss(steps, way)
-    epsilon = min(max(composition.saddle_at_delta(log_delta).epsilon, 0.0), top)
-    width = max(_FIRST_LOOK * epsilon, _width(epsilon, tolerance))
-    step, best, known = math.inf, epsilon, math.inf
-    for _ in range(2 * _ATTEMPTS):
-        target = Target(steps, way, log_delta, epsilon, width)
-        step = min(step, target.first_step)
-        try:
-            upper, lower = (
-                profile_bound(target, step, side).root(log_delta, epsilon, width, 1e-3 * width)
-                for side in ("upper", "lower")
-            )
-        except CertificationError:
-            break  # the lattice would be too long
-        found, before = upper - lower, epsilon
-        epsilon = min(upper - found / 3.0, top)
-        if abs(epsilon - before) > width:
-            # The tilt belongs to another epsilon: look again with the right one.
-            width = max(abs(epsilon - before), found)
-            continue
-        best, known = epsilon, found
-        goal = min(_width(epsilon, tolerance), _RELATIVE * epsilon)
-        if found <= goal:
-            return epsilon
-        step *= _shrinkage(goal, found)
-        width = found
-    if not known <= _width(best, tolerance):
-        raise CertificationError("neither the contour nor lattices settle for this composition")
-    return best
 
 
 def _vanishing(steps: Steps, epsilon: float) -> Bracket:
@@ -318,15 +272,10 @@ def _epsilon_bounds(target: Target) -> tuple[float, float]:
         found = upper - lower
         if found <= width:
             return lower, upper
-        step *= _shrinkage(width, found)
+        step *= shrinkage(width, found)
     raise CertificationError(
         f"epsilon could not be certified to {width!r}: the bounds are {found!r} apart"
     )
-
-
-def _shrinkage(wanted: float, found: float) -> float:
-    """How much smaller the step must be for bounds this far apart: the bias is quadratic in it."""
-    return max(min(math.sqrt(0.7 * wanted / found), 0.7), 0.1)
 
 
 def _epsilon_below(target: Target, ceiling: float) -> float:
@@ -344,12 +293,6 @@ def _epsilon_below(target: Target, ceiling: float) -> float:
             break
         step *= 0.4
     return upper
-
-
-def profile_bound(target: Target, step: float, side: Side, tuned: bool = False) -> Profile:
-    """A bound on the profile of one direction, sharp around the target."""
-    composed = composed_bound(target, step, side, tuned)
-    return Profile(composed, 1.0 if side == "upper" else -1.0)
 
 
 def crossing(target: Target, step: float, side: Side, tuned: bool = False) -> float:

@@ -46,8 +46,7 @@ def graded_edges(
     begin, end = first >> _BLOCK, (last >> _BLOCK) + 1
     tilted = np.exp(source.log_mass + tilt * source.highest - log_norm)[chosen]
     # The widest power of two with mass * width^2 at most the panel's part of the share.
-    with np.errstate(divide="ignore"):
-        ratio = np.log2(_SHARE / (tilted.size * tilted))
+    ratio = math.log2(_SHARE / tilted.size) - np.log2(np.maximum(tilted, 1e-300))
     widest = math.floor(math.log2(max(_LARGEST_WIDTH / ((tilt + 1.0) * step), 1.0)))
     power = np.clip(np.floor(0.5 * ratio), 0, min(_BLOCK, widest)).astype(np.int64)
     low = (np.floor((source.lowest[chosen] - offset) / step).astype(np.int64) >> _BLOCK) - begin
@@ -71,6 +70,7 @@ def graded_edges(
 
 def _ends(source: Dense, chosen: Mask, lattice: tuple[float, float]) -> tuple[int, int]:
     step, offset = lattice
-    first = math.floor((source.lowest[chosen].min() - offset) / step)
-    last = math.floor((source.highest[chosen].max() - offset) / step) + 1
+    # A loss that is a node but for rounding begins a bin there.
+    first = math.floor((source.lowest[chosen].min() - offset + source.rounding) / step)
+    last = math.floor((source.highest[chosen].max() - offset + source.rounding) / step) + 1
     return first, max(last, first + 2)

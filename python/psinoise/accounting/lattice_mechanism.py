@@ -4,18 +4,19 @@ The query is rounded half up to the multiples of ``g = 2**e``, ``X = floor(x / g
 integer noise ``K`` of a `LatticeNoise` is added: what is released is a function of ``X + K``.
 
 *Sensitivity.* Neighbors that move a query by at most ``D`` move ``X`` by at most
-``J = ceil(D / g)`` cells, each coordinate by itself (`psinoise.release.grid.cells_of` has the proof).
+``J = ceil(D / g)`` cells, each coordinate by itself; `psinoise.release.grid.cells_of` proves it.
 Rounding half to even or away from 0 would need ``J + 1``.
 
 *Losses.* They are those of the integers of the noise, for all shifts of up to ``J`` cells. Where
 ``P(K = 0) >= P(K = 1) >= ...``, which `LatticeNoise.unimodal` decides on the integers, the density
-that is constant on ``[k - 1/2, k + 1/2)`` is symmetric and unimodal; moved by whole numbers it gives
-the pairs of the lattice law, and by the lemma of ``accounting.pairs`` the largest shift is the worst.
+that is constant on each ``[k - 1/2, k + 1/2)`` is symmetric and unimodal. Moved by whole numbers it
+gives the pairs of the lattice law, and by the lemma of ``accounting.pairs`` the largest shift is
+the worst. For other laws the accounting takes the envelope over all ``J`` shifts.
 
 *Post-processing.* Conversion to floating point and saturation are functions of ``X + K``.
 
-*Vectors.* Bounds in the l1 or l2 norm have no proven worst direction for lattice noise, and rounding
-adds ``k g`` to the first and ``sqrt(k) g`` to the second for ``k`` coordinates: refused.
+*Vectors.* Bounds in the l1 or l2 norm have no proven worst direction for lattice noise (rounding
+adds ``k g`` to the first and ``sqrt(k) g`` to the second for ``k`` coordinates): refused.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
+from psinoise._version import __version__
 from psinoise.accounting import vectors
 from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
@@ -161,8 +163,6 @@ class LatticeMechanism:
 
         The hash names the integers that were drawn from; `to_json` has them all.
         """
-        from psinoise import __version__
-
         return {
             "library": f"psinoise {__version__}",
             "law": self.law,

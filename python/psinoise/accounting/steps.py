@@ -55,9 +55,8 @@ def infinite_mass(steps: Steps, direction: Direction) -> float:
     finite = [pair.infinite(direction) for pair, _ in steps]
     if max(finite, default=0.0) >= 1.0:
         return 1.0
-    return -math.expm1(
-        math.fsum(n * math.log1p(-f) for (_, n), f in zip(steps, finite, strict=True))
-    )
+    logs = (n * math.log1p(-f) for (_, n), f in zip(steps, finite, strict=True))
+    return abs(math.expm1(math.fsum(logs)))
 
 
 def largest_finite_loss(steps: Steps, direction: Direction) -> float:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from psinoise.accounting.certify import delta_bounds
 from psinoise.accounting.discrete import Imports, largest_imported_loss, upper_delta
-from psinoise.accounting.estimate import estimate_delta
+from psinoise.accounting.lattices import settled_delta
 from psinoise.accounting.queries import CERTIFIED, delta_of
 from psinoise.accounting.steps import Steps, directions, largest_finite_loss
 
@@ -102,7 +102,7 @@ def _best_lines(steps: Steps, imports: Imports, alphas: Float) -> list[float]:
     reach = min(end, max(1.0, -math.log(float(alphas.min()))))
     lines = _Lines(
         lambda epsilon: (
-            upper_delta(steps, imports, epsilon) if imports else estimate_delta(steps, epsilon)
+            upper_delta(steps, imports, epsilon) if imports else settled_delta(steps, epsilon)
         )
     )
     lines.add(np.linspace(0.0, reach, _FIRST_LINES))

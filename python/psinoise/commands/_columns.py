@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,7 +191,8 @@ def _map_npy(
     bounds: tuple[float, float] | None,
 ) -> list[str]:
     array = _loaded(source)
-    names, order = array.dtype.names, "F" if array.flags.fnc else "C"
+    names = array.dtype.names
+    order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
     if names is None and columns:
         raise TypeError("--column is for CSV tables and structured arrays")
     if names is None:

@@ -253,7 +253,8 @@ class Cells:
         middles = 0.5 * (points[1:] + points[:-1])
         cell = np.searchsorted(edges, middles, "right") - 1
         place = np.searchsorted(borders, middles, "right") - 1
-        found = np.bincount(place, densities[cell] * np.diff(points), minlength=stop - start)
+        parts = densities[cell] * np.diff(points)
+        found = np.asarray(np.bincount(place, parts, stop - start), dtype=np.float64)
         if start == 0:
             found[0] += self.atom
         return found

@@ -173,6 +173,17 @@ def _balance(mass: Float, excess: Float, needed: Float, share: Float, begin: int
         share[meeting] = from_left(meeting)
 
 
+def _balance_atoms(mass: Float, excess: Float, needed: Float, share: Float) -> bool:
+    """From the right all the way, for a few atoms; whether that loses nothing."""
+    share[-1] = 1.0
+    for j in range(mass.size - 1, 0, -1):
+        wanted, room = share[j] * excess[j], needed[j - 1]
+        if not wanted <= room:
+            return False
+        share[j - 1] = 1.0 - wanted / room if wanted > 0.0 else 1.0
+    return bool(share[0] * excess[0] <= 1e-12 * mass[0])
+
+
 def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Float:
     """Masses of the nodes of the balanced contraction; ``psinoise/accounting/bounds.py``."""
     if mass.size < 2:
@@ -181,7 +192,7 @@ def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Fl
     growth = np.expm1(widths)
     deficit = np.maximum(mass * growth - np.exp(widths) * excess, 0.0)
     share = np.zeros(mass.size)
-    begin = 0
+    begin = mass.size if _balance_atoms(mass, excess, deficit * rise, share) else 0
     while begin < mass.size:
         end = _segment_end(mass / growth, begin)
         _balance(mass, excess, deficit * rise, share, begin, end)

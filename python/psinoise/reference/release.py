@@ -75,9 +75,7 @@ class LatticeTable:
         if repeated != 0 if tail == "none" else not 1 <= repeated <= count:
             raise ValueError("repeated must be 1 to the number of weights where there is a tail")
         if tail == "dilate" and (count != columns or 2 * repeated != count):
-            raise ValueError(
-                "repeated must be half the weights, a power of two, in a dilated tail"
-            )
+            raise ValueError("repeated must be half the weights, a power of two, in a dilated tail")
         for name, value in (
             ("entries", lattice_columns(weights)),
             ("column_mask", columns - 1),
@@ -150,9 +148,7 @@ def _draw(table: LatticeTable, key: bytes, first: int, count: int) -> Integers:
     return _with_sign(numbers, words)
 
 
-def lattice_noise(
-    table: LatticeTable, key: bytes, first: int, out: Integers, threads: int
-) -> None:
+def lattice_noise(table: LatticeTable, key: bytes, first: int, out: Integers, threads: int) -> None:
     """Integers of elements ``first, first + 1, ...`` of the stream of ``key``."""
     del threads
     flat = out.reshape(-1)
@@ -179,7 +175,7 @@ def _converted(numbers: Integers, exponent: int, dtype: np.dtype[Any]) -> NDArra
     if dtype.kind == "i":
         most = (1 << 62) >> exponent
         return np.asarray(np.clip(numbers, -most, most) << exponent)
-    return numbers.astype(dtype) * dtype.type(2.0**exponent)
+    return np.asarray(numbers.astype(dtype) * dtype.type(2.0**exponent))
 
 
 def lattice_release(

@@ -1,8 +1,9 @@
-"""Releases on a lattice: noise as integers, exact sampling from them, and values rounded to them."""
+"""Releases on a lattice: noise as integers, exact draws from them, values rounded to them."""
 
 from __future__ import annotations
 
 from psinoise.release.entropy import fresh_key
+from psinoise.release.exact_sum import exact_sum
 from psinoise.release.grid import cells_of, default_exponent, exponent_of
 from psinoise.release.lattice_noise import LatticeNoise
 from psinoise.release.values import Release, prepared
@@ -13,6 +14,7 @@ __all__ = [
     "Release",
     "cells_of",
     "default_exponent",
+    "exact_sum",
     "exponent_of",
     "fits",
     "fresh_key",

@@ -38,17 +38,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise.errors import DomainError
+from psinoise.release.grid import MOST_CELLS, exponent_of
 
 __all__ = ["exact_sum"]
 
 #: Values converted at a time: temporary arrays stay in the cache, and memory flat.
 _BLOCK = 2**16
-#: Cells of one value, as many as a release may account for.
-_MOST_CELLS = 2**31
 #: Cells of a sum: what float64 holds without rounding.
 _LARGEST_SUM = 2**53
-#: Exponents of grids: powers of two whose reciprocal, and whose largest sum, are normal numbers.
-_LEAST_EXPONENT, _LARGEST_EXPONENT = -960, 960
 
 
 def exact_sum(
@@ -67,7 +64,7 @@ def exact_sum(
         Integers, float32 or float64 in any byte order, shape and layout; a memory map is read block
         by block. An iterator gives the chunks of a stream. Order and chunks do not matter.
     grid : float
-        A power of two from 2**-960 to 2**960: that of the mechanism,
+        A power of two from 2**-1000 to 2**900: that of the mechanism,
         ``mechanism.on_lattice().grid``, or a finer one.
     bounds : (float, float)
         To which values are clipped, at most 2**31 cells from 0. Chosen without the data. NaN counts
@@ -103,7 +100,7 @@ def exact_sum(
     >>> pn.exact_sum(iter(chunks), 2.0**-10, bounds=(-1.0, 1.0))
     0.5
     """
-    exponent = _exponent(grid)
+    exponent = exponent_of(grid)
     low, high = _bounds(bounds, exponent)
     chunks = values if isinstance(values, Iterator) else (values,)
     # The sum of one block is at most 2^47 cells; all blocks are added as Python integers.
@@ -115,18 +112,6 @@ def exact_sum(
     return math.ldexp(max(-_LARGEST_SUM, min(total, _LARGEST_SUM)), exponent)
 
 
-def _exponent(grid: float) -> int:
-    mantissa, exponent = math.frexp(_validate.positive("grid", grid))
-    if mantissa != 0.5:
-        near = math.ldexp(1.0, exponent - 1)
-        raise DomainError(f"grid must be a power of two, such as {near!r}, got {grid!r}")
-    if not (_LEAST_EXPONENT <= exponent - 1 <= _LARGEST_EXPONENT):
-        raise DomainError(
-            f"grid must be from 2**{_LEAST_EXPONENT} to 2**{_LARGEST_EXPONENT}, got {grid!r}"
-        )
-    return exponent - 1
-
-
 def _bounds(bounds: tuple[float, float], exponent: int) -> tuple[float, float]:
     try:
         low, high = bounds
@@ -135,7 +120,7 @@ def _bounds(bounds: tuple[float, float], exponent: int) -> tuple[float, float]:
     low, high = _validate.real("the lower bound", low), _validate.real("the upper bound", high)
     if not low <= high:
         raise DomainError(f"bounds must be in order, got {bounds!r}")
-    if not max(-low, high) <= math.ldexp(_MOST_CELLS, exponent):
+    if not max(-low, high) <= math.ldexp(MOST_CELLS, exponent):
         raise DomainError(
             f"bounds must be at most 2**31 times the grid {math.ldexp(1.0, exponent)!r}, "
             f"got {bounds!r}"

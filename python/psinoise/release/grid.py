@@ -70,9 +70,7 @@ def cells_of(sensitivity: float, exponent: int) -> int:
     return cells
 
 
-def default_exponent(
-    spread: float, sensitivity: float, fits: Callable[[int], bool]
-) -> int:
+def default_exponent(spread: float, sensitivity: float, fits: Callable[[int], bool]) -> int:
     """The coarsest lattice on which rounding costs little.
 
     The grid is the largest power of two that is at most ``spread / 2**10`` and on which the

@@ -156,7 +156,7 @@ class LatticeNoise:
         if self.mean_abs < math.inf:
             return max(self.mean_abs, self.grid)
         halves = np.cumsum(self.weights / 2.0**63)
-        return self.grid * float(max(1, np.searchsorted(halves, 0.5)))
+        return self.grid * max(1.0, float(np.searchsorted(halves, 0.5)))
 
     @cached_property
     def _moments(self) -> tuple[float, float]:
@@ -184,9 +184,7 @@ class LatticeNoise:
             return math.fsum(first.tolist()), math.inf
         wider = stop / (1.0 - 4.0 * rho)
         square_of = k[copies] * (k[copies] + 1.0) + 1.0 / 3.0
-        second[copies] = shares[copies] * (
-            square_of * wider - (k[copies] + 0.5) * wide + 1.0 / 6.0
-        )
+        second[copies] = shares[copies] * (square_of * wider - (k[copies] + 0.5) * wide + 1.0 / 6.0)
         return math.fsum(first.tolist()), math.fsum(second.tolist())
 
     # -- what accounting asks --------------------------------------------------------------------
@@ -210,7 +208,7 @@ class LatticeNoise:
         return tuple(j * self.grid for j in range(1, cells + 1))
 
     def pieces(self, shift: float) -> tuple[Float, Float]:
-        """Pieces of the line on which the ratio of the law moved by ``shift`` to the law is constant.
+        """Pieces on which the ratio of the law moved by ``shift`` to the law itself is constant.
 
         Parameters
         ----------

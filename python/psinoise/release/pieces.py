@@ -11,8 +11,8 @@ recur, and integers of one ratio are added up in closed form:
   ``i = 0, 1, ...``, is ``1 / (1 - rho)`` times the first term, for both laws.
 * *dilate*: take ``2**i >= J`` and ``n = j 2**i``, where a block of integers of equal probability
   begins. On ``n <= k < n + J`` the moved law is still in the block before and the ratio is that of
-  the two blocks, whatever ``i`` is; on the rest of the block it is 1. The probabilities of one ``j``
-  fall by ``rho / 2`` from ``i`` to ``i + 1``, and so do ``J`` of them.
+  the two blocks, whatever ``i`` is; on the rest of the block it is 1. The probabilities of one
+  ``j`` fall by ``rho / 2`` from ``i`` to ``i + 1``, and so do ``J`` of them.
 
 So nothing is left out, and nothing is merged that has not the same ratio.
 """
@@ -108,13 +108,13 @@ def pieces(weights: Weights, cells: int) -> tuple[Float, Float]:
     DomainError
         If there are too many.
     """
-    nothing = np.empty(0)
     if weights.tail == "dilate":
         starts, sizes, moved_far, base_far = _dilated_pieces(weights, cells)
     else:
         first, end = cells // 2 + 1, weights.listed.size + cells
         _limit(end - first)
-        starts, sizes, moved_far, base_far = np.arange(first, end), np.ones(end - first), *[nothing] * 2
+        starts, sizes = np.arange(first, end), np.ones(end - first)
+        moved_far = base_far = np.empty(0)
         if weights.repeated:
             # The last period stands for all that follow.
             sizes[-weights.repeated :] = ONE / (ONE - weights.ratio)

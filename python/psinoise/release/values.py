@@ -127,7 +127,7 @@ def _native(array: NDArray[Any]) -> NDArray[Any]:
             array = np.minimum(array, np.uint64(_MOST_INTEGER))
     if not array.flags.aligned:
         array = array.copy()
-    return np.ascontiguousarray(array, dtype=dtype).reshape(array.shape)
+    return np.asarray(np.ascontiguousarray(array, dtype=dtype).reshape(array.shape))
 
 
 def _finite(values: NDArray[Any]) -> bool:
@@ -149,21 +149,21 @@ def _clipped(values: NDArray[Any], low: float, high: float) -> NDArray[Any]:
                 f"bounds must have a whole number between them for whole numbers, got {low!r} and "
                 f"{high!r}"
             )
-        return np.clip(values, least, most)
+        return np.asarray(np.clip(values, least, most))
     # float32 bounds are rounded inwards: what is outside the bounds must not come back in.
     kind = values.dtype.type
     with np.errstate(over="ignore", invalid="ignore"):
         least, most = kind(low), kind(high)
-        if least < low:
+        if float(least) < low:
             least = np.nextafter(least, kind(np.inf))
-        if most > high:
+        if float(most) > high:
             most = np.nextafter(most, kind(-np.inf))
         if not least <= most:
             raise DomainError(
                 f"bounds must have a {values.dtype} between them, got {low!r} and {high!r}"
             )
         # NaN fails the comparison.
-        return np.where(values >= least, np.minimum(values, most), least)
+        return np.asarray(np.where(values >= least, np.minimum(values, most), least))
 
 
 def _checked_out(out: object, x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -1,8 +1,8 @@
 """From a law to the integers that are drawn from and accounted for.
 
 A lattice law is ``2**63`` words shared out among ``|K| = 0, 1, ..., m - 1``: ``weights[k]`` of them
-mean ``|K| = k``, and an independent fair bit is the sign. A tail continues the list without end: its
-entries, the last ``repeated`` of them, hold the mass of all their copies, and each copy has one
+mean ``|K| = k``, and an independent fair bit is the sign. A tail continues the list without end:
+its entries, the last ``repeated`` of them, hold the mass of all their copies, and each copy has one
 more with the dyadic probability ``rho = ratio / 2**64``.
 
 ========== ================================================== =========================
@@ -13,8 +13,8 @@ dilate     ``2**i`` integers from ``j 2**i``, equally likely  ``(1 - rho) rho**i
 none                                                          1 for ``i = 0``
 ========== ================================================== =========================
 
-A translated tail is geometric, a dilated one a power law; ``repeated`` is ``m / 2`` there, and ``m``
-a power of two, so that the copies cover each integer once.
+A translated tail is geometric, a dilated one a power law; ``repeated`` is ``m / 2`` there, and
+``m`` a power of two, so that the copies cover each integer once.
 
 For a unimodal law the probabilities of ``0, 1, 2, ...`` do not increase, and this is a statement
 about integers: `is_unimodal` has it, and `rounded` keeps it.
@@ -74,7 +74,7 @@ class Weights(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    count: int
+    listed: int
     tail: str
     repeated: int
 
@@ -99,7 +99,7 @@ def weights_of(law: _Law, exponent: int) -> Weights:
         while not fits(law, coarser):
             coarser += 1
         raise DomainError(f"grid must be at least 2**{coarser} for {law!r}, got 2**{exponent}")
-    masses = law.lattice_masses(grid, 0, plan.count + (plan.tail != "none"))
+    masses = law.lattice_masses(grid, 0, plan.listed + (plan.tail != "none"))
     return rounded(masses, plan.tail, plan.repeated, law.unimodal)
 
 
