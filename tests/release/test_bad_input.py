@@ -19,6 +19,7 @@ import psinoise as pn
 from psinoise import costs
 from psinoise.accounting import Accountant
 from psinoise.noise import DESIGNED, FAMILIES
+from psinoise.testing import replay
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -356,7 +357,7 @@ def test_data_of_the_wrong_kind(x, bounds):
     assert str(SECRET) not in message
 
 
-GOOD = [-5.0, 0.0, 3.0, 2.0**40]
+GOOD = [-5.0, 0.0, 3.0, 2.0**10]  # float32 holds them with noise
 
 
 @pytest.mark.parametrize(
@@ -375,23 +376,23 @@ GOOD = [-5.0, 0.0, 3.0, 2.0**40]
     ids=lambda x: f"{type(x).__name__} {getattr(x, 'dtype', '')}",
 )
 def test_data_of_every_good_kind_are_the_same_data(x):
-    expected = pn.testing.replay(GAUSSIAN, np.array(GOOD), bytes(32))
-    np.testing.assert_array_equal(pn.testing.replay(GAUSSIAN, x, bytes(32)), expected)
+    expected = replay(GAUSSIAN, np.array(GOOD), bytes(32))
+    np.testing.assert_array_equal(replay(GAUSSIAN, x, bytes(32)), expected)
 
 
 def test_integers_beyond_float64_are_exact():
     """Kills: a way through float64, where these three are one number."""
     wide = pn.Mechanism(pn.Laplace(scale=2.0**12), 1.0).on_lattice(1.0)
     values = np.array([2**60, 2**60 + 1, 2**60 + 2])
-    released = [pn.testing.replay(wide, value, bytes(32)) for value in values]
+    released = [replay(wide, value, bytes(32)) for value in values]
     assert [int(value) - int(released[0]) for value in released] == [0, 1, 2]
 
 
 def test_memory_maps(tmp_path):
     stored = np.memmap(tmp_path / "x", np.float64, "w+", shape=(4,))
     stored[:] = GOOD
-    found = pn.testing.replay(GAUSSIAN, stored, bytes(32))
-    np.testing.assert_array_equal(found, pn.testing.replay(GAUSSIAN, GOOD, bytes(32)))
+    found = replay(GAUSSIAN, stored, bytes(32))
+    np.testing.assert_array_equal(found, replay(GAUSSIAN, GOOD, bytes(32)))
 
 
 def test_shapes_of_data():
@@ -408,10 +409,10 @@ def test_numbers_that_are_none(bad, kind):
     first = refused(pn.DomainError, "x must be finite", GAUSSIAN.release, kind(bad))
     for x in ([bad, SECRET], [SECRET, 1.0, bad], [[bad] * 3] * 4):
         assert refused(ValueError, "", GAUSSIAN.release, np.array(x, dtype=kind)) == first
-    clipped = pn.testing.replay(GAUSSIAN, np.array([bad], dtype=kind), bytes(32), bounds=(2, 5))
+    clipped = replay(GAUSSIAN, np.array([bad], dtype=kind), bytes(32), bounds=(2, 5))
     ends = (
-        pn.testing.replay(GAUSSIAN, np.array([2.0], dtype=kind), bytes(32)),
-        pn.testing.replay(GAUSSIAN, np.array([5.0], dtype=kind), bytes(32)),
+        replay(GAUSSIAN, np.array([2.0], dtype=kind), bytes(32)),
+        replay(GAUSSIAN, np.array([5.0], dtype=kind), bytes(32)),
     )
     assert clipped == (ends[1] if bad > 0 else ends[0])
 

@@ -43,7 +43,7 @@ def mechanisms():
         pn.Mechanism(pn.Airy(mean_abs=1e4), 3.0),
         pn.Mechanism(pn.DiscreteLaplace(scale=2.5)),
         pn.Mechanism(pn.Staircase(epsilon=1.0)),
-        pn.Mechanism(pn.Gaussian(std=2.0), dimension=3, norm="l2"),
+        pn.Mechanism(pn.Gaussian(std=2.0), dimension=3),
     ]
     return [mechanism.on_lattice() for mechanism in made]
 
@@ -77,7 +77,9 @@ class Generator:
             warnings.simplefilter("ignore")
             if kind.kind in "iu":
                 values = np.clip(values, np.iinfo(kind).min / 2, np.iinfo(kind).max / 2)
-            array = values.astype(kind) if kind.kind not in "MmV" else np.zeros(shape, kind)
+            array = np.zeros(shape, kind)
+            if kind.kind not in "MmV":
+                array[...] = values.astype(kind)
         return self._laid_out(array), kind
 
     def _laid_out(self, array):
