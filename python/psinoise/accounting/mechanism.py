@@ -294,7 +294,7 @@ class Mechanism:
         Parameters
         ----------
         grid : float, optional
-            A power of two: the distance of neighboring values. By default at most 2**-10 of the
+            A power of two: the distance of neighboring values. By default at most 2**-7 of the
             size of the noise, and so fine that rounding adds at most 2**-10 of the sensitivity, as
             far as 2**20 values can be listed.
 

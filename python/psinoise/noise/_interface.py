@@ -117,7 +117,12 @@ class NoiseLaw(ABC):
 
     @property
     def period(self) -> float:
-        """The length after which the density repeats itself but for a factor; 0 if it does not."""
+        """The length after which the tail repeats itself but for a factor; 0 if it does not."""
+        return 0.0
+
+    @property
+    def decay(self) -> float:
+        """By how much the logarithm of a tail that repeats itself falls in a unit of length."""
         return 0.0
 
     # -- evaluation ------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,9 @@ def lattice_columns(weights: Words64) -> Words64:
     listed = weights.tolist() + [0] * (columns - weights.size)
     # A full column takes itself as its alias.
     entries = list(range(columns))
-    lights = (k for k in range(columns) if listed[k] <= capacity)
+    lights = iter([k for k in range(columns) if listed[k] <= capacity])
     heavies = [k for k in range(columns) if listed[k] > capacity]
-    for heavy, following in zip(heavies, [*heavies[1:], None], strict=True):
+    for heavy, following in itertools.zip_longest(heavies, heavies[1:]):
         left = listed[heavy]
         while left > capacity:
             light = next(lights)

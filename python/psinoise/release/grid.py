@@ -18,8 +18,10 @@ LEAST_EXPONENT, MOST_EXPONENT = -1000, 900
 #: The most cells that a sensitivity may have.
 MOST_CELLS = 1 << 31
 
-# Cells in a unit of the noise, and how much of the sensitivity rounding may add.
-_FINENESS = 10
+# There are at least 2**7 cells in a unit of the noise: rounding adds a variance of a twelfth of a
+# squared cell, which is 2**-17 of that unit squared. Privacy does not depend on it: to round the
+# noise is post-processing. It does depend on the sensitivity, to which rounding may add so much.
+_FINENESS = 7
 _PRICE = Fraction(1, 1 << 10)
 
 
@@ -73,9 +75,8 @@ def cells_of(sensitivity: float, exponent: int) -> int:
 def default_exponent(spread: float, sensitivity: float, fits: Callable[[int], bool]) -> int:
     """The coarsest lattice on which rounding costs little.
 
-    The grid is the largest power of two that is at most ``spread / 2**10`` and on which the
-    sensitivity grows by a factor of at most ``1 + 2**-10``, or the finest that fits where none
-    does.
+    The grid is the largest power of two that is at most ``spread / 2**7`` and on which the
+    sensitivity grows by a factor of at most ``1 + 2**-10``, or the best that fits where none does.
 
     Parameters
     ----------
@@ -88,13 +89,16 @@ def default_exponent(spread: float, sensitivity: float, fits: Callable[[int], bo
     exponent = max(math.frexp(spread)[1] - 1 - _FINENESS, LEAST_EXPONENT)
     while exponent < MOST_EXPONENT and not fits(exponent):
         exponent += 1
-    while True:
+    best, least = exponent, None
+    while exponent >= LEAST_EXPONENT and fits(exponent):
         length = Fraction(sensitivity) / _power(exponent)
-        if math.ceil(length) <= length * (1 + _PRICE):
-            return checked_exponent(exponent)
-        if exponent == LEAST_EXPONENT or not fits(exponent - 1):
-            return checked_exponent(exponent)
+        price = math.ceil(length) / length - 1
+        if least is None or price < least:
+            best, least = exponent, price
+        if price <= _PRICE:
+            break
         exponent -= 1
+    return checked_exponent(best)
 
 
 def _power(exponent: int) -> Fraction:

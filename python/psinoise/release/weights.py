@@ -29,6 +29,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._backend import core
 from psinoise.errors import DomainError
 
 __all__ = ["DRAWS", "MOST_LISTED", "ONE", "Weights", "fits", "is_unimodal", "weights_of"]
@@ -44,9 +45,10 @@ MOST_LISTED = 1 << 20
 # Integers are listed down to this probability: their weights are above 2**24, so that rounding
 # changes them by less than 2**-24 of themselves and losses by no more.
 _LEAST = 2.0**-39
-# Above this number of integers a power law is looked for, from this many units of the spread on,
-# whose probabilities fall by the same factor, but for so much, in one octave and three later.
-_SHORT, _FAR, _SELF_SIMILAR = 1 << 15, 32, 0.02
+# Where more than so many units of the spread are above that, a power law is looked for: from so
+# many units on, and with probabilities that fall by the same factor, but for so much, in one octave
+# and in one three octaves later.
+_LONG, _FAR, _SELF_SIMILAR = 64, 32, 0.02
 # Copies are counted one by one: not more than 2**20 in the mean.
 _LARGEST_RATIO = ONE - (1 << 44)
 # Room for the rounding of sums: v_0, which takes the rest, never loses by it.
@@ -60,6 +62,8 @@ class _Law(Protocol):
     def spread(self) -> float: ...
     @property
     def period(self) -> float: ...
+    @property
+    def decay(self) -> float: ...
     def iccdf(self, p: float) -> float: ...
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float: ...
 
@@ -74,9 +78,13 @@ class Weights(NamedTuple):
 
 
 class _Plan(NamedTuple):
+    """How many integers are listed, and how they go on; what they give is the ratio where the law
+    does not."""
+
     listed: int
     tail: str
     repeated: int
+    ratio: int = 0
 
 
 def fits(law: _Law, exponent: int) -> bool:
@@ -100,26 +108,28 @@ def weights_of(law: _Law, exponent: int) -> Weights:
             coarser += 1
         raise DomainError(f"grid must be at least 2**{coarser} for {law!r}, got 2**{exponent}")
     masses = law.lattice_masses(grid, 0, plan.listed + (plan.tail != "none"))
-    return rounded(masses, plan.tail, plan.repeated, law.unimodal)
+    return rounded(masses, plan.tail, plan.repeated, plan.ratio, law.unimodal)
 
 
 def _plan(law: _Law, grid: float) -> _Plan | None:
-    """How many integers are listed, and how they go on."""
     end = float(law.iccdf(0.0))
     if end < math.inf:
         count = end / grid + 1.5
         return _Plan(int(count), "none", 0) if count < MOST_LISTED else None
     reach = _reach(law, grid)
-    if reach > _SHORT:
+    if reach * grid > _LONG * law.spread:
         dilated = _dilated(law, grid)
         if dilated is not None:
             return dilated
     if reach >= MOST_LISTED:
         return None
-    period = Fraction(law.period) / Fraction(grid)
-    if period.denominator == 1 and 1 <= period < reach:
-        return _Plan(reach, "translate", int(period))
-    return _Plan(reach, "translate", 1)
+    if law.period == 0.0:
+        return _Plan(reach, "translate", 1)
+    # Whole periods where they are whole numbers of cells; else the tail falls as on average.
+    cells = Fraction(law.period) / Fraction(grid)
+    repeated = int(cells) if cells.denominator == 1 and 1 <= cells < reach else 1
+    fall = core.exponential(np.array([-law.decay * grid * repeated]), np.zeros(1))
+    return _Plan(reach, "translate", repeated, int(float(fall[0]) * 2.0**64))
 
 
 def _mass(law: _Law, grid: float, k: int) -> float:
@@ -155,20 +165,19 @@ def _dilated(law: _Law, grid: float) -> _Plan | None:
     return None
 
 
-def rounded(masses: Float, tail: str, repeated: int, unimodal: bool) -> Weights:
+def rounded(masses: Float, tail: str, repeated: int, ratio: int, unimodal: bool) -> Weights:
     """Integer weights for masses; where there is a tail, the last mass is that of the next integer.
 
-    All rounding is downwards, and 0 takes the rest.
+    All rounding is downwards, and 0 takes the rest. A ratio of 0 is replaced by that of the next
+    integer to the first one repeated.
     """
     if unimodal:
         masses = np.append(masses[:1], np.minimum.accumulate(masses[1:]))
-    ratio = 0
     if tail != "none":
         masses, following = masses[:-1].copy(), masses[-1]
         wider = 2.0 if tail == "dilate" else 1.0
-        ratio = int(wider * following / masses[-repeated] * 2.0**64)
-        if not 1 <= ratio <= _LARGEST_RATIO:
-            ratio = min(max(ratio, 1), _LARGEST_RATIO)
+        ratio = ratio or int(wider * following / masses[-repeated] * 2.0**64)
+        ratio = min(max(ratio, 1), _LARGEST_RATIO)
         masses[-repeated:] /= (ONE - ratio) / 2.0**64
     unit = 2.0**63 / math.fsum(masses.tolist()) * _SHRINK
     listed = np.floor(masses * unit).astype(np.uint64)
