@@ -21,6 +21,7 @@ LAYERS = {
     "_validate": 1,
     "_rng": 1,
     "_atomic": 1,
+    "_hashed_json": 1,
     "_core": 2,
     "reference": 2,
     "_backend": 3,

@@ -32,7 +32,7 @@ def noise(_=0):
 
 
 def all_different(found):
-    """No two streams agree in more elements than chance gives (a grid of 2^-9: one in 2000)."""
+    """No two streams agree in more elements than chance gives (about one in 450 here)."""
     for i, first in enumerate(found):
         for second in found[:i]:
             assert (np.array(first) == np.array(second)).sum() <= 6

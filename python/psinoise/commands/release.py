@@ -120,12 +120,12 @@ def run(arguments: argparse.Namespace) -> int:
             "released": arguments.column,
             "copied": copied,
             "table_sha256": _digest(temporary),
-            "mechanism": mechanism.record(),
+            "mechanism": json.loads(mechanism.to_json()),
         }
         # Before the table: there is none without a record of it.
         write_text(record, json.dumps(written, indent=1, allow_nan=False) + "\n")
     print(f"{target}: epsilon <= {epsilon:.6g} at delta {arguments.delta:g}, {arguments.adjacency}")
-    print(f"{mechanism.noise!r} on multiples of {mechanism.grid!r}, count {uses}; see {record}")
+    print(f"{mechanism.law} on multiples of {mechanism.grid!r}, count {uses}; see {record}")
     if copied:
         print(f"copied as they are, without protection: {', '.join(copied)}")
     return 0
@@ -172,7 +172,7 @@ def _mechanism(arguments: argparse.Namespace, uses: int) -> tuple[LatticeMechani
     if epsilon is not None and not is_within(accountant, epsilon, arguments.delta):
         raise DomainError(
             f"the size of the noise must be larger for epsilon {epsilon!r} at delta "
-            f"{arguments.delta!r}, got {mechanism.noise!r}"
+            f"{arguments.delta!r}, got {mechanism.law}"
         )
     found = accountant.epsilon(arguments.delta, method="upper")
     if not math.isfinite(found):

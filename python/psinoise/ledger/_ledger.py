@@ -1,59 +1,24 @@
-"""A privacy budget that is charged before anything is drawn, and refuses when it is spent.
-
-**What is proven.** All that a ledger releases is (epsilon, delta)-private together, for the
-neighbors that its adjacency names, if the mechanisms and their order are fixed without looking at
-what was released. The *queries* may depend on earlier results: that is adaptive composition (Y.
-Zhu, J. Dong and Y.-X. Wang, "Optimal accounting of differential privacy via characteristic
-function", AISTATS 2022, theorem 10). When to stop may depend on them too, since what was not
-released is post-processing of what would have been. A refusal tells nothing about the data: it is
-computed from parameters.
-
-Choosing the *mechanism* of the next release (its law, size or sampling) by what earlier ones
-returned is another matter. That takes a privacy filter, and the bound of a composition that was
-fixed in advance is not one in general (R. Rogers, A. Roth, J. Ullman and S. Vadhan, "Privacy
-odometers and filters", NIPS 2016). One mechanism for all releases, or a list of them that was
-written down before, is covered.
-
-**Fail closed.** A charge is entered before random bits are drawn, and stays when the release fails
-after that: whether it fails may depend on the data, and is then an answer. What cannot be certified
-does not fit. A copy of a ledger would spend the budget once more, so that there is none: ledgers
-are neither copied nor pickled, and in a child process they refuse.
-"""
+"""The ledger: a budget, what was charged to it, and one lock around both."""
 
 from __future__ import annotations
 
-import math
 import os
 import threading
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from psinoise import _validate
+from psinoise._atomic import write_text
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism, contract
 from psinoise.accounting.budget import is_within
 from psinoise.errors import BudgetError, DomainError
+from psinoise.ledger._charge import Charge
+from psinoise.ledger._text import dumps, loads
 
-__all__ = ["Charge", "Ledger"]
-
-
-@dataclass(frozen=True)
-class Charge:
-    """One entry of a ledger."""
-
-    mechanism: Mechanism | LatticeMechanism
-    """What was counted: the mechanism on its lattice for a release."""
-    count: int
-    """How many uses of it."""
-    sampling_rate: float
-    """Rate of Poisson sampling of each use."""
-    label: str
-    """The caller's words."""
-    time: str
-    """When it was charged, in UTC, as ISO 8601 says."""
+__all__ = ["Ledger"]
 
 
 class Ledger:
@@ -78,7 +43,7 @@ class Ledger:
     Threads may share a ledger: of two releases that do not fit together, one is refused.
     Composition is that of :class:`psinoise.Accountant`, certified. It is proven for mechanisms
     whose order is fixed without looking at what was released, while queries may depend on it; the
-    module says more about that, and why a charge stays when the release fails.
+    package says more about that, and why a charge stays when the release fails.
 
     Examples
     --------
@@ -155,7 +120,7 @@ class Ledger:
         sampling_rate: float = 1.0,
     ) -> bool:
         """Whether :meth:`charge` with the same arguments would be accepted now."""
-        charge = _checked(mechanism, count, sampling_rate, "")
+        charge = Charge.of(mechanism, count, sampling_rate)
         return self._fits([*self._charges, charge])
 
     def __repr__(self) -> str:
@@ -194,7 +159,7 @@ class Ledger:
         TypeError, DomainError, OverflowError
             For arguments of the wrong kind, outside their ranges, or too large.
         """
-        charge = _checked(mechanism, count, sampling_rate, label)
+        charge = Charge.of(mechanism, count, sampling_rate, label)
         if os.getpid() != self._process:
             raise BudgetError(
                 "a ledger must be charged in the process that made it: a copy of it would spend "
@@ -260,6 +225,46 @@ class Ledger:
     def _fits(self, charges: list[Charge]) -> bool:
         return is_within(_accountant(self._adjacency, charges), self._epsilon, self._delta)
 
+    # -- on disk ---------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to a file, whole or not at all.
+
+        Save before what was released leaves the process: a ledger that is loaded again knows what
+        was saved and no more. A hash in the file finds accidents; it keeps nobody from editing it.
+
+        Raises
+        ------
+        DomainError
+            If a law was charged that cannot be written: one that is made from a function, or not
+            on a lattice and not in ``psinoise.noise.LAWS``.
+        OSError
+            If the file cannot be written.
+        """
+        with self._lock:
+            text = dumps(self._epsilon, self._delta, self._adjacency, self._charges)
+            write_text(Path(path), text)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Ledger:
+        """The ledger that `save` wrote. Load it once: two of them would spend one budget twice.
+
+        Raises
+        ------
+        DomainError
+            For a file that is not what `save` writes, or was changed.
+        OSError
+            If there is none.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise DomainError("the file must be text in UTF-8") from None
+        epsilon, delta, adjacency, charges = loads(text)
+        ledger = cls(epsilon, delta, adjacency)
+        ledger._charges.extend(charges)
+        return ledger
+
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a ledger must not be copied or pickled: both would spend its budget")
 
@@ -269,22 +274,6 @@ def _accountant(adjacency: str, charges: list[Charge] | tuple[Charge, ...]) -> A
     for charge in charges:
         accountant.compose(charge.mechanism, charge.count, charge.sampling_rate)
     return accountant
-
-
-def _checked(
-    mechanism: Mechanism | LatticeMechanism, count: int, sampling_rate: float, label: str
-) -> Charge:
-    if not isinstance(mechanism, Mechanism | LatticeMechanism):
-        raise TypeError(f"mechanism must be a Mechanism, got {mechanism!r}")
-    if not isinstance(label, str):
-        raise TypeError(f"label must be a string, got {label!r}")
-    return Charge(
-        mechanism,
-        _validate.count("count", count),
-        _validate.probability("sampling_rate", sampling_rate),
-        label,
-        datetime.now(UTC).isoformat(timespec="seconds"),
-    )
 
 
 def _on_lattice(mechanism: Mechanism | LatticeMechanism) -> LatticeMechanism:
@@ -297,4 +286,4 @@ def _on_lattice(mechanism: Mechanism | LatticeMechanism) -> LatticeMechanism:
 
 def _uses(mechanism: LatticeMechanism, size: int) -> int:
     """Vectors in so many values, every one of which a record may move."""
-    return math.ceil(size / mechanism.dimension)
+    return -(-size // mechanism.dimension)
