@@ -130,7 +130,8 @@ def _without_gaps(bins: Bins) -> Bins:
     other, which costs the distance from a node times that of the atoms, instead of the former.
     """
     held = bins.mass > 0.0
-    held[-2:] = True  # two bins at least
+    if np.count_nonzero(held) < 2:
+        held[-2:] = True  # two bins at least
     if held.all():
         return bins
     edges = np.append(bins.edges[:-1][held], bins.edges[-1])

@@ -16,9 +16,11 @@ import numpy as np
 from psinoise.accounting.bounds import Side
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.cells import CellPair
+from psinoise.accounting.certify_cells import cells_delta, cells_epsilon
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.estimate import estimate_epsilon
 from psinoise.accounting.lattices import (
+    has_cells,
     profile_bound,
     settled_delta,
     settled_epsilon,
@@ -94,6 +96,8 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
     below_top = _below_largest_loss(steps, delta, top, tolerance)
     if below_top is not None:
         return below_top
+    if has_cells(steps):
+        return cells_epsilon(steps, log_delta, tolerance)
     found = settled_epsilons(steps, log_delta, tolerance)
     estimate = max(found.values())
     width = width_of(estimate, tolerance)
@@ -170,6 +174,8 @@ def certify_delta(
     """
     width = asked = width_of(epsilon, tolerance)
     bounds = delta_bounds(steps, epsilon, width)
+    if has_cells(steps):
+        return bounds  # verified already
     if bounds.lower == bounds.upper or bounds.estimate == 0.0:
         return bounds
     # At least that of the epsilon itself, where delta stays at 1 or the estimate is rough.
@@ -213,6 +219,8 @@ def _delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Brac
     if _single_atoms(steps):
         off = _SUM_ROUNDING * estimate
         return Bracket(estimate - off, estimate, min(estimate + off, 1.0))
+    if has_cells(steps):
+        return cells_delta(steps, epsilon, tolerance)
     width = width_of(epsilon, tolerance)
     lower, upper = -math.inf, -math.inf
     for way in directions(steps):
