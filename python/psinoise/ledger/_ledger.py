@@ -49,13 +49,12 @@ class Ledger:
     --------
     >>> import psinoise as pn
     >>> ledger = pn.Ledger(epsilon=1.0, delta=1e-6)
-    >>> mechanism = pn.Mechanism(pn.Gaussian(std=12.0))
+    >>> mechanism = pn.Mechanism(pn.Gaussian(std=7.0))
     >>> noisy = ledger.release(mechanism, 1234, label="visitors")
-    >>> while ledger.affords(mechanism):
-    ...     noisy = ledger.release(mechanism, 5678)
-    >>> len(ledger.charges), round(ledger.spent, 2)
-    (5, 0.97)
-    >>> ledger.release(mechanism, 9)
+    >>> noisy = ledger.release(mechanism, 567, label="of these, for the first time")
+    >>> round(ledger.spent, 3), ledger.affords(mechanism)
+    (0.843, False)
+    >>> ledger.release(mechanism, 89)
     Traceback (most recent call last):
     ...
     psinoise.errors.BudgetError: this would exceed the budget of epsilon 1.0 at delta 1e-06
