@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from psinoise.accounting import Accountant, Mechanism
+from psinoise import _validate
+from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
 from psinoise.accounting.budget import is_within
-from psinoise.accounting.lattice_mechanism import LatticeMechanism
 from psinoise.calibrate import calibrate
 from psinoise.errors import CalibrationError
 from psinoise.noise import Noise
@@ -64,6 +64,7 @@ def calibrate_release(
     >>> float(mechanism.delta(1.0, count=10)) <= 1e-6
     True
     """
+    epsilon = _validate.positive("epsilon", epsilon)
     noise = calibrate(
         law,
         epsilon=epsilon,

@@ -105,6 +105,7 @@ def test_negative_epsilons_are_refused_where_they_are_a_target():
         for call in (pn.calibrate, pn.calibrate_release):
             refused(ValueError, "epsilon", call, pn.Gaussian, epsilon=epsilon, delta=1e-6)
         refused(pn.DomainError, "epsilon", pn.Ledger, epsilon, 1e-6)
+    refused(pn.DomainError, "epsilon", pn.calibrate_release, pn.Gaussian, epsilon=0.0, delta=1e-6)
 
 
 @pytest.mark.parametrize("lattice", [False, True])
@@ -357,6 +358,11 @@ def test_data_of_the_wrong_kind(x, bounds):
     assert str(SECRET) not in message
 
 
+def test_the_length_of_text_is_not_shown():
+    messages = {refused(TypeError, "x must", GAUSSIAN.release, [text]) for text in ("1", "12345")}
+    assert len(messages) == 1
+
+
 GOOD = [-5.0, 0.0, 3.0, 2.0**10]  # float32 holds them with noise
 
 
@@ -448,6 +454,11 @@ def test_bounds(bounds, error):
 )
 def test_unknown_keywords_of_laws(call, nearest):
     refused(TypeError, f"did you mean '{nearest}'", call)
+
+
+def test_unknown_keywords_of_a_release():
+    for mechanism in (GAUSSIAN, GAUSSIAN.on_lattice()):
+        refused(TypeError, "did you mean 'bounds'", lambda made=mechanism: made.release(1, bound=1))
 
 
 @pytest.mark.parametrize("name", ["seed", "rng", "key", "random_state"])

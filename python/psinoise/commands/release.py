@@ -18,12 +18,11 @@ import math
 from pathlib import Path
 
 from psinoise._atomic import check_target, temporary_beside, write_text
-from psinoise.accounting import Accountant, Mechanism
+from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
 from psinoise.accounting.budget import is_within
-from psinoise.accounting.lattice_mechanism import LatticeMechanism
 from psinoise.calibrate_release import calibrate_release
 from psinoise.commands._columns import FORMATS, map_columns
-from psinoise.commands._mechanism import add_noise, add_size, family, size
+from psinoise.commands._mechanism import _rounded, add_noise, add_size, family, size
 from psinoise.errors import DomainError
 
 
@@ -124,7 +123,8 @@ def run(arguments: argparse.Namespace) -> int:
         }
         # Before the table: there is none without a record of it.
         write_text(record, json.dumps(written, indent=1, allow_nan=False) + "\n")
-    print(f"{target}: epsilon <= {epsilon:.6g} at delta {arguments.delta:g}, {arguments.adjacency}")
+    bound = _rounded(epsilon, 1)
+    print(f"{target}: epsilon <= {bound} at delta {arguments.delta:g}, {arguments.adjacency}")
     print(f"{mechanism.law} on multiples of {mechanism.grid!r}, count {uses}; see {record}")
     if copied:
         print(f"copied as they are, without protection: {', '.join(copied)}")
