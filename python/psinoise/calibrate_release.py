@@ -1,8 +1,8 @@
 """The least noise that meets a target as it is released: on a lattice, after rounding.
 
 The law that :func:`psinoise.calibrate` finds just meets the target before it is put on a lattice.
-The lattice costs a little, by rounding up the sensitivity and by integer weights, so that the scale
-has to grow by a little more. Each step takes the certified epsilon of the mechanism on its lattice,
+The lattice costs a little: it rounds the sensitivity up, which is known before if the grid is given,
+and the weights to integers. Where that is too much the scale grows. Each step takes the certified epsilon of the mechanism on its lattice,
 and enlarges the scale by the share that this exceeds the target: epsilon falls at least about
 as fast as the scale grows. What is returned is not extrapolated but certified.
 """
@@ -17,6 +17,7 @@ from psinoise.accounting.budget import is_within
 from psinoise.calibrate import calibrate
 from psinoise.errors import CalibrationError
 from psinoise.noise import Noise
+from psinoise.release import cells_of, exponent_of
 
 __all__ = ["calibrate_release"]
 
@@ -34,14 +35,13 @@ def calibrate_release(
     count: int = 1,
     sampling_rate: float = 1.0,
     adjacency: str = "add-remove",
-    contribution: float | None = None,
     grid: float | None = None,
 ) -> LatticeMechanism:
     """Return the mechanism on a lattice with the least scale that meets a privacy target.
 
     Parameters
     ----------
-    law, epsilon, delta, sensitivity, count, sampling_rate, adjacency, contribution
+    law, epsilon, delta, sensitivity, count, sampling_rate, adjacency
         As in :func:`psinoise.calibrate`; epsilon is positive.
     grid : float, optional
         As in ``Mechanism.on_lattice``.
@@ -65,20 +65,20 @@ def calibrate_release(
     True
     """
     epsilon = _validate.positive("epsilon", epsilon)
+    sensitivity = _validate.positive("sensitivity", sensitivity)
+    moved = sensitivity if grid is None else cells_of(sensitivity, exponent_of(grid)) * grid
     noise = calibrate(
         law,
         epsilon=epsilon,
         delta=delta,
-        sensitivity=sensitivity,
+        sensitivity=moved,
         count=count,
         sampling_rate=sampling_rate,
         adjacency=adjacency,
-        contribution=contribution,
     )
     scale = noise.scale
     for _ in range(_MOST_STEPS):
-        ideal = Mechanism(law(scale=scale), sensitivity, contribution=contribution)
-        mechanism = ideal.on_lattice(grid)
+        mechanism = Mechanism(law(scale=scale), sensitivity).on_lattice(grid)
         accountant = Accountant(adjacency).compose(mechanism, count, sampling_rate)
         if is_within(accountant, epsilon, delta):
             return mechanism

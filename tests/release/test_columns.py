@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -56,7 +56,8 @@ def test_text_is_rounded_as_the_decimal_number_that_it_is(tmp_path, grid):
     texts = []
     for half in (0.5, 1.5, -0.5, -2.5, 1000.5, -1000.5, 4194304.5, 2**40 + 0.5, -(2**40) + 0.5):
         middle = Decimal(half) * Decimal(grid)
-        texts += [str(middle + shift) for shift in (0, Decimal("1e-40"), -Decimal("1e-40"))]
+        with localcontext(prec=80):
+            texts += [str(middle + shift) for shift in (0, Decimal("1e-40"), -Decimal("1e-40"))]
     texts += ["1e-400", "-1e-400", "  2.5 ", "+3", ".5", "7."]
     with np.errstate(all="raise"):
         out = mapped(tmp_path, "c\n" + "\n".join(texts) + "\n", grid=grid)[0].split()[1:]

@@ -32,7 +32,7 @@ def problems(draw):
     cells = st.floats(-(2.0**31), 2.0**31)
     low, high = sorted((draw(cells) * grid, draw(cells) * grid))
     halves = st.integers(-(2**33), 2**33).map(lambda k: 0.5 * k * grid)
-    near = halves.map(lambda x: math.nextafter(x, draw(st.sampled_from([-math.inf, math.inf]))))
+    near = st.builds(math.nextafter, halves, st.sampled_from([-math.inf, math.inf]))
     values = draw(st.lists(st.one_of(halves, near, st.floats(width=64)), max_size=30))
     return np.array(values, dtype=np.float64), grid, (low, high)
 
@@ -40,10 +40,31 @@ def problems(draw):
 @settings(max_examples=150, deadline=None)
 @given(problems())
 def test_it_is_the_sum_of_the_snapped_values(problem):
-    """Kills: floor(t + 0.5), rint (half to even), a sum in float, NaN to the upper bound."""
+    """Kills: rint (half to even), half down, a sum in float, NaN to the upper bound."""
     values, grid, bounds = problem
     expected = sum((snapped(x, grid, bounds) for x in values.tolist()), Fraction(0))
     assert Fraction(pn.exact_sum(values, grid, bounds=bounds)) == expected
+
+
+@pytest.mark.parametrize(
+    ("x", "cells"),
+    [
+        (math.nextafter(0.5, 0.0), 0),
+        (0.5, 1),
+        (math.nextafter(0.5, 1.0), 1),
+        (-0.5, 0),
+        (math.nextafter(-0.5, -1.0), -1),
+        (math.nextafter(-0.5, 0.0), 0),
+        (1.5, 2),
+        (2.5, 3),
+        (-1.5, -1),
+        (math.nextafter(2.0**30 + 0.5, 0.0), 2**30),
+    ],
+)
+@pytest.mark.parametrize("grid", [1.0, 2.0**-700, 2.0**900])
+def test_halves_go_up(x, cells, grid):
+    """Kills: floor(t + 0.5), which rounds the number below 1/2 up."""
+    assert pn.exact_sum([x * grid], grid, bounds=(-grid * 2**31, grid * 2**31)) == cells * grid
 
 
 @settings(max_examples=150, deadline=None)
@@ -140,7 +161,7 @@ def test_it_is_clamped_where_float64_ends():
     chunk = np.full(2**20, 2.0**31)
     chunks = [chunk] * 4
     assert pn.exact_sum(iter([*chunks, [-1.0]]), 1.0, bounds=(-1.0, 2.0**31)) == 2.0**53 - 1.0
-    assert pn.exact_sum(iter([*chunks, [1.0]]), 1.0, bounds=(0.0, 2.0**31)) == 2.0**53
+    assert pn.exact_sum(iter([*chunks, [5.0]]), 1.0, bounds=(0.0, 2.0**31)) == 2.0**53
 
 
 def test_blocks_are_small(monkeypatch):

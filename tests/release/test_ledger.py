@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import copy
+import json
 import math
 import os
 import pickle
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import psinoise as pn
+from psinoise import _hashed_json
 from psinoise.accounting import Accountant
 
 GAUSSIAN = pn.Mechanism(pn.Gaussian(std=12.0))
@@ -236,6 +238,51 @@ def test_a_ledger_comes_back(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["ledger.json"]
 
 
+def test_texts_that_no_ledger_wrote(tmp_path):
+    """With a hash that is right: anybody can compute it."""
+    path = tmp_path / "ledger.json"
+    made = ledger()
+    made.charge(GAUSSIAN, 2)
+    made.save(path)
+    members = ("epsilon", "delta", "adjacency", "mechanisms", "charges")
+    good = _hashed_json.loads(path.read_text(), "psinoise-ledger", 1, members)
+    (charge,), (mechanism,) = good["charges"], good["mechanisms"]
+    bad = [
+        {"epsilon": 1.0},
+        {"epsilon": "inf"},
+        {"delta": (2.0).hex()},
+        {"adjacency": 3},
+        {"adjacency": "other"},
+        {"charges": {}},
+        {"charges": [3]},
+        {"mechanisms": [3]},
+        {"mechanisms": [{"lattice": 3}]},
+        {"mechanisms": [{"lattice": "{}"}]},
+        {"mechanisms": [{**mechanism, "law": "Other"}]},
+        {"mechanisms": [{**mechanism, "sensitivity": (-1.0).hex()}]},
+        {"mechanisms": [{**mechanism, "norm": "l3"}]},
+        {"mechanisms": [{**mechanism, "dimension": "1"}]},
+        *(
+            {"charges": [{**charge, name: value}]}
+            for name, value in [
+                ("mechanism", 1),
+                ("mechanism", -1),
+                ("mechanism", "0"),
+                ("count", -1),
+                ("count", 1.5),
+                ("sampling_rate", (1.5).hex()),
+                ("label", 3),
+                ("time", "yesterday"),
+                ("time", 3),
+            ]
+        ),
+    ]
+    for change in bad:
+        path.write_text(_hashed_json.dumps("psinoise-ledger", 1, {**good, **change}))
+        with pytest.raises(pn.DomainError):
+            pn.Ledger.load(path)
+
+
 def test_damaged_ledgers(tmp_path):
     """Kills: a hash that leaves out a member."""
     path = tmp_path / "ledger.json"
@@ -253,6 +300,18 @@ def test_damaged_ledgers(tmp_path):
         path.write_text(other)
         with pytest.raises(pn.DomainError):
             pn.Ledger.load(path)
+    content = json.loads(text)
+    content["charges"][0]["count"] += 1
+    changes = [{name: value} for name, value in content.items() if name == "charges"]
+    changes += [{"epsilon": (2.0).hex()}, {"delta": (1e-3).hex()}, {"adjacency": "replace"}]
+    changes += [{"mechanisms": []}, {"charges": []}, {"version": 2}, {"format": "other"}]
+    original = json.loads(text)
+    for change in changes:
+        path.write_text(json.dumps({**original, **change}))
+        with pytest.raises(pn.DomainError):
+            pn.Ledger.load(path)
+    path.write_text(json.dumps(original))
+    assert pn.Ledger.load(path).charges == made.charges, "the form of the text does not matter"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(pn.DomainError):
         pn.Ledger.load(path)

@@ -23,7 +23,7 @@ from typing import Any
 
 from psinoise import _hashed_json, _validate
 from psinoise._hashed_json import members_of
-from psinoise.accounting import LatticeMechanism, Mechanism
+from psinoise.accounting import LatticeMechanism, Mechanism, contract
 from psinoise.accounting.arguments import hexadecimal
 from psinoise.accounting.serialize import read_law, written_law
 from psinoise.errors import DomainError
@@ -86,7 +86,7 @@ def loads(text: str) -> tuple[float, float, str, list[Charge]]:
         return (
             hexadecimal("epsilon", found["epsilon"]),
             hexadecimal("delta", found["delta"]),
-            found["adjacency"],
+            contract.check_adjacency(found["adjacency"]),
             [_read_charge(charge, mechanisms) for charge in found["charges"]],
         )
     except (TypeError, OverflowError) as error:
