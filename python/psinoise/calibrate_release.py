@@ -1,10 +1,11 @@
 """The least noise that meets a target as it is released: on a lattice, after rounding.
 
 The law that :func:`psinoise.calibrate` finds just meets the target before it is put on a lattice.
-The lattice costs a little: it rounds the sensitivity up, which is known before if the grid is given,
-and the weights to integers. Where that is too much the scale grows. Each step takes the certified epsilon of the mechanism on its lattice,
-and enlarges the scale by the share that this exceeds the target: epsilon falls at least about
-as fast as the scale grows. What is returned is not extrapolated but certified.
+The lattice costs a little: it rounds the sensitivity up, which is known before if the grid is
+given, and the weights to integers. Where that is too much the scale grows. Each step takes the
+certified epsilon of the mechanism on its lattice, and enlarges the scale by the share that this
+exceeds the target: epsilon falls at least about as fast as the scale grows. What is returned is not
+extrapolated but certified.
 """
 
 from __future__ import annotations

@@ -274,6 +274,15 @@ def test_grids():
     assert "at least" in message
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-6, 1e-3])
+def test_noise_far_narrower_than_a_cell(scale):
+    """No weight is 0, so that the loss is large and finite; nothing divides by 0."""
+    lattice = pn.Mechanism(pn.Laplace(scale=scale), 1e-3).on_lattice(1.0)
+    assert lattice.noise.weights.tolist() == [2**63 - 1, 1]
+    assert 44.0 < lattice.pure_epsilon() < 45.0
+    assert lattice.release(7) in {6, 7, 8}
+
+
 # -- shapes and outputs ----------------------------------------------------------------------------
 
 

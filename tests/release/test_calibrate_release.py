@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 import psinoise as pn
@@ -54,9 +52,3 @@ def test_sampling_and_replaced_records():
         pn.Laplace, epsilon=1.0, delta=1e-6, sensitivity=2.0, adjacency="replace"
     )
     assert replaced.delta(1.0, 1, 1.0, "replace", method="upper") <= 1e-6
-
-
-def test_a_lattice_without_room():
-    """One cell is the least that a sensitivity can be: such a grid has no law of this size."""
-    with pytest.raises((pn.CalibrationError, pn.DomainError, pn.CertificationError)):
-        pn.calibrate_release(pn.Laplace, epsilon=1.0, delta=0.0, sensitivity=1e-3, grid=1.0)
