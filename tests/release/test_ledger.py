@@ -165,6 +165,15 @@ def test_pure_budgets():
         made.charge(LAPLACE)
 
 
+def test_a_delta_that_underflows_is_not_0(monkeypatch):
+    """Kills: a bound on delta, 0 below the least float64, as proof of pure privacy."""
+    monkeypatch.setattr(Accountant, "delta", lambda *_, **__: 0.0)
+    made = pn.Ledger(epsilon=3000.0, delta=0.0)
+    with pytest.raises(pn.BudgetError):
+        made.charge(pn.Mechanism(pn.Gaussian(std=1.0)).on_lattice(0.125), 1000)
+    made.charge(pn.Mechanism(pn.Gaussian(std=1.0)).on_lattice(0.125), 400)
+
+
 def test_what_cannot_be_certified_does_not_fit(monkeypatch):
     def fail(*_, **__):
         raise pn.CertificationError("no")

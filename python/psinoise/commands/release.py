@@ -23,7 +23,7 @@ from psinoise.accounting.budget import is_within
 from psinoise.calibrate_release import calibrate_release
 from psinoise.commands._columns import FORMATS, map_columns
 from psinoise.commands._mechanism import _rounded, add_noise, add_size, family, size
-from psinoise.errors import DomainError
+from psinoise.errors import CertificationError, DomainError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="how many values of a column one record can move (default 1, as in a histogram)",
+        help="how many values of a column one record can move (default 1, as in a histogram to "
+        "which records are added; 2 where they are replaced)",
     )
     parser.add_argument(
         "--adjacency",
@@ -174,10 +175,17 @@ def _mechanism(arguments: argparse.Namespace, uses: int) -> tuple[LatticeMechani
             f"the size of the noise must be larger for epsilon {epsilon!r} at delta "
             f"{arguments.delta!r}, got {mechanism.law}"
         )
-    found = accountant.epsilon(arguments.delta, method="upper")
+    try:
+        found = accountant.epsilon(arguments.delta, method="upper")
+    except CertificationError:
+        if epsilon is None:
+            raise
+        found = epsilon  # proven by delta
     if not math.isfinite(found):
-        raise DomainError(f"--delta must be positive for {arguments.noise} noise")
-    # Both bounds hold where the target was met by delta and not by epsilon.
+        raise DomainError(
+            f"the size of the noise must be larger at delta {arguments.delta!r}: no finite epsilon "
+            f"was found for {mechanism.law}"
+        )
     return mechanism, found if epsilon is None else min(found, epsilon)
 
 

@@ -194,7 +194,8 @@ class Ledger:
             The result of the query.
         count : int, optional
             How many of the values (of the vectors, for a mechanism of more dimensions) one record
-            can move. None is all of them. 1 is a histogram, of which a record moves one cell.
+            can move. None is all of them. 1 is a histogram, of which a record moves one cell (2
+            under "replace": it leaves a cell for another).
         sampling_rate : float
             Rate at which the records behind ``x`` were drawn, in secret and for this release
             alone. Below 1, ``count`` must be 1: values computed from one draw are one vector.
