@@ -1,8 +1,8 @@
 """A hundred thousand releases of anything: an answer that is sound, or an error that tells nothing.
 
 Sound is: of the shape and kind that is promised, finite, multiples of the grid, in ``out`` if there
-is one. An error is one of the three that are promised, with a message that shows no data. All data
-are made of one number that is easy to find.
+is one. An error is one of the three that are promised, with a message that shows no data. Warnings
+and floating-point exceptions are neither. All data are made of one number that is easy to find.
 """
 
 from __future__ import annotations
@@ -121,7 +121,8 @@ def check(mechanism, x, kind, out, bounds):
     """Release, and look at what comes; whether there was an answer."""
     before = np.array(out, copy=True) if isinstance(out, np.ndarray) and out is not x else None
     try:
-        found = mechanism.release(x, out=out, bounds=bounds)
+        with np.errstate(all="raise"):
+            found = mechanism.release(x, out=out, bounds=bounds)
     except (TypeError, ValueError, OverflowError) as error:
         message = str(error)
         assert message
@@ -138,7 +139,7 @@ def check(mechanism, x, kind, out, bounds):
     return True
 
 
-def test_anything(recwarn):
+def test_anything():
     generator = Generator(20260)
     lattices = mechanisms()
     faulthandler.dump_traceback_later(300, exit=True)  # a call that hangs
@@ -151,7 +152,6 @@ def test_anything(recwarn):
         faulthandler.cancel_dump_traceback_later()
     # Neither all refused nor all accepted: the test of the test.
     assert 0.2 * CALLS < answered < 0.8 * CALLS
-    assert not recwarn.list
 
 
 def test_a_message_with_data_would_be_seen():
