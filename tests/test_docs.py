@@ -31,8 +31,9 @@ def test_readme_examples():
     assert results.failed == 0
 
 
-def test_examples_of_the_page_on_releasing():
-    results = doctest.testfile(str(ROOT / "docs" / "releasing.md"), module_relative=False)
+@pytest.mark.parametrize("page", ["release.md", "releasing.md"])
+def test_examples_of_the_pages_on_releases(page):
+    results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert results.attempted >= 8
     assert results.failed == 0
 

@@ -15,7 +15,9 @@ inline constexpr int kMostDoublings = 62;
 
 struct FurtherWordsWiped : FurtherWordsOf<kReleaseRounds> {
   using FurtherWordsOf<kReleaseRounds>::FurtherWordsOf;
-  ~FurtherWordsWiped() { wipe(this, sizeof(*this)); }
+  ~FurtherWordsWiped() {
+    if (refilled()) wipe(this, sizeof(*this));
+  }
 };
 
 // The integer that a word chooses and its sign, as a mask.

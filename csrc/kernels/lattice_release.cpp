@@ -19,27 +19,49 @@ namespace psinoise::PSINOISE_LEVEL {
 namespace {
 
 using Integer = std::int64_t;
+using Integers = Vector<Integer>;
+using Doubles = Vector<double>;
 
+inline constexpr std::size_t kWidth = kVectorSize<Integer>;
 inline constexpr Integer kMostValue = Integer{1} << 61;
 
-inline Integer clamped(Integer x, Integer most) {
-  x = x < -most ? -most : x;
-  return x > most ? most : x;
+// As many values of another type as a vector has integers.
+template <typename T>
+struct ValuesOf {
+  typedef T type __attribute__((vector_size(kWidth * sizeof(T))));
+};
+
+template <typename T>
+using Values = typename ValuesOf<T>::type;
+
+// Within [-most, most]; a number or a vector.
+template <typename T, typename Limit>
+inline T clamped(T x, Limit most) {
+  const T high = T{} + most;
+  const T low = -high;
+  x = x < low ? low : x;
+  return x > high ? high : x;
 }
 
 inline double power_of_two(int exponent) {
   return bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
 
-// floor(t + 1/2) for what t stands for.
+// floor(t + 1/2) for what t stands for. Conversion to an integer is towards zero in every rounding
+// mode, and exact beyond 2^52, where t is whole.
 inline Integer nearest(double t) {
-  const double most = 0x1p61;
-  t = t < -most ? -most : t;
-  t = t > most ? most : t;
-  // Towards zero, whatever the rounding mode; exact in float64 since t is whole beyond 2^52.
+  t = clamped(t, 0x1p61);
   const Integer whole = static_cast<Integer>(t);
   const Integer floor = whole - (static_cast<double>(whole) > t ? 1 : 0);
   return floor + (t - static_cast<double>(floor) >= 0.5 ? 1 : 0);
+}
+
+inline Integers nearest(Doubles t) {
+  t = clamped(t, 0x1p61);
+  const Integers whole = __builtin_convertvector(t, Integers);
+  // A comparison that holds is -1.
+  const Integers floor = whole + (__builtin_convertvector(whole, Doubles) > t);
+  return floor - (t - __builtin_convertvector(floor, Doubles) >= 0.5);
 }
 
 // Values of one type in units of the lattice.
@@ -49,6 +71,10 @@ struct FloatSnap {
   Integer operator()(Real x) const {
     return nearest(static_cast<double>(x) * inverse);
   }
+  template <typename Reals>
+  Integers wide(Reals x) const {
+    return nearest(__builtin_convertvector(x, Doubles) * inverse);
+  }
   double inverse;
 };
 
@@ -56,33 +82,34 @@ struct FloatSnap {
 struct FineSnap {
   explicit FineSnap(int exponent) : shift(-exponent), most(kMostValue >> shift) {}
   Integer operator()(Integer x) const { return clamped(x, most) * (Integer{1} << shift); }
+  Integers wide(Integers x) const { return clamped(x, most) * (Integer{1} << shift); }
   int shift;
   Integer most;
 };
 
 struct CoarseSnap {
   explicit CoarseSnap(int exponent) : shift(exponent) {}
-  Integer operator()(Integer x) const {
+  template <typename T>
+  T operator()(T x) const {
     return clamped((x >> shift) + ((x >> (shift - 1)) & 1), kMostValue);
   }
+  Integers wide(Integers x) const { return (*this)(x); }
   int shift;
 };
 
-struct ToFloat64 {
-  explicit ToFloat64(int exponent) : unit(power_of_two(exponent)) {}
-  double operator()(Integer n) const { return static_cast<double>(n) * unit; }
-  double unit;
-};
-
-struct ToFloat32 {
-  explicit ToFloat32(int exponent) : unit(static_cast<float>(power_of_two(exponent))) {}
-  float operator()(Integer n) const { return static_cast<float>(n) * unit; }
-  float unit;
+// Multiples of the grid as values of one type.
+template <typename Real>
+struct ToFloat {
+  explicit ToFloat(int exponent) : unit(static_cast<Real>(power_of_two(exponent))) {}
+  Real operator()(Integer n) const { return static_cast<Real>(n) * unit; }
+  Values<Real> wide(Integers n) const { return __builtin_convertvector(n, Values<Real>) * unit; }
+  Real unit;
 };
 
 struct ToInt64 {
   explicit ToInt64(int exponent) : shift(exponent), most((Integer{1} << 62) >> exponent) {}
   Integer operator()(Integer n) const { return clamped(n, most) * (Integer{1} << shift); }
+  Integers wide(Integers n) const { return clamped(n, most) * (Integer{1} << shift); }
   int shift;
   Integer most;
 };
@@ -96,7 +123,17 @@ void release(const LatticeTable& table, const std::uint32_t key[8], std::uint64_
                  [&](std::size_t done, std::size_t size, const Integer* noise) {
                    const In* from = x + done;
                    Out* to = out + done;
-                   for (std::size_t i = 0; i < size; ++i) {
+                   std::size_t i = 0;
+                   for (; i + kWidth <= size; i += kWidth) {
+                     Values<In> value;
+                     Integers added;
+                     __builtin_memcpy(&value, from + i, sizeof(value));
+                     __builtin_memcpy(&added, noise + i, sizeof(added));
+                     const auto sum = clamped(snap.wide(value) + added, kMostValue);
+                     const Values<Out> result = convert.wide(sum);
+                     __builtin_memcpy(to + i, &result, sizeof(result));
+                   }
+                   for (; i < size; ++i) {
                      to[i] = convert(clamped(snap(from[i]) + noise[i], kMostValue));
                    }
                  });
@@ -116,12 +153,12 @@ void release_integers(const LatticeTable& table, const std::uint32_t key[8], std
 
 void release_float64(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
                      std::size_t count, const double* x, int exponent, double* out) {
-  release<FloatSnap, ToFloat64>(table, key, first, count, x, exponent, out);
+  release<FloatSnap, ToFloat<double>>(table, key, first, count, x, exponent, out);
 }
 
 void release_float32(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
                      std::size_t count, const float* x, int exponent, float* out) {
-  release<FloatSnap, ToFloat32>(table, key, first, count, x, exponent, out);
+  release<FloatSnap, ToFloat<float>>(table, key, first, count, x, exponent, out);
 }
 
 void release_int64(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
@@ -132,7 +169,7 @@ void release_int64(const LatticeTable& table, const std::uint32_t key[8], std::u
 void release_int64_to_float64(const LatticeTable& table, const std::uint32_t key[8],
                               std::uint64_t first, std::size_t count, const std::int64_t* x,
                               int exponent, double* out) {
-  release_integers<ToFloat64>(table, key, first, count, x, exponent, out);
+  release_integers<ToFloat<double>>(table, key, first, count, x, exponent, out);
 }
 
 }  // namespace psinoise::PSINOISE_LEVEL

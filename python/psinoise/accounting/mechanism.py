@@ -312,8 +312,8 @@ class Mechanism:
         --------
         >>> import psinoise as pn
         >>> lattice = pn.Mechanism(pn.Laplace(scale=1.0)).on_lattice()
-        >>> lattice.grid == 2.0**-10, lattice.cells
-        (True, 1024)
+        >>> lattice.grid == 2.0**-7, lattice.cells
+        (True, 128)
         >>> round(lattice.pure_epsilon(), 6)
         1.0
         """
