@@ -182,15 +182,6 @@ def test_what_has_no_density_says_so():
                 getattr(MEMBERS[name](), method)(0.0)
 
 
-@pytest.mark.parametrize("name", MEMBERS)
-def test_accountants_refuse_what_they_cannot_account(name):
-    """Until they can: never a number for a law whose loss is infinite or whose shifts differ."""
-    mechanism = pn.Mechanism(MEMBERS[name]())
-    for method in ("estimate", "certified"):
-        with pytest.raises((DomainError, pn.CertificationError)):
-            mechanism.epsilon(1e-6, count=2, method=method)
-
-
 # -- expectations ----------------------------------------------------------------------------------
 
 

@@ -95,7 +95,7 @@ class LatticeStore {
   LatticeTable view_{};
 };
 
-// A key that is forgotten when the call ends.
+// A key that is forgotten when the call ends; the bytes that it was read from belong to Python.
 class SecretKey {
  public:
   explicit SecretKey(const py::bytes& bytes) : words_(key_from(bytes)) {}

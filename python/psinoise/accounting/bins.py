@@ -328,6 +328,8 @@ def _masses(
 ) -> tuple[Float, Float]:
     pair = source.pair
     assert isinstance(pair, Pair)
+    # A bounded law is a part of that of its table.
+    log_norm = log_norm + pair.noise._log_kept
     return core.piece_masses(
         pair.noise._table,
         pair.noise.scale,
@@ -343,7 +345,7 @@ def _masses(
 def _beyond(pair: Pair, direction: Direction, grid: Nodes) -> float:
     """Probability under ``P`` beyond the ends of the quadrature."""
     noise, q = pair.noise, pair.sampling_rate
-    if grid.atom_loss.size and noise.score_limit != 0.0:
+    if math.isfinite(noise.support) or (grid.atom_loss.size and noise.score_limit != 0.0):
         # Runs of constant loss reach to the ends of the first edges and hold the rest of the mass.
         return 0.0
     shift, _ = pair.shifts(direction)

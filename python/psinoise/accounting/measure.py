@@ -13,6 +13,7 @@ this is the difference between eleven digits and none.
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -139,7 +140,7 @@ class LossMeasure:
     @functools.cached_property
     def largest(self) -> float:
         """The largest loss among the nodes."""
-        return float(self.loss.max())
+        return float(self.loss.max(initial=-math.inf))
 
     @functools.cached_property
     def _mirror(self) -> float:

@@ -295,8 +295,8 @@ class Mechanism:
         ----------
         grid : float, optional
             A power of two: the distance of neighboring values. By default at most 2**-7 of the
-            size of the noise, and so fine that rounding adds at most 2**-10 of the sensitivity, as
-            far as 2**20 values can be listed.
+            size of the noise, and so fine that rounding adds at most a thousandth of the
+            sensitivity, as far as 2**20 values can be listed.
 
         Returns
         -------

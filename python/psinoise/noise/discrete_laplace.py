@@ -171,7 +171,7 @@ class DiscreteLaplace(NoiseLaw):
         found = np.where(lower, np.minimum(found, 0.0), np.maximum(found, 0.0))
         return np.where(valid, found + 0.0, np.nan)
 
-    # -- what accounting reads -------------------------------------------------------------------
+    # -- what accountants read ---------------------------------------------------------------------
 
     def worst_shifts(self, sensitivity: float) -> tuple[float, ...]:
         """The sensitivity itself: the probabilities do not increase in ``|k|``.

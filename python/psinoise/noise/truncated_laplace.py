@@ -72,9 +72,6 @@ class TruncatedLaplace(NoiseLaw):
 
     log_concave = True
     unimodal = True
-    #: The loss is unbounded: supports differ.
-    score_limit = math.inf
-
     epsilon: float
     delta: float
     sensitivity: float
@@ -111,6 +108,31 @@ class TruncatedLaplace(NoiseLaw):
     def half_width(self) -> float:
         """The largest possible absolute value."""
         return self._reach * self._scale
+
+    # -- what accountants read ---------------------------------------------------------------------
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """At 0; the ends of the support are no kinks."""
+        return (0.0,)
+
+    @property
+    def score_limit(self) -> float:
+        """``1 / scale``, inside the support."""
+        return 1.0 / self._scale
+
+    @property
+    def support(self) -> float:
+        """``half_width``."""
+        return self.half_width
+
+    @property
+    def _log_kept(self) -> float:
+        return math.log(self._inside)
+
+    @property
+    def _table(self) -> Any:
+        return _LAPLACE._table
 
     @property
     def _inside(self) -> float:

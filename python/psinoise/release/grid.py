@@ -22,7 +22,7 @@ MOST_CELLS = 1 << 31
 # squared cell, which is 2**-17 of that unit squared. Privacy does not depend on it: to round the
 # noise is post-processing. It does depend on the sensitivity, to which rounding may add so much.
 _FINENESS = 7
-_PRICE = Fraction(1, 1 << 10)
+_PRICE = Fraction(1, 1000)
 
 
 def exponent_of(grid: float) -> int:
@@ -76,7 +76,7 @@ def default_exponent(spread: float, sensitivity: float, fits: Callable[[int], bo
     """The coarsest lattice on which rounding costs little.
 
     The grid is the largest power of two that is at most ``spread / 2**7`` and on which the
-    sensitivity grows by a factor of at most ``1 + 2**-10``, or the best that fits where none does.
+    sensitivity grows by at most a thousandth, or on the best that fits where none does.
 
     Parameters
     ----------

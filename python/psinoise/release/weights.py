@@ -180,6 +180,7 @@ def rounded(masses: Float, tail: str, repeated: int, ratio: int, unimodal: bool)
             ratio = int(wider * following / masses[-repeated] * 2.0**64)
         ratio = min(max(ratio, 1), _LARGEST_RATIO)
         masses[-repeated:] /= (ONE - ratio) / 2.0**64
+    # Correctly rounded, and so the same on every machine.
     unit = 2.0**63 / math.fsum(masses.tolist()) * _SHRINK
     listed = np.floor(masses * unit).astype(np.uint64)
     if tail == "none":
@@ -194,12 +195,12 @@ def rounded(masses: Float, tail: str, repeated: int, ratio: int, unimodal: bool)
 
 def _settle(listed: NDArray[np.uint64], unimodal: bool) -> None:
     """Give 0 what is left of the words."""
-    listed[0] = DRAWS - sum(listed[1:].tolist())
+    listed[0] = DRAWS - int(listed[1:].sum())
     # The weight of k is that of k and -k together.
     most = 2 * int(listed[0])
     if unimodal and listed.size > 1 and int(listed[1]) > most:
         np.minimum(listed[1:], np.uint64(most), out=listed[1:])
-        listed[0] = DRAWS - sum(listed[1:].tolist())
+        listed[0] = DRAWS - int(listed[1:].sum())
 
 
 def _continued(listed: NDArray[np.uint64], tail: str, repeated: int, ratio: int) -> int:
