@@ -31,8 +31,9 @@ def test_readme_examples():
     assert results.failed == 0
 
 
-def test_examples_of_the_document_on_releases():
-    results = doctest.testfile(str(ROOT / "docs" / "release.md"), module_relative=False)
+@pytest.mark.parametrize("page", ["release.md", "releasing.md"])
+def test_examples_of_the_pages_on_releases(page):
+    results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert results.attempted >= 8
     assert results.failed == 0
 

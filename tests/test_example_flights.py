@@ -51,14 +51,26 @@ def test_one_flight_less_moves_one_cell_of_each_histogram(example: ModuleType) -
         assert np.abs(all_cells - fewer).sum() == 1
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "count"), [(1.0, 1e-6, 21), (0.1, 1e-9, 7)])
-def test_calibration_meets_the_target(
+@pytest.mark.parametrize(("epsilon", "delta", "count"), [(1.0, 1e-6, 21), (0.5, 1e-9, 7)])
+def test_the_release_is_certified_to_meet_the_target(
     example: ModuleType, epsilon: float, delta: float, count: int
 ) -> None:
+    cells = [np.arange(6)] * count
     for law in (pn.Airy, pn.Gaussian):
-        noise, achieved = example.calibrate(law, epsilon, delta, count)
-        assert achieved == pn.Mechanism(noise).epsilon(delta, count, method="estimate")
-        assert epsilon * (1.0 - 1e-8) < achieved <= epsilon * (1.0 + 1e-12)
+        found = example.release(law.__name__, law, cells, epsilon, delta)
+        certified = found.mechanism.epsilon(delta, count, method="upper")
+        assert found.epsilon == certified
+        assert epsilon * (1.0 - 1e-2) < certified <= epsilon * (1.0 + 1e-3)
+        assert found.mechanism.delta(epsilon, count, method="upper") <= delta
+        assert (found.errors % found.mechanism.grid == 0.0).all()
+
+
+def test_one_more_histogram_is_refused(example: ModuleType) -> None:
+    """The ledger of the example is one that its releases use up."""
+    mechanism = example.release("Airy", pn.Airy, [np.arange(6)] * 5, 1.0, 1e-6).mechanism
+    ledger = pn.Ledger(1.0, 1e-6)
+    ledger.charge(mechanism, 5)
+    assert not ledger.affords(mechanism)
 
 
 def test_it_runs_and_the_observed_errors_are_the_predicted_ones(
@@ -72,19 +84,18 @@ def test_it_runs_and_the_observed_errors_are_the_predicted_ones(
     rows = [line.split() for line in text.splitlines() if line.startswith(("Airy", "Gau", "Lap"))]
     assert [row[0] for row in rows] == ["Airy", "Gaussian", "Laplace"]
     for _, epsilon, mean, observed, _, error, off, std, *_, square_off in rows:
-        assert float(epsilon) == pytest.approx(1.0, abs=1e-5)
-        assert abs(float(observed) - float(mean)) < 5.0 * float(error)
-        # A fixed seed: five standard errors are a bug, not bad luck.
-        assert abs(float(off)) < 5.0
-        assert abs(float(square_off)) < 5.0
+        assert float(epsilon) == pytest.approx(1.0, abs=2e-3)
+        assert abs(float(observed) - float(mean)) < 6.5 * float(error)
+        # Six values in each run: beyond six standard errors is a bug (bad luck in 1e-8 of runs).
+        assert abs(float(off)) < 6.0
+        assert abs(float(square_off)) < 6.0
         assert float(std) > float(mean)
 
 
-def test_the_seed_decides(example: ModuleType) -> None:
+def test_no_two_releases_are_the_same(example: ModuleType) -> None:
     cells = [np.zeros(50, dtype=np.int64)]
-    first, again, other = (example.perturb(cells, 1.0, 1e-6, seed)[0].errors for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
+    first, second = (example.perturb(cells, 1.0, 1e-6)[0].errors for _ in range(2))
+    assert (first == second).mean() < 0.2
 
 
 @pytest.mark.parametrize("words", [["--epsilon", "0"], ["--delta", "nan"], ["--rows", "0"]])

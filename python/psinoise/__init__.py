@@ -15,9 +15,11 @@ from psinoise._version import __version__ as __version__
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibrate
+from psinoise.calibrate_release import calibrate_release
 from psinoise.calibrate_stable import calibrate_stable
 from psinoise.compare import compare
-from psinoise.errors import CalibrationError, CertificationError, DomainError
+from psinoise.errors import BudgetError, CalibrationError, CertificationError, DomainError
+from psinoise.ledger import Ledger
 from psinoise.noise import (
     Airy,
     Cactus,
@@ -32,12 +34,13 @@ from psinoise.noise import (
     TruncatedLaplace,
     UniformAtom,
 )
-from psinoise.release import LatticeNoise
+from psinoise.release import LatticeNoise, exact_sum
 
 __all__ = [
     "Accountant",
     "Airy",
     "Bracket",
+    "BudgetError",
     "Cactus",
     "CalibrationError",
     "Cauchy",
@@ -48,6 +51,7 @@ __all__ = [
     "Laplace",
     "LatticeMechanism",
     "LatticeNoise",
+    "Ledger",
     "Mechanism",
     "Noise",
     "Schrodinger",
@@ -57,9 +61,11 @@ __all__ = [
     "UniformAtom",
     "build_config",
     "calibrate",
+    "calibrate_release",
     "calibrate_stable",
     "compare",
     "costs",
+    "exact_sum",
 ]
 
 

@@ -28,6 +28,10 @@ _COMMANDS = {
     "calibrate": ("the least noise that meets a privacy target", "psinoise.commands.calibrate"),
     "epsilon": ("epsilon of a mechanism at a given delta", "psinoise.commands.epsilon"),
     "delta": ("delta of a mechanism at a given epsilon", "psinoise.commands.delta"),
+    "release": (
+        "columns of a table with noise, drawn exactly as it is accounted",
+        "psinoise.commands.release",
+    ),
     "figures": ("draw figures of the papers, with their data", "psinoise.commands.figures"),
     "info": ("what this installation is made of", "psinoise.commands.info"),
     "bench": ("measure the speed of this installation", "psinoise.bench"),

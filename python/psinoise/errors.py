@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CalibrationError", "CertificationError", "DomainError"]
+__all__ = ["BudgetError", "CalibrationError", "CertificationError", "DomainError"]
 
 
 class DomainError(ValueError):
@@ -15,3 +15,7 @@ class CertificationError(RuntimeError):
 
 class CalibrationError(RuntimeError):
     """No parameter of the law meets the target."""
+
+
+class BudgetError(RuntimeError):
+    """A ledger refuses a release that its budget is not known to cover."""

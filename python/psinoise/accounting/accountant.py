@@ -13,6 +13,7 @@ from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.cells import Dominating
 from psinoise.accounting.contract import Certified, Number
 from psinoise.accounting.discrete import DiscreteLoss, Imports
+from psinoise.accounting.lattice_mechanism import LatticeMechanism
 from psinoise.accounting.mechanism import Mechanism, total_uses
 from psinoise.accounting.queries import ProfileBracket, delta_of, epsilon_of, profile_of
 from psinoise.accounting.steps import Steps
@@ -96,14 +97,18 @@ class Accountant:
         return accountant
 
     def compose(
-        self, mechanism: Mechanism | DiscreteLoss, count: int = 1, sampling_rate: float = 1.0
+        self,
+        mechanism: Mechanism | LatticeMechanism | DiscreteLoss,
+        count: int = 1,
+        sampling_rate: float = 1.0,
     ) -> Accountant:
         """Add ``count`` uses of a mechanism under Poisson sampling; returns self.
 
         Parameters
         ----------
         mechanism
-            a mechanism, or an imported loss: an upper bound on both directions of "add-remove"
+            a mechanism, with ``on_lattice()`` for what its ``release`` returns; or an imported
+            loss: an upper bound on both directions of "add-remove"
         count
             uses, at least 0
         sampling_rate
@@ -120,6 +125,8 @@ class Accountant:
         OverflowError
             if the uses of equal steps add up to more than 2**63 - 1
         """
+        if isinstance(mechanism, LatticeMechanism):
+            mechanism = mechanism.accounted
         if not isinstance(mechanism, Mechanism | DiscreteLoss):
             raise TypeError(f"mechanism must be a Mechanism or a DiscreteLoss, got {mechanism!r}")
         count = _validate.count("count", count)

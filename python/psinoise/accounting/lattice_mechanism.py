@@ -142,8 +142,9 @@ class LatticeMechanism:
     ) -> Any:
         """Release values with noise; see `psinoise.Mechanism.release`."""
         refuse(unknown)
-        # Everything is checked before bits are drawn.
-        return self._prepared(x, out, bounds, threads).draw(fresh_key())
+        # Everything is checked before bits are drawn, and none are for no values.
+        ready = self._prepared(x, out, bounds, threads)
+        return ready.draw(fresh_key() if ready.out.size else b"")
 
     def _prepared(
         self, x: ArrayLike, out: object = None, bounds: object = None, threads: int | None = None

@@ -1,34 +1,27 @@
 """The steps of an accountant as text, and back.
 
-The text is JSON with these members, no others and none twice:
+The text is that of `psinoise._hashed_json`, format "psinoise-accountant", with the members
 
-``format``, ``version``
-    "psinoise-accountant", 1
 ``adjacency``
     the neighboring relation
 ``steps``
     a list of objects with ``law`` (a name of ``psinoise.noise.LAWS``), ``arguments`` (its keyword
     arguments), ``sensitivity``, ``sampling_rate`` and ``count``; sorted, each step once. For
     "replace" with sampling the sensitivity is twice the contribution
-``sha256``
-    of the other members, as JSON with sorted keys, without spaces, in ASCII
 
 Floats are strings in hexadecimal, as ``float.hex`` writes them: exact, and one text for each value.
 Arguments that are costs are objects (`psinoise.accounting.arguments`).
-Reading looks names up in the list of laws and evaluates nothing. The hash finds accidents and
-careless edits; it is no signature, since anybody can compute it.
+Reading looks names up in the list of laws and evaluates nothing.
 
 Imported losses have no such text: they are measures of any size, not the arguments of a law.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
 from typing import Any
 
-from psinoise import _validate
+from psinoise import _hashed_json, _validate
+from psinoise._hashed_json import canonical, members_of
 from psinoise.accounting import contract
 from psinoise.accounting.arguments import hexadecimal, read_argument, written_argument
 from psinoise.accounting.cells import Dominating
@@ -37,11 +30,11 @@ from psinoise.accounting.steps import Steps
 from psinoise.errors import DomainError
 from psinoise.noise import LAWS, Noise
 
-__all__ = ["dumps", "loads"]
+__all__ = ["dumps", "loads", "read_law", "written_law"]
 
 _FORMAT = "psinoise-accountant"
 _VERSION = 1
-_MEMBERS = ("format", "version", "adjacency", "steps", "sha256")
+_MEMBERS = ("adjacency", "steps")
 _STEP_MEMBERS = ("law", "arguments", "sensitivity", "sampling_rate", "count")
 
 
@@ -55,13 +48,8 @@ def dumps(adjacency: str, steps: Steps) -> str:
         ``psinoise.noise.LAWS``, or parameters other than real numbers and costs, such as
         functions
     """
-    content = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "adjacency": adjacency,
-        "steps": sorted((_written(pair, count) for pair, count in steps), key=_canonical),
-    }
-    return json.dumps({**content, "sha256": _digest(content)}, indent=1)
+    written = sorted((_written(pair, count) for pair, count in steps), key=canonical)
+    return _hashed_json.dumps(_FORMAT, _VERSION, {"adjacency": adjacency, "steps": written})
 
 
 def loads(text: str) -> tuple[str, Steps]:
@@ -74,19 +62,7 @@ def loads(text: str) -> tuple[str, Steps]:
     DomainError
         for anything that `dumps` would not have written
     """
-    if not isinstance(text, str):
-        raise TypeError(f"text must be a string, got {type(text).__name__}")
-    found = _object("text", _parsed(text), _MEMBERS)
-    if found["format"] != _FORMAT:
-        raise DomainError(f"format must be {_FORMAT!r}, got {found['format']!r}")
-    if type(found["version"]) is not int or found["version"] != _VERSION:
-        raise DomainError(f"version must be {_VERSION}, got {found['version']!r}")
-    digest = found.pop("sha256")
-    expected = _digest(found)
-    if not isinstance(digest, str) or not hmac.compare_digest(
-        digest.encode("ascii", "replace"), expected.encode()
-    ):
-        raise DomainError("sha256 must be that of the content: the text was changed")
+    found = _hashed_json.loads(text, _FORMAT, _VERSION, _MEMBERS)
     adjacency, steps = found["adjacency"], found["steps"]
     if not isinstance(adjacency, str):
         raise DomainError(f"adjacency must be a string, got {adjacency!r}")
@@ -99,14 +75,44 @@ def loads(text: str) -> tuple[str, Steps]:
     return adjacency, read
 
 
-def _written(pair: Dominating, count: int) -> dict[str, Any]:
-    noise = pair.noise
+def written_law(noise: object) -> dict[str, Any]:
+    """A law as a JSON object with its name and its arguments.
+
+    Raises
+    ------
+    DomainError
+        if it is not in ``psinoise.noise.LAWS``, or has arguments that cannot be written
+    """
     if type(noise) not in LAWS or not isinstance(noise, Noise):
         raise DomainError(f"noise must be one of psinoise.noise.LAWS to be written, got {noise!r}")
     arguments = noise._canonical_arguments()
     return {
         "law": type(noise).__name__,
         "arguments": {name: written_argument(name, value) for name, value in arguments.items()},
+    }
+
+
+def read_law(name: object, arguments: object) -> Noise:
+    """The law of two members that `written_law` wrote.
+
+    Raises
+    ------
+    DomainError, TypeError, OverflowError
+        for anything that it would not have written
+    """
+    laws = {law.__name__: law for law in LAWS}
+    if not isinstance(name, str) or name not in laws:
+        raise DomainError(f"law must be one of {', '.join(laws)}, got {name!r}")
+    if not isinstance(arguments, dict):
+        raise DomainError(f"arguments must be an object, got {arguments!r}")
+    law: Any = laws[name]
+    noise: Noise = law(**{key: read_argument(key, value) for key, value in arguments.items()})
+    return noise
+
+
+def _written(pair: Dominating, count: int) -> dict[str, Any]:
+    return {
+        **written_law(pair.noise),
         "sensitivity": float(pair.distance).hex(),
         "sampling_rate": float(pair.sampling_rate).hex(),
         "count": count,
@@ -114,18 +120,12 @@ def _written(pair: Dominating, count: int) -> dict[str, Any]:
 
 
 def _read_step(step: object, adjacency: str) -> tuple[Dominating, int]:
-    found = _object("a step", step, _STEP_MEMBERS)
-    laws = {law.__name__: law for law in LAWS}
-    name, arguments, count = found["law"], found["arguments"], found["count"]
-    if not isinstance(name, str) or name not in laws:
-        raise DomainError(f"law must be one of {', '.join(laws)}, got {name!r}")
-    if not isinstance(arguments, dict):
-        raise DomainError(f"arguments must be an object, got {arguments!r}")
+    found = members_of("a step", step, _STEP_MEMBERS)
+    count = found["count"]
     if type(count) is not int or not count >= 1:
         raise DomainError(f"count must be a positive integer, got {count!r}")
-    law: Any = laws[name]
     try:
-        noise = law(**{key: read_argument(key, value) for key, value in arguments.items()})
+        noise = read_law(found["law"], found["arguments"])
         sensitivity = hexadecimal("sensitivity", found["sensitivity"])
         mechanism = Mechanism(noise, sensitivity, contribution=0.5 * sensitivity)
         rate = _validate.probability("sampling_rate", hexadecimal("rate", found["sampling_rate"]))
@@ -134,43 +134,3 @@ def _read_step(step: object, adjacency: str) -> tuple[Dominating, int]:
         return mechanism.dominating(rate, adjacency)[0], _validate.count("count", count)
     except (TypeError, OverflowError) as error:
         raise DomainError(str(error)) from error
-
-
-def _object(what: str, value: object, members: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise DomainError(f"{what} must be a JSON object, got {type(value).__name__}")
-    if set(value) != set(members):
-        raise DomainError(f"{what} must have the members {', '.join(members)}")
-    return value
-
-
-def _parsed(text: str) -> object:
-    def refuse(constant: str) -> None:
-        raise DomainError(f"text must be JSON, which has no {constant}")
-
-    try:
-        return json.loads(text, parse_constant=refuse, object_pairs_hook=_unique)
-    except RecursionError:
-        raise DomainError("text must be JSON of a few levels") from None
-    except DomainError:
-        raise
-    except ValueError as error:
-        raise DomainError(f"text must be JSON: {error}") from error
-
-
-def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) != len(members):
-        raise DomainError("text must not have a member twice in one object")
-    return found
-
-
-def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _digest(content: dict[str, Any]) -> str:
-    try:
-        return hashlib.sha256(_canonical(content).encode("ascii")).hexdigest()
-    except (ValueError, RecursionError) as error:
-        raise DomainError(f"text must hold finite numbers: {error}") from error

@@ -25,7 +25,12 @@ _SIZES = ("scale", "std", "mean_abs")
 def law_names() -> dict[str, type[NoiseLaw]]:
     """The laws by their names in lower case, words joined by hyphens."""
     laws: tuple[type[NoiseLaw], ...] = (*LAWS, *DESIGNED)
-    return {re.sub(r"(?<!^)(?=[A-Z])", "-", law.__name__).lower(): law for law in laws}
+    return {name_of(law): law for law in laws}
+
+
+def name_of(law: type[NoiseLaw]) -> str:
+    """What the options call a law."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", law.__name__).lower()
 
 
 def add_noise(parser: argparse.ArgumentParser) -> None:
@@ -130,11 +135,7 @@ def _check_required(
 def add_mechanism(parser: argparse.ArgumentParser) -> None:
     """Declare the options that :func:`report` reads."""
     add_noise(parser)
-    # Not required: the parameters of some laws fix the size, and a law says what it misses.
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--scale", type=float, metavar="X", help="size of the noise: its scale")
-    size.add_argument("--std", type=float, metavar="X", help="... or its standard deviation")
-    size.add_argument("--mean-abs", type=float, metavar="X", help="... or its mean absolute value")
+    add_size(parser)
     add_composition(parser)
     parser.add_argument(
         "--method",
@@ -150,6 +151,21 @@ def add_mechanism(parser: argparse.ArgumentParser) -> None:
         "1e-4 times epsilon, and 1e-4 for epsilon below 1)",
     )
     parser.add_argument("--json", action="store_true", help=HELP)
+
+
+def add_size(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that :func:`size` reads."""
+    # Not required: the parameters of some laws fix the size, and a law says what it misses.
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--scale", type=float, metavar="X", help="size of the noise: its scale")
+    size.add_argument("--std", type=float, metavar="X", help="... or its standard deviation")
+    size.add_argument("--mean-abs", type=float, metavar="X", help="... or its mean absolute value")
+
+
+def size(arguments: argparse.Namespace) -> dict[str, float]:
+    """The size that was given, as a keyword argument of a law; nothing if none was."""
+    given = {name: getattr(arguments, name) for name in ("scale", "std", "mean_abs")}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def add_composition(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from psinoise.release.entropy import fresh_key
+from psinoise.release.exact_sum import exact_sum
 from psinoise.release.grid import cells_of, default_exponent, exponent_of
 from psinoise.release.lattice_noise import LatticeNoise
 from psinoise.release.values import Release, prepared
@@ -13,6 +14,7 @@ __all__ = [
     "Release",
     "cells_of",
     "default_exponent",
+    "exact_sum",
     "exponent_of",
     "fits",
     "fresh_key",

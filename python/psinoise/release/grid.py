@@ -86,7 +86,7 @@ def default_exponent(spread: float, sensitivity: float, fits: Callable[[int], bo
     fits : callable
         Whether the noise can be listed on the lattice of an exponent.
     """
-    exponent = max(math.frexp(spread)[1] - 1 - _FINENESS, LEAST_EXPONENT)
+    exponent = checked_exponent(max(math.frexp(spread)[1] - 1 - _FINENESS, LEAST_EXPONENT))
     while exponent < MOST_EXPONENT and not fits(exponent):
         exponent += 1
     best, least = exponent, None

@@ -113,7 +113,9 @@ def _array(x: ArrayLike) -> NDArray[Any]:
         raise TypeError("x must not have masked values")
     array = np.asarray(x)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
-        raise TypeError(f"x must be real numbers of at most 64 bits, got dtype {array.dtype}")
+        # The kind alone: the dtype of strings tells how long the longest of them is.
+        kind = array.dtype.type.__name__
+        raise TypeError(f"x must be real numbers of at most 64 bits, got dtype {kind}")
     return array
 
 

@@ -176,7 +176,8 @@ def rounded(masses: Float, tail: str, repeated: int, ratio: int, unimodal: bool)
     if tail != "none":
         masses, following = masses[:-1].copy(), masses[-1]
         wider = 2.0 if tail == "dilate" else 1.0
-        ratio = ratio or int(wider * following / masses[-repeated] * 2.0**64)
+        if not ratio and masses[-repeated] > 0.0:  # else far narrower than a cell: any tail will do
+            ratio = int(wider * following / masses[-repeated] * 2.0**64)
         ratio = min(max(ratio, 1), _LARGEST_RATIO)
         masses[-repeated:] /= (ONE - ratio) / 2.0**64
     # Correctly rounded, and so the same on every machine.

@@ -1,0 +1,91 @@
+"""The least noise that meets a target as it is released: on a lattice, after rounding.
+
+The law that :func:`psinoise.calibrate` finds just meets the target before it is put on a lattice.
+The lattice costs a little: it rounds the sensitivity up, which is known before if the grid is
+given, and the weights to integers. Where that is too much the scale grows. Each step takes the
+certified epsilon of the mechanism on its lattice, and enlarges the scale by the share that this
+exceeds the target: epsilon falls at least about as fast as the scale grows. What is returned is not
+extrapolated but certified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from psinoise import _validate
+from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
+from psinoise.accounting.budget import is_within
+from psinoise.calibrate import calibrate
+from psinoise.errors import CalibrationError
+from psinoise.noise import Noise
+from psinoise.release import cells_of, exponent_of
+
+__all__ = ["calibrate_release"]
+
+_MOST_STEPS = 12
+# Beyond the excess that was measured; and at least this share in one step.
+_MARGIN, _LEAST_STEP = 1.1, 2e-5
+
+
+def calibrate_release(
+    law: Callable[..., Noise],
+    *,
+    epsilon: float,
+    delta: float,
+    sensitivity: float = 1.0,
+    count: int = 1,
+    sampling_rate: float = 1.0,
+    adjacency: str = "add-remove",
+    grid: float | None = None,
+) -> LatticeMechanism:
+    """Return the mechanism on a lattice with the least scale that meets a privacy target.
+
+    Parameters
+    ----------
+    law, epsilon, delta, sensitivity, count, sampling_rate, adjacency
+        As in :func:`psinoise.calibrate`; epsilon is positive.
+    grid : float, optional
+        As in ``Mechanism.on_lattice``.
+
+    Returns
+    -------
+    LatticeMechanism
+        Certified to meet the target; its ``release`` is what was certified.
+
+    Raises
+    ------
+    CalibrationError, CertificationError, TypeError, DomainError, OverflowError
+        As :func:`psinoise.calibrate`; CalibrationError too if the lattice costs so much that no
+        small step makes up for it, which a grid that is too coarse does.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> mechanism = pn.calibrate_release(pn.Airy, epsilon=1.0, delta=1e-6, count=10)
+    >>> float(mechanism.delta(1.0, count=10)) <= 1e-6
+    True
+    """
+    epsilon = _validate.positive("epsilon", epsilon)
+    sensitivity = _validate.positive("sensitivity", sensitivity)
+    moved = sensitivity if grid is None else cells_of(sensitivity, exponent_of(grid)) * grid
+    noise = calibrate(
+        law,
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=moved,
+        count=count,
+        sampling_rate=sampling_rate,
+        adjacency=adjacency,
+    )
+    scale = noise.scale
+    for _ in range(_MOST_STEPS):
+        mechanism = Mechanism(law(scale=scale), sensitivity).on_lattice(grid)
+        accountant = Accountant(adjacency).compose(mechanism, count, sampling_rate)
+        if is_within(accountant, epsilon, delta):
+            return mechanism
+        excess = accountant.epsilon(delta, method="upper") / epsilon - 1.0
+        scale *= 1.0 + max(_MARGIN * excess, _LEAST_STEP)
+    raise CalibrationError(
+        f"no scale near {noise!r} meets epsilon {epsilon!r} and delta {delta!r} on a lattice of "
+        f"grid {mechanism.grid!r}"
+    )

@@ -1,0 +1,240 @@
+"""Tables read and written block by block, with some of their columns put through a function.
+
+Nothing here shows data: a message names the file or a column that the caller named, never a value,
+a row or the names in the file (the first row of a file without a header is data).
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise._progress import track
+from psinoise.errors import DomainError
+
+__all__ = ["FORMATS", "map_columns"]
+
+Values = NDArray[Any]
+Function = Callable[[Values], Values]
+
+#: Values in a block: what is held in memory at a time.
+_BLOCK = 2**16
+#: Halves of cells are float64 numbers up to here.
+_MOST_CELLS = 2.0**52
+
+
+def map_columns(
+    source: Path,
+    target: Path,
+    columns: Sequence[str],
+    function: Function,
+    *,
+    grid: float,
+    bounds: tuple[float, float] | None,
+) -> list[str]:
+    """Write ``source`` to ``target`` with a function applied to some columns, block by block.
+
+    Parameters
+    ----------
+    source : Path
+        ``.csv`` with a header, in UTF-8, or ``.npy``; its suffix is the format of both files.
+    target : Path
+        An existing file, which is overwritten, whatever its name.
+    columns : sequence of str
+        Names in the header, or fields of a structured array; none for an array of numbers.
+    function : callable
+        From a one-dimensional array to one of the same length and of one dtype.
+    grid : float
+        To which the function rounds its argument, half up: text is read such that it is rounded as
+        the decimal number that it is.
+    bounds : (float, float), optional
+        To which the function clips. With bounds, an empty field is NaN.
+
+    Returns
+    -------
+    list of str
+        Names of the columns that were copied.
+
+    Raises
+    ------
+    DomainError, TypeError
+        For a table or a column that is not what it must be.
+    """
+    return FORMATS[source.suffix.lower()](source, target, columns, function, grid, bounds)
+
+
+# -- text ------------------------------------------------------------------------------------------
+
+
+def _map_csv(
+    source: Path,
+    target: Path,
+    columns: Sequence[str],
+    function: Function,
+    grid: float,
+    bounds: tuple[float, float] | None,
+) -> list[str]:
+    if not columns:
+        raise TypeError("a CSV table needs --column")
+    with (
+        _readable(source),
+        source.open(encoding="utf-8-sig", newline="") as readable,
+        target.open("w", encoding="utf-8", newline="") as writable,
+    ):
+        reader = csv.reader(readable, strict=True)
+        writer = csv.writer(writable, lineterminator="\n")
+        header = next(reader, None)
+        if header is None:
+            raise DomainError(f"{source} must have a header")
+        places = [_place(header, column) for column in columns]
+        writer.writerow(header)
+        for rows in track(_batched(reader), "releasing"):
+            if any(len(row) != len(header) for row in rows):
+                raise DomainError(f"{source} must have as many fields in each row as in the header")
+            for place, column in zip(places, columns, strict=True):
+                values = _numbers([row[place] for row in rows], column, grid, bounds)
+                # Multiples of a grid of whole numbers are written without a point.
+                shown = int if grid >= 1.0 else repr
+                for row, value in zip(rows, function(values).tolist(), strict=True):
+                    row[place] = str(shown(value))
+            writer.writerows(rows)
+    return [name for name in header if name not in columns]
+
+
+@contextmanager
+def _readable(source: Path) -> Iterator[None]:
+    """What the reader says about a file, without the bytes that it found."""
+    try:
+        yield
+    except csv.Error:
+        raise DomainError(f"{source} must be a table of comma-separated values") from None
+    except UnicodeDecodeError:
+        raise DomainError(f"{source} must be text in UTF-8") from None
+
+
+def _batched(reader: Iterator[list[str]]) -> Iterator[list[list[str]]]:
+    rows = (row for row in reader if row)  # lines without a character are no rows
+    while batch := list(islice(rows, _BLOCK)):
+        yield batch
+
+
+def _place(names: Sequence[str], column: str) -> int:
+    if names.count(column) != 1:
+        number = "twice" if column in names else "not"
+        raise DomainError(
+            f"--column must be one name of the header, but {column!r} is {number} there"
+        )
+    return names.index(column)
+
+
+def _numbers(
+    texts: list[str], column: str, grid: float, bounds: tuple[float, float] | None
+) -> NDArray[np.float64]:
+    """The float64 numbers that are rounded to the grid as the decimal numbers are.
+
+    Rounding to float64 is monotone, and halves of cells are float64 numbers: it can move a number
+    from below a half up to it, and nothing else that rounding to the grid would notice.
+    """
+    try:
+        if any("_" in text for text in texts):
+            raise ValueError  # which Python reads, and nobody else
+        values = np.array([float(text) if text.strip() else math.nan for text in texts])
+    except ValueError:
+        raise DomainError(f"column {column!r} must hold real numbers") from None
+    if bounds is None and not np.isfinite(values).all():
+        raise DomainError(
+            f"column {column!r} must hold finite numbers in every row; --bounds says to what "
+            "others are mapped"
+        )
+    inside = np.isfinite(values)
+    if bounds is not None:
+        inside &= (values >= bounds[0]) & (values <= bounds[1])
+    with np.errstate(under="ignore", over="ignore"):
+        cells = np.where(inside, values, 0.0) / grid
+    for index in np.flatnonzero(np.abs(cells) >= _MOST_CELLS):
+        if _decimal(texts[index], column) != Decimal(float(values[index])):
+            raise DomainError(
+                f"column {column!r} must hold numbers of at most 2**52 times the grid {grid!r}, or "
+                "that float64 holds exactly; --bounds or --grid can see to it"
+            )
+    for index in np.flatnonzero(cells - np.floor(cells) == 0.5):
+        if _decimal(texts[index], column) < Decimal(float(values[index])):
+            values[index] = np.nextafter(values[index], -math.inf)
+    return values
+
+
+def _decimal(text: str, column: str) -> Decimal:
+    try:
+        return Decimal(text.strip())
+    except InvalidOperation:
+        raise DomainError(f"column {column!r} must hold decimal numbers") from None
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+
+def _map_npy(
+    source: Path,
+    target: Path,
+    columns: Sequence[str],
+    function: Function,
+    grid: float,
+    bounds: tuple[float, float] | None,
+) -> list[str]:
+    array = _loaded(source)
+    names = array.dtype.names
+    order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
+    if names is None and columns:
+        raise TypeError("--column is for CSV tables and structured arrays")
+    if names is None:
+        kind = function(np.zeros(0, array.dtype)).dtype
+    else:
+        kind = _replaced(array.dtype, columns, function)
+    written = np.lib.format.open_memmap(target, "w+", kind, array.shape, fortran_order=order == "F")
+    # Views: neither array is ever in memory as a whole.
+    before, after = array.reshape(-1, order=order), written.reshape(-1, order=order)
+    for start in track(range(0, before.size, _BLOCK), "releasing"):
+        block = slice(start, start + _BLOCK)
+        if names is None:
+            after[block] = function(before[block])
+        for name in names or ():
+            part = before[name][block]
+            after[name][block] = function(part) if name in columns else part
+    written.flush()
+    return [name for name in names or () if name not in columns]
+
+
+def _loaded(source: Path) -> Values:
+    try:
+        array = np.load(source, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError):
+        raise DomainError(f"{source} must be an array in NumPy's format, without objects") from None
+    if not isinstance(array, np.ndarray):
+        raise DomainError(f"{source} must be one array, not an archive of arrays")
+    return array
+
+
+def _replaced(kind: np.dtype[Any], columns: Sequence[str], function: Function) -> np.dtype[Any]:
+    """The type of the released records."""
+    if not columns:
+        raise TypeError("a structured array needs --column")
+    names = kind.names or ()
+    kinds = {name: kind[name] for name in names}
+    for column in columns:
+        _place(names, column)
+        if kinds[column].subdtype is not None:
+            raise TypeError(f"column {column!r} must hold one number in each record")
+        kinds[column] = function(np.zeros(0, kinds[column])).dtype
+    return np.dtype(list(kinds.items()))
+
+
+FORMATS = {".csv": _map_csv, ".npy": _map_npy}

@@ -1,0 +1,207 @@
+"""``psinoise release``: columns of a table with noise, drawn exactly as it is accounted.
+
+The columns that are named are released; the others are copied as they are. Their guarantee is that
+of ``--count`` times the number of columns uses of one mechanism: it holds if one record can move at
+most ``--count`` values of each column, and each by at most ``--sensitivity``.
+
+The table takes its name in one step, when it is complete and on the disk, after its record: a crash
+leaves either the whole or nothing under that name. The record holds what is needed to compute
+epsilon again, and the SHA-256 of the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from psinoise._atomic import check_target, temporary_beside, write_text
+from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
+from psinoise.accounting.budget import is_within
+from psinoise.calibrate_release import calibrate_release
+from psinoise.commands._columns import FORMATS, map_columns
+from psinoise.commands._mechanism import (
+    _rounded,
+    add_noise,
+    add_size,
+    family,
+    made,
+    name_of,
+    size,
+)
+from psinoise.errors import CertificationError, DomainError
+from psinoise.noise import LAWS, Noise
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "table", type=Path, help=f"what to release from: {' or '.join(FORMATS)}; a header is needed"
+    )
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="column to release; may be given more than once. Others are copied as they are",
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="the released table"
+    )
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="what was done, as JSON (default: the name of the released table and .json)",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite these two files")
+    add_noise(parser)
+    add_size(parser)
+    parser.add_argument(
+        "--epsilon",
+        type=float,
+        metavar="X",
+        help="of everything released; the least noise that meets it is taken. With a size: the "
+        "most that it may have",
+    )
+    parser.add_argument(
+        "--delta", type=float, required=True, metavar="X", help="of everything released; in [0, 1)"
+    )
+    parser.add_argument(
+        "--sensitivity",
+        type=float,
+        required=True,
+        metavar="X",
+        help="how far one record can move a value",
+    )
+    parser.add_argument(
+        "--count",
+        type=int,
+        default=1,
+        metavar="N",
+        help="how many values of a column one record can move (default 1, as in a histogram to "
+        "which records are added; 2 where they are replaced)",
+    )
+    parser.add_argument(
+        "--adjacency",
+        default="add-remove",
+        help='neighboring relation (default add-remove; or "replace")',
+    )
+    parser.add_argument(
+        "--bounds",
+        type=float,
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="clip the values, chosen without looking at them; NaN and empty fields become LOW",
+    )
+    parser.add_argument(
+        "--grid", type=float, metavar="X", help="a power of two (default: fine for the noise)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the released table and its record."""
+    target, record = _targets(arguments)
+    uses = arguments.count * max(len(arguments.column), 1)
+    if uses < 1:
+        raise DomainError(f"--count must be at least 1, got {arguments.count}")
+    if len(set(arguments.column)) != len(arguments.column):
+        raise DomainError("--column must name each column once")
+    mechanism, epsilon = _mechanism(arguments, uses)
+    bounds = None if arguments.bounds is None else (arguments.bounds[0], arguments.bounds[1])
+    with temporary_beside(target) as temporary:
+        copied = map_columns(
+            arguments.table,
+            temporary,
+            arguments.column,
+            lambda values: mechanism.release(values, bounds=bounds),
+            grid=mechanism.grid,
+            bounds=bounds,
+        )
+        written = {
+            "epsilon": epsilon,
+            "delta": arguments.delta,
+            "count": uses,
+            "adjacency": arguments.adjacency,
+            "bounds": bounds,
+            "released": arguments.column,
+            "copied": copied,
+            "table_sha256": _digest(temporary),
+            "mechanism": json.loads(mechanism.to_json()),
+        }
+        # Before the table: there is none without a record of it.
+        write_text(record, json.dumps(written, indent=1, allow_nan=False) + "\n")
+    bound = _rounded(epsilon, 1)
+    print(f"{target}: epsilon <= {bound} at delta {arguments.delta:g}, {arguments.adjacency}")
+    print(f"{mechanism.law} on multiples of {mechanism.grid!r}, count {uses}; see {record}")
+    if copied:
+        print(f"copied as they are, without protection: {', '.join(copied)}")
+    return 0
+
+
+def _targets(arguments: argparse.Namespace) -> tuple[Path, Path]:
+    source, target = arguments.table, arguments.out
+    record = arguments.record or target.with_name(target.name + ".json")
+    for path in (source, target):
+        if path.suffix.lower() not in FORMATS:
+            raise DomainError(f"{path} must end with {' or '.join(FORMATS)}")
+    if source.suffix.lower() != target.suffix.lower():
+        raise DomainError(f"{target} must end with {source.suffix}, as {source} does")
+    if not source.is_file():
+        raise FileNotFoundError(f"{source} does not exist")
+    names = {path.resolve() for path in (source, target, record)}
+    if len(names) != 3:
+        raise DomainError("the table, --out and --record must be three different files")
+    for path in (target, record):
+        check_target(path, force=arguments.force)
+    return target, record
+
+
+def _mechanism(arguments: argparse.Namespace, uses: int) -> tuple[LatticeMechanism, float]:
+    """What to release with, and a certified bound on its epsilon."""
+    epsilon = arguments.epsilon
+    designed = arguments.noise not in {name_of(law) for law in LAWS}
+    given = bool(size(arguments)) or designed
+    if not given and epsilon is None:
+        raise TypeError("--epsilon, or a size of the noise, must be given")
+    if given:
+        # The accountant itself refuses laws that it cannot account.
+        noise: Any = made(arguments)
+        mechanism = Mechanism(noise, arguments.sensitivity).on_lattice(arguments.grid)
+    else:
+        mechanism = calibrate_release(
+            cast(Callable[..., Noise], family(arguments)),
+            epsilon=epsilon,
+            delta=arguments.delta,
+            sensitivity=arguments.sensitivity,
+            count=uses,
+            adjacency=arguments.adjacency,
+            grid=arguments.grid,
+        )
+    accountant = Accountant(arguments.adjacency).compose(mechanism, uses)
+    if epsilon is not None and not is_within(accountant, epsilon, arguments.delta):
+        raise DomainError(
+            f"the size of the noise must be larger for epsilon {epsilon!r} at delta "
+            f"{arguments.delta!r}, got {mechanism.law}"
+        )
+    try:
+        found = accountant.epsilon(arguments.delta, method="upper")
+    except CertificationError:
+        if epsilon is None:
+            raise
+        found = epsilon  # proven by delta
+    if not math.isfinite(found):
+        raise DomainError(
+            f"the size of the noise must be larger at delta {arguments.delta!r}: no finite epsilon "
+            f"was found for {mechanism.law}"
+        )
+    return mechanism, found if epsilon is None else min(found, epsilon)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,189 @@
+"""Sums whose sensitivity is that of one value.
+
+A floating-point sum does not have the sensitivity that people think: every addition rounds, and how
+it rounds depends on all values before it. One record more or less can move the sum of ``n`` values
+by far more than that record (S. Casacuberta, M. Shoate, S. Vadhan and C. Wagaman, "Widespread
+underestimation of sensitivity in differentially private libraries and how to fix it", CCS 2022).
+Integers do not round.
+
+**Sensitivity.** Let ``g`` be the grid, ``[low, high]`` the bounds, ``D = max(|low|, |high|)`` and
+``s(x) = floor(x / g + 1/2)`` the number of cells of a clipped value. The sum is ``g`` times the sum
+of the integers ``s(x)``, so that adding or removing one record moves it by ``g |s(x)|``. For
+``x >= 0``, ``s(x) <= ceil(x / g)``; for ``x < 0``, ``s(x) >= floor(x / g)``; so
+
+    add-remove:  at most  g ceil(D / g),
+
+which is ``D`` where ``D`` is a multiple of ``g``. Replacing a record moves it by ``g |s(x) -
+s(y)|``, and ``s(x) - s(y)`` is an integer below ``(x - y) / g + 1``, so
+
+    replace:     at most  g ceil((high - low) / g).
+
+Both are reached where the bounds are multiples of ``g``. The clamp at ``2^53`` cells moves no two
+sums apart.
+
+**A mechanism on a grid G that is a multiple of g** rounds once more and accounts for ``ceil(D /
+G)`` cells. That covers the sum too, since ``ceil(g ceil(D / g) / G) = ceil(D / G)`` where ``G / g``
+is whole. So a mechanism of sensitivity ``D`` (``high - low`` under "replace") may release the sum,
+on any grid that is at least as coarse as that of the sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psinoise import _validate
+from psinoise.errors import DomainError
+from psinoise.release.grid import MOST_CELLS, exponent_of
+
+__all__ = ["exact_sum"]
+
+#: Values converted at a time: temporary arrays stay in the cache, and memory flat.
+_BLOCK = 2**16
+#: Cells of a sum: what float64 holds without rounding.
+_LARGEST_SUM = 2**53
+
+
+def exact_sum(
+    values: ArrayLike | Iterator[ArrayLike], grid: float, *, bounds: tuple[float, float]
+) -> float:
+    """Sum values that are clipped to bounds and rounded to a grid, without any other rounding.
+
+    Adding or removing one value moves the sum by at most ``max(|low|, |high|)``, rounded up to the
+    grid; replacing one by at most ``high - low``, rounded up to the grid. So a
+    :class:`psinoise.Mechanism` of that sensitivity may release the sum, on this grid or a coarser
+    one, and what is accounted is what is released.
+
+    Parameters
+    ----------
+    values : array_like of real numbers, or iterator of such arrays
+        Integers, float32 or float64 in any byte order, shape and layout; a memory map is read block
+        by block. An iterator gives the chunks of a stream. Order and chunks do not matter.
+    grid : float
+        A power of two from 2**-1000 to 2**900: that of the mechanism,
+        ``mechanism.on_lattice().grid``, or a finer one.
+    bounds : (float, float)
+        To which values are clipped, at most 2**31 cells from 0. Chosen without the data. NaN counts
+        as the lower one.
+
+    Returns
+    -------
+    float
+        A multiple of ``grid``, exact. Sums beyond 2**53 cells are clamped to that.
+
+    Raises
+    ------
+    TypeError
+        For values that are not real numbers, or masked; for a grid or bounds of the wrong kind.
+    DomainError
+        For a grid that is no power of two, or bounds that are not finite, in the wrong order, or
+        too far from 0 for the grid.
+
+    Notes
+    -----
+    The module says why the sensitivity is what it is. No message shows a value.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> ages = [34.0, 51.5, 29.0, 70.25, float("nan")]
+    >>> pn.exact_sum(ages, 0.5, bounds=(0.0, 60.0))
+    174.5
+
+    A stream, of which the order does not matter, unlike that of floating-point numbers:
+
+    >>> chunks = [[1e9, 0.25], [-1e9, 0.25]]
+    >>> pn.exact_sum(iter(chunks), 2.0**-10, bounds=(-1.0, 1.0))
+    0.5
+    """
+    exponent = exponent_of(grid)
+    low, high = _bounds(bounds, exponent)
+    chunks = values if isinstance(values, Iterator) else (values,)
+    # The sum of one block is at most 2^47 cells; all blocks are added as Python integers.
+    total = sum(
+        int(_cells(block, exponent, low, high).sum())
+        for chunk in chunks
+        for block in _blocks(_real_array(chunk))
+    )
+    return math.ldexp(max(-_LARGEST_SUM, min(total, _LARGEST_SUM)), exponent)
+
+
+def _bounds(bounds: tuple[float, float], exponent: int) -> tuple[float, float]:
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise TypeError(f"bounds must be a pair of real numbers, got {bounds!r}") from None
+    low, high = _validate.real("the lower bound", low), _validate.real("the upper bound", high)
+    if not low <= high:
+        raise DomainError(f"bounds must be in order, got {bounds!r}")
+    if not max(-low, high) <= math.ldexp(MOST_CELLS, exponent):
+        raise DomainError(
+            f"bounds must be at most 2**31 times the grid {math.ldexp(1.0, exponent)!r}, "
+            f"got {bounds!r}"
+        )
+    return low, high
+
+
+def _real_array(values: ArrayLike) -> NDArray[Any]:
+    """The values as an array of a kind that is converted exactly; not a copy where it is one."""
+    if np.ma.is_masked(values):
+        raise TypeError("values must not be masked")
+    array: NDArray[Any] = np.asarray(values)
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        # Not the dtype: that of strings tells how long the longest one is.
+        raise TypeError(
+            f"values must be real numbers of 64 bits or less, got {array.dtype.type.__name__}"
+        )
+    return array
+
+
+def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """One-dimensional blocks in the machine's byte order, of an array of any layout."""
+    # Buffered, the iterator copies where it must and never more than one block.
+    yield from np.nditer(
+        array,
+        flags=["external_loop", "buffered", "zerosize_ok"],
+        op_dtypes=[array.dtype.newbyteorder("=")],
+        casting="equiv",
+        buffersize=_BLOCK,
+    )
+
+
+def _cells(block: NDArray[Any], exponent: int, low: float, high: float) -> NDArray[np.int64]:
+    """``floor(x / grid + 1/2)`` of the clipped values; rounding is monotone, so the order of
+    clipping and rounding does not matter."""
+    if block.dtype.kind in "iu" and exponent > 0:
+        # Without a float, which has 53 bits: a shift rounds down, the bit below it decides.
+        signed, shift = _signed(block, exponent)
+        cells = (signed >> min(shift, 63)) + ((signed >> min(shift - 1, 63)) & 1)
+        first, last = _rounded(np.array([low, high]), exponent)
+        return np.clip(cells, first, last)
+    if block.dtype.kind in "iu":
+        # The bounds are at most 2^31 here, so that these integers lose no digit that is left.
+        block = np.clip(_signed(block, 0)[0], -(2**53), 2**53)
+    x = block.astype(np.float64)
+    x[np.isnan(x)] = low
+    return _rounded(np.clip(x, low, high), exponent)
+
+
+def _signed(block: NDArray[Any], exponent: int) -> tuple[NDArray[np.int64], int]:
+    """The same values as int64, or their halves where the last bit does not matter."""
+    if block.dtype != np.uint64:
+        return block.astype(np.int64), exponent
+    if exponent > 1:
+        return (block >> np.uint64(1)).astype(np.int64), exponent - 1
+    # The bounds are below 2^33 for such a grid.
+    return np.minimum(block, np.uint64(2**63 - 1)).astype(np.int64), exponent
+
+
+def _rounded(x: NDArray[np.float64], exponent: int) -> NDArray[np.int64]:
+    """Half up. Both steps are exact: the grid is a power of two, and where ``t - f`` rounds, which
+    is for ``-1/2 < t < 0``, it stays at or above 1/2. What underflows rounds to 0 either way."""
+    with np.errstate(under="ignore"):
+        t = x * math.ldexp(1.0, -exponent)
+        f = np.floor(t)
+        return f.astype(np.int64) + (t - f >= 0.5)

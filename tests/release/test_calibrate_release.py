@@ -1,0 +1,54 @@
+"""The least noise as it is released: certified on its lattice, and hardly more than the ideal."""
+
+from __future__ import annotations
+
+import pytest
+
+import psinoise as pn
+from psinoise.noise import FAMILIES
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+def test_a_fine_lattice_costs_next_to_nothing(family):
+    """Relative price below 1e-3, as the design asks; it is about 1e-6."""
+    mechanism = pn.calibrate_release(family, epsilon=1.0, delta=1e-6)
+    assert mechanism.delta(1.0, method="upper") <= 1e-6
+    ideal = pn.calibrate(family, epsilon=1.0, delta=1e-6)
+    larger = float(mechanism.law.split("scale=")[1].strip(")")) if "scale=" in mechanism.law else 0
+    if larger:
+        assert ideal.scale <= larger <= ideal.scale * (1.0 + 1e-3)
+    else:
+        assert mechanism.noise.mean_abs == pytest.approx(ideal.mean_abs, rel=1e-3)
+
+
+def test_a_coarse_lattice_takes_more_noise():
+    """Rounding makes a sensitivity of 0.7 to two cells of 1/2. Kills: the law of `calibrate` as it
+    is; a step that does not lead to the target."""
+    target = {"epsilon": 1.0, "delta": 1e-6, "sensitivity": 0.7, "count": 2}
+    mechanism = pn.calibrate_release(pn.Airy, grid=0.5, **target)
+    assert (mechanism.grid, mechanism.cells) == (0.5, 2)
+    assert mechanism.delta(1.0, 2, method="upper") <= 1e-6
+    ideal = pn.calibrate(pn.Airy, **target)
+    assert mechanism.noise.mean_abs == pytest.approx(ideal.mean_abs / 0.7, rel=2e-3)
+    before = pn.Mechanism(ideal, 0.7).on_lattice(0.5)
+    assert before.delta(1.0, 2, method="upper") > 1e-6, "the test of the test"
+
+
+def test_without_delta():
+    """A bound on the largest loss; the integers of the tail keep it."""
+    mechanism = pn.calibrate_release(pn.Laplace, epsilon=0.5, delta=0.0)
+    assert mechanism.pure_epsilon() <= 0.5
+    assert mechanism.noise.mean_abs == pytest.approx(2.0, rel=1e-3)
+    with pytest.raises(pn.CalibrationError):
+        pn.calibrate_release(pn.Gaussian, epsilon=0.5, delta=0.0)
+
+
+def test_sampling_and_replaced_records():
+    mechanism = pn.calibrate_release(
+        pn.Gaussian, epsilon=1.0, delta=1e-6, count=50, sampling_rate=0.05
+    )
+    assert mechanism.delta(1.0, 50, 0.05, method="upper") <= 1e-6
+    replaced = pn.calibrate_release(
+        pn.Laplace, epsilon=1.0, delta=1e-6, sensitivity=2.0, adjacency="replace"
+    )
+    assert replaced.delta(1.0, 1, 1.0, "replace", method="upper") <= 1e-6
