@@ -17,6 +17,7 @@ import functools
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,6 @@ _PIECES_PER_PANEL = 16
 # A loss is a difference of two logs of densities, each right to this much per unit of its size
 # (tests/test_laws.py); panels reach as far as the logs are large.
 _LOG_ROUNDING = 4e-16
-_MOST_POLISHING = 6
 
 _POINTS = np.polynomial.legendre.leggauss(ORDER)[0]
 
@@ -267,55 +267,25 @@ def _cut(source: Dense, run: _Run, levels: Float) -> tuple[Float, Index, float]:
 
 
 def _level_points(source: Dense, run: _Run, levels: Float, rising: bool) -> tuple[Float, float]:
-    """Points of a run with the given losses, by inverse Hermite interpolation and Newton."""
-    _, x, loss, slope = run
-    if not rising:
-        loss, x, slope = loss[::-1], x[::-1], slope[::-1]
-    k = np.clip(np.searchsorted(loss, levels, side="right") - 1, 0, loss.size - 2)
-    rise = (loss[1:] - loss[:-1])[k]
-    width = (x[1:] - x[:-1])[k]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        tangent = rise / width
-        left, right = tangent / slope[k], tangent / slope[k + 1]
-        u = np.clip((levels - loss[k]) / rise, 0.0, 1.0)
-    # Slopes that do not belong to a monotone cubic are replaced by the chord.
-    sane = (left > 0.0) & (left < 3.0) & (right > 0.0) & (right < 3.0)
-    left, right = np.where(sane, left, 1.0), np.where(sane, right, 1.0)
-    v = 1.0 - u
-    place = u * u * (3.0 - 2.0 * u) + u * v * (v * left - u * right)
-    slant = tangent / (left + (right - left) * place)
-    point = x[k] + place * width
-    low, high = np.minimum(x[k], x[k] + width), np.maximum(x[k], x[k] + width)
-    best, error = point, math.inf
-    for _ in range(_MOST_POLISHING):
-        miss = source.sign * source.pair.loss(point) - levels
-        largest = float(np.abs(miss).max())
-        if largest < error:
-            best, previous, error = point, error, largest
-            if error <= source.rounding:
-                break
-        else:
-            break
-        if error > 0.5 * previous:
-            break
-        point = np.clip(point - miss / slant, low, high)
-    return best, error
+    """Points of a run with the given losses, and the largest error of the loss there."""
+    _, *samples = run
+    x, loss, slope = (
+        np.ascontiguousarray(values if rising else values[::-1]) for values in samples
+    )
+    return core.level_points(*_arguments(source), x, loss, slope, levels, source.rounding)
 
 
 def _masses(
     source: Dense, edges: Float, levels: Float, tilt: float, log_norm: float
 ) -> tuple[Float, Float]:
+    return core.piece_masses(*_arguments(source), edges, levels, tilt, log_norm)
+
+
+def _arguments(source: Dense) -> tuple[Any, float, float, float, float]:
+    """The law and the pair, as kernels take them."""
     pair = source.pair
-    return core.piece_masses(
-        pair.noise._table,
-        pair.noise.scale,
-        *pair.shifts("remove" if source.sign > 0.0 else "add"),
-        pair.sampling_rate,
-        np.ascontiguousarray(edges),
-        np.ascontiguousarray(levels),
-        tilt,
-        log_norm,
-    )
+    shifts = pair.shifts("remove" if source.sign > 0.0 else "add")
+    return (pair.noise._table, pair.noise.scale, *shifts, pair.sampling_rate)
 
 
 def _beyond(pair: Pair, direction: Direction, grid: Nodes) -> float:

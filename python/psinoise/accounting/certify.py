@@ -18,7 +18,6 @@ from psinoise.accounting.bounds import Side
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.contour import UnsettledError
-from psinoise.accounting.convolution import Profile
 from psinoise.accounting.estimate import (
     Steps,
     directions,
@@ -29,7 +28,7 @@ from psinoise.accounting.estimate import (
 )
 from psinoise.accounting.pairs import Direction
 from psinoise.accounting.quadrature import reach_for
-from psinoise.accounting.stages import composed_bound
+from psinoise.accounting.stages import profile_bound
 from psinoise.accounting.target import Target
 from psinoise.errors import CertificationError
 
@@ -282,12 +281,6 @@ def _epsilon_below(target: Target, ceiling: float) -> float:
             break
         step *= 0.4
     return upper
-
-
-def profile_bound(target: Target, step: float, side: Side, tuned: bool = False) -> Profile:
-    """A bound on the profile of one direction, sharp around the target."""
-    composed = composed_bound(target, step, side, tuned)
-    return Profile(composed, 1.0 if side == "upper" else -1.0)
 
 
 def crossing(target: Target, step: float, side: Side, tuned: bool = False) -> float:

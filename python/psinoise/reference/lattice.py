@@ -17,6 +17,7 @@ Complex = NDArray[np.complex128]
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 _CHUNK = 1 << 16
+_MOST_POLISHING = 6
 
 
 class Transform:
@@ -137,6 +138,57 @@ def _pieces(
         over = density * -np.expm1(-np.clip(value - level, 0.0, 0.5))
     shape = (levels.size, _POINTS.size)
     return density.reshape(shape).sum(axis=1), over.reshape(shape).sum(axis=1)
+
+
+def _losses(law: LawTable, pair: tuple[float, float, float, float], x: Float) -> Float:
+    scale, shift_p, shift_q, rate = pair
+    base = _log_density(law, x, scale)
+    return _mixture_loss(law, scale, rate, shift_p, x, base) - _mixture_loss(
+        law, scale, rate, shift_q, x, base
+    )
+
+
+def level_points(
+    law: LawTable,
+    scale: float,
+    shift_p: float,
+    shift_q: float,
+    rate: float,
+    x: Float,
+    loss: Float,
+    slope: Float,
+    levels: Float,
+    tolerance: float,
+) -> tuple[Float, float]:
+    """Where the loss has the levels, by inverse Hermite interpolation and Newton's method."""
+    if x.size < 2:
+        raise ValueError("there must be at least two samples")
+    k = np.clip(np.searchsorted(loss, levels, side="right") - 1, 0, loss.size - 2)
+    rise, width = (loss[1:] - loss[:-1])[k], (x[1:] - x[:-1])[k]
+    with np.errstate(all="ignore"):
+        tangent = rise / width
+        left, right = tangent / slope[k], tangent / slope[k + 1]
+        u = np.nan_to_num(np.clip((levels - loss[k]) / rise, 0.0, 1.0))
+    # Slopes that do not belong to a monotone cubic are replaced by the chord.
+    sane = (left > 0.0) & (left < 3.0) & (right > 0.0) & (right < 3.0)
+    left, right = np.where(sane, left, 1.0), np.where(sane, right, 1.0)
+    v = 1.0 - u
+    place = u * u * (3.0 - 2.0 * u) + u * v * (v * left - u * right)
+    slant = tangent / (left + (right - left) * place)
+    low, high = np.minimum(x[k], x[k] + width), np.maximum(x[k], x[k] + width)
+    point = np.clip(x[k] + place * width, low, high)
+    best, error = point.copy(), np.full(levels.shape, np.inf)
+    for _ in range(_MOST_POLISHING):
+        with np.errstate(all="ignore"):
+            miss = _losses(law, (scale, shift_p, shift_q, rate), point) - levels
+            better = np.abs(miss) < error
+            going = better & (np.abs(miss) > tolerance) & ~(np.abs(miss) > 0.5 * error)
+            error = np.where(better, np.abs(miss), error)
+            best = np.where(better, point, best)
+            point = np.where(better, np.clip(point - miss / slant, low, high), point)
+        if not going.any():
+            break
+    return best, float(error.max(initial=0.0))
 
 
 def _segment_end(density: Float, begin: int) -> int:
