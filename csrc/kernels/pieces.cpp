@@ -178,6 +178,20 @@ void balance(const Bins& bins, std::size_t begin, std::size_t end, double* share
   if (meeting == end - 1 && meeting > begin) from_left(meeting);
 }
 
+// From the right all the way, which loses what goes down in the first bin: nothing where all of it
+// is at its node. That succeeds for a few atoms, each far from the next, and fails past the mode of
+// a density, where there is less to balance with in each bin than in the one above.
+bool balance_atoms(const Bins& bins, std::size_t count, double* share) {
+  share[count - 1] = 1.0;
+  for (std::size_t j = count - 1; j > 0; --j) {
+    const double wanted = share[j] * bins.excess[j];
+    const double room = bins.deficit(j - 1) * bins.rise[j - 1];
+    if (!(wanted <= room)) return false;
+    share[j - 1] = wanted > 0.0 ? 1.0 - wanted / room : 1.0;
+  }
+  return share[0] * bins.excess[0] <= 1e-12 * bins.mass[0];
+}
+
 }  // namespace
 
 // Bin j lies between nodes j and j + 1, a distance w apart; both arrays are tilted by the level of
@@ -185,10 +199,12 @@ void balance(const Bins& bins, std::size_t begin, std::size_t end, double* share
 void balanced_nodes(const double* mass, const double* excess, std::size_t count,
                     const double* growth, const double* rise, double* share, double* nodes) {
   const Bins bins = {mass, excess, growth, rise};
-  for (std::size_t begin = 0; begin < count;) {
-    const std::size_t end = segment_end(bins, begin, count);
-    balance(bins, begin, end, share);
-    begin = end;
+  if (!balance_atoms(bins, count, share)) {
+    for (std::size_t begin = 0; begin < count;) {
+      const std::size_t end = segment_end(bins, begin, count);
+      balance(bins, begin, end, share);
+      begin = end;
+    }
   }
   for (std::size_t j = 0; j <= count; ++j) nodes[j] = 0.0;
   for (std::size_t j = 0; j < count; ++j) {

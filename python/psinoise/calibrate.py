@@ -23,7 +23,8 @@ from psinoise import _validate
 from psinoise.accounting import Mechanism, contract
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.certify import DEFAULT_TOLERANCE, delta_bounds
+from psinoise.accounting.certify import delta_bounds
+from psinoise.accounting.lattices import DEFAULT_TOLERANCE
 from psinoise.errors import CalibrationError, CertificationError, DomainError
 from psinoise.noise import Noise
 

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate
 from psinoise.accounting import contract, serialize
 from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.cells import Dominating
 from psinoise.accounting.contract import Certified, Number
 from psinoise.accounting.discrete import DiscreteLoss, Imports
-from psinoise.accounting.estimate import Steps
 from psinoise.accounting.mechanism import Mechanism, total_uses
-from psinoise.accounting.pairs import Pair
 from psinoise.accounting.queries import ProfileBracket, delta_of, epsilon_of, profile_of
+from psinoise.accounting.steps import Steps
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import DomainError
 
@@ -46,7 +46,7 @@ class Accountant:
 
     def __init__(self, adjacency: str = "add-remove") -> None:
         self._adjacency = contract.check_adjacency(adjacency)
-        self._counts: dict[Pair, int] = {}
+        self._counts: dict[Dominating, int] = {}
         self._losses: dict[DiscreteLoss, int] = {}
 
     def __repr__(self) -> str:

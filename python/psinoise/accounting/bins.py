@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
+from psinoise.accounting.cells import CellPair, Dominating
 from psinoise.accounting.pairs import Direction, Float, Pair
 from psinoise.accounting.quadrature import ORDER, Nodes, nodes
 
@@ -34,6 +35,8 @@ _PIECES_PER_PANEL = 16
 # A loss is a difference of two logs of densities, each right to this much per unit of its size
 # (tests/test_laws.py); panels reach as far as the logs are large.
 _LOG_ROUNDING = 4e-16
+# Of the losses of atoms: logs of masses that are right to a few ulp, and what merging moves.
+_ATOM_ROUNDING = 8e-15
 
 _POINTS = np.polynomial.legendre.leggauss(ORDER)[0]
 
@@ -71,6 +74,7 @@ class Bins:
     below, above : probability under ``P`` of what was left out, with small and with large losses
     ceiling : number of the first edge that no loss that counts as below exceeds
     slack : largest error of a loss
+    at_edges : tilted masses of atoms that lie on the edges, and in no bin; None if there are none
     """
 
     step: float
@@ -84,6 +88,7 @@ class Bins:
     above: float
     slack: float
     ceiling: int = 0
+    at_edges: Float | None = None
 
     @property
     def widths(self) -> Float:
@@ -104,7 +109,7 @@ class Dense:
     beyond : probability under ``P`` of outputs beyond all panels
     """
 
-    pair: Pair
+    pair: Dominating
     sign: float
     x: Float
     loss: Float
@@ -121,8 +126,10 @@ class Dense:
 
 
 @functools.lru_cache(maxsize=2048)
-def dense(pair: Pair, direction: Direction, reach: float) -> Dense:
+def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
     """Sample the loss on the panels of a quadrature; cached."""
+    if isinstance(pair, CellPair):
+        return _atoms_alone(pair, direction)
     grid = nodes(pair, reach)
     sign = 1.0 if direction == "remove" else -1.0
     half = 0.5 * (grid.right - grid.left)
@@ -158,6 +165,19 @@ def dense(pair: Pair, direction: Direction, reach: float) -> Dense:
         beyond,
         rounding,
     )
+
+
+def _atoms_alone(pair: CellPair, direction: Direction) -> Dense:
+    """The loss of a law in cells, which has no panels."""
+    log_mass, loss = pair.atoms
+    if direction == "remove":
+        log_mass = log_mass + loss
+    else:
+        loss = -loss
+    none = np.empty((0, ORDER + 2))
+    sign = 1.0 if direction == "remove" else -1.0
+    rounding = _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), 1.0)
+    return Dense(pair, sign, none, none, none, loss, loss, log_mass, 0.0, rounding)
 
 
 def _runs(source: Dense, chosen: Mask) -> list[tuple[Float, Float, Float, Float]]:
@@ -225,23 +245,31 @@ def loss_bins(
         part, over = _masses(source, cut, levels[bins], tilt, log_norm)
         mass += np.bincount(bins, weights=part, minlength=count)
         excess += np.bincount(bins, weights=over, minlength=count)
-    for k in np.flatnonzero(chosen[source.panels :]) + source.panels:
-        value = float(source.lowest[k])
+    atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
+    at_edges = np.zeros(edges.size)
+    if atoms.size:
+        values = source.lowest[atoms]
         # An atom that is a node but for rounding is that node: next below would be a bin too low.
-        j = int(np.searchsorted(levels, value + source.rounding, side="right")) - 1
-        j = min(max(j, 0), count - 1)
-        level = float(levels[j])
-        slack = max(slack, level - value)
-        weight = math.exp(source.log_mass[k] + tilt * level - log_norm)
-        mass[j] += weight
-        excess[j] += weight * -math.expm1(min(level - value, 0.0))
+        bins = np.searchsorted(levels, values + source.rounding, side="right") - 1
+        bins = np.clip(bins, 0, count - 1)
+        above = levels[bins] - values
+        slack = max(slack, float(above.max()))
+        weights = np.exp(source.log_mass[atoms] + tilt * levels[bins] - log_norm)
+        on_edge = np.abs(above) <= source.rounding
+        slack = max(slack, float(np.abs(above[on_edge]).max(initial=0.0)))
+        at_edges += np.bincount(bins[on_edge], weights[on_edge], edges.size)
+        weights[on_edge] = 0.0
+        over = weights * -np.expm1(np.minimum(above, 0.0))
+        mass += np.bincount(bins, weights=weights, minlength=count)
+        excess += np.bincount(bins, weights=over, minlength=count)
     mass_of = np.exp(source.log_mass)
     small = ~(chosen | large)
     below = float(mass_of[small].sum()) * (1.0 + 1e-12)
-    above = float(mass_of[large].sum()) * (1.0 + 1e-12) + source.beyond
+    beyond = float(mass_of[large].sum()) * (1.0 + 1e-12) + source.beyond
     highest = float(source.highest[small].max(initial=-math.inf)) - source.rounding
     ceiling = min(int(np.searchsorted(levels, highest)), count)
-    return Bins(step, offset, edges, mass, excess, tilt, log_norm, below, above, slack, ceiling)
+    outside = below, beyond, slack, ceiling
+    return Bins(step, offset, edges, mass, excess, tilt, log_norm, *outside, at_edges)
 
 
 _Run = tuple[Float, Float, Float, Float]
@@ -284,6 +312,7 @@ def _masses(
 def _arguments(source: Dense) -> tuple[Any, float, float, float, float]:
     """The law and the pair, as kernels take them."""
     pair = source.pair
+    assert isinstance(pair, Pair)
     shifts = pair.shifts("remove" if source.sign > 0.0 else "add")
     return (pair.noise._table, pair.noise.scale, *shifts, pair.sampling_rate)
 

@@ -20,8 +20,9 @@ from __future__ import annotations
 import math
 
 from psinoise.accounting.composition import Composition
-from psinoise.accounting.estimate import Steps, directions, estimate_delta, estimate_epsilon
+from psinoise.accounting.estimate import estimate_delta, estimate_epsilon
 from psinoise.accounting.pairs import Pair
+from psinoise.accounting.steps import Steps, directions
 from psinoise.errors import DomainError
 from psinoise.noise import Gaussian
 
@@ -55,6 +56,8 @@ def _limit(steps: Steps) -> Steps:
     """One use of a Gaussian with that shift; its profile is inverted in logarithms."""
     if not steps:
         return ()
+    if any(pair.infinite("remove") > 0.0 for pair, _ in steps):
+        raise DomainError("method 'clt' must have finite losses, got a mechanism without")
     shift = gaussian_shift(steps)
     if not _SMALLEST_SHIFT <= shift <= _LARGEST_SHIFT:
         raise DomainError(

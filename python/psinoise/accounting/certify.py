@@ -8,7 +8,6 @@ falls back to an estimate.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 
@@ -16,38 +15,49 @@ import numpy as np
 
 from psinoise.accounting.bounds import Side
 from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.cells import CellPair
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition
-from psinoise.accounting.contour import UnsettledError
-from psinoise.accounting.estimate import (
-    Steps,
-    directions,
-    epsilons,
-    estimate_delta,
-    estimate_epsilon,
-    largest_loss,
+from psinoise.accounting.estimate import estimate_epsilon
+from psinoise.accounting.lattices import (
+    settled_delta,
+    settled_epsilon,
+    settled_epsilons,
+    settled_finite_log_delta,
+    shrinkage,
+    width_of,
 )
-from psinoise.accounting.pairs import Direction
+from psinoise.accounting.pairs import Direction, Pair
 from psinoise.accounting.quadrature import reach_for
 from psinoise.accounting.stages import profile_bound
+from psinoise.accounting.steps import (
+    SAME,
+    Steps,
+    directions,
+    finite_share,
+    infinite_mass,
+    largest_finite_loss,
+)
 from psinoise.accounting.target import Target
 from psinoise.errors import CertificationError
 
-DEFAULT_TOLERANCE = 1e-4
 _ATTEMPTS = 8
+_LOOKS_BEHIND = 2
+# Relative rounding of the delta of one use of a law in cells.
+_SUM_ROUNDING = 1e-12
 # The bounds on delta give way to rounding by 1e-9 of it on each side.
 _LEAST_WIDTH = 1e-7
 _RETRIES = 4
 # Lattices grow as the root of this; bounds that need more do not converge as they should.
 _SHRINK = 3e-2
-# Lattices that look for epsilon around the saddle point begin with this share of it as their width.
-_FIRST_LOOK = 0.25
-# ... and end with this one, if they can.
-_RELATIVE = 1e-2
 # The lower bound is off twice as far as the upper one; if it is more, tuning may help.
 _LOPSIDED = 2.5
+# ... where a little smaller a step would not be enough.
+_FAR = 3.0
 
 
-def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Bracket:
+def certify_epsilon(
+    steps: Steps, delta: float, tolerance: float | None, *, above: bool = False
+) -> Bracket:
     """Bounds on epsilon at ``delta``, no further apart than the tolerance.
 
     Just below the largest loss delta falls too steeply for a lattice. There the largest loss itself
@@ -62,6 +72,9 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
         in [0, 1]
     tolerance
         largest ``upper - lower``; None is ``1e-4 * max(1, epsilon)``
+    above
+        the upper bound is all that matters: ``upper - estimate`` is held to that width instead, and
+        the lower bound is 0
 
     Raises
     ------
@@ -73,22 +86,115 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
         return Bracket(exact, exact, exact)
     log_delta = math.log(delta)
     check_certifiable(steps)
-    found = _estimates(steps, log_delta, tolerance)
+    top = max(largest_finite_loss(steps, way) for way in directions(steps))
+    if top <= 0.0 or any(finite_share(steps, w, log_delta) is None for w in directions(steps)):
+        # Decided by infinite losses alone.
+        exact = estimate_epsilon(steps, delta)
+        return Bracket(exact, exact, exact)
+    if _single_atoms(steps):
+        # A sum of positive terms, each right to a few ulp.
+        exact = estimate_epsilon(steps, delta)
+        low, high = (
+            estimate_epsilon(steps, min(delta * (1.0 + sign * _SUM_ROUNDING), 1.0))
+            for sign in (1.0, -1.0)
+        )
+        return Bracket(min(low, exact), exact, max(high, exact))
+    below_top = _below_largest_loss(steps, delta, top, tolerance)
+    if below_top is not None:
+        return below_top
+    found = settled_epsilons(steps, log_delta, tolerance, behind=False)
+    bracket = _bracket_of(steps, log_delta, found, tolerance, above)
+    if any(
+        way not in found and not _stays_behind(steps, way, log_delta, bracket)
+        for way in directions(steps)
+    ):
+        found = settled_epsilons(steps, log_delta, tolerance)
+        bracket = _bracket_of(steps, log_delta, found, tolerance, above)
+    return bracket
+
+
+def _bracket_of(
+    steps: Steps,
+    log_delta: float,
+    found: dict[Direction, float],
+    tolerance: float | None,
+    above: bool,
+) -> Bracket:
+    """Bounds on the largest of the epsilons of some directions, which are known by estimates."""
     estimate = max(found.values())
-    width = _width(estimate, tolerance)
-    top = max(largest_loss(steps, way) for way in directions(steps))
-    if estimate > top - 0.5 * width > 0.0:
-        easier = estimate_delta(steps, top - 0.5 * width)
-        below = certify_epsilon(steps, easier, 0.5 * width)
-        return Bracket(min(below.lower, estimate), estimate, top)
-    targets = [Target(steps, way, log_delta, epsilon, width) for way, epsilon in found.items()]
+    width = width_of(estimate, tolerance)
+    targets = [
+        Target(steps, way, goal, epsilon, width)
+        for way, epsilon in found.items()
+        if (goal := finite_share(steps, way, log_delta)) is not None and goal > -math.inf
+    ]
     leading = max(targets, key=lambda target: target.epsilon)
-    lower, upper = _epsilon_bounds(leading)
+    lower, upper = _upper_epsilon(leading) if above else _epsilon_bounds(leading)
     for target in targets:
         if target is not leading:
             # The other direction matters only if its upper bound is the larger one.
             upper = max(upper, _epsilon_below(target, upper))
     return _checked(Bracket(lower, estimate, upper), width)
+
+
+def _stays_behind(steps: Steps, way: Direction, log_delta: float, bracket: Bracket) -> bool:
+    """Whether one direction's epsilon is shown to be at most an upper bound on that of the others.
+
+    That takes a bound on delta at one epsilon, and a lattice as coarse as its distance allows.
+    """
+    goal, ceiling = finite_share(steps, way, log_delta), bracket.upper
+    if largest_finite_loss(steps, way) <= ceiling:
+        return True
+    if goal is None or goal == -math.inf:
+        return False
+    composition = Composition.of(
+        steps, way, reach_for(goal, float(sum(count for _, count in steps)))
+    )
+    saddle = composition.saddle_at_epsilon(ceiling)
+    room = (goal - saddle.log_delta) / saddle.c
+    width = max(room, bracket.upper - bracket.estimate)
+    for _ in range(_LOOKS_BEHIND):
+        target = Target(steps, way, goal, ceiling, width)
+        if profile_bound(target, target.upper_step, "upper").log_delta(ceiling) <= goal:
+            return True
+        width *= 0.1
+    return False
+
+
+def _single_atoms(steps: Steps) -> bool:
+    """Whether this is one use of a law in cells."""
+    return len(steps) == 1 and steps[0][1] == 1 and isinstance(steps[0][0], CellPair)
+
+
+def _below_largest_loss(
+    steps: Steps, delta: float, top: float, tolerance: float | None
+) -> Bracket | None:
+    """Bounds just below the largest loss; None if epsilon is not that close to it.
+
+    Chernoff's bound, which is quick, tells most questions that are far from it.
+    """
+    if math.isinf(top) or _stays_below(steps, top - 0.5 * width_of(top, tolerance), delta):
+        return None
+    estimate = settled_epsilon(steps, delta)
+    width = width_of(estimate, tolerance)
+    if not estimate > top - 0.5 * width > 0.0:
+        return None
+    easier = settled_delta(steps, top - 0.5 * width)
+    below = certify_epsilon(steps, easier, 0.5 * width)
+    return Bracket(min(below.lower, estimate), estimate, top)
+
+
+def _stays_below(steps: Steps, epsilon: float, delta: float) -> bool:
+    """Whether Chernoff's bound shows that the epsilon of delta is below this."""
+    uses = float(sum(count for _, count in steps))
+    for way in directions(steps):
+        log_delta = finite_share(steps, way, math.log(delta))
+        if log_delta is None or log_delta == -math.inf:
+            return False
+        composition = Composition.of(steps, way, reach_for(log_delta, uses))
+        if not composition.stays_below(epsilon, log_delta):
+            return False
+    return True
 
 
 def certify_delta(
@@ -112,20 +218,20 @@ def certify_delta(
     CertificationError
         if that width cannot be reached
     """
-    width = asked = _width(epsilon, tolerance)
+    width = asked = width_of(epsilon, tolerance)
     bounds = delta_bounds(steps, epsilon, width)
     if bounds.lower == bounds.upper or bounds.estimate == 0.0:
         return bounds
     # At least that of the epsilon itself, where delta stays at 1 or the estimate is rough.
-    moved = max(estimate_delta(steps, epsilon - width), bounds.estimate)
+    moved = max(settled_delta(steps, epsilon - width), bounds.estimate)
     allowed = max(math.log(moved / bounds.estimate), _LEAST_WIDTH)
-    found = _log_width(bounds, above)
+    found = _logwidth_of(bounds, above)
     for _ in range(_RETRIES):
         if found <= allowed:
             break
         width *= max(0.7 * allowed / found, _SHRINK)
         bounds = delta_bounds(steps, epsilon, width)
-        found = _log_width(bounds, above)
+        found = _logwidth_of(bounds, above)
     if found > allowed:
         raise CertificationError(
             f"delta could not be certified to a width of {asked!r} in epsilon: the logarithms of "
@@ -135,7 +241,7 @@ def certify_delta(
     return bounds
 
 
-def _log_width(bounds: Bracket, above: bool) -> float:
+def _logwidth_of(bounds: Bracket, above: bool) -> float:
     low = bounds.estimate if above else bounds.lower
     return math.log(bounds.upper / low) if low > 0.0 else math.inf
 
@@ -148,21 +254,20 @@ def delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Brack
 
 
 def _delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
-    estimate = estimate_delta(steps, epsilon)
-    top = max((largest_loss(steps, way) for way in directions(steps)), default=0.0)
+    estimate = settled_delta(steps, epsilon)
+    top = max((largest_finite_loss(steps, way) for way in directions(steps)), default=0.0)
     if not steps or math.isinf(epsilon) or epsilon >= top:
         return Bracket(estimate, estimate, estimate)
     if estimate == 0.0:
         return _vanishing(steps, epsilon)
-    width = _width(epsilon, tolerance)
+    if _single_atoms(steps):
+        off = _SUM_ROUNDING * estimate
+        return Bracket(estimate - off, estimate, min(estimate + off, 1.0))
+    width = width_of(epsilon, tolerance)
     lower, upper = -math.inf, -math.inf
     for way in directions(steps):
-        target = Target(steps, way, math.log(estimate), epsilon, width)
-        if target.top <= epsilon:
-            continue  # this direction has delta 0
-        step = target.first_step
-        lower = max(lower, profile_bound(target, step, "lower").log_delta(epsilon))
-        upper = max(upper, profile_bound(target, step, "upper").log_delta(epsilon))
+        below, above = _log_bounds(steps, way, epsilon, estimate, width)
+        lower, upper = max(lower, below), max(upper, above)
     floor = -math.expm1(min(epsilon, 0.0))
     return Bracket(
         min(max(math.exp(lower), floor), estimate),
@@ -171,60 +276,22 @@ def _delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Brac
     )
 
 
-def _width(epsilon: float, tolerance: float | None) -> float:
-    return DEFAULT_TOLERANCE * max(1.0, abs(epsilon)) if tolerance is None else tolerance
-
-
-def _estimates(steps: Steps, log_delta: float, tolerance: float | None) -> dict[Direction, float]:
-    """Where to look, by the fastest way that gets there."""
-    with contextlib.suppress(UnsettledError):
-        return epsilons(steps, log_delta, patient=False)
-    # A few uses at a small rate: the contour is long, and lattices are short.
-    with contextlib.suppress(CertificationError):
-        return {
-            way: _epsilon_from_lattices(steps, way, log_delta, tolerance)
-            for way in directions(steps)
-        }
-    return epsilons(steps, log_delta)
-
-
-def _epsilon_from_lattices(
-    steps: Steps, way: Direction, log_delta: float, tolerance: float | None
-) -> float:
-    """An estimate from both bounds, on lattices around the saddle point that become finer.
-
-    The lower bound is off twice as far as the upper one, and to the other side.
-    """
-    composition = Composition.of(steps, way, reach_for(log_delta, 1.0))
-    top = largest_loss(steps, way)
-    epsilon = min(max(composition.saddle_at_delta(log_delta).epsilon, 0.0), top)
-    width = max(_FIRST_LOOK * epsilon, _width(epsilon, tolerance))
-    step, best, known = math.inf, epsilon, math.inf
-    for _ in range(2 * _ATTEMPTS):
-        target = Target(steps, way, log_delta, epsilon, width)
-        step = min(step, target.first_step)
-        try:
-            upper, lower = (
-                profile_bound(target, step, side).root(log_delta, epsilon, width, 1e-3 * width)
-                for side in ("upper", "lower")
-            )
-        except CertificationError:
-            break  # the lattice would be too long
-        found, before = upper - lower, epsilon
-        epsilon = min(upper - found / 3.0, top)
-        if abs(epsilon - before) > width:
-            # The tilt belongs to another epsilon: look again with the right one.
-            width = max(abs(epsilon - before), found)
-            continue
-        best, known = epsilon, found
-        goal = min(_width(epsilon, tolerance), _RELATIVE * epsilon)
-        if found <= goal:
-            return epsilon
-        step *= _shrinkage(goal, found)
-        width = found
-    if not known <= _width(best, tolerance):
-        raise CertificationError("neither the contour nor lattices settle for this composition")
-    return best
+def _log_bounds(
+    steps: Steps, way: Direction, epsilon: float, estimate: float, width: float
+) -> tuple[float, float]:
+    """Logs of both bounds on the delta of one direction; the estimate is the larger one's."""
+    mass = infinite_mass(steps, way)
+    beyond = math.log(mass) if mass > 0.0 else -math.inf
+    if largest_finite_loss(steps, way) <= epsilon:
+        return beyond - SAME, beyond + SAME
+    log_delta = math.log(estimate) if mass == 0.0 else settled_finite_log_delta(steps, way, epsilon)
+    target = Target(steps, way, max(log_delta, LEAST_LOG_DELTA), epsilon, width)
+    step = target.first_step
+    lower = profile_bound(target, step, "lower").log_delta(epsilon)
+    upper = profile_bound(target, step, "upper").log_delta(epsilon)
+    if mass == 0.0:
+        return lower, upper
+    return float(np.logaddexp(lower, beyond - SAME)), float(np.logaddexp(upper, beyond + SAME))
 
 
 def _vanishing(steps: Steps, epsilon: float) -> Bracket:
@@ -248,22 +315,33 @@ def _epsilon_bounds(target: Target) -> tuple[float, float]:
         lower = crossing(target, step, "lower", tuned)
         upper = min(upper, target.top)
         lopsided = target.epsilon - lower > _LOPSIDED * (upper - target.epsilon)
-        if upper - lower > width and lopsided and not tuned:
+        if upper - lower > _FAR * width and lopsided and not tuned:
             # The mass crowds in a few bins at an end of the loss: where they begin matters.
             tuned = True
             lower = crossing(target, step, "lower", tuned)
         found = upper - lower
         if found <= width:
             return lower, upper
-        step *= _shrinkage(width, found)
+        step *= shrinkage(width, found)
     raise CertificationError(
         f"epsilon could not be certified to {width!r}: the bounds are {found!r} apart"
     )
 
 
-def _shrinkage(wanted: float, found: float) -> float:
-    """How much smaller the step must be for bounds this far apart: the bias is quadratic in it."""
-    return max(min(math.sqrt(0.7 * wanted / found), 0.7), 0.1)
+def _upper_epsilon(target: Target) -> tuple[float, float]:
+    """0, and the upper bound, no further from the estimate than the width."""
+    step = target.upper_step
+    found = math.inf
+    for _ in range(_ATTEMPTS):
+        upper = min(crossing(target, step, "upper"), target.top)
+        found = upper - target.epsilon
+        if found <= target.width:
+            return 0.0, upper
+        step *= shrinkage(target.width, found)
+    raise CertificationError(
+        f"epsilon could not be certified to {target.width!r}: the upper bound is {found!r} above "
+        "the estimate"
+    )
 
 
 def _epsilon_below(target: Target, ceiling: float) -> float:
@@ -309,7 +387,7 @@ def _checked(bracket: Bracket, width: float) -> Bracket:
 def check_certifiable(steps: Steps) -> None:
     """Refuse laws that are not compiled to the tables that the certified kernels read."""
     for pair, _ in steps:
-        if not hasattr(pair.noise, "_table"):
+        if isinstance(pair, Pair) and not hasattr(pair.noise, "_table"):
             raise CertificationError(
                 f"certified bounds need a law of psinoise.noise, got {pair.noise!r}"
             )

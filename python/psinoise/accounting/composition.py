@@ -12,8 +12,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from psinoise.accounting.cells import Dominating
 from psinoise.accounting.measure import Cumulants, LossMeasure, loss_measure
-from psinoise.accounting.pairs import Direction, Pair
+from psinoise.accounting.pairs import Direction
 from psinoise.accounting.quadrature import ORDER
 
 # Float64 cannot hold a delta below exp(-745.2).
@@ -83,7 +84,7 @@ class Composition:
 
     @classmethod
     def of(
-        cls, steps: tuple[tuple[Pair, int], ...], direction: Direction, reach: float
+        cls, steps: tuple[tuple[Dominating, int], ...], direction: Direction, reach: float
     ) -> Composition:
         measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
         return cls(measures, tuple(float(count) for _, count in steps))

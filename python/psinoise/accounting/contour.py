@@ -204,6 +204,11 @@ def _long_line(
     # The non-uniform FFT has an absolute error; near t = 0 the integrand needs a relative one.
     first = integrand(composition, saddle, step, _FIRST_STEPS)
     atoms = composed_atoms(composition, saddle)
+    if all(measure.panels == 0 for measure in composition.measures):
+        # The atoms are all there is.
+        if not atoms.positions.size:
+            raise UnsettledError("the loss is made of too many atoms for its contour integral")
+        return Line(saddle, step, np.zeros(_FIRST_STEPS, dtype=np.complex128), atoms, _CUT_ERROR)
     line: Line | None = None
     for steps in _LONG_STEPS:
         finer = _resolved(composition, saddle, steps * step)

@@ -85,7 +85,8 @@ class ProfileBound(ABC):
         It is looked for on both sides of ``around``, in strides that double; ``inf`` if it is not
         found. Where the bound does not fall the answer is one of several such points.
         """
-        if self.log_delta(0.0) <= log_delta:
+        # A bound from below falls short of everything where its additive errors take over.
+        if self.sign > 0.0 and self.log_delta(0.0) <= log_delta:
             return 0.0
         low = high = max(around, 0.0)
         up = down = stride

@@ -20,6 +20,7 @@ import numpy as np
 
 from psinoise.accounting.bins import dense, loss_bins
 from psinoise.accounting.bounds import NodeMeasure, node_measure
+from psinoise.accounting.cells import Dominating
 from psinoise.accounting.convolution import (
     Profile,
     compose,
@@ -27,17 +28,17 @@ from psinoise.accounting.convolution import (
     largest_weight,
     window_size,
 )
-from psinoise.accounting.estimate import Steps, directions
 from psinoise.accounting.grading import even_edges
-from psinoise.accounting.pairs import Direction, Float, Pair
+from psinoise.accounting.pairs import Direction, Float
 from psinoise.accounting.quadrature import reach_for
+from psinoise.accounting.steps import Steps, directions
 from psinoise.errors import CertificationError, DomainError
 
 __all__ = [
     "DiscreteLoss",
     "Imports",
     "LossNodes",
-    "largest_finite_loss",
+    "largest_imported_loss",
     "upper_delta",
     "upper_epsilon",
     "upper_nodes",
@@ -110,7 +111,7 @@ class DiscreteLoss:
         return self.nodes["remove"] is self.nodes["add"]
 
 
-def upper_nodes(pair: Pair, direction: Direction, step: float, reach: float) -> LossNodes:
+def upper_nodes(pair: Dominating, direction: Direction, step: float, reach: float) -> LossNodes:
     """The upper bound of ``bounds`` on a pair, without a tilt, with its slack made good.
 
     Losses are known to within the slack of their nodes; sending the share
@@ -138,7 +139,8 @@ def upper_nodes(pair: Pair, direction: Direction, step: float, reach: float) -> 
     nodes = np.zeros(masses.size + 1)
     nodes[:-1] = masses * (1.0 - share)
     nodes[1:] += masses * share
-    return LossNodes(int(measure.index[0]), nodes, measure.infinite + _UNDERFLOW)
+    infinite = measure.infinite + pair.infinite(direction) * (1.0 + 1e-15)
+    return LossNodes(int(measure.index[0]), nodes, infinite + _UNDERFLOW)
 
 
 def upper_epsilon(steps: Steps, imports: Imports, delta: float) -> float:
@@ -184,7 +186,7 @@ def upper_delta(steps: Steps, imports: Imports, epsilon: float) -> float:
     return max(answer(parts) for parts in _parts(steps, imports, -700.0))
 
 
-def largest_finite_loss(imports: Imports) -> float:
+def largest_imported_loss(imports: Imports) -> float:
     """The largest finite loss of all discrete losses together, over both directions."""
     return math.fsum(
         count

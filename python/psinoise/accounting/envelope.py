@@ -21,9 +21,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from psinoise.accounting.bins import Index
 from psinoise.accounting.pairs import Float
+
+Index = NDArray[np.int64]
 
 # Points this little above the hull of the others, relative to their height, are rounding.
 _ROUNDING = 4e-16

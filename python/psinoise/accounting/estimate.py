@@ -14,12 +14,18 @@ import numpy as np
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition, Saddle
 from psinoise.accounting.contour import LARGEST_ERROR, Line, UnsettledError, trace
 from psinoise.accounting.large_losses import RedrawnProfile, divide, divided_profile
-from psinoise.accounting.pairs import Direction, Pair
+from psinoise.accounting.pairs import Direction
 from psinoise.accounting.quadrature import reach_for
 from psinoise.accounting.single import SingleStep
 from psinoise.accounting.solve import solve_epsilon
-
-Steps = tuple[tuple[Pair, int], ...]
+from psinoise.accounting.steps import (
+    Steps,
+    directions,
+    finite_share,
+    infinite_mass,
+    largest_finite_loss,
+    largest_loss,
+)
 
 # A contour belongs to the epsilons within this many standard deviations of its saddle point.
 _LARGEST_MISS = 4.0
@@ -32,16 +38,9 @@ _MOST_DIVISIONS = 3
 _LARGEST_ACCEPTED_ERROR = 1e-6
 _FIRST_REACH = 80.0
 _CHERNOFF_GAP = 2.0
-
-
-def directions(steps: Steps) -> tuple[Direction, ...]:
-    """One is enough where a reflection maps each step to that of the other direction."""
-    return ("remove",) if all(pair.symmetric for pair, _ in steps) else ("remove", "add")
-
-
-def largest_loss(steps: Steps, direction: Direction) -> float:
-    """The supremum of the composed loss; ``inf`` if there is none."""
-    return math.fsum(count * pair.largest_loss(direction) for pair, count in steps)
+# Saddle-point estimates of delta are right to 10 % or so, and off by about the same in both
+# directions.
+_BEHIND = 0.1
 
 
 def estimate_epsilon(steps: Steps, delta: float) -> float:
@@ -76,8 +75,7 @@ def estimate_delta(steps: Steps, epsilon: float) -> float:
     if epsilon == -math.inf:
         return 1.0
     if epsilon == math.inf:
-        # All densities are positive on the whole line: no mass at an infinite loss.
-        return 0.0
+        return max((infinite_mass(steps, way) for way in directions(steps)), default=0.0)
     if not steps:
         return max(0.0, -math.expm1(epsilon)) if epsilon < 0.0 else 0.0
     with np.errstate(under="ignore"):
@@ -91,10 +89,13 @@ def _single(steps: Steps) -> bool:
     return len(steps) == 1 and steps[0][1] == 1
 
 
-def epsilons(steps: Steps, log_delta: float, *, patient: bool = True) -> dict[Direction, float]:
+def epsilons(
+    steps: Steps, log_delta: float, *, patient: bool = True, behind: bool = True
+) -> dict[Direction, float]:
     """The epsilon >= 0 of each direction that may have the largest one.
 
-    A direction whose delta at another one's epsilon is smaller by Chernoff's bound is left out.
+    A direction whose delta at another one's epsilon is smaller by Chernoff's bound is left out; if
+    nothing is asked about those ``behind``, so is one whose saddle point puts it there.
 
     Raises
     ------
@@ -103,15 +104,23 @@ def epsilons(steps: Steps, log_delta: float, *, patient: bool = True) -> dict[Di
     """
     if _single(steps):
         return {way: epsilon_in_direction(steps, way, log_delta) for way in directions(steps)}
-    starts = [(way, *_start(steps, way, log_delta)) for way in directions(steps)]
-    starts.sort(key=lambda start: -start[2].epsilon)
     found: dict[Direction, float] = {}
-    for way, composition, saddle in starts:
+    starts = []
+    for way in directions(steps):
+        known, goal = known_epsilon(steps, way, log_delta)
+        if known is None:
+            starts.append((way, goal, *_start(steps, way, goal)))
+        else:
+            found[way] = known
+    starts.sort(key=lambda start: -start[3].epsilon)
+    for way, goal, composition, saddle in starts:
+        if not behind and found and starts[0][3].epsilon - saddle.epsilon > _BEHIND / saddle.c:
+            continue
         # Chernoff's bound is a few 1/c from the truth: nearer than that there is no need to ask.
         ahead = max(found.values(), default=-math.inf) - saddle.epsilon > _CHERNOFF_GAP / saddle.c
-        if not (ahead and composition.stays_below(max(found.values()), log_delta)):
-            epsilon = _contour_epsilon(composition, saddle, log_delta, patient=patient)
-            found[way] = max(0.0, min(epsilon, largest_loss(steps, way)))
+        if not (ahead and composition.stays_below(max(found.values()), goal)):
+            epsilon = _contour_epsilon(composition, saddle, goal, patient=patient)
+            found[way] = max(0.0, min(epsilon, largest_finite_loss(steps, way)))
     return found
 
 
@@ -119,8 +128,26 @@ def epsilon_in_direction(steps: Steps, direction: Direction, log_delta: float) -
     """The epsilon >= 0 of one direction, composed on its own."""
     if _single(steps):
         return SingleStep(steps[0][0], direction).epsilon(log_delta)
-    epsilon = _contour_epsilon(*_start(steps, direction, log_delta), log_delta)
-    return max(0.0, min(epsilon, largest_loss(steps, direction)))
+    known, goal = known_epsilon(steps, direction, log_delta)
+    if known is not None:
+        return known
+    epsilon = _contour_epsilon(*_start(steps, direction, goal), goal)
+    return max(0.0, min(epsilon, largest_finite_loss(steps, direction)))
+
+
+def known_epsilon(
+    steps: Steps, direction: Direction, log_delta: float
+) -> tuple[float | None, float]:
+    """Epsilon where infinite losses decide it; else None, and the log of what they leave of delta.
+
+    Where the largest finite loss is 0 there is nothing else to decide.
+    """
+    goal, top = finite_share(steps, direction, log_delta), largest_finite_loss(steps, direction)
+    if goal is None:
+        return math.inf, -math.inf
+    if goal == -math.inf or top <= 0.0:
+        return max(top, 0.0), goal
+    return None, goal
 
 
 def _start(steps: Steps, direction: Direction, log_delta: float) -> tuple[Composition, Saddle]:
@@ -175,10 +202,19 @@ def _settled(value: float, error: float) -> float:
 
 def log_delta_in_direction(steps: Steps, direction: Direction, epsilon: float) -> float:
     """Log of one direction's delta, composed on its own; ``-inf`` below any float64."""
-    if epsilon >= largest_loss(steps, direction):
-        return -math.inf
     if _single(steps):
         return SingleStep(steps[0][0], direction).log_delta(epsilon)[0]
+    mass = infinite_mass(steps, direction)
+    finite = finite_log_delta(steps, direction, epsilon)
+    return float(np.logaddexp(finite, math.log(mass))) if mass > 0.0 else finite
+
+
+def finite_log_delta(steps: Steps, direction: Direction, epsilon: float) -> float:
+    """What the finite losses of one direction contribute to its delta, as a logarithm."""
+    if epsilon >= largest_finite_loss(steps, direction):
+        return -math.inf
+    if _single(steps):
+        return SingleStep(steps[0][0], direction).finite_log_delta(epsilon)[0]
     reach = _FIRST_REACH
     while True:
         composition = Composition.of(steps, direction, reach)

@@ -25,13 +25,14 @@ Errors that are added to the bound
 
 *Frequencies left out.* Let ``F`` be the Fourier sum of one measure, ``f`` normalized.
 
-* Near 0: let ``W`` be the nodes within a distance ``D``, with mass ``w`` and variance ``v``. For
-  ``theta <= pi / D`` and two independent draws ``x, x'`` from ``W``, ``|theta (x - x')| <= pi``, where
-  ``1 - cos a >= 2 a^2 / pi^2``. So the Fourier sum of ``W`` has ``|F_W|^2 = E cos(theta (x - x')) <= 1 -
-  (4 / pi^2) theta^2 v``, and ``|F| <= w |F_W| + 1 - w <= 1 - (2 / pi^2) theta^2 w v``.
+* Near 0: take the nodes of an interval of length ``D``, with mass ``w``, variance ``v`` and the
+  Fourier sum ``w E``. For two independent draws ``x, x'`` of them and ``theta <= pi / D`` the angle
+  ``a = theta (x - x')`` is at most ``pi``, where ``1 - cos a >= 2 a^2 / pi^2``. So ``|E|^2``, the
+  mean of ``cos a``, is at most ``1 - (4 / pi^2) theta^2 v``, and
+  ``|F| <= w |E| + 1 - w <= 1 - (2 / pi^2) theta^2 w v``.
 * Elsewhere: ``F``, turned by the mean, changes by at most the standard deviation per unit of
-  ``theta``. So half a cell away from the frequencies of a transform of any length ``n``, of the masses
-  wrapped around ``n`` nodes, ``|F|`` is larger by at most the deviation times ``pi / n``.
+  ``theta``. The transform of the masses wrapped around any number ``n`` of nodes has ``F`` at
+  ``n`` angles; half way between them ``|F|`` is larger by at most the deviation times ``pi / n``.
 
 ``|F|^n <= e^{-_DEAD}`` beyond the last frequency then, and ``sum |W_m| <= N W_0``.
 """
@@ -209,12 +210,13 @@ def _last_frequency(parts: list[tuple[NodeMeasure, int]]) -> float:
     Angles are per node, and proofs at the head of this module.
     """
     deviations = [math.sqrt(measure.moments[1]) / measure.step for measure, _ in parts]
-    cells = 2 ** math.ceil(math.log2(max(math.pi * max(deviations) / _CELL, _CELLS[0])))
+    cells: int = 2 ** math.ceil(math.log2(max(math.pi * max(deviations) / _CELL, _CELLS[0])))
     if cells > _CELLS[1]:
         return math.inf
     transform = transform_of(cells)
     bound = np.zeros(cells // 2 + 1)
-    curvature, widest = 0.0, 1.0
+    curvature: float = 0.0
+    widest: float = 1.0
     for (measure, count), deviation in zip(parts, deviations, strict=True):
         wrapped = wrap(measure, cells)
         spectrum = np.ones(cells // 2 + 1, dtype=np.complex128)
@@ -225,14 +227,14 @@ def _last_frequency(parts: list[tuple[NodeMeasure, int]]) -> float:
         share, diameter = _near_variance(measure, deviation)
         curvature += count * share
         widest = max(widest, diameter)
-    alive = np.flatnonzero(bound > -_DEAD)
-    if alive[-1] == cells // 2:
+    alive = int(np.flatnonzero(bound > -_DEAD)[-1])
+    if alive == cells // 2:
         return math.inf
-    last = (alive[-1] + 0.5) * (2.0 * math.pi / cells)
+    last = (alive + 0.5) * (2.0 * math.pi / cells)
     if last <= math.pi / widest and curvature > 0.0:
         # 1 - x <= e^-x.
         return min(math.pi * math.sqrt(0.5 * _DEAD / curvature), last)
-    return float(last)
+    return last
 
 
 def _near_variance(measure: NodeMeasure, deviation: float) -> tuple[float, float]:

@@ -46,16 +46,20 @@ def graded_edges(
     begin, end = first >> _BLOCK, (last >> _BLOCK) + 1
     tilted = np.exp(source.log_mass + tilt * source.highest - log_norm)[chosen]
     # The widest power of two with mass * width^2 at most the panel's part of the share.
-    with np.errstate(divide="ignore"):
-        ratio = np.log2(_SHARE / (tilted.size * tilted))
+    ratio = math.log2(_SHARE / tilted.size) - np.log2(np.maximum(tilted, 1e-300))
     widest = math.floor(math.log2(max(_LARGEST_WIDTH / ((tilt + 1.0) * step), 1.0)))
     power = np.clip(np.floor(0.5 * ratio), 0, min(_BLOCK, widest)).astype(np.int64)
     low = (np.floor((source.lowest[chosen] - offset) / step).astype(np.int64) >> _BLOCK) - begin
     high = (np.floor((source.highest[chosen] - offset) / step).astype(np.int64) >> _BLOCK) - begin
     blocks = np.full(end - begin, min(_BLOCK, widest))
-    # Finest last: a block is as fine as the finest panel that reaches into it or next to it.
-    for k in np.argsort(-power, kind="stable"):
-        blocks[max(low[k] - 1, 0) : high[k] + 2] = power[k]
+    # A block is as fine as the finest panel or atom that reaches into it or next to it.
+    long = high > low
+    for k in np.flatnonzero(long):
+        reached = slice(max(low[k] - 1, 0), high[k] + 2)
+        blocks[reached] = np.minimum(blocks[reached], power[k])
+    for beside in (-1, 0, 1):
+        block = np.clip(low[~long] + beside, 0, blocks.size - 1)
+        np.minimum.at(blocks, block, power[~long])
     count = 2 ** (_BLOCK - blocks)
     start = np.repeat(begin + np.arange(end - begin), count) << _BLOCK
     within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
@@ -66,6 +70,7 @@ def graded_edges(
 
 def _ends(source: Dense, chosen: Mask, lattice: tuple[float, float]) -> tuple[int, int]:
     step, offset = lattice
-    first = math.floor((source.lowest[chosen].min() - offset) / step)
-    last = math.floor((source.highest[chosen].max() - offset) / step) + 1
+    # A loss that is a node but for rounding begins a bin there.
+    first = math.floor((source.lowest[chosen].min() - offset + source.rounding) / step)
+    last = math.floor((source.highest[chosen].max() - offset + source.rounding) / step) + 1
     return first, max(last, first + 2)

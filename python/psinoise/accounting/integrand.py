@@ -25,6 +25,7 @@ _PROBES = 64
 _PROBE_STEP = 0.35
 _PROBE_PHASE = 24.0
 _MANY_USES = 100.0
+_MANY_ATOMS = 64
 
 
 def ratios(
@@ -125,13 +126,28 @@ def horizon_of(composition: Composition, saddle: Saddle, start: float) -> float:
 
 
 def _log_atoms(composition: Composition, saddle: Saddle) -> float:
-    """Log of the tilted probability that every loss is an atom: the limit of its revivals."""
+    """Log of the modulus to which losses that are all atoms revive the integrand far out.
+
+    A few atoms return to their whole probability again and again. Many in no order do not, within
+    any distance of interest.
+    """
     total = 0.0
     for measure, part, count in zip(
         composition.measures, saddle.parts, composition.counts, strict=True
     ):
         if measure.atoms == 0:
             return -math.inf
-        atoms = measure.log_tilted(saddle.c, part.value)[-measure.atoms :]
-        total += count * float(np.logaddexp.reduce(atoms))
+        where = slice(measure.loss.size - measure.atoms, None)
+        atoms = measure.log_tilted(saddle.c, part.value)[where]
+        log_mass = float(np.logaddexp.reduce(atoms))
+        if measure.atoms > _MANY_ATOMS and not _evenly_spaced(measure.loss[where]):
+            # Far out their phases are as good as random: the mean square of the sum of all.
+            log_mass = 0.5 * float(np.logaddexp.reduce(2.0 * atoms))
+        total += count * log_mass
     return total
+
+
+def _evenly_spaced(positions: Float) -> bool:
+    """Whether atoms lie on a lattice without gaps, on which their phases return together."""
+    gaps = np.diff(np.sort(positions))
+    return float(np.ptp(gaps)) <= 1e-6 * float(gaps.max())

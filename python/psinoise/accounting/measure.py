@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
+from psinoise.accounting.cells import CellPair, Dominating
 from psinoise.accounting.pairs import Direction, Float, Pair
 from psinoise.accounting.quadrature import ORDER, Nodes, nodes, sample
 
@@ -68,7 +69,7 @@ class LossMeasure:
     Attributes
     ----------
     log_mass, loss : log-weights under ``P`` and losses; panel nodes first, then ``atoms`` atoms
-    lost : what was taken away, under ``P`` and under ``Q``
+    lost : what is not here, under ``P`` and under ``Q``: infinite losses, and what was taken away
     """
 
     nodes: Nodes
@@ -88,12 +89,17 @@ class LossMeasure:
 
     def loss_at(self, x: Float) -> Float:
         """The loss at outputs ``x``."""
-        loss = self.nodes.pair.loss(x)
+        pair = self.nodes.pair
+        if isinstance(pair, CellPair):
+            return np.empty(x.shape)  # there are no panels, and no outputs to ask about
+        loss = pair.loss(x)
         return loss if self.direction == "remove" else -loss
 
     def on(self, left: Float, right: Float) -> tuple[Float, Float]:
         """Log-masses and losses of a quadrature on other panels, flattened."""
-        log_mass, loss = sample(self.nodes.pair, left, right)
+        pair = self.nodes.pair
+        assert isinstance(pair, Pair)
+        log_mass, loss = sample(pair, left, right)
         return _turned(self.direction, log_mass.ravel(), loss.ravel())
 
     @property
@@ -170,7 +176,8 @@ class LossMeasure:
         high = self.loss[:panels].reshape(shape).min(axis=1, initial=np.inf) > threshold
         high_atoms = self.loss[panels:] > threshold
         above = LossMeasure.of(self.nodes.take(high, high_atoms), self.direction)
-        lost = (float(above.mass.sum()), float(np.exp(above.log_mass - above.loss).sum()))
+        taken = float(above.mass.sum()), float(np.exp(above.log_mass - above.loss).sum())
+        lost = (self.lost[0] + taken[0], self.lost[1] + taken[1])
         below = LossMeasure.of(self.nodes.take(~high, ~high_atoms), self.direction, lost)
         return below, above
 
@@ -180,6 +187,8 @@ class LossMeasure:
 
 
 @functools.lru_cache(maxsize=2048)
-def loss_measure(pair: Pair, direction: Direction, reach: float) -> LossMeasure:
-    """The loss of one step, from nodes out to ``log p(0) - reach``; cached."""
-    return LossMeasure.of(nodes(pair, reach), direction)
+def loss_measure(pair: Dominating, direction: Direction, reach: float) -> LossMeasure:
+    """The finite loss of one step, from nodes out to ``log p(0) - reach``; cached."""
+    opposite: Direction = "add" if direction == "remove" else "remove"
+    lost = pair.infinite(direction), pair.infinite(opposite)
+    return LossMeasure.of(nodes(pair, reach), direction, lost)

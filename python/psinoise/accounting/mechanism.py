@@ -13,11 +13,13 @@ from psinoise import _validate
 from psinoise.accounting import contract, vectors
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.cells import CellLaw, CellPair, Dominating
 from psinoise.accounting.contract import Certified, Number
-from psinoise.accounting.estimate import Steps
 from psinoise.accounting.pairs import Law, Pair, turning_point
 from psinoise.accounting.queries import ProfileBracket, delta_of, epsilon_of, profile_of
+from psinoise.accounting.steps import Steps
 from psinoise.accounting.tradeoff import tradeoff_of
+from psinoise.errors import DomainError
 
 _MOST_USES = 2**63 - 1
 
@@ -64,14 +66,14 @@ class Mechanism:
     1.3744934
     """
 
-    noise: Law
+    noise: Law | CellLaw
     sensitivity: float = 1.0
     contribution: float | None = field(default=None, kw_only=True)
     dimension: int = field(default=1, kw_only=True)
     norm: str = field(default="linf", kw_only=True)
 
     def __post_init__(self) -> None:
-        if not callable(getattr(self.noise, "logpdf", None)):
+        if not (isinstance(self.noise, CellLaw) or callable(getattr(self.noise, "logpdf", None))):
             raise TypeError(f"noise must be a noise law, got {self.noise!r}")
         object.__setattr__(self, "sensitivity", _validate.positive("sensitivity", self.sensitivity))
         if self.contribution is not None:
@@ -94,7 +96,7 @@ class Mechanism:
             if the law is not unimodal, or the worst direction of a vector is not known
         """
         pair, uses = self.dominating(1.0, "replace")
-        return uses * pair.largest_loss("remove")
+        return math.inf if pair.infinite("remove") > 0.0 else uses * pair.largest_loss("remove")
 
     def most_revealing_output(self) -> float:
         """The output at which the loss of one use is largest, on each coordinate that moves.
@@ -120,6 +122,11 @@ class Mechanism:
         2.561553
         """
         pair, _ = self.dominating(1.0, "replace")
+        if isinstance(pair, CellPair):
+            raise DomainError(
+                "noise must have a smooth density for one output to reveal most, got "
+                f"{self.noise!r}"
+            )
         if pair.noise.log_concave:
             return math.inf
         return turning_point(pair.noise, pair.distance)
@@ -277,7 +284,7 @@ class Mechanism:
         method, tolerance = contract.check_method(method, tolerance)
         return tradeoff_of(self._steps(count, sampling_rate, adjacency), values, tolerance, method)
 
-    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Pair, int]:
+    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Dominating, int]:
         """The one-dimensional pair that dominates one use, and how many uses of it.
 
         Raises
@@ -289,7 +296,14 @@ class Mechanism:
         shift, uses = vectors.one_dimensional(
             self.noise, shift, self.dimension, self.norm, sampling_rate
         )
-        return Pair(self.noise, shift, sampling_rate, replaced), uses
+        if not isinstance(self.noise, CellLaw):
+            return Pair(self.noise, shift, sampling_rate, replaced), uses
+        if replaced:
+            raise DomainError(
+                "noise must be log-concave for adjacency 'replace' with sampling (the worst case "
+                f"of other laws is not known), got {self.noise!r}"
+            )
+        return CellPair(self.noise, shift, sampling_rate), uses
 
     def _steps(self, count: int, sampling_rate: float, adjacency: str) -> Steps:
         count = _validate.count("count", count)

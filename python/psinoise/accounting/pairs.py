@@ -37,7 +37,8 @@ The profile of a subsampled pair is an increasing function of the unsubsampled o
 ``q H(1 + (e^eps - 1)/q)``), so the supremum over shifts commutes with Poisson sampling; and a pair
 that dominates each step dominates the composition (Zhu, Dong and Wang 2022, theorem 10).
 
-Laws that are not unimodal have no single worst shift: they are refused.
+Laws that are not unimodal have no single worst shift. Those in cells have the envelope over shifts
+(``cells``); others are refused.
 """
 
 from __future__ import annotations
@@ -124,8 +125,8 @@ class Pair:
     def __post_init__(self) -> None:
         if not self.noise.unimodal:
             raise DomainError(
-                "noise must be unimodal (the worst shift of other laws is not known and their "
-                f"envelope over shifts is not available yet), got {self.noise!r}"
+                "noise must be unimodal or uniform in cells (the worst shift of other laws is not "
+                f"known), got {self.noise!r}"
             )
         if self.replaced and not self.noise.log_concave:
             raise DomainError(
@@ -152,6 +153,11 @@ class Pair:
         """How far the sampled record moves the query under ``P`` and under ``Q``."""
         moved, other = self.sensitivity, -self.sensitivity if self.replaced else 0.0
         return (moved, other) if direction == "remove" else (other, moved)
+
+    def infinite(self, direction: Direction) -> float:
+        """Probability under ``P`` of outputs that ``Q`` does not have."""
+        del direction
+        return 0.0
 
     @property
     def distance(self) -> float:
@@ -190,7 +196,7 @@ class Pair:
         return self.sampling_rate * min(1.0, self.distance * peak)
 
     def largest_loss(self, direction: Direction) -> float:
-        """Supremum of the loss; ``inf`` if there is none."""
+        """Supremum of the finite losses; ``inf`` if there is none."""
         if self.sampling_rate == 0.0:
             return 0.0
         pure = largest_log_ratio(self.noise, self.sensitivity)

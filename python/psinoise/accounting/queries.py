@@ -21,23 +21,20 @@ from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.central_limit import central_limit_delta, central_limit_epsilon
 from psinoise.accounting.certify import certify_delta, certify_epsilon, check_certifiable
 from psinoise.accounting.discrete import Imports, upper_delta, upper_epsilon
-from psinoise.accounting.estimate import (
-    Steps,
-    estimate_delta,
-    estimate_epsilon,
-)
+from psinoise.accounting.lattices import settled_delta, settled_epsilon
 from psinoise.accounting.renyi import renyi_delta, renyi_epsilon
+from psinoise.accounting.steps import Steps
 from psinoise.errors import DomainError
 
 Float = NDArray[np.float64]
 
 _EPSILON: dict[str, Callable[[Steps, float], float]] = {
-    "estimate": estimate_epsilon,
+    "estimate": settled_epsilon,
     "renyi": renyi_epsilon,
     "clt": central_limit_epsilon,
 }
 _DELTA: dict[str, Callable[[Steps, float], float]] = {
-    "estimate": estimate_delta,
+    "estimate": settled_delta,
     "renyi": renyi_delta,
     "clt": central_limit_delta,
 }
@@ -72,7 +69,7 @@ def epsilon_of(
             check_from_above(steps, tolerance, method)
             return upper_epsilon(steps, imports, delta)
         if method in CERTIFIED:
-            bounds = certify_epsilon(steps, delta, tolerance)
+            bounds = certify_epsilon(steps, delta, tolerance, above=method == "upper")
             return bounds if method == "certified" else bounds.upper
         return _EPSILON[method](steps, delta)
 

@@ -27,8 +27,8 @@ from __future__ import annotations
 import math
 
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition, Saddle
-from psinoise.accounting.estimate import Steps, directions, largest_loss
 from psinoise.accounting.pairs import Direction
+from psinoise.accounting.steps import Steps, directions, largest_loss
 from psinoise.errors import CertificationError
 
 # Where a relative change of c this small is asked for, the bound is optimal to its square.
@@ -42,12 +42,14 @@ def renyi_epsilon(steps: Steps, delta: float) -> float:
         return 0.0
     if delta == 0.0:
         return max(largest_loss(steps, way) for way in directions(steps))
+    if any(pair.infinite("remove") > 0.0 for pair, _ in steps):
+        return math.inf  # all divergences are infinite
     return max(_epsilon(steps, way, math.log(delta)) for way in directions(steps))
 
 
 def renyi_delta(steps: Steps, epsilon: float) -> float:
     """An upper bound on delta at any ``epsilon``, the larger of the directions."""
-    if epsilon == -math.inf:
+    if epsilon == -math.inf or any(pair.infinite("remove") > 0.0 for pair, _ in steps):
         return 1.0
     if epsilon == math.inf:
         return 0.0

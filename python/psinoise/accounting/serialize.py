@@ -31,9 +31,9 @@ from typing import Any
 from psinoise import _validate
 from psinoise.accounting import contract
 from psinoise.accounting.arguments import hexadecimal, read_argument, written_argument
-from psinoise.accounting.estimate import Steps
+from psinoise.accounting.cells import Dominating
 from psinoise.accounting.mechanism import Mechanism
-from psinoise.accounting.pairs import Pair
+from psinoise.accounting.steps import Steps
 from psinoise.errors import DomainError
 from psinoise.noise import LAWS, Noise
 
@@ -99,7 +99,7 @@ def loads(text: str) -> tuple[str, Steps]:
     return adjacency, read
 
 
-def _written(pair: Pair, count: int) -> dict[str, Any]:
+def _written(pair: Dominating, count: int) -> dict[str, Any]:
     noise = pair.noise
     if type(noise) not in LAWS or not isinstance(noise, Noise):
         raise DomainError(f"noise must be one of psinoise.noise.LAWS to be written, got {noise!r}")
@@ -113,7 +113,7 @@ def _written(pair: Pair, count: int) -> dict[str, Any]:
     }
 
 
-def _read_step(step: object, adjacency: str) -> tuple[Pair, int]:
+def _read_step(step: object, adjacency: str) -> tuple[Dominating, int]:
     found = _object("a step", step, _STEP_MEMBERS)
     laws = {law.__name__: law for law in LAWS}
     name, arguments, count = found["law"], found["arguments"], found["count"]

@@ -18,10 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise.accounting.cells import Dominating
 from psinoise.accounting.measure import LossMeasure, loss_measure
-from psinoise.accounting.pairs import Direction, Pair
+from psinoise.accounting.pairs import Direction
 from psinoise.accounting.quadrature import ORDER, REACHES, panel_points
 from psinoise.accounting.solve import solve_epsilon
+from psinoise.accounting.steps import finite_share
 
 Float = NDArray[np.float64]
 
@@ -40,25 +42,44 @@ class SingleStep:
     ``log p(x - s) - log p(x)``.
     """
 
-    pair: Pair
+    pair: Dominating
     direction: Direction
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Log delta and its derivative in epsilon; ``-inf`` at or above the largest loss."""
         if epsilon >= 0.0:
-            return self._log_delta(epsilon)
-        inner, slope = SingleStep(self.pair, _OPPOSITE[self.direction])._log_delta(-epsilon)
+            finite, slope = self._log_delta(epsilon)
+            infinite = self.pair.infinite(self.direction)
+            if infinite == 0.0:
+                return finite, slope
+            total = float(np.logaddexp(finite, math.log(infinite)))
+            return total, slope * math.exp(finite - total)
+        inner, slope = SingleStep(self.pair, _OPPOSITE[self.direction]).log_delta(-epsilon)
         opposite = math.exp(inner)
         value = -math.expm1(epsilon) + math.exp(epsilon) * opposite
         rate = math.exp(epsilon) * (opposite - 1.0)
         rate -= math.exp(epsilon) * opposite * slope if opposite else 0.0
         return math.log(value), rate / value
 
+    def finite_log_delta(self, epsilon: float) -> tuple[float, float]:
+        """The same of the finite losses alone."""
+        if epsilon >= 0.0:
+            return self._log_delta(epsilon)
+        total, slope = self.log_delta(epsilon)
+        infinite = self.pair.infinite(self.direction)
+        share = -math.expm1(math.log(infinite) - total) if infinite > 0.0 else 1.0
+        return (total + math.log(share), slope / share) if share > 0.0 else (-math.inf, 0.0)
+
     def epsilon(self, log_delta: float) -> float:
         """The epsilon >= 0 of a given log delta; 0 if delta(0) is below it already."""
         top = self.pair.largest_loss(self.direction)
+        share = finite_share(((self.pair, 1),), self.direction, log_delta)
+        if share is None:
+            return math.inf
         if self.log_delta(0.0)[0] <= log_delta:
             return 0.0
+        if share == -math.inf:
+            return max(top, 0.0)
         # The loss varies by about one standard deviation of its untilted distribution.
         scale = min(
             1.0,

@@ -15,11 +15,12 @@ import numpy as np
 
 from psinoise.accounting.bins import Bins, dense, loss_bins
 from psinoise.accounting.bounds import NodeMeasure, Side, best_offset, node_measure
+from psinoise.accounting.cells import Dominating
 from psinoise.accounting.composition import Composition, Saddle
-from psinoise.accounting.estimate import Steps, largest_loss
 from psinoise.accounting.grading import graded_edges
-from psinoise.accounting.pairs import Direction, Pair
+from psinoise.accounting.pairs import Direction
 from psinoise.accounting.quadrature import reach_for
+from psinoise.accounting.steps import Steps, largest_finite_loss
 from psinoise.errors import CertificationError
 
 _LARGEST_STEP = 0.25
@@ -39,7 +40,7 @@ class Target:
     Attributes
     ----------
     steps, direction : the composition
-    log_delta, epsilon : a point on its profile, by the estimate
+    log_delta, epsilon : a point on its profile without infinite losses, by the estimate
     width : largest distance of the bounds, in units of epsilon
     kept : bins of the last length of a step that was asked for
     """
@@ -49,7 +50,7 @@ class Target:
     log_delta: float
     epsilon: float
     width: float
-    kept: dict[float, dict[Pair, Bins]] = field(default_factory=dict, init=False)
+    kept: dict[float, dict[Dominating, Bins]] = field(default_factory=dict, init=False)
 
     @functools.cached_property
     def uses(self) -> float:
@@ -74,7 +75,7 @@ class Target:
         return self._at_tilt.c
 
     @functools.cached_property
-    def log_norms(self) -> dict[Pair, float]:
+    def log_norms(self) -> dict[Dominating, float]:
         """``K(t)`` of one use of each step."""
         return {
             pair: part.value
@@ -83,7 +84,8 @@ class Target:
 
     @functools.cached_property
     def top(self) -> float:
-        return largest_loss(self.steps, self.direction)
+        """The largest finite loss."""
+        return largest_finite_loss(self.steps, self.direction)
 
     @property
     def first_step(self) -> float:
@@ -96,12 +98,19 @@ class Target:
         return max(step, 0.5 * self.width / self.uses)
 
     @property
+    def upper_step(self) -> float:
+        """That of the upper bound alone, whose bias is a third."""
+        return min(math.sqrt(3.0) * self.first_step, _LARGEST_STEP)
+
+    @property
     def share(self) -> float:
         """Share of delta that costs ``_CUT`` of the width: delta falls at a rate of about t."""
         return min(_CUT * self.width * self.tilt, 1e-2)
 
 
-def bound_of_step(target: Target, pair: Pair, step: float, side: Side, tuned: bool) -> NodeMeasure:
+def bound_of_step(
+    target: Target, pair: Dominating, step: float, side: Side, tuned: bool
+) -> NodeMeasure:
     """The bound of one step; `tuned` looks for the offset of the lattice that loses least.
 
     Any offset gives a bound. The larger the tilted mass of a lower bound, the better it is.
@@ -121,7 +130,7 @@ def bound_of_step(target: Target, pair: Pair, step: float, side: Side, tuned: bo
     )
 
 
-def _bins(target: Target, pair: Pair, step: float, fraction: float) -> Bins:
+def _bins(target: Target, pair: Dominating, step: float, fraction: float) -> Bins:
     """Bins of one step, out to where what is cut off costs no more than the share of delta."""
     source = dense(pair, target.direction, target.reach)
     log_norm = target.log_norms[pair]
@@ -152,7 +161,7 @@ def _bins(target: Target, pair: Pair, step: float, fraction: float) -> Bins:
     return loss_bins(source, chosen, large, lattice, edges, target.tilt, log_norm)
 
 
-def _lattice(target: Target, pair: Pair, step: float) -> tuple[float, float]:
+def _lattice(target: Target, pair: Dominating, step: float) -> tuple[float, float]:
     """Step and offset that put the ends of a bounded loss on nodes, where its mass crowds.
 
     The lower bound moves what it cannot balance down by a whole step; mass at an end can only be
@@ -164,5 +173,6 @@ def _lattice(target: Target, pair: Pair, step: float) -> tuple[float, float]:
     if math.isinf(low):
         return step, high if math.isfinite(high) else 0.0
     if math.isfinite(high) and len(target.steps) == 1 and high > low:
-        return (high - low) / math.ceil((high - low) / step), low
+        # An even number of bins: where the mass is spread evenly, the contraction joins pairs.
+        return (high - low) / (2 * math.ceil(0.5 * (high - low) / step)), low
     return step, low

@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.accounting.certify import delta_bounds
-from psinoise.accounting.discrete import Imports, largest_finite_loss, upper_delta
-from psinoise.accounting.estimate import Steps, directions, estimate_delta, largest_loss
+from psinoise.accounting.discrete import Imports, largest_imported_loss, upper_delta
+from psinoise.accounting.lattices import settled_delta
 from psinoise.accounting.queries import CERTIFIED, delta_of
+from psinoise.accounting.steps import Steps, directions, largest_finite_loss
 
 Float = NDArray[np.float64]
 
@@ -93,13 +94,15 @@ def tradeoff_of(
 
 def _best_lines(steps: Steps, imports: Imports, alphas: Float) -> list[float]:
     """The epsilons of the highest line at each alpha, by the estimate or the bound of delta."""
-    top = max(largest_loss(steps, way) for way in directions(steps)) + largest_finite_loss(imports)
+    top = max(largest_finite_loss(steps, way) for way in directions(steps)) + largest_imported_loss(
+        imports
+    )
     end = min(top, _LARGEST_EPSILON)
     # The steep line is below 0 beyond log(1/alpha), and the flat one mirrors it.
     reach = min(end, max(1.0, -math.log(float(alphas.min()))))
     lines = _Lines(
         lambda epsilon: (
-            upper_delta(steps, imports, epsilon) if imports else estimate_delta(steps, epsilon)
+            upper_delta(steps, imports, epsilon) if imports else settled_delta(steps, epsilon)
         )
     )
     lines.add(np.linspace(0.0, reach, _FIRST_LINES))

@@ -49,6 +49,7 @@ import math
 from typing import Literal
 
 from psinoise import _validate
+from psinoise.accounting.cells import CellLaw
 from psinoise.accounting.pairs import Law
 from psinoise.errors import DomainError
 from psinoise.noise import Gaussian, Laplace
@@ -71,7 +72,7 @@ def check_norm(norm: str) -> str:
 
 
 def one_dimensional(
-    noise: Law, sensitivity: float, dimension: int, norm: str, sampling_rate: float
+    noise: Law | CellLaw, sensitivity: float, dimension: int, norm: str, sampling_rate: float
 ) -> tuple[float, int]:
     """Sensitivity and number of one-dimensional uses that dominate one use on a vector.
 

@@ -20,10 +20,11 @@ import numpy as np
 
 from psinoise import _validate
 from psinoise.accounting import Accountant, Mechanism
+from psinoise.accounting.cells import Dominating
 from psinoise.accounting.discrete import DiscreteLoss, LossNodes, upper_nodes
-from psinoise.accounting.estimate import directions
-from psinoise.accounting.pairs import Direction, Pair
+from psinoise.accounting.pairs import Direction
 from psinoise.accounting.quadrature import reach_for
+from psinoise.accounting.steps import directions
 from psinoise.errors import DomainError
 
 if TYPE_CHECKING:
@@ -84,15 +85,15 @@ def to_pld(
         raise TypeError(f"only an Accountant or a Mechanism can be exported, got {what!r}")
     elif count != 1 or rate != 1.0:
         raise DomainError("count and sampling_rate must be 1 for an accountant")
-    parts: list[tuple[Pair | DiscreteLoss, int]] = [*what._steps, *what._imports]
+    parts: list[tuple[Dominating | DiscreteLoss, int]] = [*what._steps, *what._imports]
     if not parts:
         raise DomainError("there must be at least one step to export, got none")
     found: Any = None
     for part, uses in parts:
-        if isinstance(part, Pair):
-            single = _exported(pld, part, uses, step)
-        else:
+        if isinstance(part, DiscreteLoss):
             single = _returned(pld, part, step)
+        else:
+            single = _exported(pld, part, uses, step)
         composed = single if uses == 1 else single.self_compose(uses, tail)
         found = composed if found is None else found.compose(composed, tail)
     return found
@@ -149,7 +150,7 @@ def _library() -> Any:
     return privacy_loss_distribution
 
 
-def _exported(pld: Any, pair: Pair, uses: int, step: float) -> Any:
+def _exported(pld: Any, pair: Dominating, uses: int, step: float) -> Any:
     # Tails that no composition of double precision can see.
     reach = reach_for(math.log(1e-18), float(uses))
     ways = directions(((pair, 1),))

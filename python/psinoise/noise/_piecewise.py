@@ -16,6 +16,7 @@ from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
+from psinoise.noise._overlay import lattice_shifts, overlay
 
 __all__ = ["PiecewiseNoise"]
 
@@ -39,6 +40,34 @@ class PiecewiseNoise(NoiseLaw):
     @abstractmethod
     def partition(self) -> Cells:
         """Cells, masses and tail of the standardized law."""
+
+    # -- what accounting reads -------------------------------------------------------------------
+
+    def worst_shifts(self, sensitivity: float) -> tuple[float, ...]:
+        """Shifts up to a sensitivity of which one is the worst, whatever it is measured by.
+
+        Raises
+        ------
+        DomainError
+            If they are not known, or more than 65,536.
+        """
+        if self.unimodal:
+            return (sensitivity,)
+        found = None
+        if self.partition.step:
+            found = lattice_shifts(self.partition.step * self._scale, sensitivity)
+        if found is None:
+            raise DomainError(
+                f"sensitivity must be at most 65,536 cells of {self!r}, got {sensitivity!r}"
+            )
+        return found
+
+    def pieces(self, shift: float) -> tuple[Float, Float]:
+        """Probabilities of pieces of the line under the law moved by ``shift``, and under the law.
+
+        The ratio of the densities is constant on each; relative error a few ulp.
+        """
+        return overlay(self.partition, shift / self._scale)
 
     @property
     def atom(self) -> float:

@@ -171,6 +171,38 @@ class DiscreteLaplace(NoiseLaw):
         found = np.where(lower, np.minimum(found, 0.0), np.maximum(found, 0.0))
         return np.where(valid, found + 0.0, np.nan)
 
+    # -- what accounting reads -------------------------------------------------------------------
+
+    def worst_shifts(self, sensitivity: float) -> tuple[float, ...]:
+        """The sensitivity itself: the probabilities do not increase in ``|k|``.
+
+        Raises
+        ------
+        DomainError
+            If it is not a whole number: then neighbors would have no output in common.
+        """
+        if not (sensitivity >= 1.0 and sensitivity == math.floor(sensitivity)):
+            raise DomainError(
+                f"sensitivity must be a whole number for {self!r}, got {sensitivity!r}"
+            )
+        if not sensitivity <= _SHORT_SHIFT:
+            raise DomainError(f"sensitivity must be at most {_SHORT_SHIFT}, got {sensitivity!r}")
+        return (sensitivity,)
+
+    def pieces(self, shift: float) -> tuple[Float, Float]:
+        """Probabilities of sets of whole numbers under the law moved by ``shift``, and under it.
+
+        The ratio is constant on each set. Beyond 0 and the shift both laws fall alike.
+        """
+        end = math.exp(self.logpmf(0.0)) / self._complement  # P(X <= 0)
+        inner = np.arange(1.0, shift)
+        base, shifted = self.pmf(inner), self.pmf(inner - shift)
+        below = np.array([end]), np.array([end * math.exp(-shift / self._length)])
+        return (
+            np.concatenate([below[1], shifted, below[0]]),
+            np.concatenate([below[0], base, below[1]]),
+        )
+
     # -- sampling --------------------------------------------------------------------------------
 
     @cached_property

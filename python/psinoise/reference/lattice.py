@@ -15,7 +15,11 @@ Float = NDArray[np.float64]
 _VALLEY = 16.0
 Complex = NDArray[np.complex128]
 
-_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(6)
+_FULL = np.polynomial.legendre.leggauss(6)
+_SHORT = np.polynomial.legendre.leggauss(3)
+# Over the outer nodes of the short rule.
+_SHORT_RANGE = 1.0 / 44.0
+_TILE = 16
 _CHUNK = 1 << 16
 _MOST_POLISHING = 6
 
@@ -124,20 +128,43 @@ def _pieces(
     tilt: float,
     log_norm: float,
 ) -> tuple[Float, Float]:
+    mass, excess, varied = _by_rule(_SHORT, law, pair, edges, levels, tilt, log_norm)
+    # Tiles of 16 pieces are integrated by one rule.
+    tile = np.arange(levels.size) // _TILE
+    if not (varied <= _SHORT_RANGE).all():
+        far = np.bincount(tile, ~(varied <= _SHORT_RANGE))[tile] > 0.0
+        full = _by_rule(_FULL, law, pair, edges, levels, tilt, log_norm)
+        mass, excess = np.where(far, full[0], mass), np.where(far, full[1], excess)
+    return mass, excess
+
+
+def _by_rule(
+    rule: tuple[Float, Float],
+    law: LawTable,
+    pair: tuple[float, float, float, float],
+    edges: Float,
+    levels: Float,
+    tilt: float,
+    log_norm: float,
+) -> tuple[Float, Float, Float]:
+    """Masses, excesses, and by how much a logarithm varies over the nodes of each piece."""
     scale, shift_p, shift_q, rate = pair
+    points, weights = rule
     half = 0.5 * np.diff(edges)
-    x = ((edges[:-1] + half)[:, None] + half[:, None] * _POINTS).ravel()
+    x = ((edges[:-1] + half)[:, None] + half[:, None] * points).ravel()
     with np.errstate(all="ignore"):
         base = _log_density(law, x, scale)
         log_p = _mixture_loss(law, scale, rate, shift_p, x, base)
         value = log_p - _mixture_loss(law, scale, rate, shift_q, x, base)
         log_p = (base[0] - float(logarithm(np.array([scale]))[0])) + log_p
-        level = np.repeat(levels, _POINTS.size)
-        weight = (half[:, None] * _WEIGHTS).ravel()
+        level = np.repeat(levels, points.size)
+        weight = (half[:, None] * weights).ravel()
         density = weight * exponential(log_p + (tilt * level - log_norm), base[1])
         over = density * -np.expm1(-np.clip(value - level, 0.0, 0.5))
-    shape = (levels.size, _POINTS.size)
-    return density.reshape(shape).sum(axis=1), over.reshape(shape).sum(axis=1)
+    shape = (levels.size, points.size)
+    ends = (values.reshape(shape)[:, [0, -1]] for values in (log_p, value))
+    varied = np.max([np.abs(both[:, 1] - both[:, 0]) for both in ends], axis=0, initial=0.0)
+    return density.reshape(shape).sum(axis=1), over.reshape(shape).sum(axis=1), varied
 
 
 def _losses(law: LawTable, pair: tuple[float, float, float, float], x: Float) -> Float:
@@ -225,6 +252,17 @@ def _balance(mass: Float, excess: Float, needed: Float, share: Float, begin: int
         share[meeting] = from_left(meeting)
 
 
+def _balance_atoms(mass: Float, excess: Float, needed: Float, share: Float) -> bool:
+    """From the right all the way, for a few atoms; whether that loses nothing."""
+    share[-1] = 1.0
+    for j in range(mass.size - 1, 0, -1):
+        wanted, room = share[j] * excess[j], needed[j - 1]
+        if not wanted <= room:
+            return False
+        share[j - 1] = 1.0 - wanted / room if wanted > 0.0 else 1.0
+    return bool(share[0] * excess[0] <= 1e-12 * mass[0])
+
+
 def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Float:
     """Masses of the nodes of the balanced contraction; ``psinoise/accounting/bounds.py``."""
     if mass.size < 2:
@@ -233,7 +271,7 @@ def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Fl
     growth = np.expm1(widths)
     deficit = np.maximum(mass * growth - np.exp(widths) * excess, 0.0)
     share = np.zeros(mass.size)
-    begin = 0
+    begin = mass.size if _balance_atoms(mass, excess, deficit * rise, share) else 0
     while begin < mass.size:
         end = _segment_end(mass / growth, begin)
         _balance(mass, excess, deficit * rise, share, begin, end)

@@ -1,0 +1,166 @@
+"""Epsilon and delta from lattices, where the contour integral is long or does not settle.
+
+A few uses at a small rate have a long contour; losses that are atoms, many of them, have none that
+ends. Both are short on a lattice, whose bounds come from either side: the lower one is off twice as
+far as the upper one, and what lies between is an estimate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+
+import numpy as np
+
+from psinoise.accounting.cells import CellPair
+from psinoise.accounting.composition import Composition
+from psinoise.accounting.contour import UnsettledError
+from psinoise.accounting.estimate import (
+    epsilons,
+    estimate_delta,
+    estimate_epsilon,
+    finite_log_delta,
+    known_epsilon,
+)
+from psinoise.accounting.pairs import Direction
+from psinoise.accounting.quadrature import reach_for
+from psinoise.accounting.stages import profile_bound
+from psinoise.accounting.steps import (
+    Steps,
+    directions,
+    infinite_mass,
+    largest_finite_loss,
+)
+from psinoise.accounting.target import Target
+from psinoise.errors import CertificationError
+
+DEFAULT_TOLERANCE = 1e-4
+_ATTEMPTS = 16
+# Lattices that look for epsilon around the saddle point begin with this share of it as their width.
+_FIRST_LOOK = 0.25
+# ... and end with this one, if they can.
+_RELATIVE = 1e-2
+# An estimate alone is this much closer than the default width.
+_ESTIMATE = 1e-2
+
+
+def width_of(epsilon: float, tolerance: float | None) -> float:
+    """The width that is asked for at an epsilon."""
+    return DEFAULT_TOLERANCE * max(1.0, abs(epsilon)) if tolerance is None else tolerance
+
+
+def settled_epsilon(steps: Steps, delta: float) -> float:
+    """As `estimate_epsilon`; from lattices where laws in cells leave nothing else."""
+    try:
+        return estimate_epsilon(steps, delta)
+    except UnsettledError:
+        if not _has_cells(steps):
+            raise
+        return max(settled_epsilons(steps, math.log(delta), None).values())
+
+
+def settled_delta(steps: Steps, epsilon: float) -> float:
+    """As `estimate_delta`; from lattices where laws in cells leave nothing else."""
+    try:
+        return estimate_delta(steps, epsilon)
+    except UnsettledError:
+        if not _has_cells(steps):
+            raise
+        return min(
+            math.exp(max(settled_log_delta(steps, w, epsilon) for w in directions(steps))), 1
+        )
+
+
+def _has_cells(steps: Steps) -> bool:
+    return any(isinstance(pair, CellPair) for pair, _ in steps)
+
+
+def settled_log_delta(steps: Steps, way: Direction, epsilon: float) -> float:
+    """Log of the delta of one direction."""
+    mass, finite = infinite_mass(steps, way), settled_finite_log_delta(steps, way, epsilon)
+    return float(np.logaddexp(finite, math.log(mass))) if mass > 0.0 else finite
+
+
+def settled_finite_log_delta(steps: Steps, way: Direction, epsilon: float) -> float:
+    """What finite losses contribute to the delta of one direction, as a logarithm."""
+    try:
+        return finite_log_delta(steps, way, epsilon)
+    except UnsettledError:
+        if not _has_cells(steps):
+            raise
+        return _log_delta_from_lattices(steps, way, epsilon)
+
+
+def settled_epsilons(
+    steps: Steps, log_delta: float, tolerance: float | None, *, behind: bool = True
+) -> dict[Direction, float]:
+    """Where to look, by the fastest way that gets there; ``behind`` is that of `epsilons`."""
+    with contextlib.suppress(UnsettledError):
+        return epsilons(steps, log_delta, patient=False, behind=behind)
+    # A few uses at a small rate: the contour is long, and lattices are short.
+    with contextlib.suppress(CertificationError):
+        return {
+            way: _epsilon_from_lattices(steps, way, log_delta, tolerance)
+            for way in directions(steps)
+        }
+    return epsilons(steps, log_delta)
+
+
+def _epsilon_from_lattices(
+    steps: Steps, way: Direction, log_delta: float, tolerance: float | None
+) -> float:
+    """An estimate from both bounds, on lattices around the saddle point that become finer.
+
+    The lower bound is off twice as far as the upper one, and to the other side.
+    """
+    known, log_delta = known_epsilon(steps, way, log_delta)
+    if known is not None:
+        return known
+    composition = Composition.of(steps, way, reach_for(log_delta, 1.0))
+    top = largest_finite_loss(steps, way)
+    epsilon = min(max(composition.saddle_at_delta(log_delta).epsilon, 0.0), top)
+    width = max(_FIRST_LOOK * epsilon, width_of(epsilon, tolerance))
+    step, best, known = math.inf, epsilon, math.inf
+    for _ in range(_ATTEMPTS):
+        target = Target(steps, way, log_delta, epsilon, width)
+        step = min(step, target.first_step)
+        try:
+            upper, lower = (
+                profile_bound(target, step, side).root(log_delta, epsilon, width, 1e-3 * width)
+                for side in ("upper", "lower")
+            )
+        except CertificationError:
+            break  # the lattice would be too long
+        found, before = upper - lower, epsilon
+        epsilon = min(upper - found / 3.0, top)
+        if abs(epsilon - before) > width:
+            # The tilt belongs to another epsilon: look again with the right one.
+            width = max(abs(epsilon - before), found)
+            continue
+        best, known = epsilon, found
+        goal = min(width_of(epsilon, tolerance), _RELATIVE * epsilon)
+        if found <= goal:
+            return epsilon
+        step *= shrinkage(goal, found)
+        width = found
+    if not known <= width_of(best, tolerance):
+        raise CertificationError("neither the contour nor lattices settle for this composition")
+    return best
+
+
+def _log_delta_from_lattices(steps: Steps, way: Direction, epsilon: float) -> float:
+    saddle = Composition.of(steps, way, reach_for(-700.0, 1.0)).saddle_at_epsilon(epsilon)
+    width = _ESTIMATE * width_of(epsilon, None)
+    target = Target(steps, way, saddle.log_delta, epsilon, width)
+    step = target.first_step
+    upper, lower = (
+        profile_bound(target, step, side).log_delta(epsilon) for side in ("upper", "lower")
+    )
+    if not upper - lower < 1.0:
+        raise CertificationError("neither the contour nor lattices settle for this composition")
+    return upper - (upper - lower) / 3.0
+
+
+def shrinkage(wanted: float, found: float) -> float:
+    """How much smaller the step must be for bounds this far apart: the bias is quadratic in it."""
+    return max(min(math.sqrt(0.7 * wanted / found), 0.7), 0.1)
