@@ -130,7 +130,8 @@ def _contracted(bins: Bins) -> Float:
     other, which costs the distance from a node times that of the atoms, instead of the former.
     """
     held = bins.mass > 0.0
-    held[-2:] = True  # two bins at least
+    if np.count_nonzero(held) < 2:
+        held[-2:] = True  # two bins at least
     kept = np.append(held, True)
     widths = np.diff(bins.edges[kept]) * bins.step
     nodes = np.zeros(bins.edges.size)

@@ -16,9 +16,11 @@ import numpy as np
 from psinoise.accounting.bounds import Side
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.cells import CellPair
+from psinoise.accounting.certify_cells import cells_delta, cells_epsilon
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.estimate import estimate_epsilon
 from psinoise.accounting.lattices import (
+    has_cells,
     settled_delta,
     settled_epsilon,
     settled_epsilons,
@@ -102,6 +104,8 @@ def certify_epsilon(
     below_top = _below_largest_loss(steps, delta, top, tolerance)
     if below_top is not None:
         return below_top
+    if has_cells(steps):
+        return cells_epsilon(steps, log_delta, tolerance)
     found = settled_epsilons(steps, log_delta, tolerance, behind=False)
     bracket = _bracket_of(steps, log_delta, found, tolerance, above)
     if any(
@@ -220,6 +224,8 @@ def certify_delta(
     """
     width = asked = width_of(epsilon, tolerance)
     bounds = delta_bounds(steps, epsilon, width)
+    if has_cells(steps):
+        return bounds  # verified already
     if bounds.lower == bounds.upper or bounds.estimate == 0.0:
         return bounds
     # At least that of the epsilon itself, where delta stays at 1 or the estimate is rough.
@@ -263,6 +269,8 @@ def _delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Brac
     if _single_atoms(steps):
         off = _SUM_ROUNDING * estimate
         return Bracket(estimate - off, estimate, min(estimate + off, 1.0))
+    if has_cells(steps):
+        return cells_delta(steps, epsilon, tolerance)
     width = width_of(epsilon, tolerance)
     lower, upper = -math.inf, -math.inf
     for way in directions(steps):

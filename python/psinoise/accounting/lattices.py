@@ -2,7 +2,8 @@
 
 A few uses at a small rate have a long contour; losses that are atoms, many of them, have none that
 ends. Both are short on a lattice, whose bounds come from either side: the lower one is off twice as
-far as the upper one, and what lies between is an estimate.
+far as the upper one, and what lies between is an estimate. Atoms have upper bounds alone that come
+close quickly, and estimates from those.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _ATTEMPTS = 16
 _FIRST_LOOK = 0.25
 # ... and end with this one, if they can.
 _RELATIVE = 1e-2
-# An estimate alone is this much closer than the default width.
+# An estimate has settled where the last step moved it by this share of the width.
 _ESTIMATE = 1e-2
 
 
@@ -54,7 +55,7 @@ def settled_epsilon(steps: Steps, delta: float) -> float:
     try:
         return estimate_epsilon(steps, delta)
     except UnsettledError:
-        if not _has_cells(steps):
+        if not has_cells(steps):
             raise
         return max(settled_epsilons(steps, math.log(delta), None).values())
 
@@ -64,14 +65,14 @@ def settled_delta(steps: Steps, epsilon: float) -> float:
     try:
         return estimate_delta(steps, epsilon)
     except UnsettledError:
-        if not _has_cells(steps):
+        if not has_cells(steps):
             raise
         return min(
             math.exp(max(settled_log_delta(steps, w, epsilon) for w in directions(steps))), 1
         )
 
 
-def _has_cells(steps: Steps) -> bool:
+def has_cells(steps: Steps) -> bool:
     return any(isinstance(pair, CellPair) for pair, _ in steps)
 
 
@@ -86,9 +87,9 @@ def settled_finite_log_delta(steps: Steps, way: Direction, epsilon: float) -> fl
     try:
         return finite_log_delta(steps, way, epsilon)
     except UnsettledError:
-        if not _has_cells(steps):
+        if not has_cells(steps):
             raise
-        return _log_delta_from_lattices(steps, way, epsilon)
+        return _log_delta_from_above(steps, way, epsilon)
 
 
 def settled_epsilons(
@@ -97,13 +98,45 @@ def settled_epsilons(
     """Where to look, by the fastest way that gets there; ``behind`` is that of `epsilons`."""
     with contextlib.suppress(UnsettledError):
         return epsilons(steps, log_delta, patient=False, behind=behind)
+    from_lattices = _epsilon_from_above if has_cells(steps) else _epsilon_from_lattices
     # A few uses at a small rate: the contour is long, and lattices are short.
     with contextlib.suppress(CertificationError):
-        return {
-            way: _epsilon_from_lattices(steps, way, log_delta, tolerance)
-            for way in directions(steps)
-        }
+        return {way: from_lattices(steps, way, log_delta, tolerance) for way in directions(steps)}
     return epsilons(steps, log_delta)
+
+
+def _epsilon_from_above(
+    steps: Steps, way: Direction, log_delta: float, tolerance: float | None
+) -> float:
+    """An estimate from upper bounds alone: their bias is quadratic in the step.
+
+    Lower bounds of atoms come close much more slowly (``bounds``).
+    """
+    known, log_delta = known_epsilon(steps, way, log_delta)
+    if known is not None:
+        return known
+    composition = Composition.of(steps, way, reach_for(log_delta, 1.0))
+    top = largest_finite_loss(steps, way)
+    epsilon = min(max(composition.saddle_at_delta(log_delta).epsilon, 0.0), top)
+    width = max(_FIRST_LOOK * epsilon, width_of(epsilon, tolerance))
+    previous = step = math.inf
+    for _ in range(_ATTEMPTS):
+        target = Target(steps, way, log_delta, epsilon, width)
+        step = min(0.5 * step, target.first_step)
+        goal = _ESTIMATE * width_of(epsilon, tolerance)
+        bound = profile_bound(target, step, "upper")
+        upper = min(bound.root(log_delta, epsilon, width, 0.1 * goal), top)
+        moved = previous - upper
+        previous = upper
+        if abs(upper - epsilon) > width:
+            # The tilt belongs to another epsilon: look again with the right one.
+            epsilon, previous = upper, math.inf
+            continue
+        epsilon = max(upper - max(moved, 0.0) / 3.0, 0.0) if math.isfinite(moved) else upper
+        if abs(moved) <= goal:
+            return epsilon
+        width = max(min(width, 4.0 * abs(moved)), width_of(epsilon, tolerance))
+    raise CertificationError("neither the contour nor lattices settle for this composition")
 
 
 def _epsilon_from_lattices(
@@ -124,9 +157,11 @@ def _epsilon_from_lattices(
     for _ in range(_ATTEMPTS):
         target = Target(steps, way, log_delta, epsilon, width)
         step = min(step, target.first_step)
+        # Bounds of a few atoms can be much closer than was asked for.
+        resolution = 1e-3 * min(width, width_of(epsilon, tolerance))
         try:
             upper, lower = (
-                profile_bound(target, step, side).root(log_delta, epsilon, width, 1e-3 * width)
+                profile_bound(target, step, side).root(log_delta, epsilon, width, resolution)
                 for side in ("upper", "lower")
             )
         except CertificationError:
@@ -148,17 +183,17 @@ def _epsilon_from_lattices(
     return best
 
 
-def _log_delta_from_lattices(steps: Steps, way: Direction, epsilon: float) -> float:
+def _log_delta_from_above(steps: Steps, way: Direction, epsilon: float) -> float:
     saddle = Composition.of(steps, way, reach_for(-700.0, 1.0)).saddle_at_epsilon(epsilon)
-    width = _ESTIMATE * width_of(epsilon, None)
-    target = Target(steps, way, saddle.log_delta, epsilon, width)
-    step = target.first_step
-    upper, lower = (
-        profile_bound(target, step, side).log_delta(epsilon) for side in ("upper", "lower")
-    )
-    if not upper - lower < 1.0:
-        raise CertificationError("neither the contour nor lattices settle for this composition")
-    return upper - (upper - lower) / 3.0
+    target = Target(steps, way, saddle.log_delta, epsilon, width_of(epsilon, None))
+    step, previous = target.first_step, math.inf
+    for _ in range(_ATTEMPTS):
+        upper = profile_bound(target, step, "upper").log_delta(epsilon)
+        moved, previous = previous - upper, upper
+        if abs(moved) <= _ESTIMATE * max(target.tilt * target.width, 1e-6):
+            return upper - max(moved, 0.0) / 3.0
+        step *= 0.5
+    raise CertificationError("neither the contour nor lattices settle for this composition")
 
 
 def shrinkage(wanted: float, found: float) -> float:

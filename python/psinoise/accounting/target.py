@@ -15,7 +15,7 @@ import numpy as np
 
 from psinoise.accounting.bins import Bins, dense, loss_bins
 from psinoise.accounting.bounds import NodeMeasure, Side, best_offset, node_measure
-from psinoise.accounting.cells import Dominating
+from psinoise.accounting.cells import CellPair, Dominating
 from psinoise.accounting.composition import Composition, Saddle
 from psinoise.accounting.grading import graded_edges
 from psinoise.accounting.pairs import Direction
@@ -29,6 +29,9 @@ _LARGEST_TILT = 1e6
 # Over the width the tilt changes weights by this exponent at most: beyond, errors would drown what
 # is a width away.
 _LARGEST_EXPONENT = 25.0
+# So few atoms are fitted to a lattice, the best of so many.
+_FEW_ATOMS = 64
+_MOST_LATTICES = 1 << 10
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
 
@@ -173,6 +176,25 @@ def _lattice(target: Target, pair: Dominating, step: float) -> tuple[float, floa
     if math.isinf(low):
         return step, high if math.isfinite(high) else 0.0
     if math.isfinite(high) and len(target.steps) == 1 and high > low:
-        # An even number of bins: where the mass is spread evenly, the contraction joins pairs.
-        return (high - low) / (2 * math.ceil(0.5 * (high - low) / step)), low
+        return (high - low) / _parts(target, pair, low, high, step), low
     return step, low
+
+
+def _parts(target: Target, pair: Dominating, low: float, high: float, step: float) -> int:
+    """Into how many steps the range of a loss is divided: no fewer than those of this length.
+
+    Where the mass is spread evenly the contraction joins pairs of bins, whose number should be even
+    then. The lower bound loses what an atom is above its node. A few atoms lie close to the nodes
+    of one of many lattices, all at once.
+    """
+    least = math.ceil((high - low) / step)
+    if not isinstance(pair, CellPair):
+        return least + least % 2
+    if pair.atoms[1].size > _FEW_ATOMS:
+        return least
+    source = dense(pair, target.direction, target.reach)
+    weight = np.exp(source.log_mass + target.tilt * source.highest - target.log_norms[pair])
+    parts = np.arange(least, 2 * least + _FEW_ATOMS, max(least // _MOST_LATTICES, 1))
+    place = (source.highest - low) / (high - low) * parts[:, None]
+    missed = np.maximum(place - np.floor(place + source.rounding / step), 0.0)
+    return int(parts[np.argmin(missed @ weight / parts)])
