@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,9 +29,6 @@ from psinoise.accounting.bounds import NodeMeasure
 from psinoise.accounting.crossing import ProfileBound
 from psinoise.accounting.pairs import Float
 from psinoise.accounting.spectra import UNIT, compose_low, transform_error, transform_of, wrap
-
-# As many measures are summed one by one.
-_FEW = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,38 +75,21 @@ def window_needed(parts: list[tuple[NodeMeasure, int]], tail: float) -> tuple[in
     return low, need
 
 
-def _joint_log_mgf(parts: list[tuple[NodeMeasure, int]]) -> Callable[[float], float]:
+def _log_mgf(parts: list[tuple[NodeMeasure, int]], s: float) -> float:
     """The log of the moment generating function of the composition."""
-    if len(parts) <= _FEW:
-        return lambda s: math.fsum(count * measure.log_mgf(s) for measure, count in parts)
-    # Many measures end to end: one pass over all nodes.
-    sizes = [measure.mass.size for measure, _ in parts]
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    losses = np.concatenate([measure.losses for measure, _ in parts])
-    with np.errstate(divide="ignore"):
-        log_mass = np.log(np.concatenate([measure.mass for measure, _ in parts]))
-    counts = np.array([float(count) for _, count in parts])
-
-    def log_mgf(s: float) -> float:
-        exponent = log_mass + s * losses
-        top = np.maximum.reduceat(exponent, starts)
-        sums = np.add.reduceat(np.exp(exponent - np.repeat(top, sizes)), starts)
-        return float(counts @ (top + np.log(sums)))
-
-    return log_mgf
+    return math.fsum(count * measure.log_mgf(s) for measure, count in parts)
 
 
 def _reach(
     parts: list[tuple[NodeMeasure, int]], mean: float, variance: float, sign: float, tail: float
 ) -> float:
     """``T`` with ``P(sign (L - mean) >= T) <= tail``: any ``s`` gives a bound, a few are tried."""
-    log_mgf = _joint_log_mgf(parts)
     goal = -math.log(tail)
     deviation = math.sqrt(max(variance, 1e-300))
     s = math.sqrt(2.0 * goal) / deviation
     best = math.inf
     for _ in range(24):
-        reach = (log_mgf(sign * s) + goal) / s - sign * mean
+        reach = (_log_mgf(parts, sign * s) + goal) / s - sign * mean
         if reach >= best:
             break
         best = reach
