@@ -67,7 +67,7 @@ _DEAD = 80.0
 _MOST_FREQUENCIES = 512
 # Half of a cell times the standard deviation, at most; and cells.
 _CELL = 0.05
-_CELLS = (2**8, 2**15)
+_CELLS = (2**8, 2**20)
 # The nodes near the mean, in standard deviations.
 _NEAR = 3.0
 

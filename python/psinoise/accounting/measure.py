@@ -83,8 +83,11 @@ class LossMeasure:
     def of(
         cls, grid: Nodes, direction: Direction, lost: tuple[float, float] = (0.0, 0.0)
     ) -> LossMeasure:
-        log_mass = np.concatenate([grid.log_mass.ravel(), grid.atom_log_mass])
-        loss = np.concatenate([grid.loss.ravel(), grid.atom_loss])
+        log_mass, loss = grid.log_mass.ravel(), grid.loss.ravel()
+        if grid.atom_loss.size:
+            # Else no copies: a composition may have thousands of steps.
+            log_mass = np.concatenate([log_mass, grid.atom_log_mass])
+            loss = np.concatenate([loss, grid.atom_loss])
         return cls(grid, direction, *_turned(direction, log_mass, loss), grid.atom_loss.size, lost)
 
     def loss_at(self, x: Float) -> Float:
