@@ -48,7 +48,8 @@ def test_tolerance_is_a_width_in_epsilon(tolerance):
 
 def test_a_law_without_a_table_is_not_certified():
     class Law:
-        scale, log_concave, unimodal, kinks, score_limit = 1.0, True, True, (), math.inf
+        scale, log_concave, unimodal, kinks = 1.0, True, True, ()
+        score_limit = support = math.inf
 
         def logpdf(self, x):
             return pn.Gaussian(std=1.0).logpdf(x)

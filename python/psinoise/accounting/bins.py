@@ -306,7 +306,9 @@ def _level_points(source: Dense, run: _Run, levels: Float, rising: bool) -> tupl
 def _masses(
     source: Dense, edges: Float, levels: Float, tilt: float, log_norm: float
 ) -> tuple[Float, Float]:
-    return core.piece_masses(*_arguments(source), edges, levels, tilt, log_norm)
+    # A bounded law is a part of that of its table.
+    kept = source.pair.noise._log_kept if isinstance(source.pair, Pair) else 0.0
+    return core.piece_masses(*_arguments(source), edges, levels, tilt, log_norm + kept)
 
 
 def _arguments(source: Dense) -> tuple[Any, float, float, float, float]:
@@ -320,7 +322,7 @@ def _arguments(source: Dense) -> tuple[Any, float, float, float, float]:
 def _beyond(pair: Pair, direction: Direction, grid: Nodes) -> float:
     """Probability under ``P`` beyond the ends of the quadrature."""
     noise, q = pair.noise, pair.sampling_rate
-    if grid.atom_loss.size and noise.score_limit != 0.0:
+    if math.isfinite(noise.support) or (grid.atom_loss.size and noise.score_limit != 0.0):
         # Runs of constant loss reach to the ends of the first edges and hold the rest of the mass.
         return 0.0
     shift, _ = pair.shifts(direction)

@@ -12,10 +12,17 @@ over shifts, which is the bound from above, lets them choose again for each outp
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import math
+from collections.abc import Callable
 
+import numpy as np
+
+from psinoise.accounting.atoms import composed_atoms
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.cells import CellPair, Dominating
+from psinoise.accounting.contour import Line
 from psinoise.accounting.lattices import (
     settled_epsilons,
     settled_finite_log_delta,
@@ -23,7 +30,8 @@ from psinoise.accounting.lattices import (
     shrinkage,
     width_of,
 )
-from psinoise.accounting.pairs import Direction
+from psinoise.accounting.pairs import Direction, Pair
+from psinoise.accounting.single import SingleStep
 from psinoise.accounting.stages import profile_bound
 from psinoise.accounting.steps import (
     SAME,
@@ -40,6 +48,12 @@ __all__ = ["cells_delta", "cells_epsilon"]
 
 _ATTEMPTS = 8
 _LEAST_WIDTH = 1e-7
+# Uses of which all outcomes may be listed, and the relative rounding of their probabilities: each
+# is a product of as many factors, and sums of a few million terms.
+_MOST_LISTED, _LIST_ROUNDING = 4096, 1e-9
+_LEAST_SHARE = math.log(1e-5)
+# How much finer lattices are from below, if they are not too long.
+_FINER = (16.0, 4.0, 1.0)
 
 
 def cells_epsilon(steps: Steps, log_delta: float, tolerance: float | None) -> Bracket:
@@ -64,12 +78,17 @@ def cells_epsilon(steps: Steps, log_delta: float, tolerance: float | None) -> Br
         step, above = _above(target, goal, max(epsilon + width, estimate))
         upper = max(upper, above)
         if epsilon == estimate:
-            lower = _below(_fixed(steps, target), way, goal, step, width)
+            fixed = _fixed(steps, target)
+            lower = max(_below(each, way, goal, step, width) for each in fixed)
     return Bracket(min(lower, estimate), estimate, max(upper, estimate))
 
 
 def _above(target: Target, goal: float, ceiling: float) -> tuple[float, float]:
     step, upper = target.first_step, math.inf
+    above = dataclasses.replace(target, epsilon=min(ceiling, target.epsilon + 0.5 * target.width))
+    listed = _listed(above)
+    if listed is not None and listed + _LIST_ROUNDING <= goal:
+        return step, above.epsilon
     for _ in range(_ATTEMPTS):
         bound = profile_bound(target, step, "upper")
         resolution = 1e-3 * target.width
@@ -84,13 +103,21 @@ def _above(target: Target, goal: float, ceiling: float) -> tuple[float, float]:
 
 
 def _below(steps: Steps, way: Direction, goal: float, step: float, width: float) -> float:
-    """A lower bound on the finite part; any one will do."""
+    """A lower bound on the finite part, on as fine a lattice as there is room for."""
     try:
         epsilon = settled_epsilons(steps, goal, None)[way]
-        bound = profile_bound(Target(steps, way, goal, epsilon, width), step, "lower")
     except CertificationError:
         return 0.0
-    return max(bound.root(goal, epsilon, width, 1e-3 * width) - 1e-3 * width, 0.0)
+    target, resolution = Target(steps, way, goal, epsilon, width), 1e-3 * width
+    below = max(epsilon - resolution, 0.0)
+    listed = _listed(dataclasses.replace(target, epsilon=below))
+    if listed is not None and listed - _LIST_ROUNDING >= goal:
+        return below
+    for finer in _FINER:
+        with contextlib.suppress(CertificationError):
+            bound = profile_bound(target, step / finer, "lower")
+            return max(bound.root(goal, epsilon, width, resolution) - resolution, 0.0)
+    return 0.0
 
 
 def cells_delta(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
@@ -113,13 +140,14 @@ def cells_delta(steps: Steps, epsilon: float, tolerance: float | None) -> Bracke
             continue
         finite = settled_finite_log_delta(steps, way, epsilon)
         target = Target(steps, way, finite, epsilon, width)
-        step, above = target.first_step, math.inf
+        step, listed = target.first_step, _listed(target)
+        above = math.inf if listed is None else _sum(listed + _LIST_ROUNDING, beyond + SAME)
         for _ in range(_ATTEMPTS):
-            found = profile_bound(target, step, "upper").log_delta(epsilon)
-            above = _sum(found, beyond + SAME)
             if above <= estimate + allowed:
                 break
-            step *= shrinkage(allowed, above - estimate)
+            found = profile_bound(target, step, "upper").log_delta(epsilon)
+            above = _sum(found, beyond + SAME)
+            step *= shrinkage(allowed, max(above - estimate, allowed))
         if not above <= estimate + allowed:
             raise CertificationError(
                 f"delta could not be certified to a width of {width!r} in epsilon: the logarithm "
@@ -127,15 +155,42 @@ def cells_delta(steps: Steps, epsilon: float, tolerance: float | None) -> Bracke
             )
         upper = max(upper, above)
         if logs[way] == estimate:
-            below = profile_bound(
-                Target(_fixed(steps, target), way, finite, epsilon, width), step, "lower"
-            )
-            lower = max(lower, _sum(below.log_delta(epsilon), beyond - SAME))
+            for fixed in _fixed(steps, target):
+                below = _log_below(dataclasses.replace(target, steps=fixed), step)
+                lower = max(lower, _sum(below, beyond - SAME))
     floor = -math.expm1(min(epsilon, 0.0))
     found = math.exp(min(estimate, 0.0))
     return Bracket(
         min(max(math.exp(min(lower, 0.0)), floor), found), found, math.exp(min(upper, 0.0))
     )
+
+
+def _listed(target: Target) -> float | None:
+    """Log of the finite part of delta from all atoms of the composed loss, to ``_LIST_ROUNDING``.
+
+    None where they are too many to be listed. It is a sum of positive terms, a few million at most.
+    Atoms below ``e^-52`` of the heaviest are left out, on each of at most 24 levels: 3e-15 of the
+    tilted mass in all, which is no more than the rounding where the rest adds up to 1e-5.
+    """
+    if target.uses > _MOST_LISTED or any(isinstance(pair, Pair) for pair, _ in target.steps):
+        return None
+    saddle = target.composition.saddle_at_epsilon(target.epsilon)
+    atoms = composed_atoms(target.composition, saddle)
+    if not atoms.positions.size:
+        return None
+    line = Line(saddle, 1.0, np.zeros(1, dtype=np.complex128), atoms)
+    found = line.log_delta(target.epsilon)[0]
+    return found if found - line.log_scale(target.epsilon) > _LEAST_SHARE else None
+
+
+def _log_below(target: Target, step: float) -> float:
+    listed = _listed(target)
+    if listed is not None:
+        return listed - _LIST_ROUNDING
+    for finer in _FINER:
+        with contextlib.suppress(CertificationError):
+            return profile_bound(target, step / finer, "lower").log_delta(target.epsilon)
+    return -math.inf
 
 
 def _sum(one: float, other: float) -> float:
@@ -145,15 +200,32 @@ def _sum(one: float, other: float) -> float:
     return top + math.log1p(math.exp(min(one, other) - top))
 
 
-def _fixed(steps: Steps, target: Target) -> Steps:
-    """The steps with one shift each, which reveals most at the tilt of the target.
+def _fixed(steps: Steps, target: Target) -> tuple[Steps, ...]:
+    """The steps with one shift each, in some ways that may be the worst.
 
-    One use needs no other: the supremum over shifts is attained.
+    The shift that reveals most at the tilt of the target, the largest one, and that which is worst
+    for a single use with its share of epsilon.
     """
 
-    def at_shift(pair: Dominating) -> Dominating:
-        if isinstance(pair, CellPair) and len(pair.shifts) > 1:
-            return pair.at_shift(target.direction, target.tilt)
-        return pair
+    def largest(pair: CellPair) -> CellPair:
+        return dataclasses.replace(pair, shift=pair.shifts[-1])
 
-    return tuple((at_shift(pair), count) for pair, count in steps)
+    def tilted(pair: CellPair) -> CellPair:
+        return pair.at_shift(target.direction, target.tilt)
+
+    def shared(pair: CellPair) -> CellPair:
+        share = target.epsilon / target.uses
+        return max(
+            (dataclasses.replace(pair, shift=shift) for shift in pair.shifts),
+            key=lambda fixed: SingleStep(fixed, target.direction).log_delta(share)[0],
+        )
+
+    def chosen(pair: Dominating, choose: Callable[[CellPair], CellPair]) -> Dominating:
+        several = isinstance(pair, CellPair) and len(pair.shifts) > 1
+        return choose(pair) if several and isinstance(pair, CellPair) else pair
+
+    ways = {
+        tuple((chosen(pair, choose), count) for pair, count in steps)
+        for choose in (tilted, largest, shared)
+    }
+    return tuple(ways)

@@ -109,7 +109,7 @@ class Line:
 
     def log_modulus(self, epsilon: float) -> float:
         """Log of what delta would be if nothing canceled."""
-        return self._exponent(epsilon) + math.log(max(self._modulus, 1e-300))
+        return self.log_scale(epsilon) + math.log(max(self._modulus, 1e-300))
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Log delta and its derivative in epsilon; ``-inf`` where rounding leaves nothing."""
@@ -117,9 +117,9 @@ class Line:
         total, slope = self._total(epsilon)
         if not total > 0.0:
             return -math.inf, -c
-        return self._exponent(epsilon) + math.log(total), -(c + slope / total)
+        return self.log_scale(epsilon) + math.log(total), -(c + slope / total)
 
-    def _exponent(self, epsilon: float) -> float:
+    def log_scale(self, epsilon: float) -> float:
         """Log of the integrand at ``t = 0``."""
         saddle, c = self.saddle, self.saddle.c
         exponent = (saddle.value - c * saddle.mean) + c * (saddle.mean - epsilon)

@@ -205,6 +205,8 @@ def log_delta_in_direction(steps: Steps, direction: Direction, epsilon: float) -
     if _single(steps):
         return SingleStep(steps[0][0], direction).log_delta(epsilon)[0]
     mass = infinite_mass(steps, direction)
+    if mass == 1.0:
+        return 0.0
     finite = finite_log_delta(steps, direction, epsilon)
     return float(np.logaddexp(finite, math.log(mass))) if mass > 0.0 else finite
 

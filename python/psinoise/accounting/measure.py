@@ -122,7 +122,7 @@ class LossMeasure:
     @functools.cached_property
     def largest(self) -> float:
         """The largest loss among the nodes."""
-        return float(self.loss.max())
+        return float(self.loss.max(initial=-math.inf))
 
     @functools.cached_property
     def _drift(self) -> float:

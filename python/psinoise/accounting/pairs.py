@@ -77,12 +77,17 @@ class Law(Protocol):
     def kinks(self) -> tuple[float, ...]: ...
     @property
     def score_limit(self) -> float: ...
+    @property
+    def support(self) -> float: ...
     def __hash__(self) -> int: ...
     def logpdf(self, x: ArrayLike) -> Any: ...
+    def logcdf(self, x: ArrayLike) -> Any: ...
     def cdf(self, x: ArrayLike) -> Any: ...
     def ccdf(self, x: ArrayLike) -> Any: ...
     @property
     def _table(self) -> Any: ...
+    @property
+    def _log_kept(self) -> float: ...
 
 
 def mixture_loss(log_ratio: Float, sampling_rate: float) -> Float:
@@ -128,10 +133,10 @@ class Pair:
                 "noise must be unimodal or uniform in cells (the worst shift of other laws is not "
                 f"known), got {self.noise!r}"
             )
-        if self.replaced and not self.noise.log_concave:
+        if self.replaced and not (self.noise.log_concave and math.isinf(self.noise.support)):
             raise DomainError(
-                "noise must be log-concave for adjacency 'replace' with sampling (the worst case "
-                f"of other laws is not known), got {self.noise!r}"
+                "noise must be log-concave on the whole line for adjacency 'replace' with sampling "
+                f"(the worst case of other laws is not known), got {self.noise!r}"
             )
 
     def evaluate(self, x: Float) -> tuple[Float, Float, Float]:
@@ -155,9 +160,13 @@ class Pair:
         return (moved, other) if direction == "remove" else (other, moved)
 
     def infinite(self, direction: Direction) -> float:
-        """Probability under ``P`` of outputs that ``Q`` does not have."""
-        del direction
-        return 0.0
+        """Probability under ``P`` of outputs that ``Q`` does not have.
+
+        A support that ends at ``A`` is left by the shifted law with ``P(Z > A - s)``.
+        """
+        if math.isinf(self.noise.support) or (direction == "add" and self.sampling_rate < 1.0):
+            return 0.0
+        return self.sampling_rate * float(self.noise.ccdf(self.noise.support - self.sensitivity))
 
     @property
     def distance(self) -> float:
@@ -199,12 +208,18 @@ class Pair:
         """Supremum of the finite losses; ``inf`` if there is none."""
         if self.sampling_rate == 0.0:
             return 0.0
+        if 2.0 * self.noise.support <= self.sensitivity:
+            # Neighbors have no output in common.
+            alone = math.log1p(-self.sampling_rate) if self.sampling_rate < 1.0 else -math.inf
+            return alone if direction == "remove" else -alone if alone > -math.inf else alone
         pure = largest_log_ratio(self.noise, self.sensitivity)
         gain = loss = pure
         if self.sampling_rate < 1.0:
             if math.isfinite(pure):
                 gain = float(mixture_loss(np.array(pure), self.sampling_rate))
-            loss = -math.log1p(self.sampling_rate * math.expm1(-pure))
+            # Where the support of the shifted law ends, sampling leaves log(1 - q).
+            least = -math.inf if math.isfinite(self.noise.support) else -pure
+            loss = -math.log1p(self.sampling_rate * math.expm1(least))
         if self.replaced:
             # log P/p is largest and log Q/p least at the same end, both being monotone.
             return gain + loss

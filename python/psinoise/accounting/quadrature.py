@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,8 +132,7 @@ def _sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float, Float,
     base, ratio, loss = pair.evaluate(x)
     if not (np.all(np.isfinite(base)) and np.all(np.isfinite(ratio))):
         raise DomainError(
-            "noise must have a positive density on the whole line "
-            f"(bounded supports are not available yet), got {pair.noise!r}"
+            f"noise must have a positive density inside its support, got {pair.noise!r}"
         )
     return base, ratio, loss, log_weights
 
@@ -148,10 +147,19 @@ def sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float]:
 def nodes(pair: Dominating, reach: float) -> Nodes:
     """Build the nodes of a pair out to ``log p(0) - reach``; cached."""
     if isinstance(pair, CellPair):
-        none, nowhere = np.empty((0, ORDER)), np.empty(0)
-        return Nodes(pair, nowhere, nowhere, none, none, *pair.atoms, np.zeros(2))
+        return _no_panels(pair, *pair.atoms)
+    if math.isfinite(pair.noise.support):
+        return _bounded_nodes(pair, reach)
+    return _nodes_within(pair, reach, -math.inf, math.inf)
+
+
+def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
+    """The nodes between two points."""
     peak = float(pair.noise.logpdf(0.0))
     edges = _first_edges(pair, peak - reach)
+    edges = edges[(edges > low) & (edges < high)]
+    ends = [x for x in (low, high) if math.isfinite(x)]
+    edges = np.sort(np.append(edges, ends))
     left, right = edges[:-1], edges[1:]
     done: list[tuple[Float, ...]] = []
     for halving in range(_MOST_HALVINGS):
@@ -169,6 +177,28 @@ def nodes(pair: Dominating, reach: float) -> Nodes:
     parts = [np.concatenate(part) for part in zip(*done, strict=True)]
     order = np.argsort(parts[0], kind="stable")
     return _assemble(pair, *(part[order] for part in parts))
+
+
+def _bounded_nodes(pair: Pair, reach: float) -> Nodes:
+    """Those in the support of both laws, and what is left of the outputs of the base law alone."""
+    low, high = pair.sensitivity - pair.noise.support, pair.noise.support
+    if low < high:
+        found = _nodes_within(pair, reach, low, high)
+    else:
+        found = _no_panels(pair, np.empty(0), np.empty(0))
+    if pair.sampling_rate == 1.0:
+        return found
+    # Outputs that a sampled record makes impossible.
+    return replace(
+        found,
+        atom_log_mass=np.append(found.atom_log_mass, float(pair.noise.logcdf(low))),
+        atom_loss=np.append(found.atom_loss, math.log1p(-pair.sampling_rate)),
+    )
+
+
+def _no_panels(pair: Dominating, log_mass: Float, loss: Float) -> Nodes:
+    none, nowhere = np.empty((0, ORDER)), np.empty(0)
+    return Nodes(pair, nowhere, nowhere, none, none, log_mass, loss, np.zeros(2))
 
 
 def _first_edges(pair: Pair, floor: float) -> Float:

@@ -25,7 +25,10 @@ sees a part only, which bounds delta up to the mass beyond it, below any float64
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TypeGuard
 
+from psinoise.accounting.cells import CellPair, Dominating
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition, Saddle
 from psinoise.accounting.pairs import Direction
 from psinoise.accounting.steps import Steps, directions, largest_loss
@@ -34,6 +37,8 @@ from psinoise.errors import CertificationError
 # Where a relative change of c this small is asked for, the bound is optimal to its square.
 _CLOSE = 1e-7
 _REACH = 1200.0
+# How often the order is sought again, for the shifts that are the worst at the last one.
+_ROUNDS = 3
 
 
 def renyi_epsilon(steps: Steps, delta: float) -> float:
@@ -60,37 +65,79 @@ def renyi_delta(steps: Steps, epsilon: float) -> float:
 
 
 def _epsilon(steps: Steps, direction: Direction, log_delta: float) -> float:
-    composition = Composition.of(steps, direction, _REACH)
-
     def newton(saddle: Saddle) -> float:
         miss = saddle.value - saddle.c * saddle.mean - math.log1p(saddle.c) - log_delta
         return miss / (saddle.c**2 * saddle.variance + saddle.c / (1.0 + saddle.c))
 
-    start = _start(composition, math.sqrt(2.0 * max(-log_delta, 0.0)) + 0.1)
-    saddle = composition.search(start, newton, _settled)
-    saddle = _resolved(composition, saddle).saddle(saddle.c)
-    c = saddle.c
-    epsilon = (saddle.value - log_delta - math.log1p(c)) / c - math.log1p(1.0 / c)
+    def solve(composition: Composition) -> Saddle:
+        start = _start(composition, math.sqrt(2.0 * max(-log_delta, 0.0)) + 0.1)
+        return composition.search(start, newton, _settled)
+
+    def bound(saddle: Saddle, value: float) -> float:
+        c = saddle.c
+        return (value - log_delta - math.log1p(c)) / c - math.log1p(1.0 / c)
+
+    epsilon = _least(steps, direction, solve, bound)
     return max(0.0, min(epsilon, largest_loss(steps, direction)))
 
 
 def _log_delta(steps: Steps, direction: Direction, epsilon: float) -> float:
     if epsilon >= largest_loss(steps, direction):
         return -math.inf
-    composition = Composition.of(steps, direction, _REACH)
 
     def newton(saddle: Saddle) -> float:
         miss = epsilon - saddle.mean + math.log1p(1.0 / saddle.c)
         return miss / (saddle.c * saddle.variance + 1.0 / (1.0 + saddle.c))
 
-    untilted = composition.saddle(0.0)
-    excess = (epsilon - untilted.mean) / math.sqrt(untilted.variance)
-
     def done(saddle: Saddle, step: float) -> bool:
         return _settled(saddle, step) or saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
 
-    saddle = composition.search(_start(composition, max(excess, 0.1)), newton, done)
-    return _resolved(composition, saddle).saddle(saddle.c).log_chernoff(epsilon)
+    def solve(composition: Composition) -> Saddle:
+        untilted = composition.saddle(0.0)
+        excess = (epsilon - untilted.mean) / math.sqrt(untilted.variance)
+        return composition.search(_start(composition, max(excess, 0.1)), newton, done)
+
+    def bound(saddle: Saddle, value: float) -> float:
+        return saddle.log_chernoff(epsilon) + (value - saddle.value)
+
+    return _least(steps, direction, solve, bound)
+
+
+def _least(
+    steps: Steps,
+    direction: Direction,
+    solve: Callable[[Composition], Saddle],
+    bound: Callable[[Saddle, float], float],
+) -> float:
+    """The least bound from a few orders, given ``K`` there.
+
+    Where a step has several worst shifts, ``K`` is that of the worst shift for each order. Renyi
+    divergences compose one order at a time, so that neighbors may choose a shift for each order
+    but not for each output: the supremum over shifts is less than what their envelope has.
+    """
+    composition = Composition.of(steps, direction, _REACH)
+    saddle = solve(composition)
+    saddle = _resolved(composition, saddle).saddle(saddle.c)
+    least = bound(saddle, saddle.value)
+    for _ in range(_ROUNDS if any(_several(pair) for pair, _ in steps) else 0):
+        # Where no order is better, the next round changes nothing.
+        worst = tuple(
+            (pair.at_shift(direction, saddle.c) if _several(pair) else pair, count)
+            for pair, count in steps
+        )
+        saddle = solve(Composition.of(worst, direction, _REACH))
+        value = math.fsum(
+            count * pair.at_shift(direction, saddle.c).log_transform(direction, saddle.c)
+            if _several(pair)
+            else count * part.value
+            for (pair, count), part in zip(steps, saddle.parts, strict=True)
+        )
+        least = min(least, bound(saddle, value))
+    return least
+
+
+def _several(pair: Dominating) -> TypeGuard[CellPair]:
+    return isinstance(pair, CellPair) and len(pair.shifts) > 1
 
 
 def _resolved(composition: Composition, saddle: Saddle) -> Composition:

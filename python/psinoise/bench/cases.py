@@ -1,6 +1,7 @@
 """The matrix: every law in every operation.
 
-A law enters by being in `psinoise.noise.LAWS`, once for each of its representatives. An operation
+A law enters by being in `psinoise.noise.LAWS` or `DESIGNED`, once for each of its representatives;
+the latter are sampled, and of a cactus law the solution is timed. An operation
 enters as one entry of `_OPERATIONS`, its sizes as one line of `matrix`, its reference rows in
 :mod:`psinoise.bench.references`.
 """
@@ -24,7 +25,8 @@ from psinoise.bench import checks
 from psinoise.bench.timing import Workload
 from psinoise.calibrate import calibrate
 from psinoise.compile import compile_law
-from psinoise.noise import FAMILIES, Noise
+from psinoise.noise import DESIGNED, FAMILIES, Cactus, Noise, NoiseLaw
+from psinoise.optimize import Solution, solve
 
 __all__ = [
     "DELTA",
@@ -33,15 +35,20 @@ __all__ = [
     "SAMPLING_RATE",
     "TARGET_EPSILON",
     "Case",
+    "coarse_cactus",
     "find",
     "import_workload",
     "matrix",
+    "member",
     "points",
     "standard_law",
 ]
 
 #: Elementwise functions of a law.
 EVALUATIONS = ("pdf", "logpdf", "ccdf", "iccdf")
+
+# What draws noise, for elements of a type and on threads.
+_DRAWN = ("sample", "release")
 
 # Fewer elements are learned by the branch predictor when they repeat.
 _LARGE = 1 << 20
@@ -62,14 +69,16 @@ class Case:
     Parameters
     ----------
     operation
-        "sample", one of `EVALUATIONS`, "epsilon" (the estimate), "certified" (its bounds),
-        "calibrate", "compile" or "import"
+        "sample", "release", one of `EVALUATIONS`, "epsilon" (the estimate), "certified" (its
+        bounds), "calibrate", "compile", "optimize" or "import"
     law
-        name of a family in `psinoise.noise.FAMILIES`; empty where no law is involved
+        name of a family in `psinoise.noise.FAMILIES`, or of a law in `psinoise.noise.DESIGNED`;
+        empty where no law is involved
     size
-        elements; for "epsilon", "certified" and "calibrate" the number of compositions
+        elements; for "epsilon", "certified" and "calibrate" the number of compositions, for
+        "optimize" cells to a sensitivity
     dtype, threads
-        of "sample"; the other operations have one choice
+        of "sample" and "release"; the other operations have one choice
     """
 
     operation: str
@@ -86,7 +95,7 @@ class Case:
             parts.append(self.law)
         if self.size > 1:
             parts.append(_size_label(self.size))
-        if self.operation == "sample":
+        if self.operation in _DRAWN:
             parts += [self.dtype, f"{self.threads}t"]
         return "-".join(parts)
 
@@ -96,14 +105,14 @@ class Case:
         parts = [self.operation]
         if self.size > 1:
             parts.append(_size_label(self.size))
-        if self.operation == "sample":
+        if self.operation in _DRAWN:
             parts.append(self.dtype)
         return "-".join(parts)
 
     @property
     def elements(self) -> int:
         """By how many the time is divided; compositions are not elements."""
-        return self.size if self.operation in ("sample", *EVALUATIONS) else 1
+        return self.size if self.operation in (*_DRAWN, *EVALUATIONS) else 1
 
     def shrunk(self, largest: int) -> Case:
         """This case with at most so many elements, for running it without timing it."""
@@ -165,6 +174,19 @@ def standard_law(name: str, size: float = 1.0) -> Noise:
     raise ValueError(f"law must be made from mean_abs or scale alone, which {name} is not")
 
 
+def member(name: str) -> NoiseLaw:
+    """The standard law of a family, or the law that stands for one of `DESIGNED`."""
+    for law in DESIGNED:
+        if law.__name__ == name:
+            return law(**law.representatives[0])
+    return standard_law(name)
+
+
+def coarse_cactus(width: int) -> Cactus:
+    """The cactus law of figure 1 of its paper with so many cells to a sensitivity."""
+    return Cactus(cells_per_sensitivity=width, cells=8 * width, tail_ratio=0.9 ** (200 / width))
+
+
 def points(case: Case) -> NDArray[np.float64]:
     """Arguments of an evaluation: a draw from the law, or its tail probabilities for ``iccdf``."""
     law = standard_law(case.law)
@@ -212,6 +234,7 @@ def _cases(quick: bool) -> Iterator[Case]:
             for dtype in ("float64", "float32"):
                 for threads in (1, 2):
                     yield Case("sample", law, 1 << 24, dtype, threads)
+        yield Case("release", law, _LARGE)
         for operation in ("pdf", "ccdf", "iccdf") if quick else EVALUATIONS:
             yield Case(operation, law, _LARGE)
         for count in (2000,) if quick else (2000, 10**9):
@@ -220,11 +243,19 @@ def _cases(quick: bool) -> Iterator[Case]:
             yield Case("certified", law, 2000)
             yield Case("calibrate", law, 2000)
         yield Case("compile", law)
+    for designed in DESIGNED:
+        for dtype in ("float64", "float32"):
+            yield Case("sample", designed.__name__, _LARGE, dtype)
+        if not quick:
+            yield Case("sample", designed.__name__, 16)
+            yield Case("sample", designed.__name__, _LARGE, threads=2)
+    for width in (20,) if quick else (20, 200):
+        yield Case("optimize", Cactus.__name__, width)
     yield Case("import")
 
 
 def _sample(case: Case) -> Workload:
-    law = standard_law(case.law)
+    law = member(case.law)
     # Warm memory: the first touch of fresh pages costs more than the sampling.
     out = np.empty(case.size, dtype=case.dtype)
     rng = np.random.Generator(np.random.PCG64(_SEED))
@@ -234,6 +265,21 @@ def _sample(case: Case) -> Workload:
         return out
 
     return Workload(run, lambda answer: checks.sample(law, answer), case.size)
+
+
+def _release(case: Case) -> Workload:
+    law = standard_law(case.law)
+    mechanism = Mechanism(law)
+    lattice = mechanism.on_lattice()
+    # Multiples of every grid, so that what is added can be seen.
+    x = np.arange(case.size, dtype=case.dtype) % 1024
+    out = np.empty_like(x)
+
+    def run() -> NDArray[Any]:
+        mechanism.release(x, out=out, threads=case.threads)
+        return out
+
+    return Workload(run, lambda answer: checks.released(law, answer - x, lattice.grid), case.size)
 
 
 def _evaluation(case: Case) -> Workload:
@@ -303,17 +349,33 @@ def _compile(case: Case) -> Workload:
     return Workload(lambda: compile_law(law), lambda answer: checks.table(law, answer))
 
 
+def _optimize(case: Case) -> Workload:
+    law = coarse_cactus(case.size)
+
+    def run() -> Solution:
+        # The law itself would remember its solution.
+        return solve(law._grid, law._costs_of_cells, law._bound)
+
+    def check(answer: Solution) -> None:
+        checks.optimum(case.size, answer.certificate.largest_kl, 1e-8)
+        checks.optimum(case.size, answer.certificate.lower_bound, 1e-8)
+
+    return Workload(run, check)
+
+
 def _import(_case: Case) -> Workload:
     return import_workload("import numpy, scipy", "psinoise", psinoise.__file__)
 
 
 _OPERATIONS: dict[str, Callable[[Case], Workload]] = {
     "sample": _sample,
+    "release": _release,
     **dict.fromkeys(EVALUATIONS, _evaluation),
     "epsilon": _epsilon,
     "certified": _certified,
     "calibrate": _calibrate,
     "compile": _compile,
+    "optimize": _optimize,
     "import": _import,
 }
 

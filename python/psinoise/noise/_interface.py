@@ -7,6 +7,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
@@ -14,8 +15,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from psinoise import _validate
 from psinoise._rng import RandomSource, stream_key
-from psinoise.errors import DomainError
+from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
+from psinoise.noise._parameter import Parameter
 
 __all__ = ["NoiseLaw", "family_name"]
 
@@ -34,6 +36,10 @@ class NoiseLaw(ABC):
     #: benchmarks and comparisons.
     representatives: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
+    #: Keyword arguments other than the size and the sensitivity, and how each is read: options of
+    #: the command line.
+    shape_parameters: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
+
     _scale: float
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
@@ -43,6 +49,31 @@ class NoiseLaw(ABC):
             if names and name not in names:
                 raise _validate.unknown_keyword(cls.__name__, name, names)
         return super().__new__(cls)
+
+    #: Whether the law is for queries whose values are whole numbers.
+    for_whole_numbers: ClassVar[bool] = False
+
+    @classmethod
+    def for_target(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        count: int,
+        sampling_rate: float,
+        **arguments: Any,
+    ) -> NoiseLaw:
+        """The member that a theorem says meets a privacy target, of laws that are made for one.
+
+        Without sampling for neighbors of any kind, with Poisson sampling for "add-remove".
+
+        Raises
+        ------
+        CalibrationError
+            If the law is not made for such a target; the message says why.
+        """
+        raise CalibrationError(f"{cls.__name__} noise is not made for a target in closed form")
 
     # -- what a law states about itself ----------------------------------------------------------
 
@@ -89,6 +120,51 @@ class NoiseLaw(ABC):
     def kinks(self) -> tuple[float, ...]:
         """Points where ``log p`` is not analytic, in absolute units; of laws that have few."""
         raise DomainError(f"{self!r} cannot be accounted from a smooth density")
+
+    @property
+    def support(self) -> float:
+        """The density is positive up to here on both sides; ``inf`` for the whole line."""
+        return math.inf
+
+    @property
+    def _log_kept(self) -> float:
+        """Log of the probability that the law of the tables gives to what this law keeps."""
+        return 0.0
+
+    # -- what a lattice needs ---------------------------------------------------------------------
+
+    def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
+        """``P(|X|`` rounds to ``k grid)`` for ``start <= k < stop``, but for a common factor.
+
+        The same bits on every machine; relative error below 1e-9 where ``grid`` is small against
+        the scale.
+
+        Raises
+        ------
+        DomainError
+            If the law cannot be put on this lattice.
+        """
+        raise DomainError(f"{self!r} cannot be put on a lattice")
+
+    @property
+    def own_grid(self) -> float | None:
+        """The grid of a law that lives on a lattice itself."""
+        return None
+
+    @property
+    def spread(self) -> float:
+        """The length that a lattice must resolve."""
+        return self.mean_abs
+
+    @property
+    def period(self) -> float:
+        """The length after which the tail repeats itself but for a factor; 0 if it does not."""
+        return 0.0
+
+    @property
+    def decay(self) -> float:
+        """By how much the logarithm of a tail that repeats itself falls in a unit of length."""
+        return 0.0
 
     # -- evaluation ------------------------------------------------------------------------------
 

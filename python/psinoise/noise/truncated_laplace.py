@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 
 from psinoise import _validate
 from psinoise._backend import core
-from psinoise.errors import DomainError
+from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _integrals
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
+from psinoise.noise._parameter import Parameter
 from psinoise.noise.laplace import Laplace
 
 __all__ = ["TruncatedLaplace"]
@@ -72,8 +74,13 @@ class TruncatedLaplace(NoiseLaw):
 
     log_concave = True
     unimodal = True
-    #: The loss is unbounded: supports differ.
-    score_limit = math.inf
+    representatives = ({"epsilon": 1.0, "delta": 1e-6},)
+    shape_parameters = MappingProxyType(
+        {
+            "epsilon": Parameter("epsilon that it is made for", required=True),
+            "delta": Parameter("delta that it is made for", required=True),
+        }
+    )
 
     epsilon: float
     delta: float
@@ -97,6 +104,26 @@ class TruncatedLaplace(NoiseLaw):
         if not self._growth < math.inf:
             raise DomainError(f"delta must be above exp(epsilon) / 1e308, got {delta!r}")
 
+    @classmethod
+    def for_target(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        count: int,
+        sampling_rate: float,
+        **arguments: Any,
+    ) -> TruncatedLaplace:
+        """The member for epsilon and delta, of one use without sampling."""
+        if count > 1 or sampling_rate < 1.0:
+            raise CalibrationError("TruncatedLaplace noise is made for one use without sampling")
+        if not (epsilon > 0.0 and 0.0 < delta < 0.5):
+            raise CalibrationError(
+                "TruncatedLaplace noise is made for epsilon above 0 and delta in (0, 1/2)"
+            )
+        return cls(epsilon=epsilon, delta=delta, sensitivity=sensitivity, **arguments)
+
     @property
     def _growth(self) -> float:
         """``exp(A / scale) - 1``, the ratio of the densities at 0 and ``A`` less one."""
@@ -111,6 +138,31 @@ class TruncatedLaplace(NoiseLaw):
     def half_width(self) -> float:
         """The largest possible absolute value."""
         return self._reach * self._scale
+
+    # -- what accounting reads -------------------------------------------------------------------
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """At 0; the ends of the support are no kinks."""
+        return (0.0,)
+
+    @property
+    def score_limit(self) -> float:
+        """``1 / scale``, inside the support."""
+        return 1.0 / self._scale
+
+    @property
+    def support(self) -> float:
+        """``half_width``."""
+        return self.half_width
+
+    @property
+    def _log_kept(self) -> float:
+        return math.log(self._inside)
+
+    @property
+    def _table(self) -> Any:
+        return _LAPLACE._table
 
     @property
     def _inside(self) -> float:
@@ -167,6 +219,12 @@ class TruncatedLaplace(NoiseLaw):
             beyond = np.abs(part) > reach
             if beyond.any():
                 part[beyond] = np.fmod(part[beyond], reach)
+
+    def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
+        """``P(|X|`` rounds to ``k grid)``; see `NoiseLaw.lattice_masses`."""
+        borders = (np.arange(start, stop + 1.0) - 0.5) * (grid / self._scale)
+        borders = np.clip(borders, 0.0, self._reach)
+        return np.asarray(-np.diff(core.exponential(-borders, np.zeros_like(borders))))
 
     # -- expectations ----------------------------------------------------------------------------
 

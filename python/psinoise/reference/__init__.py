@@ -24,6 +24,13 @@ from psinoise.reference.lattice import (
     piece_masses,
 )
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
+from psinoise.reference.release import (
+    LatticeTable,
+    lattice_choices,
+    lattice_columns,
+    lattice_noise,
+    lattice_release,
+)
 from psinoise.reference.riccati import ground_state, riccati
 from psinoise.reference.sample import sample
 from psinoise.reference.stable import stable_sums
@@ -32,6 +39,7 @@ from psinoise.reference.ziggurat import ziggurat
 
 __all__ = [
     "CellTable",
+    "LatticeTable",
     "LawTable",
     "Transform",
     "airy",
@@ -48,6 +56,10 @@ __all__ = [
     "gram",
     "ground_state",
     "inverse_survival",
+    "lattice_choices",
+    "lattice_columns",
+    "lattice_noise",
+    "lattice_release",
     "level_points",
     "log_one_plus",
     "logarithm",

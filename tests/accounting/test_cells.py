@@ -1,0 +1,347 @@
+"""Accounting of laws in cells, of bounded laws and of infinite losses, against enumeration.
+
+The oracles know the laws by their densities alone: they cut the line at the edges of both densities
+themselves, and compose by enumerating outcomes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import psinoise as pn
+from psinoise.accounting.cells import CellPair
+from psinoise.accounting.measure import loss_measure
+from psinoise.accounting.pairs import Pair
+from psinoise.accounting.quadrature import nodes
+from psinoise.accounting.renyi import renyi_delta
+
+ESTIMATE = {"method": "estimate"}
+SMALL = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=6, cells=48, tail_ratio=0.5)
+WIDE = pn.Cactus(mean_cost=4.0, cells_per_sensitivity=10, cells=200, tail_ratio=0.5)
+
+
+def staircase_atoms(law: pn.Staircase, shift: float) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities of pieces under the shifted law and the law, from the density, far out."""
+    reach = 40 * (1.0 + 1.0 / law.epsilon)
+    steps = np.arange(-math.ceil(reach), math.ceil(reach) + 1.0)
+    edges = np.concatenate([steps, steps + law.gamma, steps - law.gamma])
+    edges = np.unique(np.concatenate([edges, edges + shift]).round(13))
+    middle, widths = 0.5 * (edges[1:] + edges[:-1]), np.diff(edges)
+    return widths * law.pdf(middle - shift), widths * law.pdf(middle)
+
+
+def integer_atoms(law: pn.DiscreteLaplace, shift: int) -> tuple[np.ndarray, np.ndarray]:
+    k = np.arange(-75.0, 76.0)
+    return law.pmf(k - shift), law.pmf(k)
+
+
+def merged(shifted: np.ndarray, base: np.ndarray, rate: float, direction: str):
+    """Distinct losses under ``P`` with their probabilities, infinite ones apart."""
+    mixed = (1.0 - rate) * base + rate * shifted
+    p, q = (mixed, base) if direction == "remove" else (base, mixed)
+    infinite = p[q == 0.0].sum()
+    p, q = p[(q > 0.0) & (p > 0.0)], q[(q > 0.0) & (p > 0.0)]
+    loss = np.log(p / q).round(9)
+    where = np.unique(loss, return_inverse=True)[1]
+    mass = np.bincount(where, weights=p)
+    return np.log(mass / np.bincount(where, weights=q)), mass, infinite
+
+
+def enumerated_delta(atoms, count: int, epsilon: float) -> float:
+    """Delta of ``count`` uses, from all combinations of how often each loss occurs."""
+    loss, mass, infinite = atoms
+    total = 0.0
+    for times in itertools.product(range(count + 1), repeat=loss.size):
+        if sum(times) != count:
+            continue
+        sum_of_losses = float(np.dot(times, loss))
+        if sum_of_losses > epsilon:
+            ways = math.factorial(count) / math.prod(math.factorial(t) for t in times)
+            weight = ways * math.prod(m**t for m, t in zip(mass, times, strict=True))
+            total += weight * -math.expm1(epsilon - sum_of_losses)
+    return total - math.expm1(count * math.log1p(-infinite))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("rate", [1.0, 0.3])
+@pytest.mark.parametrize(
+    ("law", "sensitivity", "oracle"),
+    [
+        (pn.Staircase(epsilon=1.0), 1.0, staircase_atoms),
+        (pn.Staircase(epsilon=0.5), 2.0, staircase_atoms),
+        (pn.DiscreteLaplace(scale=2.0), 2.0, integer_atoms),
+        (pn.DiscreteLaplace(epsilon=1.0), 1.0, integer_atoms),
+    ],
+    ids=repr,
+)
+def test_delta_by_enumeration(law, sensitivity, oracle, rate, count):
+    pieces = oracle(law, sensitivity)
+    mechanism = pn.Mechanism(law, sensitivity)
+    for epsilon in (0.0, 0.1, 0.3, 0.7, 1.5):
+        exact = max(
+            enumerated_delta(merged(*pieces, rate, way), count, epsilon)
+            for way in ("remove", "add")
+        )
+        found = mechanism.delta(epsilon, count, rate)
+        assert found.estimate == pytest.approx(exact, rel=1e-6, abs=1e-13)
+        assert found.lower <= exact * (1.0 + 1e-11) + 1e-14
+        assert found.upper >= exact * (1.0 - 1e-11) - 1e-14
+
+
+@pytest.mark.parametrize("delta", [1e-9, 0.1, 0.5, 0.7])
+def test_uniform_with_an_atom_is_private_at_its_delta_alone(delta):
+    mechanism = pn.Mechanism(pn.UniformAtom(delta=delta))
+    assert mechanism.epsilon(delta) == (0.0, 0.0, 0.0)
+    assert mechanism.epsilon(delta * 0.999).upper == math.inf
+    assert mechanism.pure_epsilon() == math.inf
+    assert mechanism.delta(0.0).upper == pytest.approx(delta, rel=1e-12)
+    composed = -math.expm1(7 * math.log1p(-delta))
+    assert mechanism.delta(3.0, 7).estimate == pytest.approx(composed, rel=1e-12)
+    assert mechanism.delta(math.inf, 7).estimate == pytest.approx(composed, rel=1e-12)
+    sampled = -math.expm1(7 * math.log1p(-0.25 * delta))
+    assert mechanism.delta(3.0, 7, 0.25).upper == pytest.approx(sampled, rel=1e-9)
+    with pytest.raises(pn.DomainError, match="finite losses"):
+        mechanism.epsilon(delta, 7, method="clt")
+    assert mechanism.epsilon(delta, 7, method="renyi") == math.inf
+
+
+def test_a_larger_shift_than_the_law_was_made_for():
+    law = pn.UniformAtom(delta=0.1)
+    assert pn.Mechanism(law, 4.0).delta(0.0).upper == pytest.approx(0.4, rel=1e-12)
+    assert pn.Mechanism(law, 1e6).delta(5.0).upper == 1.0
+    assert pn.Mechanism(law, 1e6).delta(5.0, 3, 0.1).upper == pytest.approx(0.271, rel=1e-9)
+
+
+def truncated_delta(law: pn.TruncatedLaplace, shift: float, epsilon: float) -> float:
+    """One use: the density is above ``e^epsilon`` times the shifted one on an interval."""
+    with mp.workdps(40):
+        scale, end = mp.mpf(law.scale), mp.mpf(law.half_width)
+        kept = 1 - mp.exp(-end / scale)
+
+        def density(x):
+            return mp.exp(-abs(x) / scale) / (2 * scale * kept) if abs(x) <= end else mp.mpf(0)
+
+        # log p(x) / p(x - s) falls from s / scale at 0 to - s / scale at s.
+        turn = (shift - epsilon * scale) / 2
+        points = sorted({-end, shift - end, mp.mpf(0), turn, mp.mpf(shift), end})
+        return mp.quad(
+            lambda x: max(density(x) - mp.exp(epsilon) * density(x - shift), 0),
+            [x for x in points if x <= end],
+        )
+
+
+@pytest.mark.parametrize("shift", [0.4, 1.0, 1.7])
+def test_truncated_laplace_once(shift):
+    law = pn.TruncatedLaplace(epsilon=1.0, delta=1e-4)
+    mechanism = pn.Mechanism(law, shift)
+    for epsilon in (0.0, 0.2, 0.37, 0.9):
+        exact = float(truncated_delta(law, shift, epsilon))
+        found = mechanism.delta(epsilon)
+        assert found.estimate == pytest.approx(exact, rel=1e-12)
+        assert found.lower <= exact * (1.0 + 1e-12)
+        assert found.upper >= exact * (1.0 - 1e-12)
+
+
+def test_truncated_laplace_meets_what_it_was_made_for():
+    law = pn.TruncatedLaplace(epsilon=1.0, delta=1e-4)
+    mechanism = pn.Mechanism(law)
+    assert mechanism.delta(1.0).upper == pytest.approx(1e-4, rel=1e-12)
+    assert mechanism.epsilon(1e-4).upper == pytest.approx(1.0, abs=1e-12)
+    assert mechanism.epsilon(0.999e-4).upper == math.inf
+
+
+def test_truncated_laplace_composes_like_its_parts():
+    """Four uses, one of them at least with an infinite loss, or none: Laplace losses, scaled."""
+    law = pn.TruncatedLaplace(epsilon=1.0, delta=1e-2)
+    bounds = pn.Mechanism(law).delta(2.0, 4)
+    infinite = 1.0 - 0.99**4
+    grid = np.linspace(-law.half_width + 1.0, law.half_width, 400_001)
+    middle = 0.5 * (grid[1:] + grid[:-1])
+    mass = np.diff(grid) * law.pdf(middle - 1.0)
+    loss = (np.abs(middle) - np.abs(middle - 1.0)) / law.scale
+    bins = np.rint((loss + 1.0) * 2000).astype(int)
+    single = np.bincount(bins, weights=mass, minlength=4001)
+    twice = np.convolve(single, single)
+    four = np.convolve(twice, twice)
+    total = np.arange(four.size) / 2000 - 4.0
+    finite = float(four @ np.maximum(-np.expm1(2.0 - total), 0.0))
+    assert bounds.lower <= bounds.estimate <= bounds.upper
+    assert bounds.estimate == pytest.approx(infinite + finite, rel=1e-4)
+
+
+# -- laws that are not unimodal --------------------------------------------------------------------
+
+
+def cactus_pieces(law: pn.Cactus, shift: float) -> tuple[np.ndarray, np.ndarray]:
+    width = law.sensitivity / law.cells_per_sensitivity
+    reach = law.cells + round(900 / -math.log(law.tail_ratio)) // 10
+    edges = (np.arange(-reach, reach + 2) - 0.5) * width
+    edges = np.unique(np.concatenate([edges, edges + shift]).round(12))
+    middle, widths = 0.5 * (edges[1:] + edges[:-1]), np.diff(edges)
+    return widths * law.pdf(middle - shift), widths * law.pdf(middle)
+
+
+def hockey_stick(pieces, gamma: float) -> float:
+    shifted, base = pieces
+    return float(np.maximum(shifted - gamma * base, 0.0).sum())
+
+
+@pytest.mark.parametrize("sensitivity", [1.0, 0.73, 0.05])
+def test_one_use_is_the_worst_over_a_fine_grid_of_shifts(sensitivity):
+    """Shifts between the multiples of the cells are never worse, and some multiple is."""
+    mechanism = pn.Mechanism(SMALL, sensitivity)
+    shifts = np.concatenate([np.linspace(0.0, sensitivity, 97)[1:], np.arange(1, 7) / 6.0])
+    pieces = [cactus_pieces(SMALL, a) for a in shifts[shifts <= sensitivity * (1 + 1e-12)]]
+    winners = set()
+    for epsilon in np.linspace(0.0, 4.0, 41):
+        profiles = [hockey_stick(p, math.exp(epsilon)) for p in pieces]
+        winners.add(int(np.argmax(profiles)))
+        found = mechanism.delta(epsilon)
+        assert found.upper >= max(profiles) * (1.0 - 1e-11)
+        assert found.estimate == pytest.approx(max(profiles), rel=1e-9, abs=1e-14)
+    if sensitivity == 1.0:
+        assert len(winners) > 1, "a law for which one shift would do proves nothing"
+
+
+def test_two_uses_lie_between_the_fixed_shifts_and_their_envelope():
+    mechanism = pn.Mechanism(SMALL)
+    for epsilon in (0.5, 2.0, 4.0):
+        fixed = 0.0
+        for shift in np.arange(1, 7) / 6.0:
+            shifted, base = cactus_pieces(SMALL, shift)
+            p, q = np.outer(shifted, shifted), np.outer(base, base)
+            fixed = max(fixed, float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum()))
+        found = mechanism.delta(epsilon, 2)
+        assert found.lower <= fixed * (1.0 + 1e-9)
+        assert found.lower >= 0.9 * fixed
+        assert found.upper >= fixed * (1.0 - 1e-9)
+
+
+def test_a_single_worst_shift_leaves_no_gap():
+    """Where one shift dominates, both bounds are about the same pair."""
+    found = pn.Mechanism(WIDE).epsilon(1e-5, 50)
+    assert found.upper - found.lower < 2e-3 * found.upper
+    assert found.upper - found.estimate <= 1e-4 * max(1.0, found.estimate)
+
+
+def test_renyi_takes_the_supremum_over_shifts_order_by_order():
+    pair, _ = pn.Mechanism(SMALL).dominating(1.0, "add-remove")
+    assert isinstance(pair, CellPair)
+    for epsilon in (30.0, 60.0, 100.0):
+        found = renyi_delta(((pair, 30),), epsilon)
+        best = math.inf
+        for c in np.geomspace(0.02, 20.0, 400):
+            values = []
+            for shift in np.arange(1, 7) / 6.0:
+                shifted, base = cactus_pieces(SMALL, shift)
+                values.append(math.log(float(np.sum(shifted * (shifted / base) ** c))))
+            bound = 30 * max(values) - c * epsilon - c * math.log1p(1.0 / c) - math.log1p(c)
+            best = min(best, bound)
+        assert found == pytest.approx(min(math.exp(best), 1.0), rel=1e-2)
+        assert found >= min(math.exp(best), 1.0) * (1.0 - 1e-3)
+
+
+def test_mutant_largest_shift_only(monkeypatch):
+    epsilons = np.linspace(0.5, 4.0, 15)
+    honest = [pn.Mechanism(SMALL).delta(epsilon).upper for epsilon in epsilons]
+    monkeypatch.setattr(CellPair, "shifts", property(lambda pair: (pair.sensitivity,)))
+    loss_measure.cache_clear()
+    nodes.cache_clear()
+    mutant = [pn.Mechanism(SMALL).delta(epsilon).upper for epsilon in epsilons]
+    loss_measure.cache_clear()
+    nodes.cache_clear()
+    assert min(m / h for m, h in zip(mutant, honest, strict=True)) < 0.99
+
+
+def test_mutant_infinite_mass_dropped(monkeypatch):
+    mechanism = pn.Mechanism(pn.TruncatedLaplace(epsilon=1.0, delta=1e-2))
+    assert mechanism.delta(5.0, 5).upper == pytest.approx(1.0 - 0.99**5, rel=1e-9)
+    monkeypatch.setattr(Pair, "infinite", lambda pair, direction: 0.0)
+    assert mechanism.delta(5.0, 5).upper == 0.0
+
+
+# -- how it fits in --------------------------------------------------------------------------------
+
+
+def test_steps_of_all_kinds_compose():
+    gaussian, staircase = (
+        pn.Mechanism(pn.Gaussian(std=2.0)),
+        pn.Mechanism(pn.Staircase(epsilon=0.3)),
+    )
+    uniform = pn.Mechanism(pn.UniformAtom(delta=1e-7))
+    accountant = pn.Accountant().compose(gaussian, 10, 0.1).compose(staircase, 3)
+    without = accountant.delta(1.0)
+    accountant.compose(uniform, 2)
+    found = accountant.delta(1.0)
+    # Losses of the third mechanism are 0 or infinite.
+    infinite = 1.0 - (1.0 - 1e-7) ** 2
+    assert found.estimate == pytest.approx(infinite + (1.0 - infinite) * without.estimate, rel=1e-7)
+    assert found.lower <= found.estimate <= found.upper
+    assert accountant.epsilon(infinite * 0.99).upper == math.inf
+    assert accountant.epsilon(1e-3, method="upper") >= accountant.epsilon(1e-3).estimate
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    scale=st.floats(0.6, 8.0),
+    rate=st.floats(0.02, 1.0),
+    count=st.integers(1, 40),
+    epsilon=st.floats(0.0, 2.0),
+)
+def test_monotone_in_everything(scale, rate, count, epsilon):
+    def delta(scale, rate, count, epsilon):
+        return pn.Mechanism(pn.DiscreteLaplace(scale=scale), 2.0).delta(epsilon, count, rate)
+
+    here = delta(scale, rate, count, epsilon)
+    assert here.lower <= here.estimate <= here.upper
+    slack = 1e-9
+    assert delta(1.3 * scale, rate, count, epsilon).lower <= here.upper + slack
+    assert delta(scale, 0.7 * rate, count, epsilon).lower <= here.upper + slack
+    assert delta(scale, rate, count + 3, epsilon).upper >= here.lower - slack
+    assert delta(scale, rate, count, epsilon + 0.2).lower <= here.upper + slack
+
+
+def test_replace_with_sampling_is_refused():
+    mechanism = pn.Mechanism(pn.Staircase(epsilon=1.0), 2.0, contribution=1.0)
+    assert mechanism.epsilon(1e-6, adjacency="replace").upper == pytest.approx(2.0)
+    with pytest.raises(pn.DomainError, match="log-concave"):
+        mechanism.epsilon(1e-6, 1, 0.5, "replace")
+
+
+def test_whole_numbers_need_a_whole_sensitivity():
+    with pytest.raises(pn.DomainError, match="whole number"):
+        pn.Mechanism(pn.DiscreteLaplace(scale=1.0), 0.5).epsilon(1e-6)
+
+
+def test_there_is_no_most_revealing_output():
+    with pytest.raises(pn.DomainError, match="smooth density"):
+        pn.Mechanism(SMALL).most_revealing_output()
+
+
+@pytest.mark.parametrize("law", [SMALL, pn.Staircase(epsilon=1.0), pn.DiscreteLaplace(scale=2.0)])
+def test_pure_epsilon_is_the_largest_ratio(law):
+    mechanism = pn.Mechanism(law)
+    assert mechanism.delta(mechanism.pure_epsilon()).upper <= 1e-15
+    assert mechanism.delta(mechanism.pure_epsilon() * 0.999).lower > 0.0
+
+
+def test_dp_accounting_agrees_on_discrete_laplace():
+    library = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    found = pn.Mechanism(pn.DiscreteLaplace(scale=2.0), 1.0).epsilon(1e-6, 100)
+    theirs = [
+        library.from_discrete_laplace_mechanism(
+            0.5, 1, value_discretization_interval=1e-4, pessimistic_estimate=pessimistic
+        )
+        .self_compose(100)
+        .get_epsilon_for_delta(1e-6)
+        for pessimistic in (False, True)
+    ]
+    assert theirs[0] - 1e-6 <= found.upper
+    assert found.lower <= theirs[1] + 1e-6
