@@ -41,7 +41,7 @@ from psinoise.accounting.steps import (
     infinite_mass,
     largest_finite_loss,
 )
-from psinoise.accounting.target import Target
+from psinoise.accounting.target import FEW_ATOMS, Target
 from psinoise.errors import CertificationError
 
 __all__ = ["cells_delta", "cells_epsilon"]
@@ -113,7 +113,7 @@ def _below(steps: Steps, way: Direction, goal: float, step: float, width: float)
     listed = _listed(dataclasses.replace(target, epsilon=below))
     if listed is not None and listed - _LIST_ROUNDING >= goal:
         return below
-    for finer in _FINER:
+    for finer in _finer(target):
         with contextlib.suppress(CertificationError):
             bound = profile_bound(target, step / finer, "lower")
             return max(bound.root(goal, epsilon, width, resolution) - resolution, 0.0)
@@ -183,11 +183,19 @@ def _listed(target: Target) -> float | None:
     return found if found - line.log_scale(target.epsilon) > _LEAST_SHARE else None
 
 
+def _finer(target: Target) -> tuple[float, ...]:
+    """How much finer lattices from below may be; a few atoms have been fitted to theirs."""
+    few = all(
+        isinstance(pair, CellPair) and pair.atoms[1].size <= FEW_ATOMS for pair, _ in target.steps
+    )
+    return (1.0,) if few else _FINER
+
+
 def _log_below(target: Target, step: float) -> float:
     listed = _listed(target)
     if listed is not None:
         return listed - _LIST_ROUNDING
-    for finer in _FINER:
+    for finer in _finer(target):
         with contextlib.suppress(CertificationError):
             return profile_bound(target, step / finer, "lower").log_delta(target.epsilon)
     return -math.inf

@@ -30,7 +30,7 @@ _LARGEST_TILT = 1e6
 # is a width away.
 _LARGEST_EXPONENT = 25.0
 # So few atoms are fitted to a lattice, the best of so many.
-_FEW_ATOMS = 64
+FEW_ATOMS = 64
 _MOST_LATTICES = 1 << 10
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
@@ -190,11 +190,11 @@ def _parts(target: Target, pair: Dominating, low: float, high: float, step: floa
     least = math.ceil((high - low) / step)
     if not isinstance(pair, CellPair):
         return least + least % 2
-    if pair.atoms[1].size > _FEW_ATOMS:
+    if pair.atoms[1].size > FEW_ATOMS:
         return least
     source = dense(pair, target.direction, target.reach)
     weight = np.exp(source.log_mass + target.tilt * source.highest - target.log_norms[pair])
-    parts = np.arange(least, 2 * least + _FEW_ATOMS, max(least // _MOST_LATTICES, 1))
+    parts = np.arange(least, 2 * least + FEW_ATOMS, max(least // _MOST_LATTICES, 1))
     place = (source.highest - low) / (high - low) * parts[:, None]
     missed = np.maximum(place - np.floor(place + source.rounding / step), 0.0)
     return int(parts[np.argmin(missed @ weight / parts)])
