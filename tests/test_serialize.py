@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -311,7 +312,7 @@ def test_a_law_that_is_not_listed_cannot_be_written() -> None:
         pass
 
     accountant = pn.Accountant().compose(pn.Mechanism(Own(scale=1.0)))
-    with pytest.raises(pn.DomainError, match="LAWS"):
+    with pytest.raises(pn.DomainError, match="to be written"):
         dumps(accountant)
 
 
@@ -389,3 +390,35 @@ def check(text: str) -> None:
         return
     assert dict(loads(dumps(accountant))._steps) == dict(accountant._steps)
     assert all(math.isfinite(pair.sensitivity) for pair, _ in accountant._steps)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        pn.UniformAtom(delta=1e-3),
+        pn.Staircase(epsilon=0.7, power=2),
+        pn.TruncatedLaplace(epsilon=1.0, delta=1e-4),
+        pn.DiscreteLaplace(scale=2.0),
+    ],
+    ids=repr,
+)
+def test_designed_laws_and_lattices_are_written(law):
+    mechanism = pn.Mechanism(law)
+    for used in (mechanism, mechanism.on_lattice()):
+        accountant = pn.Accountant().compose(used, 3)
+        again = pn.Accountant.from_json(accountant.to_json())
+        assert again.to_json() == accountant.to_json()
+        assert again.delta(1.0) == accountant.delta(1.0)
+
+
+def test_cactus_noise_is_written_by_itself_alone():
+    law = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=4, cells=32, tail_ratio=0.5)
+    with pytest.raises(pn.DomainError, match="to be written, got Cactus"):
+        pn.Accountant().compose(pn.Mechanism(law)).to_json()
+
+
+def test_a_changed_integer_is_seen():
+    text = pn.Accountant().compose(pn.Mechanism(pn.Laplace(scale=1.0)).on_lattice()).to_json()
+    weight = re.search(r'weights\\":\\"([0-9a-f]+)', text).group(1)
+    with pytest.raises(pn.DomainError):
+        pn.Accountant.from_json(text.replace(weight, format(int(weight, 16) + 1, "x"), 1))

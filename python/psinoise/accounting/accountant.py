@@ -70,8 +70,8 @@ class Accountant:
         Raises
         ------
         DomainError
-            for laws that are not in ``psinoise.noise.LAWS`` or are made from functions, and for
-            imported losses
+            for laws that are not of the library or are made from functions, for cactus noise, and
+            for imported losses
         """
         if self._losses:
             raise DomainError(

@@ -43,8 +43,8 @@ def written_argument(name: str, value: object) -> Any:
     DomainError
         if it is neither, or a cost holds a function
     """
-    if type(value) is float:
-        return value.hex()
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return float(value).hex()
     if isinstance(value, costs.Cost):
         return _written_cost(value, 0)
     raise DomainError(f"{name} must be a float or a cost to be written, got {value!r}")

@@ -5,15 +5,17 @@ The text is that of `psinoise._hashed_json`, format "psinoise-accountant", with 
 ``adjacency``
     the neighboring relation
 ``steps``
-    a list of objects with ``law`` (a name of ``psinoise.noise.LAWS``), ``arguments`` (its keyword
-    arguments), ``sensitivity``, ``sampling_rate`` and ``count``; sorted, each step once. For
-    "replace" with sampling the sensitivity is twice the contribution
+    a list of objects with ``law`` (a name of ``psinoise.noise.LAWS`` or ``DESIGNED``),
+    ``arguments`` (its keyword arguments), ``sensitivity``, ``sampling_rate`` and ``count``; sorted,
+    each step once. For "replace" with sampling the sensitivity is twice the contribution. Noise on
+    a lattice has the law ``LatticeNoise``, with its integers as text for its only argument
 
 Floats are strings in hexadecimal, as ``float.hex`` writes them: exact, and one text for each value.
 Arguments that are costs are objects (`psinoise.accounting.arguments`).
 Reading looks names up in the list of laws and evaluates nothing.
 
 Imported losses have no such text: they are measures of any size, not the arguments of a law.
+Neither has cactus noise, whose masses are the solution of a program: ``Cactus.save`` writes it.
 """
 
 from __future__ import annotations
@@ -28,13 +30,16 @@ from psinoise.accounting.cells import Dominating
 from psinoise.accounting.mechanism import Mechanism
 from psinoise.accounting.steps import Steps
 from psinoise.errors import DomainError
-from psinoise.noise import LAWS, Noise
+from psinoise.noise import DESIGNED, LAWS, Cactus, NoiseLaw
+from psinoise.release import LatticeNoise
 
 __all__ = ["dumps", "loads", "read_law", "written_law"]
 
 _FORMAT = "psinoise-accountant"
 _VERSION = 1
 _MEMBERS = ("adjacency", "steps")
+_WRITTEN = {law.__name__: law for law in (*LAWS, *DESIGNED) if law is not Cactus}
+_LATTICE, _INTEGERS = "LatticeNoise", "integers"
 _STEP_MEMBERS = ("law", "arguments", "sensitivity", "sampling_rate", "count")
 
 
@@ -44,9 +49,8 @@ def dumps(adjacency: str, steps: Steps) -> str:
     Raises
     ------
     DomainError
-        if they hold something that cannot be written: a law that is not in
-        ``psinoise.noise.LAWS``, or parameters other than real numbers and costs, such as
-        functions
+        if they hold something that cannot be written: a law that is not one of the library, cactus
+        noise, or parameters other than real numbers and costs, such as functions
     """
     written = sorted((_written(pair, count) for pair, count in steps), key=canonical)
     return _hashed_json.dumps(_FORMAT, _VERSION, {"adjacency": adjacency, "steps": written})
@@ -81,10 +85,14 @@ def written_law(noise: object) -> dict[str, Any]:
     Raises
     ------
     DomainError
-        if it is not in ``psinoise.noise.LAWS``, or has arguments that cannot be written
+        if it is not one of the library, or has arguments that cannot be written
     """
-    if type(noise) not in LAWS or not isinstance(noise, Noise):
-        raise DomainError(f"noise must be one of psinoise.noise.LAWS to be written, got {noise!r}")
+    if isinstance(noise, LatticeNoise):
+        return {"law": _LATTICE, "arguments": {_INTEGERS: noise.to_json()}}
+    if not isinstance(noise, NoiseLaw) or type(noise) not in _WRITTEN.values():
+        raise DomainError(
+            f"noise must be one of {', '.join(_WRITTEN)} to be written, got {noise!r}"
+        )
     arguments = noise._canonical_arguments()
     return {
         "law": type(noise).__name__,
@@ -92,7 +100,7 @@ def written_law(noise: object) -> dict[str, Any]:
     }
 
 
-def read_law(name: object, arguments: object) -> Noise:
+def read_law(name: object, arguments: object) -> Any:
     """The law of two members that `written_law` wrote.
 
     Raises
@@ -100,14 +108,14 @@ def read_law(name: object, arguments: object) -> Noise:
     DomainError, TypeError, OverflowError
         for anything that it would not have written
     """
-    laws = {law.__name__: law for law in LAWS}
-    if not isinstance(name, str) or name not in laws:
-        raise DomainError(f"law must be one of {', '.join(laws)}, got {name!r}")
+    if not isinstance(name, str) or name not in (*_WRITTEN, _LATTICE):
+        raise DomainError(f"law must be one of {', '.join((*_WRITTEN, _LATTICE))}, got {name!r}")
     if not isinstance(arguments, dict):
         raise DomainError(f"arguments must be an object, got {arguments!r}")
-    law: Any = laws[name]
-    noise: Noise = law(**{key: read_argument(key, value) for key, value in arguments.items()})
-    return noise
+    if name == _LATTICE:
+        return LatticeNoise.from_json(members_of("arguments", arguments, (_INTEGERS,))[_INTEGERS])
+    law: Any = _WRITTEN[name]
+    return law(**{key: read_argument(key, value) for key, value in arguments.items()})
 
 
 def _written(pair: Dominating, count: int) -> dict[str, Any]:
