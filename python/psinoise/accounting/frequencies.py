@@ -20,7 +20,7 @@ Errors that are added to the bound
 *Outside* of the window there is at most twice the tail; it counts with the largest weight.
 
 *Rounding.* ``log G_m`` is off by at most the bound of ``low_frequencies``, ``W_m`` by
-``(32 + 16 m) u`` of its largest value over ``y``: its phase ``m theta (k - first)`` is less than
+``32 (m + 1) u`` of its largest value over ``y``: its phase ``m theta (k - first)`` is less than
 ``2 pi m``, and every factor is right to some ulp.
 
 *Frequencies left out.* Let ``F`` be the Fourier sum of one measure, ``f`` normalized.
@@ -121,7 +121,7 @@ class FrequencyProfile(ProfileBound):
         terms = np.conj(self.low.values) * (2.0 / self.lattice.size) / series
         terms[0] *= 0.5
         relative = np.expm1(np.minimum(self.low.error, 1.0))
-        relative += UNIT * (32.0 + 16.0 * np.arange(terms.size))
+        relative += UNIT * 32.0 * (1.0 + np.arange(terms.size))
         return terms, terms * np.exp(exponent), float(np.sum(np.abs(terms) * relative))
 
     @functools.cached_property
