@@ -1,11 +1,18 @@
-"""Holtsmark's law, the symmetric stable law of index 3/2, in mpmath."""
+"""What symmetric stable laws are compared with: stored values, and Holtsmark's law in mpmath."""
 
 from __future__ import annotations
 
 import functools
+import json
+from pathlib import Path
 
 import mpmath
 from mpmath import mpf
+
+#: Values of tools/stable_reference.py and of ball arithmetic; the file says which.
+DATA = json.loads((Path(__file__).parent / "data" / "symmetric_stable.json").read_text("utf-8"))
+#: Indices at which all formulas meet, as keywords of the law.
+INDICES = [entry["index"] for entry in DATA["sweep"]]
 
 
 @functools.cache

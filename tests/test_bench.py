@@ -17,7 +17,7 @@ from psinoise.bench.cases import Case, find, matrix, standard_law
 from psinoise.bench.fingerprint import file_name, fingerprint
 from psinoise.bench.references import FEW, group_references, references
 from psinoise.bench.timing import LEAST_ROUNDS, Band
-from psinoise.noise import FAMILIES
+from psinoise.noise import DESIGNED, FAMILIES
 
 QUICK_OPERATIONS = {"sample", "release", "pdf", "ccdf", "iccdf", "epsilon", "compile"}
 LAW_OPERATIONS = QUICK_OPERATIONS | {"logpdf", "certified", "calibrate"}
@@ -31,7 +31,8 @@ def test_every_law_in_every_operation(quick):
     found = {(case.operation, case.law) for case in matrix(quick=quick)}
     operations = QUICK_OPERATIONS if quick else LAW_OPERATIONS
     expected = {(operation, law.__name__) for operation in operations for law in FAMILIES}
-    assert found == expected | {("import", "")}
+    expected |= {("sample", law.__name__) for law in DESIGNED}
+    assert found == expected | {("optimize", "Cactus"), ("import", "")}
 
 
 def test_sampling_covers_sizes_types_and_threads():
@@ -125,6 +126,35 @@ def test_wrong_samples_are_noticed(law, spoil):
     workload.check(answer)
     with pytest.raises(AssertionError, match="must be"):
         workload.check(spoil(answer))
+
+
+@pytest.mark.parametrize("law", [law.__name__ for law in DESIGNED])
+@pytest.mark.parametrize(
+    "spoil", [lambda answer: answer * 1.02, np.abs, lambda answer: -np.abs(answer)]
+)
+def test_wrong_samples_of_designed_laws_are_noticed(law, spoil):
+    workload = Case("sample", law, 1 << 18).make()
+    answer = workload.run()
+    workload.check(answer)
+    with pytest.raises(AssertionError, match="must be"):
+        workload.check(spoil(answer))
+
+
+def test_wrong_optima_are_noticed():
+    workload = Case("optimize", "Cactus", 20).make()
+    answer = workload.run()
+    workload.check(answer)
+    with pytest.raises(AssertionError, match="largest divergence must be"):
+        workload.check(Case("optimize", "Cactus", 200).make().run())
+
+
+def test_a_conic_solver_finds_the_same_optimum():
+    pytest.importorskip("cvxpy")
+    pytest.importorskip("clarabel")
+    reference, _ = references(Case("optimize", "Cactus", 20))
+    assert reference.name == "cvxpy + Clarabel"
+    workload = reference.make()
+    workload.check(workload.run())
 
 
 @pytest.mark.parametrize("law", [law.__name__ for law in FAMILIES])

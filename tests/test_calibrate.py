@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 import time
 from typing import Any
 
@@ -17,6 +16,7 @@ import psinoise as pn
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.certify import delta_bounds
 from psinoise.calibrate import Calibration, calibrate, calibration
+from psinoise.calibrate import target as target_module
 from psinoise.noise import FAMILIES, Family
 
 # epsilon, delta, count, sampling rate
@@ -216,13 +216,10 @@ def test_any_callable_that_takes_a_scale() -> None:
 
 
 def test_what_cannot_be_certified_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The package has a function of the module's name.
-    module = sys.modules[calibrate.__module__]
-
     def vague(*arguments: Any) -> Bracket:
         return Bracket(0.0, delta_bounds(*arguments).estimate, 1.0)
 
-    monkeypatch.setattr(module, "delta_bounds", vague)
+    monkeypatch.setattr(target_module, "delta_bounds", vague)
     with pytest.raises((pn.CertificationError, pn.CalibrationError)):
         calibrate(pn.Airy, epsilon=1.0, delta=1e-6)
 
@@ -234,7 +231,7 @@ def test_what_cannot_be_certified_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     assert 1.0 + found.excess == pytest.approx(100.0 / least, rel=1e-6)
 
     # An accountant that saw nothing at all is no proof for a law without a largest loss.
-    monkeypatch.setattr(module, "delta_bounds", lambda *_: Bracket(0.0, 0.0, 0.0))
+    monkeypatch.setattr(target_module, "delta_bounds", lambda *_: Bracket(0.0, 0.0, 0.0))
     with pytest.raises(pn.CertificationError, match="could not be told from 0"):
         calibrate(pn.Airy, epsilon=1.0, delta=1e-6)
 

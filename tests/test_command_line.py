@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -22,7 +23,7 @@ from psinoise.commands import figures as figures_command
 from psinoise.commands._json import print_json
 from psinoise.commands._mechanism import _rounded, law_names
 from psinoise.figures import FIGURES
-from psinoise.noise import FAMILIES, LAWS, Family
+from psinoise.noise import DESIGNED, FAMILIES, LAWS, Family
 
 PAPER = ["--mean-abs", "2", "--count", "2000", "--sampling-rate", "0.01"]
 
@@ -180,6 +181,85 @@ def test_a_cost_and_its_bound(
     assert repr(both) in answer(capsys, *words, "--epsilon", "1")
 
 
+SMALL = ["--cells-per-sensitivity", "20", "--cells", "160", "--tail-ratio", "0.35"]
+
+
+@pytest.mark.parametrize(
+    ("words", "law"),
+    [
+        (["uniform-atom", "--noise-delta", "0.3"], lambda s: psinoise.UniformAtom(delta=0.3, **s)),
+        (
+            ["staircase", "--noise-epsilon", "1", "--power", "2"],
+            lambda s: psinoise.Staircase(epsilon=1.0, power=2, **s),
+        ),
+        (["discrete-laplace", "--scale", "3"], lambda s: psinoise.DiscreteLaplace(scale=3.0)),
+        (
+            ["discrete-laplace", "--noise-epsilon", "0.5"],
+            lambda s: psinoise.DiscreteLaplace(epsilon=0.5, sensitivity=2),
+        ),
+        (
+            ["cactus", *SMALL, "--cost", "power:1", "--mean-cost", "1"],
+            lambda s: psinoise.Cactus(
+                cost=1.0, mean_cost=1.0, cells_per_sensitivity=20, cells=160, tail_ratio=0.35, **s
+            ),
+        ),
+    ],
+    ids=lambda words: words[0] if isinstance(words, list) else "",
+)
+def test_laws_that_are_made_for_a_sensitivity(
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    law: Callable[[dict[str, float]], psinoise.NoiseLaw],
+) -> None:
+    text = answer(
+        capsys, "delta", "--noise", *words, "--sensitivity", "2", "--epsilon", "0.7", "--json",
+        "--tolerance", "0.01",
+    )  # fmt: skip
+    found = strict(text)
+    assert isinstance(found, dict)
+    expected = law({"sensitivity": 2.0})
+    bounds = psinoise.Mechanism(expected, 2.0).delta(0.7, tolerance=0.01)
+    assert (found["lower"], found["estimate"], found["upper"]) == bounds
+    assert found["noise"] == repr(expected)
+    if words[0] == "cactus":
+        assert found["largest_kl"] == expected.certificate.largest_kl
+        assert 0.0 <= found["gap"] < 1e-8
+
+
+def test_designed_laws_are_calibrated(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["calibrate", "--noise", "staircase", "--power", "2", "--epsilon", "1", "--delta", "0"]
+    found = strict(answer(capsys, *words, "--sensitivity", "3", "--json"))
+    assert isinstance(found, dict)
+    law = eval(found["noise"], vars(psinoise))
+    assert (law.sensitivity, law.power) == (3.0, 2)
+    assert law.epsilon == pytest.approx(1.0, rel=1e-13)
+    assert found["delta_bounds"]["upper"] == 0.0
+
+
+class Terminal(io.StringIO):
+    """Standard error that somebody watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_long_solutions_show_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tqdm")
+    words = ["delta", "--noise", "cactus", *SMALL, "--epsilon", "1", "--tolerance", "0.01"]
+    monkeypatch.setattr(psinoise.Cactus, "_solutions", {})
+    monkeypatch.setattr(sys, "stderr", watched := Terminal())
+    assert command_line.main(words) == 0
+    assert "making cactus noise" in watched.getvalue()
+    assert "gap" in watched.getvalue()
+    # Nothing is left on the line, and nothing is shown where tqdm is not installed.
+    assert watched.getvalue().endswith("\r")
+    monkeypatch.setattr(psinoise.Cactus, "_solutions", {})
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setattr(sys, "stderr", quiet := Terminal())
+    assert command_line.main(words) == 0
+    assert quiet.getvalue() == ""
+
+
 def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
     target = ["--epsilon", "1", "--delta", "1e-6", "--count", "1000", "--sampling-rate", "0.01"]
     words = ["calibrate", "--noise", "airy", *target, "--sensitivity", "2"]
@@ -198,7 +278,7 @@ def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_laws_come_from_the_one_list() -> None:
-    assert tuple(law_names().values()) == LAWS
+    assert tuple(law_names().values()) == (*LAWS, *DESIGNED)
 
 
 def test_infinities_are_strings_in_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,15 +303,14 @@ def test_compare(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 
 def test_compare_at_a_target(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    words = ["compare", "--epsilon", "1", "--delta", "1e-6", "--count", "10", "--cost", "variance"]
-    expected = psinoise.compare(epsilon=1.0, delta=1e-6, count=10, cost="variance")
+    words = ["compare", "--epsilon", "4", "--delta", "1e-5", "--cost", "variance"]
+    expected = psinoise.compare(epsilon=4.0, delta=1e-5, cost="variance")
     assert answer(capsys, *words).rstrip("\n") == str(expected)
-    found = strict(answer(capsys, *words, "--json"))
-    # JSON has no infinity, which the variance of a heavy tail is.
-    assert json.dumps(found) == json.dumps(expected.to_dict()).replace("Infinity", '"inf"')
     pytest.importorskip("matplotlib")
     plot = tmp_path / "target.svg"
-    answer(capsys, *words, "--plot", str(plot))
+    found = strict(answer(capsys, *words, "--json", "--plot", str(plot)))
+    # JSON has no infinity, which the variance of a heavy tail is.
+    assert json.dumps(found) == json.dumps(expected.to_dict()).replace("Infinity", '"inf"')
     assert "<svg" in plot.read_text(encoding="utf-8")
 
 
@@ -255,6 +334,7 @@ def test_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["version"] == psinoise.__version__
     assert found["backend"] in {"native", "reference"}
     assert {"numpy", "scipy", "python", "machine"} <= set(found)
+    assert found["laws"] == list(law_names())
     text = answer(capsys, "info")
     assert psinoise.__version__ in text
     assert "None" not in text
@@ -307,6 +387,19 @@ COST = ("epsilon", "--noise", "schrodinger", "--delta", "1e-6", "--cost", "power
         (("epsilon", "--noise", "airy", "--std", "1", "--delta", "2"), "delta must be in [0, 1]"),
         (("epsilon", "--noise", "pink", "--std", "1", "--delta", "0"), "invalid choice: 'pink'"),
         (("delta", "--noise", "airy", "--std", "1", "--epsilon", "nan"), "epsilon must not be NaN"),
+        (("delta", "--noise", "staircase", "--epsilon", "1"), "staircase noise needs --noise-eps"),
+        (
+            ("delta", "--noise", "staircase", "--epsilon", "1", "--noise-delta", "0.1"),
+            "--noise-delta is no parameter of staircase noise",
+        ),
+        (
+            ("delta", "--noise", "cactus", "--epsilon", "1", "--cells", "1.5"),
+            "argument --cells: invalid int value: '1.5'",
+        ),
+        (
+            ("calibrate", "--noise", "uniform-atom", "--epsilon", "1", "--delta", "0.1"),
+            "UniformAtom noise is made for epsilon = 0",
+        ),
         (("compare", "--no-speed", "--counts"), "expected at least one argument"),
         (("compare", "--no-speed", "--mean-abs", "0"), "mean_abs must be positive"),
         (("compare", "--epsilon", "1"), "--epsilon needs --delta"),

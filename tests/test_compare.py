@@ -146,7 +146,7 @@ def test_target_rows_are_calibrated_and_sorted(target: TargetComparison) -> None
 
 
 def test_target_costs_are_those_of_the_laws() -> None:
-    words = {"epsilon": 2.0, "delta": 1e-5, "sensitivity": 3.0, "progress": False}
+    words = {"epsilon": 2.0, "delta": 1e-5, "sensitivity": 3.0, "progress": False, "laws": PLAIN}
     by_variance = pn.compare(cost="variance", **words)  # type: ignore[call-overload]
     for row in by_variance.rows:
         assert row.cost == pytest.approx(row.noise.std**2)

@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 
 from psinoise import figures, plotting
-from psinoise.figures import optimality, schrodinger, stable
+from psinoise.figures import cactus, optimality, schrodinger, stable
 
 # Computed outside this package, direction remove: Airy by contour integration with other nodes,
 # Laplace by a plain Fourier transform of its losses, connecting the dots, on grids of 1e-5 to 2e-6.
@@ -39,6 +39,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(schrodinger, "_COUNTS", COUNTS)
         patch.setattr(stable, "_EPSILONS", EPSILONS)
         patch.setattr(optimality, "_EXPONENTS", EXPONENTS)
+        patch.setattr(cactus, "_DEVIATIONS", (0.24, 0.645))
+        patch.setattr(cactus, "_COUNTS", (1, 10))
+        patch.setattr(cactus, "_EPOCHS", (1, 10))
         written = figures.save_figures(directory, formats=figures.FORMATS)
     assert sorted(written) == sorted(directory.iterdir())
     return directory

@@ -1,104 +1,32 @@
 """One contract for every noise law, driven over ``psinoise.noise.LAWS``.
 
 What a law must satisfy follows from its being a symmetric, unimodal density with a scale; the truth
-of particular laws comes from ``TRUTH`` below, which a new law must join.
+of particular laws comes from ``law_truth.TRUTH``, which a new law must join. Its expectations are
+in test_expectations.py.
 """
 
 from __future__ import annotations
-
-import functools
 
 import mpmath
 import numpy as np
 import pytest
 from mpmath import mpf
 
-import stable_truth
-from ground_state_truth import log_truth, unit_power_truth
-from psinoise import costs
+from law_truth import (
+    ACCURACY,
+    EPS,
+    SMALLEST_NORMAL,
+    TAIL_INDEX,
+    TRUTH,
+    grid,
+    half_line,
+    integral,
+    is_heavy,
+    near,
+)
 from psinoise.compile import LAYOUT
-from psinoise.noise import Noise, Schrodinger
 
-EPS = 2.0**-53
-SMALLEST_NORMAL = 2.0**-1022
-# The documented accuracy of values, and of logarithms relative to max(1, |value|).
-ACCURACY = 5e-14
 SCALES = [1.0, 0.3, 7.3e-5, 1.0 / 3.0, 2.0**40, 1e-100, 1e100]
-
-
-def near(value, relative):
-    """``pytest.approx`` without its absolute tolerance, which hides errors of small numbers."""
-    return pytest.approx(value, rel=relative, abs=0.0)
-
-
-def gaussian_tail(t):
-    return mpmath.erfc(t / mpmath.sqrt(2)) / 2
-
-
-with mpmath.workdps(60):
-    SLOPE_ZERO = mpmath.airyaizero(1, derivative=1)
-    PEAK = mpmath.airyai(SLOPE_ZERO)
-
-
-def airy_argument(t):
-    return SLOPE_ZERO + 2 * abs(SLOPE_ZERO) / 3 * t
-
-
-def airy_log_density(t):
-    return 2 * mpmath.log(mpmath.airyai(airy_argument(t)) / PEAK) - mpmath.log(3)
-
-
-def airy_tail(t):
-    z = airy_argument(t)
-    tail = mpmath.airyai(z, derivative=1) ** 2 - z * mpmath.airyai(z) ** 2
-    return tail / (2 * abs(SLOPE_ZERO) * PEAK**2)
-
-
-def unit_power(p, guess):
-    """|x|**p at mean cost 1; a first guess of the energy at theta = 1."""
-    truth = functools.partial(unit_power_truth, p, guess, 400.0)
-    return (lambda t: truth().log_density(t)), (lambda t: truth().survival(t))
-
-
-def unit_log():
-    """log(1 + |x|), in the units and with the theta of the package; the rest is its own."""
-    noise = Schrodinger(cost=costs.Log(), scale=1.0)
-
-    def truth():
-        guess = noise.ground_energy * (1.0 + 1e-9)
-        return log_truth(1.0 / noise.cost.factor, noise.theta, guess, 1500.0)
-
-    return (lambda t: truth().log_density(t)), (lambda t: truth().survival(t))
-
-
-# log density and survival function of the standardized law at t >= 0, in mpmath.
-TRUTH = {
-    "Schrodinger(cost=costs.Power(1.5))": unit_power(1.5, 1.001),
-    "Schrodinger(cost=costs.Log(1.0))": unit_log(),
-    "Gaussian": (lambda t: -t * t / 2 - mpmath.log(2 * mpmath.pi) / 2, gaussian_tail),
-    "Laplace": (lambda t: -t - mpmath.log(2), lambda t: mpmath.exp(-t) / 2),
-    "Airy": (airy_log_density, airy_tail),
-    "SymmetricStable(alpha=1.5)": (
-        lambda t: mpmath.log(stable_truth.holtsmark(t)[0]),
-        lambda t: stable_truth.holtsmark(t)[1],
-    ),
-}
-# Tails are powers: moments of this order and above are infinite, and so is what follows from them.
-TAIL_INDEX = {"SymmetricStable(alpha=1.5)": 1.5}
-# Absolute moments of orders 1, 2, 3, 4 and 1/2, where they have a closed form.
-MOMENTS = {
-    "Gaussian": {
-        1: (2 / np.pi) ** 0.5,
-        2: 1.0,
-        3: (8 / np.pi) ** 0.5,
-        4: 3.0,
-        0.5: 0.8221789586623885,  # 2^(1/4) Gamma(3/4) / sqrt(pi)
-    },
-    "Laplace": {1: 1.0, 2: 2.0, 3: 6.0, 4: 24.0, 0.5: 0.886226925452758},  # Gamma(3/2)
-    "Airy": {1: 1.0, 2: 1.6255540157285766, 3: 3.45785021363573769, 4: 8.86600710880008324},
-    # 2^q Gamma((1 + q) / 2) Gamma(1 - q / alpha) / (sqrt(pi) Gamma(1 - q / 2))
-    "SymmetricStable(alpha=1.5)": {0.5: 1.0804297973745145, 1: 1.7054652401523882, 2: np.inf},
-}
 
 
 @pytest.fixture(autouse=True)
@@ -111,37 +39,6 @@ def fifty_digits():
 def truth(law_class):
     assert law_class.__name__ in TRUTH, "a new law needs an independent truth here"
     return TRUTH[law_class.__name__]
-
-
-# -- a quadrature of the tests' own ----------------------------------------------------------------
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
-
-
-def integral(function, edges):
-    """Gauss-Legendre between the edges, one value for each pair of neighbors."""
-    half, center = 0.5 * np.diff(edges), 0.5 * (edges[1:] + edges[:-1])
-    values = function((center[:, None] + half[:, None] * _NODES).reshape(-1))
-    return half * (values.reshape(half.size, -1) @ _WEIGHTS)
-
-
-def is_heavy(law):
-    return law.name in TAIL_INDEX
-
-
-def half_line(law):
-    """Edges from 0 to where the density is negligible, eight to an octave."""
-    octaves = 2.0 ** np.arange(-10.0, 1000.0, 0.125)
-    end = law.iccdf(1e-60 if is_heavy(law) else 1e-300)
-    return np.concatenate([[0.0], law.scale * octaves[octaves < end / law.scale]])
-
-
-def grid(law):
-    """Points from the center to probabilities of 1e-300, or 1e-120 where tails are powers:
-    densities are 1e-240 there, and points need to be closer for a quadrature between them."""
-    deepest, count = (120.0, 3000) if is_heavy(law) else (300.0, 120)
-    p = np.concatenate([np.linspace(0.5, 0.01, 60)[1:], 10.0 ** -np.linspace(2.1, deepest, count)])
-    return law.iccdf(p)
 
 
 # -- shape -----------------------------------------------------------------------------------------
@@ -298,160 +195,6 @@ def test_quantiles_at_the_ends(law):
     # Probabilities above 1/2 mirror the exact 1 - p.
     p = np.array([0.6, 0.75, 0.999, 1.0 - 2.0**-53])
     np.testing.assert_array_equal(law.iccdf(p), -law.iccdf(1.0 - p))
-
-
-# -- expectations ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("order", [0, 0.5, 1, 2, 2.5, 3, 4, 10])
-@pytest.mark.parametrize("scale", [1.0, 0.3])
-def test_moments_against_quadrature(law_class, order, scale):
-    law = law_class(scale=scale)
-    if order >= TAIL_INDEX.get(law.name, np.inf):
-        assert law.moment(order) == np.inf
-        return
-    # Fractional powers are not smooth at 0: more panels there, down to 2**-60 of the scale.
-    edges = np.concatenate([[0.0], scale * 2.0 ** np.arange(-60.0, -10.0), half_line(law)[1:]])
-    expected = 2.0 * integral(lambda x: law.pdf(x) * x**order, edges).sum()
-    assert law.moment(order) == near(expected, 1e-13 if float(order).is_integer() else 1e-9)
-
-
-def test_moments_against_closed_forms(law_class):
-    for order, expected in MOMENTS.get(law_class.__name__, {}).items():
-        for scale in (1.0, 7.3e-5):
-            value = law_class(scale=scale).moment(order)
-            assert value == near(expected * scale**order, 1e-13), order
-
-
-def test_fractional_moments_keep_the_documented_accuracy(law, truth):
-    """The documented 1e-13, also for orders that are not whole."""
-    log_density, _ = truth
-    for order in (0.5, 1.5, 0.01):
-        tail = TAIL_INDEX.get(law.name, np.inf)
-        if order >= tail:
-            continue
-        with mpmath.workdps(20):
-            if is_heavy(law):
-                # In u = log t, by the trapezoidal rule: the density is analytic in a sector.
-                nodes = [mpf(k) / 5 for k in range(-240, int(210 / (tail - order)))]
-                powers = [mpmath.exp((order + 1) * u + log_density(mpmath.exp(u))) for u in nodes]
-                expected = 2 * mpmath.fsum(powers) / 5
-            else:
-                expected = 2 * mpmath.quad(
-                    lambda t, order=order: t**order * mpmath.exp(log_density(t)),
-                    [0, 1, 4, 10, 30, 100],
-                )
-        assert law.moment(order) == near(float(expected), 1e-13), order
-
-
-@pytest.mark.parametrize("scale", [1.0, 0.3, 1e-100, 1e100])
-def test_std_and_mean_abs_are_moments(law_class, scale):
-    law = law_class(scale=scale)
-    assert law.scale == scale
-    if np.isfinite(law.std):
-        assert law.std == near(law.moment(2) ** 0.5, 1e-13)
-    if np.isfinite(law.mean_abs):
-        assert law.mean_abs == near(law.moment(1), 1e-13)
-    assert law.moment(0) == near(1.0, 1e-14)
-
-
-def test_expected_cost(law_class):
-    law = law_class(scale=0.3)
-    if law.mean_abs < np.inf and law.std == np.inf:
-        with pytest.raises(ValueError, match="cost must grow more slowly"):
-            law.expected_cost(lambda x: x ** (0.999 * TAIL_INDEX[law.name]))
-    assert law.expected_cost(lambda x: x**0.3) == near(law.moment(0.3), 1e-13)
-    if not is_heavy(law):
-        assert law.expected_cost(np.abs) == near(law.mean_abs, 1e-13)
-    assert law.expected_cost(lambda x: x**2) == near(law.std**2, 1e-13)
-    # A wave is not resolved far out in a heavy tail.
-    cost = np.arctan if is_heavy(law) else np.cos
-    bounded = 2.0 * integral(lambda x: law.pdf(x) * cost(x), half_line(law)).sum()
-    assert law.expected_cost(cost) == near(bounded, 1e-13)
-    with pytest.raises(TypeError, match="cost must be callable, got 3"):
-        law.expected_cost(3)
-    with pytest.raises(ValueError, match="cost must not be NaN, got NaN at x = "):
-        law.expected_cost(lambda x: np.where(x > 1.0, np.nan, x))
-    with pytest.raises(TypeError, match="must have the shape of x"):
-        law.expected_cost(lambda x: x[:-1])
-    with pytest.raises(TypeError, match="must be real numbers"):
-        law.expected_cost(lambda x: x + 1j)
-    with pytest.raises(ZeroDivisionError):
-        law.expected_cost(lambda x: 1 // 0)
-
-
-@pytest.mark.parametrize(
-    ("order", "error"),
-    [
-        (-1, ValueError),
-        (np.nan, ValueError),
-        (np.inf, ValueError),
-        ("2", TypeError),
-        (2j, TypeError),
-    ],
-)
-def test_bad_orders(law, order, error):
-    with pytest.raises(error, match="order must"):
-        law.moment(order)
-
-
-@pytest.mark.parametrize("scale", [1.0, 0.3, 1e-100])
-def test_fisher_information_against_quadrature(law_class, scale):
-    law = law_class(scale=scale)
-    generic = Noise._standard_fisher_information(law) / scale**2
-    assert law.fisher_information() == near(generic, 1e-13)
-    unit = law_class(scale=1.0)
-    own = 2.0 * integral(lambda x: unit.pdf(x) * unit.score(x) ** 2, half_line(unit)).sum()
-    assert law.fisher_information() == near(own / scale**2, 1e-13)
-
-
-@pytest.mark.parametrize("shift", [1e-3, 0.05, 0.0999, 0.1, 0.4999, 0.6, 1.0, 3.7, 20.0])
-def test_kl_against_mpmath(law, truth, shift):
-    log_density, _ = truth
-    shift = float(shift)
-
-    def integrand(x):
-        here, there = log_density(abs(x)), log_density(abs(x - shift))
-        return mpmath.exp(here) * (here - there)
-
-    def both_halves(u):
-        x = shift / 2 + mpmath.sinh(u)
-        here, there = log_density(abs(x)), log_density(abs(x - shift))
-        return (mpmath.exp(there) - mpmath.exp(here)) * (there - here) * mpmath.cosh(u)
-
-    edges = [-60, -30, *range(-16, 0, 2), 0, shift / 2, shift]
-    edges += [shift + step for step in (*range(2, 18, 2), 30, 60)]
-    with mpmath.workdps(25):
-        if is_heavy(law):
-            # Symmetric about s / 2 and decreasing as a power: the trapezoidal rule in asinh.
-            step = mpf(1) / 10 if shift < 2 else mpf(1) / (10 + int(shift))
-            nodes = [both_halves(k * step) for k in range(1, int(13 / step))]
-            expected = step * (both_halves(mpf(0)) / 2 + mpmath.fsum(nodes))
-        else:
-            expected = mpmath.quad(integrand, edges, method="gauss-legendre", maxdegree=5)
-    assert law.kl(shift) == near(float(expected), 1e-11)
-    assert law.kl(-shift) == law.kl(shift)
-
-
-def test_small_shifts_give_half_the_fisher_information(law):
-    """KL = I s^2 / 2 (1 + O(s)): the order s term is there for laws with a kink at 0."""
-    fisher = law.fisher_information()
-    for shift in (1e-3, 1e-6, 1e-9, 1e-12, 1e-50, 1e-150):
-        assert law.kl(shift) == near(0.5 * fisher * shift**2, max(1e-11, shift))
-    assert law.kl(0.0) == 0.0
-
-
-def test_kl_scales_and_refuses(law_class):
-    law, unit = law_class(scale=0.3), law_class(scale=1.0)
-    assert law.kl(0.6) == near(unit.kl(2.0), 1e-14)
-    # Increasing through the two places where the formula changes.
-    shifts = np.linspace(0.0, 1.2, 61 if law.costly else 400)
-    assert (np.diff([unit.kl(shift) for shift in shifts]) > 0.0).all()
-    for bad in (np.nan, np.inf):
-        with pytest.raises(ValueError, match="shift must"):
-            unit.kl(bad)
-    with pytest.raises(TypeError, match="shift must be a real number"):
-        unit.kl("1")
 
 
 # -- accuracy against the truth --------------------------------------------------------------------
@@ -629,13 +372,6 @@ def test_no_floating_point_warning_whatever_the_error_state(law, x):
         with np.errstate(all="raise"):
             loud = getattr(law, name)([x, -x])
         np.testing.assert_array_equal(loud, quiet)
-
-
-def test_expectations_raise_no_warning(law):
-    with np.errstate(over="raise", invalid="raise", divide="raise"):
-        assert law.expected_cost(np.abs) == near(law.mean_abs, 1e-13)
-        assert law.moment(1.5) > 0.0
-        assert law.kl(0.01) > 0.0
 
 
 def test_subnormal_points(law):

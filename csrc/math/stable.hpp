@@ -11,7 +11,7 @@
 //   near the real line and vanish at its ends (psinoise/noise/_stable_integral.py has the steps).
 // Regions: none. Measuring s from log y removes the cancellation as alpha -> 1; log1p and, for
 //   theta > pi/4 and alpha > 3/2, cos(e theta) = sin(pi b/2 + e eta) remove that as alpha -> 2.
-// Error: sums to 2e-15 relative for 2^-60 < y < 30, alpha in [0.1, 2) (tests/test_stable_law.py).
+// Error: sums to 2e-15 relative for 2^-60 < y < 30, alpha in [0.1, 2) (tests/test_stable_*.py).
 // Edge values: |s| stays below 600.
 // Origin of constants: Taylor coefficients of sin and arctan.
 // References: V. M. Zolotarev, One-dimensional stable distributions (1986), theorem 2.2.3;

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sized
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import closing, contextmanager
 from typing import TypeVar
 
-__all__ = ["track"]
+__all__ = ["track", "watch"]
 
 Item = TypeVar("Item")
 
@@ -43,6 +43,37 @@ def track(items: Iterable[Item], description: str, *, enabled: bool = True) -> I
         tqdm(items, description, total=total, file=sys.stderr, leave=False, dynamic_ncols=True)
     ) as bar:
         yield from bar
+
+
+@contextmanager
+def watch(
+    description: str, *, enabled: bool = True
+) -> Iterator[Callable[[int, float], None] | None]:
+    """Yield a function to be told of each step of a search: the level it is on, and the gap left.
+
+    None where nobody is watching, or tqdm is not installed.
+
+    Examples
+    --------
+    >>> with watch("solving", enabled=False) as report:
+    ...     print(report)
+    None
+    """
+    if not enabled or not _watched():
+        yield None
+        return
+    try:
+        from tqdm import tqdm  # optional, and slow to import
+    except ModuleNotFoundError:
+        yield None
+        return
+    with closing(tqdm(desc=description, file=sys.stderr, leave=False, dynamic_ncols=True)) as bar:
+
+        def report(level: int, rest: float) -> None:
+            bar.update()
+            bar.set_postfix_str(f"level {level}, gap {rest:.1e}")
+
+        yield report
 
 
 def _watched() -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ from psinoise import _validate
 from psinoise._progress import track
 from psinoise.accounting import Mechanism
 from psinoise.errors import DomainError
-from psinoise.noise import FAMILIES, Noise
+from psinoise.noise import DESIGNED, FAMILIES, Noise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +40,10 @@ __all__ = [
 
 # Okabe and Ito, "Color universal design" (2008), for any color vision; no yellow, for white paper.
 _PALETTE = ("#009E73", "#D55E00", "#0072B2", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_LAW_COLORS = {law.__name__: _PALETTE[i % len(_PALETTE)] for i, law in enumerate(FAMILIES)}
+# Dark ones of Tol, "Colour schemes" (2021), for the laws that are left.
+_MORE = ("#882255", "#332288", "#999933", "#117733", "#AA4499", "#44AA99")
+_NAMES = [law.__name__ for law in FAMILIES] + [law.__name__ for law in DESIGNED]
+_LAW_COLORS = dict(zip(_NAMES, cycle(_PALETTE + _MORE)))
 _INK = "#333333"
 FAINT = "#6b6b6b"
 _GRID = "#e6e6e6"

@@ -1,6 +1,7 @@
 """The matrix: every law in every operation.
 
-A law enters by being in `psinoise.noise.LAWS`, once for each of its representatives. An operation
+A law enters by being in `psinoise.noise.LAWS` or `DESIGNED`, once for each of its representatives;
+the latter are sampled, and of a cactus law the solution is timed. An operation
 enters as one entry of `_OPERATIONS`, its sizes as one line of `matrix`, its reference rows in
 :mod:`psinoise.bench.references`.
 """
@@ -24,7 +25,8 @@ from psinoise.bench import checks
 from psinoise.bench.timing import Workload
 from psinoise.calibrate import calibrate
 from psinoise.compile import compile_law
-from psinoise.noise import FAMILIES, Noise
+from psinoise.noise import DESIGNED, FAMILIES, Cactus, Noise, NoiseLaw
+from psinoise.optimize import Solution, solve
 
 __all__ = [
     "DELTA",
@@ -33,9 +35,11 @@ __all__ = [
     "SAMPLING_RATE",
     "TARGET_EPSILON",
     "Case",
+    "coarse_cactus",
     "find",
     "import_workload",
     "matrix",
+    "member",
     "points",
     "standard_law",
 ]
@@ -66,11 +70,13 @@ class Case:
     ----------
     operation
         "sample", "release", one of `EVALUATIONS`, "epsilon" (the estimate), "certified" (its
-        bounds), "calibrate", "compile" or "import"
+        bounds), "calibrate", "compile", "optimize" or "import"
     law
-        name of a family in `psinoise.noise.FAMILIES`; empty where no law is involved
+        name of a family in `psinoise.noise.FAMILIES`, or of a law in `psinoise.noise.DESIGNED`;
+        empty where no law is involved
     size
-        elements; for "epsilon", "certified" and "calibrate" the number of compositions
+        elements; for "epsilon", "certified" and "calibrate" the number of compositions, for
+        "optimize" cells to a sensitivity
     dtype, threads
         of "sample" and "release"; the other operations have one choice
     """
@@ -168,6 +174,19 @@ def standard_law(name: str, size: float = 1.0) -> Noise:
     raise ValueError(f"law must be made from mean_abs or scale alone, which {name} is not")
 
 
+def member(name: str) -> NoiseLaw:
+    """The standard law of a family, or the law that stands for one of `DESIGNED`."""
+    for law in DESIGNED:
+        if law.__name__ == name:
+            return law(**law.representatives[0])
+    return standard_law(name)
+
+
+def coarse_cactus(width: int) -> Cactus:
+    """The cactus law of figure 1 of its paper with so many cells to a sensitivity."""
+    return Cactus(cells_per_sensitivity=width, cells=8 * width, tail_ratio=0.9 ** (200 / width))
+
+
 def points(case: Case) -> NDArray[np.float64]:
     """Arguments of an evaluation: a draw from the law, or its tail probabilities for ``iccdf``."""
     law = standard_law(case.law)
@@ -224,11 +243,19 @@ def _cases(quick: bool) -> Iterator[Case]:
             yield Case("certified", law, 2000)
             yield Case("calibrate", law, 2000)
         yield Case("compile", law)
+    for designed in DESIGNED:
+        for dtype in ("float64", "float32"):
+            yield Case("sample", designed.__name__, _LARGE, dtype)
+        if not quick:
+            yield Case("sample", designed.__name__, 16)
+            yield Case("sample", designed.__name__, _LARGE, threads=2)
+    for width in (20,) if quick else (20, 200):
+        yield Case("optimize", Cactus.__name__, width)
     yield Case("import")
 
 
 def _sample(case: Case) -> Workload:
-    law = standard_law(case.law)
+    law = member(case.law)
     # Warm memory: the first touch of fresh pages costs more than the sampling.
     out = np.empty(case.size, dtype=case.dtype)
     rng = np.random.Generator(np.random.PCG64(_SEED))
@@ -322,6 +349,20 @@ def _compile(case: Case) -> Workload:
     return Workload(lambda: compile_law(law), lambda answer: checks.table(law, answer))
 
 
+def _optimize(case: Case) -> Workload:
+    law = coarse_cactus(case.size)
+
+    def run() -> Solution:
+        # The law itself would remember its solution.
+        return solve(law._grid, law._costs_of_cells, law._bound)
+
+    def check(answer: Solution) -> None:
+        checks.optimum(case.size, answer.certificate.largest_kl, 1e-8)
+        checks.optimum(case.size, answer.certificate.lower_bound, 1e-8)
+
+    return Workload(run, check)
+
+
 def _import(_case: Case) -> Workload:
     return import_workload("import numpy, scipy", "psinoise", psinoise.__file__)
 
@@ -334,6 +375,7 @@ _OPERATIONS: dict[str, Callable[[Case], Workload]] = {
     "certified": _certified,
     "calibrate": _calibrate,
     "compile": _compile,
+    "optimize": _optimize,
     "import": _import,
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,15 @@ from psinoise.bench.cases import (
     EVALUATIONS,
     SAMPLING_RATE,
     Case,
+    coarse_cactus,
     import_workload,
     points,
     standard_law,
 )
 from psinoise.bench.closed_forms import closed_form
+from psinoise.bench.conic import conic_solver, has_conic_solver
 from psinoise.bench.timing import Workload
+from psinoise.noise import DESIGNED
 
 __all__ = ["FEW", "Reference", "group_references", "references"]
 
@@ -35,6 +38,9 @@ _SEED = 1
 # NumPy's laplace has no out=; drawn in pieces, its temporaries stay in the cache.
 _PIECE = 4096
 _STABLE = "SymmetricStable"
+_DESIGNED = frozenset(law.__name__ for law in DESIGNED)
+# It takes half a minute at 60 cells to a sensitivity, and fails at 100.
+_LARGEST_CONIC = 20
 #: Elements of a reference that would not finish with all of them.
 FEW = 64
 
@@ -54,18 +60,24 @@ class Reference:
 
 def references(case: Case) -> tuple[Reference, ...]:
     """The reference rows of a case, the nearest one first; never empty."""
-    if case.operation in ("sample", "release"):
-        return _sampler(case), Reference("plain store", case, _store)
-    if case.operation in EVALUATIONS:
-        return _evaluation(case), Reference("plain store", case, _store)
-    if case.operation == "import":
-        return (Reference("import scipy", case, _import),)
     fixed = Reference("numpy exp(1j x), 2^18 points", case, _exponentials)
-    if case.operation in ("epsilon", "certified") and _dp_accounting_has(case):
-        if case.operation == "epsilon":
-            return Reference("dp_accounting", case, _dp_accounting), fixed
-        return Reference("dp_accounting, upper bound", case, _dp_accounting_to_width), fixed
-    return (fixed,)
+    store = Reference("plain store", case, _store)
+    rows: tuple[Reference, ...] = (fixed,)
+    if case.operation in ("sample", "release"):
+        rows = (_sampler(case), store)
+        if case.law in _DESIGNED:
+            rows += (Reference("psinoise Gaussian", case, _gaussian),)
+    elif case.operation in EVALUATIONS:
+        rows = (_evaluation(case), store)
+    elif case.operation == "import":
+        rows = (Reference("import scipy", case, _import),)
+    elif case.operation == "optimize" and case.size <= _LARGEST_CONIC and has_conic_solver():
+        rows = (Reference("cvxpy + Clarabel", case, _conic), fixed)
+    elif case.operation == "epsilon" and _dp_accounting_has(case):
+        rows = (Reference("dp_accounting", case, _dp_accounting), fixed)
+    elif case.operation == "certified" and _dp_accounting_has(case):
+        rows = (Reference("dp_accounting, upper bound", case, _dp_accounting_to_width), fixed)
+    return rows
 
 
 def _sampler(case: Case) -> Reference:
@@ -96,6 +108,15 @@ def _standard_normal(case: Case) -> Workload:
     return Workload(
         lambda: rng.standard_normal(out=out, dtype=out.dtype.type), checks.finite, case.size
     )
+
+
+def _gaussian(case: Case) -> Workload:
+    return replace(case, law="Gaussian").make()
+
+
+def _conic(case: Case) -> Workload:
+    solver = conic_solver(coarse_cactus(case.size))
+    return Workload(solver, lambda answer: checks.optimum(case.size, answer, 2e-4))
 
 
 def _laplace(case: Case) -> Workload:

@@ -5,37 +5,52 @@ from __future__ import annotations
 import argparse
 import decimal
 import functools
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any
 
+from psinoise._progress import watch
 from psinoise.accounting import Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.commands._json import HELP, print_json
 from psinoise.errors import DomainError
-from psinoise.noise import LAWS, Family, Noise, Parameter
+from psinoise.noise import DESIGNED, LAWS, Family, Noise, NoiseLaw, Parameter
+
+# Of the attributes that parameters of laws become: "delta" is also one of the target.
+_PREFIX = "noise_"
+_SIZES = ("scale", "std", "mean_abs")
 
 
-def law_names() -> dict[str, type[Noise]]:
+def law_names() -> dict[str, type[NoiseLaw]]:
     """The laws by their names in lower case, words joined by hyphens."""
-    return {re.sub(r"(?<!^)(?=[A-Z])", "-", law.__name__).lower(): law for law in LAWS}
+    laws: tuple[type[NoiseLaw], ...] = (*LAWS, *DESIGNED)
+    return {re.sub(r"(?<!^)(?=[A-Z])", "-", law.__name__).lower(): law for law in laws}
 
 
 def add_noise(parser: argparse.ArgumentParser) -> None:
     """Declare the options that :func:`family` reads."""
     parser.add_argument("--noise", required=True, choices=law_names(), help="noise law")
+    # Laws share some parameters: an option says what it is to each of them.
+    shared: dict[str, list[tuple[str, Parameter]]] = {}
     for name, law in law_names().items():
         for argument, parameter in law.shape_parameters.items():
-            parser.add_argument(
-                _option(argument),
-                type=_reader(parameter),
-                metavar=parameter.placeholder,
-                help=f"of {name} noise: {parameter.description}",
-            )
+            shared.setdefault(argument, []).append((name, parameter))
+    for argument, uses in shared.items():
+        parameter = uses[0][1]
+        parser.add_argument(
+            _option(argument),
+            dest=_PREFIX + argument,
+            type=_reader(parameter),
+            metavar=parameter.placeholder,
+            help="; ".join(f"of {name} noise: {use.description}" for name, use in uses),
+        )
 
 
 def _option(argument: str) -> str:
-    return "--" + argument.replace("_", "-")
+    """The option of a parameter; epsilon and delta without a prefix are those of the mechanism."""
+    prefix = "noise-" if argument in ("epsilon", "delta") else ""
+    return "--" + prefix + argument.replace("_", "-")
 
 
 def _reader(parameter: Parameter) -> Callable[[str], Any]:
@@ -51,28 +66,64 @@ def _reader(parameter: Parameter) -> Callable[[str], Any]:
     return read
 
 
-def family(arguments: argparse.Namespace) -> Family:
-    """The law that was asked for, with its parameters other than the size.
+def family(arguments: argparse.Namespace) -> Callable[..., NoiseLaw]:
+    """The law that was asked for, with its parameters other than size and sensitivity.
+
+    Raises
+    ------
+    TypeError
+        If a parameter of another law was given.
+    """
+    chosen = law_names()[arguments.noise]
+    shape = _shape(arguments, chosen)
+    if issubclass(chosen, Noise):
+        _check_required(arguments, chosen, shape)
+        return Family(chosen, **shape)
+    return functools.partial(chosen, **shape)
+
+
+def made(arguments: argparse.Namespace) -> NoiseLaw:
+    """The law that was asked for, of the size, or for the sensitivity, that was given.
 
     Raises
     ------
     TypeError
         If a parameter of another law was given, or one without which there is no law was not.
     """
+    words = size(arguments)
     chosen = law_names()[arguments.noise]
+    law = family(arguments)
+    if issubclass(chosen, Noise):
+        return law(**words)
+    _check_required(arguments, chosen, _shape(arguments, chosen))
+    if "scale" not in words:
+        sensitivity = arguments.sensitivity
+        words["sensitivity"] = int(sensitivity) if sensitivity.is_integer() else sensitivity
+    if "progress" not in inspect.signature(chosen.__init__).parameters:
+        return law(**words)
+    with watch(f"making {arguments.noise} noise") as report_progress:
+        return law(**words, progress=report_progress)
+
+
+def _shape(arguments: argparse.Namespace, chosen: type[NoiseLaw]) -> dict[str, Any]:
     shape = {}
-    for law in LAWS:
+    for law in law_names().values():
         for name in law.shape_parameters:
-            value = getattr(arguments, name)
+            value = getattr(arguments, _PREFIX + name)
             if value is None:
                 continue
             if name not in chosen.shape_parameters:
                 raise TypeError(f"{_option(name)} is no parameter of {arguments.noise} noise")
             shape[name] = value
+    return shape
+
+
+def _check_required(
+    arguments: argparse.Namespace, chosen: type[NoiseLaw], shape: dict[str, Any]
+) -> None:
     for name, parameter in chosen.shape_parameters.items():
         if parameter.required and name not in shape:
             raise TypeError(f"{arguments.noise} noise needs {_option(name)}")
-    return Family(chosen, **shape)
 
 
 def add_mechanism(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +148,7 @@ def add_mechanism(parser: argparse.ArgumentParser) -> None:
 
 
 def add_size(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that :func:`size` reads."""
+    """Declare the options that :func:`size` and :func:`made` read."""
     # Not required: the parameters of some laws fix the size, and a law says what it misses.
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--scale", type=float, metavar="X", help="size of the noise: its scale")
@@ -105,9 +156,9 @@ def add_size(parser: argparse.ArgumentParser) -> None:
     size.add_argument("--mean-abs", type=float, metavar="X", help="... or its mean absolute value")
 
 
-def size(arguments: argparse.Namespace) -> dict[str, float]:
+def size(arguments: argparse.Namespace) -> dict[str, Any]:
     """The size that was given, as a keyword argument of a law; nothing if none was."""
-    given = {name: getattr(arguments, name) for name in ("scale", "std", "mean_abs")}
+    given = {name: getattr(arguments, name) for name in _SIZES}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -145,7 +196,8 @@ def add_composition(parser: argparse.ArgumentParser) -> None:
 
 def report(arguments: argparse.Namespace, wanted: str, given: str) -> int:
     """Compute and print one of "epsilon" and "delta", ``wanted``, from the other."""
-    noise = family(arguments)(**size(arguments))
+    # The accountant itself refuses laws that it cannot account.
+    noise: Any = made(arguments)
     mechanism = Mechanism(noise, arguments.sensitivity, contribution=arguments.contribution)
     value = getattr(mechanism, wanted)(
         getattr(arguments, given),
@@ -182,14 +234,18 @@ def report(arguments: argparse.Namespace, wanted: str, given: str) -> int:
     return 0
 
 
-def size_of(noise: Noise) -> dict[str, Any]:
-    """The law and its size, for JSON."""
-    return {
+def size_of(noise: NoiseLaw) -> dict[str, Any]:
+    """The law and its size, for JSON; and how good it is, of one that was optimized."""
+    found = {
         "noise": repr(noise),
         "scale": float(noise.scale),
         "std": float(noise.std),
         "mean_abs": float(noise.mean_abs),
     }
+    certificate = getattr(noise, "certificate", None)
+    if certificate is not None:
+        found["largest_kl"], found["gap"] = certificate.largest_kl, certificate.gap
+    return found
 
 
 def bounds_of(value: object) -> dict[str, float]:

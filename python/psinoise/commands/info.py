@@ -9,6 +9,7 @@ from typing import Any
 
 import psinoise
 from psinoise.commands._json import HELP, print_json
+from psinoise.commands._mechanism import law_names
 
 _PACKAGES = ("numpy", "scipy", "matplotlib", "tqdm")
 
@@ -38,6 +39,7 @@ def _information() -> dict[str, Any]:
         **{name: _version(name) for name in _PACKAGES},
         "machine": platform.machine(),
         "system": platform.platform(),
+        "laws": tuple(law_names()),
     }
 
 

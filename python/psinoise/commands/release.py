@@ -16,14 +16,24 @@ import hashlib
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 from psinoise._atomic import check_target, temporary_beside, write_text
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
 from psinoise.accounting.budget import is_within
 from psinoise.calibrate_release import calibrate_release
 from psinoise.commands._columns import FORMATS, map_columns
-from psinoise.commands._mechanism import _rounded, add_noise, add_size, family, size
+from psinoise.commands._mechanism import (
+    _rounded,
+    add_noise,
+    add_size,
+    family,
+    law_names,
+    made,
+    size,
+)
 from psinoise.errors import CertificationError, DomainError
+from psinoise.noise import Noise
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -152,16 +162,15 @@ def _targets(arguments: argparse.Namespace) -> tuple[Path, Path]:
 
 def _mechanism(arguments: argparse.Namespace, uses: int) -> tuple[LatticeMechanism, float]:
     """What to release with, and a certified bound on its epsilon."""
-    law, epsilon = family(arguments), arguments.epsilon
-    given = size(arguments)
-    if not given and epsilon is None:
+    epsilon, given = arguments.epsilon, size(arguments)
+    if epsilon is None and not given and issubclass(law_names()[arguments.noise], Noise):
         raise TypeError("--epsilon, or a size of the noise, must be given")
-    if given:
-        ideal = Mechanism(law(**given), arguments.sensitivity)
-        mechanism = ideal.on_lattice(arguments.grid)
+    if given or epsilon is None:
+        noise: Any = made(arguments)
+        mechanism = Mechanism(noise, arguments.sensitivity).on_lattice(arguments.grid)
     else:
         mechanism = calibrate_release(
-            law,
+            family(arguments),
             epsilon=epsilon,
             delta=arguments.delta,
             sensitivity=arguments.sensitivity,

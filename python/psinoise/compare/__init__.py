@@ -9,7 +9,7 @@ from psinoise import _validate
 from psinoise.compare.equal_cost import Comparison, ComparisonRow, compare_at_equal_cost
 from psinoise.compare.target import COSTS, TargetComparison, TargetRow, compare_at_target
 from psinoise.errors import DomainError
-from psinoise.noise import FAMILIES, Family, Noise
+from psinoise.noise import DESIGNED, FAMILIES, Family, Noise, NoiseLaw
 
 __all__ = ["Comparison", "ComparisonRow", "TargetComparison", "TargetRow", "compare"]
 
@@ -40,7 +40,7 @@ def compare(
     sensitivity: float = ...,
     count: int = ...,
     sampling_rate: float = ...,
-    laws: Iterable[Family | type[Noise]] | None = ...,
+    laws: Iterable[Family | type[NoiseLaw]] | None = ...,
     adjacency: str = ...,
     contribution: float | None = ...,
     method: str = ...,
@@ -52,7 +52,7 @@ def compare(
     *,
     sensitivity: float = 1.0,
     sampling_rate: float = 1.0,
-    laws: Iterable[Family | type[Noise]] | None = None,
+    laws: Iterable[Family | type[NoiseLaw]] | None = None,
     adjacency: str = "add-remove",
     contribution: float | None = None,
     progress: bool = True,
@@ -72,7 +72,8 @@ def compare(
         Rate of Poisson sampling, in [0, 1]; 1 is no sampling.
     laws : iterable of classes or families, optional
         Subclasses of :class:`psinoise.Noise` that take ``mean_abs`` and ``scale``; None takes all
-        of ``psinoise.noise.FAMILIES``.
+        of ``psinoise.noise.FAMILIES``. Target: of ``psinoise.noise.DESIGNED`` as well, made for the
+        target where they can be.
     adjacency : str
         The neighboring relation; see :meth:`psinoise.Mechanism.epsilon`.
     contribution : float, optional
@@ -135,10 +136,11 @@ def compare(
         "contribution": contribution,
         "progress": progress,
     }
-    chosen = _checked_laws(laws)
     _check_words(words)
     if "epsilon" in words:
-        return _at_target(chosen, **shared, **words)
+        every: tuple[Family | type[NoiseLaw], ...] = (*FAMILIES, *DESIGNED)
+        return _at_target(_checked_laws(laws, every, designed=True), **shared, **words)
+    chosen: tuple[Any, ...] = _checked_laws(laws, FAMILIES, designed=False)
     return compare_at_equal_cost(chosen, **shared, **words)
 
 
@@ -175,7 +177,7 @@ def _check_words(words: dict[str, Any]) -> None:
 
 
 def _at_target(
-    laws: tuple[Family | type[Noise], ...],
+    laws: tuple[Family | type[NoiseLaw], ...],
     *,
     epsilon: float,
     delta: float,
@@ -192,15 +194,19 @@ def _at_target(
 
 
 def _checked_laws(
-    laws: Iterable[Family | type[Noise]] | None,
-) -> tuple[Family | type[Noise], ...]:
+    laws: Iterable[Family | type[NoiseLaw]] | None,
+    every: tuple[Family | type[NoiseLaw], ...],
+    *,
+    designed: bool,
+) -> tuple[Family | type[NoiseLaw], ...]:
     if laws is None:
-        return FAMILIES
+        return every
     if not isinstance(laws, Iterable):
         raise TypeError(f"laws must be an iterable of noise classes, got {laws!r}")
     chosen = tuple(laws)
+    kinds: tuple[type, ...] = (Noise, *DESIGNED) if designed else (Noise,)
     for law in chosen:
-        if not isinstance(law, Family) and not (isinstance(law, type) and issubclass(law, Noise)):
+        if not isinstance(law, Family) and not (isinstance(law, type) and issubclass(law, kinds)):
             raise TypeError(f"laws must be noise classes such as psinoise.Airy, got {law!r}")
     if not chosen:
         raise DomainError("laws must name at least one law, got none")

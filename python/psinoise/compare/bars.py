@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from psinoise import plotting
@@ -18,7 +18,9 @@ _HEIGHT = 0.62
 _MARGIN = 1.18
 
 
-def plot_bars(values: Mapping[str, float], ax: Axes | None = None) -> Axes:
+def plot_bars(
+    values: Mapping[str, float], ax: Axes | None = None, *, missing: Collection[str] = ()
+) -> Axes:
     """Draw one horizontal bar for each value, the first one on top, with its number at its end.
 
     Parameters
@@ -27,6 +29,8 @@ def plot_bars(values: Mapping[str, float], ax: Axes | None = None) -> Axes:
         Names of laws and values of at least 0; one that is not finite gets its word and no bar.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into; None makes a new figure.
+    missing : collection of str
+        Names of laws that have no value: words in its place.
 
     Returns
     -------
@@ -46,9 +50,9 @@ def plot_bars(values: Mapping[str, float], ax: Axes | None = None) -> Axes:
     colors = [plotting.color_of(name, i) for i, name in enumerate(values)]
     places = range(len(lengths))
     ax.barh(places, lengths, height=_HEIGHT, color=colors)
-    for place, value, length in zip(places, values.values(), lengths, strict=True):
+    for place, (name, value), length in zip(places, values.items(), lengths, strict=True):
         ax.annotate(
-            f"{value:.4g}",
+            "not applicable" if name in missing else f"{value:.4g}",
             (length, place),
             xytext=(5, 0),
             textcoords="offset points",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from psinoise._progress import track
 from psinoise.calibrate import Calibration, calibration
 from psinoise.compare.tables import aligned, column
-from psinoise.errors import CalibrationError
-from psinoise.noise import Family, Noise
+from psinoise.errors import CalibrationError, CertificationError
+from psinoise.noise import Family, Noise, NoiseLaw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,15 +32,15 @@ class TargetRow:
     law: str
     """Name of the law."""
     calibration: Calibration | None
-    """The law with its least scale and the evidence; None if no scale meets the target."""
+    """The law with its least noise and the evidence; None if it cannot meet the target."""
     cost: float
-    """The expected cost; inf if no scale meets the target, or the expectation does not exist."""
+    """The expected cost; inf if the law cannot meet the target, or it does not exist."""
     reason: str = ""
-    """Why no scale meets the target."""
+    """Why the law cannot meet the target."""
 
     @property
-    def noise(self) -> Noise | None:
-        """The law with its least scale."""
+    def noise(self) -> NoiseLaw | None:
+        """The law with its least noise."""
         return None if self.calibration is None else self.calibration.noise
 
     @property
@@ -129,7 +130,8 @@ class TargetComparison:
         from psinoise.compare.bars import plot_bars
         from psinoise.plotting import set_title  # matplotlib is optional
 
-        ax = plot_bars({row.law: row.cost for row in self.rows}, ax=ax)
+        missing = [row.law for row in self.rows if row.calibration is None]
+        ax = plot_bars({row.law: row.cost for row in self.rows}, ax=ax, missing=missing)
         ax.set_xlabel(f"Expected cost {self._symbol}")
         set_title(ax, f"Least noise for {self._target()}", self._conditions())
         return ax
@@ -143,20 +145,31 @@ class TargetComparison:
         least = min(rows[0].cost, math.inf)
         shares = [row.cost / least if math.isfinite(row.cost) else math.inf for row in rows]
         columns = [["law", *(row.law for row in rows)]]
-        columns += [column(title, values) for title, values in costs.items()]
-        columns.append(column("cost / best", shares, mark=False))
-        columns.append(column("scale", [_scale(row) for row in rows], mark=False))
+        columns += [self._column(title, [*values]) for title, values in costs.items()]
+        columns.append(self._column("cost / best", [*shares], mark=False))
+        columns.append(self._column("scale", [_scale(row) for row in rows], mark=False))
         legend = [f"sorted by {self._symbol}; best: {self.best.law}"]
         if any(cell.endswith("*") for cells in columns for cell in cells):
             legend.insert(0, "* the least of its column")
-        legend += [f"{row.law}: {row.reason}" for row in rows if row.reason]
+        legend += [f"{row.law}: not applicable: {row.reason}" for row in rows if row.reason]
         proof = {
-            "certified": "every scale is verified by a certified upper bound on delta",
+            "certified": "every law is verified by a certified upper bound on delta, or a theorem",
             "estimate": "scales are estimated to working precision, without a certified bound",
         }
         legend.append(proof[self.method])
         head = [f"Least noise that meets {self._target()}", self._conditions()]
         return "\n".join([*head, "", *aligned(columns), "", *legend])
+
+    def _column(self, title: str, values: list[float | None], *, mark: bool = True) -> list[str]:
+        """Numbers of laws that meet the target, with a dash for None."""
+        found = [
+            row.calibration is not None and value is not None
+            for row, value in zip(self.rows, values, strict=True)
+        ]
+        known = [v for v, ok in zip(values, found, strict=True) if ok and v is not None]
+        head, *texts = column(title, known, mark=mark)
+        shown = iter(texts)
+        return [head, *(next(shown) if ok else "- " for ok in found)]
 
     @property
     def _symbol(self) -> str:
@@ -176,7 +189,7 @@ class TargetComparison:
 
 
 def compare_at_target(
-    laws: tuple[Family | type[Noise], ...],
+    laws: tuple[Family | type[NoiseLaw], ...],
     cost: Cost,
     *,
     epsilon: float,
@@ -200,7 +213,7 @@ def compare_at_target(
     for law in track(laws, "calibrating", enabled=progress):
         try:
             found = calibration(
-                law,
+                _for_cost(law, cost),
                 epsilon=epsilon,
                 delta=delta,
                 sensitivity=sensitivity,
@@ -210,7 +223,7 @@ def compare_at_target(
                 contribution=contribution,
                 method=method,
             )
-        except CalibrationError as error:
+        except (CalibrationError, CertificationError) as error:
             rows.append(TargetRow(law.__name__, None, math.inf, str(error)))
         else:
             rows.append(TargetRow(law.__name__, found, _expected(found.noise, cost)))
@@ -232,7 +245,22 @@ def compare_at_target(
     )
 
 
-def _expected(noise: Noise, cost: Cost) -> float:
+def _for_cost(law: Family | type[NoiseLaw], cost: Cost) -> Callable[..., NoiseLaw]:
+    """A law that is made for a target, told what to make small; any other as it is."""
+    if isinstance(law, Family) or issubclass(law, Noise):
+        return law
+    if law.for_whole_numbers:
+        raise CalibrationError("for queries whose values are whole numbers")
+    power = {"mean_abs": 1, "variance": 2}.get(cost) if isinstance(cost, str) else None
+    words: dict[str, Any] = {}
+    if "power" in law.shape_parameters and power is not None:
+        words["power"] = power
+    if "cost" in law.shape_parameters:
+        words["cost"] = cost if power is None else power
+    return functools.partial(law, **words)
+
+
+def _expected(noise: NoiseLaw, cost: Cost) -> float:
     if cost == "mean_abs":
         return float(noise.mean_abs)
     if cost == "variance":
@@ -240,9 +268,10 @@ def _expected(noise: Noise, cost: Cost) -> float:
     return float(noise.expected_cost(cost))  # type: ignore[arg-type]
 
 
-def _mean_square(noise: Noise) -> float:
+def _mean_square(noise: NoiseLaw) -> float:
     return float(noise.std) ** 2 if math.isfinite(noise.std) else math.inf
 
 
-def _scale(row: TargetRow) -> float:
-    return math.inf if row.noise is None else float(row.noise.scale)
+def _scale(row: TargetRow) -> float | None:
+    """None for laws whose scale says nothing about their size."""
+    return float(row.noise.scale) if isinstance(row.noise, Noise) else None

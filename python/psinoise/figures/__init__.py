@@ -1,7 +1,7 @@
 """Figures of the papers, drawn again from this library, with the data behind them.
 
-The figures of one paper are one module: `schrodinger`, `stable`. `optimality` shows theorems of the
-first for costs that it does not draw.
+The figures of one paper are one module: `schrodinger`, `stable`, `cactus`, `uniform`. `optimality`
+shows theorems of the first for costs that it does not draw.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psinoise import _validate, plotting
-from psinoise.figures import optimality, schrodinger, stable
+from psinoise.figures import cactus, optimality, schrodinger, stable, uniform
 from psinoise.figures._figure import FigureData, PaperFigure
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ FIGURES: dict[str, PaperFigure] = {
     **schrodinger.FIGURES,
     **optimality.FIGURES,
     **stable.FIGURES,
+    **cactus.FIGURES,
+    **uniform.FIGURES,
 }
 
 

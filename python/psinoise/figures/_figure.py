@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise import plotting
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FigureData", "PaperFigure"]
+__all__ = ["FigureData", "PaperFigure", "draw_table"]
 
 
 @dataclass(frozen=True)
@@ -47,3 +50,23 @@ class PaperFigure:
     compute: Callable[[bool], FigureData]
     """Takes whether to show progress."""
     draw: Callable[[FigureData], Figure]
+
+
+def draw_table(data: FigureData, names: Sequence[str], *, width: float, height: float) -> Figure:
+    """Draw columns as a table, four decimals or digits, with these names above them."""
+    figure = plotting.new_figure(width, height)
+    ax = figure.subplots()
+    ax.set_axis_off()
+    rows = zip(*(column.tolist() for column in data.columns.values()), strict=True)
+    cells = [[f"{first:.4g}", *(_cell(value) for value in values)] for first, *values in rows]
+    table = ax.table(cells, colLabels=list(names), loc="center", edges="B")
+    table.auto_set_font_size(False)
+    table.set_fontsize(10.0)
+    table.scale(1.0, 1.25)
+    return figure
+
+
+def _cell(value: float) -> str:
+    if not math.isfinite(value):
+        return r"$\infty$"
+    return f"{value:.4f}" if value < 10.0 else f"{value:.6g}"

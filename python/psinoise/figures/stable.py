@@ -18,7 +18,7 @@ from psinoise import plotting
 from psinoise._progress import track
 from psinoise.accounting import Mechanism
 from psinoise.calibrate_stable import calibrate_stable
-from psinoise.figures._figure import FigureData, PaperFigure
+from psinoise.figures._figure import FigureData, PaperFigure, draw_table
 from psinoise.noise import Laplace, Noise, Staircase, SymmetricStable
 
 if TYPE_CHECKING:
@@ -277,24 +277,8 @@ def _table_data(progress: bool) -> FigureData:  # quick, nothing to show
 
 
 def _draw_table(data: FigureData) -> Figure:
-    figure = plotting.new_figure(4.6, 2.6)
-    ax = figure.subplots()
-    ax.set_axis_off()
-    rows = zip(*(column.tolist() for column in data.columns.values()), strict=True)
-    cells = [
-        [f"{alpha:g}", *(f"{v:.4f}" if math.isfinite(v) else r"$\infty$" for v in values)]
-        for alpha, *values in rows
-    ]
-    table = ax.table(
-        cells,
-        colLabels=[_ALPHA, f"E|Y| / {_SCALE}", r"$\varepsilon$ at sensitivity $\gamma$"],
-        loc="center",
-        edges="B",
-    )
-    table.auto_set_font_size(False)
-    table.set_fontsize(10.0)
-    table.scale(1.0, 1.25)
-    return figure
+    names = [_ALPHA, f"E|Y| / {_SCALE}", r"$\varepsilon$ at sensitivity $\gamma$"]
+    return draw_table(data, names, width=4.6, height=2.6)
 
 
 # -- the index that costs least -------------------------------------------------------------------

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +17,6 @@ from psinoise.noise import _integrals
 from psinoise.noise._beyond import fill_beyond
 from psinoise.noise._interface import NoiseLaw, family_name
 from psinoise.noise._lattice import smooth_masses
-from psinoise.noise._parameter import Parameter
 from psinoise.reference import double_double as dd
 from psinoise.reference.double_double import Pair
 
@@ -39,9 +37,6 @@ class Noise(NoiseLaw):
     """
 
     _tables: ClassVar[OrderedDict[tuple[Any, ...], core.LawTable]] = OrderedDict()
-
-    #: Keyword arguments that fix the shape, and how each is read: options of the command line.
-    shape_parameters: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
 
     # -- what a law states about itself ----------------------------------------------------------
 

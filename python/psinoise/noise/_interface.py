@@ -7,6 +7,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
@@ -14,8 +15,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from psinoise import _validate
 from psinoise._rng import RandomSource, stream_key
-from psinoise.errors import DomainError
+from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
+from psinoise.noise._parameter import Parameter
 
 __all__ = ["NoiseLaw", "family_name"]
 
@@ -34,6 +36,10 @@ class NoiseLaw(ABC):
     #: benchmarks and comparisons.
     representatives: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
+    #: Keyword arguments other than the size and the sensitivity, and how each is read: options of
+    #: the command line.
+    shape_parameters: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
+
     _scale: float
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
@@ -43,6 +49,31 @@ class NoiseLaw(ABC):
             if names and name not in names:
                 raise _validate.unknown_keyword(cls.__name__, name, names)
         return super().__new__(cls)
+
+    #: Whether the law is for queries whose values are whole numbers.
+    for_whole_numbers: ClassVar[bool] = False
+
+    @classmethod
+    def for_target(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        count: int,
+        sampling_rate: float,
+        **arguments: Any,
+    ) -> NoiseLaw:
+        """The member that a theorem says meets a privacy target, of laws that are made for one.
+
+        Without sampling for neighbors of any kind, with Poisson sampling for "add-remove".
+
+        Raises
+        ------
+        CalibrationError
+            If the law is not made for such a target; the message says why.
+        """
+        raise CalibrationError(f"{cls.__name__} noise is not made for a target in closed form")
 
     # -- what a law states about itself ----------------------------------------------------------
 

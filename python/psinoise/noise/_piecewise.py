@@ -41,7 +41,7 @@ class PiecewiseNoise(NoiseLaw):
     def partition(self) -> Cells:
         """Cells, masses and tail of the standardized law."""
 
-    # -- what accountants read ---------------------------------------------------------------------
+    # -- what the accountant reads ---------------------------------------------------------------
 
     def worst_shifts(self, sensitivity: float) -> tuple[float, ...]:
         """Shifts up to a sensitivity of which one is the worst, whatever it is measured by.

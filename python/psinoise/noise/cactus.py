@@ -7,17 +7,19 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psinoise import _validate
+from psinoise import _validate, costs
 from psinoise._backend import core
 from psinoise.compile.cells import MOST_CELLS
 from psinoise.errors import DomainError
 from psinoise.noise import _checks
 from psinoise.noise._cells import Cells
+from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 from psinoise.optimize import Certificate, Grid, Program, Solution, certify, solve
 
@@ -47,7 +49,8 @@ class Cactus(PiecewiseNoise):
     sensitivity : float
         By how much neighboring data sets can move the query.
     cost : float or callable
-        A number ``p`` stands for the cost ``|x|**p``. A callable takes an array and returns costs
+        A number ``p`` stands for the cost ``|x|**p``, and is what ``costs.Power(p)`` becomes. A
+        callable takes an array and returns costs
         of the same shape; it must be even, finite and hashable, and must not grow exponentially.
     mean_cost : float
         Bound of the expected cost ``E[cost(X)]``; with the default cost, of the variance.
@@ -97,6 +100,15 @@ class Cactus(PiecewiseNoise):
     """
 
     unimodal = False
+    shape_parameters = MappingProxyType(
+        {
+            "cost": Parameter("power:P, log, ... (default power:2)", costs.parse, "COST"),
+            "mean_cost": Parameter("bound of the mean cost (default 0.25)"),
+            "cells_per_sensitivity": Parameter("cells to a sensitivity (default 200)", int, "N"),
+            "cells": Parameter("cells before the tail (default 1600)", int, "N"),
+            "tail_ratio": Parameter("ratio of neighboring cells in the tail (default 0.9)"),
+        }
+    )
 
     _solutions: ClassVar[dict[tuple[Any, ...], Solution]] = {}
 
@@ -347,6 +359,8 @@ def _cells_of(grid: Grid, masses: Float) -> Cells:
 
 
 def _checked_cost(cost: object) -> Cost:
+    if isinstance(cost, costs.Power) and cost.weight == 1.0:
+        return cost.p
     if callable(cost):
         try:
             hash(cost)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate
 from psinoise._backend import core
 from psinoise.compile.cells import alias_columns
-from psinoise.errors import DomainError
+from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
+from psinoise.noise._parameter import Parameter
 
 __all__ = ["DiscreteLaplace"]
 
@@ -71,6 +73,13 @@ class DiscreteLaplace(NoiseLaw):
 
     log_concave = False
     unimodal = True
+    representatives = ({"scale": 2.5},)
+    for_whole_numbers = True
+    shape_parameters = MappingProxyType(
+        {
+            "epsilon": Parameter("epsilon that it is made for; or --scale"),
+        }
+    )
 
     _length: float
 
@@ -95,6 +104,33 @@ class DiscreteLaplace(NoiseLaw):
         object.__setattr__(self, "_length", scale)
         # Whole numbers do not stretch: the standardized law is the law itself.
         object.__setattr__(self, "_scale", 1.0)
+
+    @classmethod
+    def for_target(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        count: int,
+        sampling_rate: float,
+        **arguments: Any,
+    ) -> DiscreteLaplace:
+        """The member whose largest losses add up to epsilon.
+
+        With ``e`` the largest loss of one use, that of one sampled at rate ``q`` is ``log(1 - q +
+        q exp(e))`` in the direction "remove", and less in the direction "add", since
+        ``(1 - q + q exp(e)) (1 - q + q exp(-e)) >= 1``.
+        """
+        if epsilon == 0.0:
+            raise CalibrationError("DiscreteLaplace noise is made for epsilon above 0")
+        if delta > 0.0 and (count > 1 or sampling_rate < 1.0):
+            # It would do, but not be the least: losses that add up so are rare.
+            raise CalibrationError("DiscreteLaplace noise is made for delta = 0, or for one use")
+        each = math.log1p(math.expm1(epsilon / count) / sampling_rate)
+        if not sensitivity.is_integer():
+            raise CalibrationError("DiscreteLaplace noise is made for sensitivities that are whole")
+        return cls(epsilon=each, sensitivity=int(sensitivity), **arguments)
 
     @property
     def scale(self) -> float:
@@ -171,7 +207,7 @@ class DiscreteLaplace(NoiseLaw):
         found = np.where(lower, np.minimum(found, 0.0), np.maximum(found, 0.0))
         return np.where(valid, found + 0.0, np.nan)
 
-    # -- what accountants read ---------------------------------------------------------------------
+    # -- what the accountant reads ---------------------------------------------------------------
 
     def worst_shifts(self, sensitivity: float) -> tuple[float, ...]:
         """The sensitivity itself: the probabilities do not increase in ``|k|``.

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from psinoise import _validate
 from psinoise._backend import core
-from psinoise.errors import DomainError
+from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise._cells import Cells
+from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 
 __all__ = ["Staircase"]
@@ -65,6 +67,13 @@ class Staircase(PiecewiseNoise):
     """
 
     unimodal = True
+    representatives = ({"epsilon": 1.0},)
+    shape_parameters = MappingProxyType(
+        {
+            "epsilon": Parameter("epsilon that it is the best for", required=True),
+            "power": Parameter("1 (default) or 2"),
+        }
+    )
 
     epsilon: float
     sensitivity: float
@@ -85,6 +94,31 @@ class Staircase(PiecewiseNoise):
             ("_scale", scale),
         ):
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def for_target(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        count: int,
+        sampling_rate: float,
+        **arguments: Any,
+    ) -> Staircase:
+        """The member whose largest losses add up to epsilon.
+
+        With ``e`` the largest loss of one use, that of one sampled at rate ``q`` is ``log(1 - q +
+        q exp(e))`` in the direction "remove", and less in the direction "add", since
+        ``(1 - q + q exp(e)) (1 - q + q exp(-e)) >= 1``.
+        """
+        if epsilon == 0.0:
+            raise CalibrationError("Staircase noise is made for epsilon above 0")
+        if delta > 0.0 and (count > 1 or sampling_rate < 1.0):
+            # It would do, but not be the least: losses that add up so are rare.
+            raise CalibrationError("Staircase noise is made for delta = 0, or for one use")
+        each = math.log1p(math.expm1(epsilon / count) / sampling_rate)
+        return cls(epsilon=each, sensitivity=sensitivity, **arguments)
 
     @property
     def _fall(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 
 from psinoise import _validate
 from psinoise._backend import core
-from psinoise.errors import DomainError
+from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _integrals
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
+from psinoise.noise._parameter import Parameter
 from psinoise.noise.laplace import Laplace
 
 __all__ = ["TruncatedLaplace"]
@@ -72,6 +74,14 @@ class TruncatedLaplace(NoiseLaw):
 
     log_concave = True
     unimodal = True
+    representatives = ({"epsilon": 1.0, "delta": 1e-6},)
+    shape_parameters = MappingProxyType(
+        {
+            "epsilon": Parameter("epsilon that it is made for", required=True),
+            "delta": Parameter("delta that it is made for", required=True),
+        }
+    )
+
     epsilon: float
     delta: float
     sensitivity: float
@@ -93,6 +103,26 @@ class TruncatedLaplace(NoiseLaw):
             object.__setattr__(self, name, value)
         if not self._growth < math.inf:
             raise DomainError(f"delta must be above exp(epsilon) / 1e308, got {delta!r}")
+
+    @classmethod
+    def for_target(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        count: int,
+        sampling_rate: float,
+        **arguments: Any,
+    ) -> TruncatedLaplace:
+        """The member for epsilon and delta, of one use without sampling."""
+        if count > 1 or sampling_rate < 1.0:
+            raise CalibrationError("TruncatedLaplace noise is made for one use without sampling")
+        if not (epsilon > 0.0 and 0.0 < delta < 0.5):
+            raise CalibrationError(
+                "TruncatedLaplace noise is made for epsilon above 0 and delta in (0, 1/2)"
+            )
+        return cls(epsilon=epsilon, delta=delta, sensitivity=sensitivity, **arguments)
 
     @property
     def _growth(self) -> float:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from psinoise import _validate
-from psinoise.errors import DomainError
+from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise._cells import Cells
+from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 
 __all__ = ["UniformAtom"]
@@ -63,6 +65,13 @@ class UniformAtom(PiecewiseNoise):
     """
 
     unimodal = True
+    representatives = ({"delta": 0.3},)
+    shape_parameters = MappingProxyType(
+        {
+            "delta": Parameter("delta that it is the best for", required=True),
+            "power": Parameter("its cost is the mean of |x|**power (default 1)"),
+        }
+    )
     #: The loss is unbounded: supports differ.
     score_limit = math.inf
 
@@ -85,6 +94,28 @@ class UniformAtom(PiecewiseNoise):
         ):
             object.__setattr__(self, name, value)
         _validate.positive("half_width", self.half_width)
+
+    @classmethod
+    def for_target(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: float,
+        count: int,
+        sampling_rate: float,
+        **arguments: Any,
+    ) -> UniformAtom:
+        """The member for (0, delta), of one use.
+
+        Sampling at rate ``q`` scales the total variation distance by ``q``:
+        ``(1 - q) p + q T p - p = q (T p - p)``.
+        """
+        if epsilon > 0.0:
+            raise CalibrationError("UniformAtom noise is made for epsilon = 0")
+        if count > 1:
+            raise CalibrationError("UniformAtom noise is made for one use")
+        return cls(delta=delta / sampling_rate, sensitivity=sensitivity, **arguments)
 
     @property
     def log_concave(self) -> bool:

@@ -70,9 +70,16 @@ class _Step:
 
     def longest(self, state: _State) -> tuple[float, float]:
         """The longest primal and dual steps, up to 1, that stay inside."""
-        primal = max(0.0, -self.u.min(), (-self.slacks / state.slacks).max())
-        dual = max((-self.multipliers / state.multipliers).max(), (-self.barrier / state.pz).max())
+        primal = max(0.0, -self.u.min(), _fall(self.slacks, state.slacks))
+        dual = max(_fall(self.multipliers, state.multipliers), _fall(self.barrier, state.pz))
         return 1.0 / max(1.0, primal), 1.0 / max(1.0, dual)
+
+
+def _fall(change: Float, value: Float) -> float:
+    """The largest share of a value that a change takes away; values may have underflowed to 0."""
+    falling = change < 0.0
+    with np.errstate(divide="ignore"):
+        return float((-change[falling] / value[falling]).max(initial=0.0))
 
 
 @dataclass

@@ -1,0 +1,132 @@
+"""The cactus law of least cost that meets a target.
+
+The bound of the expected cost is searched on a logarithmic axis, for the certified upper bound of
+epsilon at the target's delta. That epsilon falls as the bound grows is what one expects, and not
+proven: the answer has been verified, and so has been that one with a little less cost fails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from psinoise.accounting import Mechanism
+from psinoise.accounting.bracket import Bracket
+from psinoise.calibrate.search import Calibration, search
+from psinoise.calibrate.target import Target
+from psinoise.errors import CalibrationError, CertificationError
+from psinoise.noise import Cactus, Gaussian
+
+__all__ = ["cheapest"]
+
+# The cost bound is found to this share, and certificates are this wide, in shares of epsilon.
+_TOLERANCE = 1e-3
+_WIDTH = 5e-3
+_FIRST_STRIDE = 0.05
+_MOST_STEPS = 40
+# A logarithm of epsilon over the target that is far from 0.
+_FAR = 5.0
+# The cells cover this many standard deviations of Gaussian noise that meets the target.
+_REACH = 8.0
+_MOST_CELLS, _FINEST = 2000, 40
+# Decay of the tail in one of those deviations, or one sensitivity where that is more: the paper's.
+_DECAY = 200.0 * math.log(1.0 / 0.9)
+
+
+def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
+    """The cactus law with the least bound of its expected cost that meets a target.
+
+    Raises
+    ------
+    CalibrationError
+        If there is none, or the accountant cannot certify laws near it.
+    """
+    if "mean_cost" in arguments:
+        raise TypeError("mean_cost is what is calibrated, and must not be given")
+    if target.delta == 0.0 or target.epsilon == 0.0:
+        raise CalibrationError("Cactus noise is calibrated for epsilon and delta above 0")
+    gaussian = search(replace(target, law=Gaussian), "estimate").noise
+    words = {**_grid(float(gaussian.std) / target.sensitivity), **arguments}
+    cost = words.pop("cost", 2.0)
+
+    def law(position: float) -> Cactus:
+        return Cactus(target.sensitivity, cost, math.exp(position), **words)
+
+    def excess(position: float) -> float:
+        try:
+            noise = law(position)
+        except CalibrationError:
+            return _FAR  # the cells are too wide for a cost that small
+        found = _epsilon(Mechanism(noise, target.sensitivity), target)
+        return max(-_FAR, math.log(max(found, 1e-9) / target.epsilon))
+
+    start = math.log(gaussian.expected_cost(cost) if callable(cost) else gaussian.moment(cost))
+    try:
+        low, high = _bracketed(excess, start)
+    except CertificationError as error:
+        raise CalibrationError(f"no cactus noise near the target is certified: {error}") from None
+    noise = law(high)
+    return Calibration(
+        noise,
+        _delta(Mechanism(noise, target.sensitivity), target),
+        math.expm1(high - low),
+        "certified",
+    )
+
+
+def _grid(deviations: float) -> dict[str, Any]:
+    """Cells that cover the law, as fine as their number allows; sizes are in sensitivities."""
+    size = max(1.0, deviations)
+    width = max(1, min(_FINEST, int(_MOST_CELLS / (_REACH * size))))
+    cells = max(width + 1, math.ceil(_REACH * size * width))
+    ratio = math.exp(-_DECAY / (width * size))
+    if cells > 32_767:
+        raise CalibrationError("Cactus noise for the target needs more than 32,767 cells")
+    return {"cells_per_sensitivity": width, "cells": cells, "tail_ratio": max(ratio, 1e-6)}
+
+
+def _epsilon(mechanism: Mechanism, target: Target) -> float:
+    use = (target.count, target.sampling_rate, target.adjacency)
+    width = _WIDTH * max(target.epsilon, 1e-3)
+    return float(mechanism.epsilon(target.delta, *use, tolerance=width, method="upper"))
+
+
+def _delta(mechanism: Mechanism, target: Target) -> Bracket:
+    """Bounds of delta; that the target's is one has been seen by the bound of epsilon."""
+    use = (target.count, target.sampling_rate, target.adjacency)
+    try:
+        found = mechanism.delta(target.epsilon, *use, tolerance=_WIDTH * max(target.epsilon, 1e-3))
+    except CertificationError:
+        return Bracket(0.0, target.delta, target.delta)
+    return Bracket(*(min(value, target.delta) for value in found))
+
+
+def _bracketed(excess: Callable[[float], float], start: float) -> tuple[float, float]:
+    """Neighboring positions, the first of which fails and the second meets the target."""
+    from scipy import optimize  # slow to import
+
+    seen: dict[float, float] = {}
+
+    def decreasing(position: float) -> float:
+        if position not in seen:
+            seen[position] = excess(position)
+        return seen[position]
+
+    sign = 1.0 if decreasing(start) > 0.0 else -1.0
+    near, stride = start, _FIRST_STRIDE
+    for _ in range(_MOST_STEPS):
+        far = near + sign * stride
+        if decreasing(far) * sign <= 0.0:
+            break
+        near, stride = far, 2.0 * stride
+    else:
+        raise CalibrationError("no cost bound of cactus noise meets the target")
+    root = float(optimize.brentq(decreasing, near, far, xtol=_TOLERANCE))
+    step = _TOLERANCE
+    while decreasing(root) > 0.0:
+        root, step = root + step, 2.0 * step
+    high = min(position for position, value in seen.items() if value <= 0.0)
+    low = max((position for position in seen if position < high), default=high - step)
+    return low, high

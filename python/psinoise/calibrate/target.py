@@ -1,0 +1,142 @@
+"""What is asked of a law: a target, and how far a scale is from it.
+
+Scales are on a logarithmic axis, in units of the sensitivity: a *position* is the logarithm of
+scale over sensitivity. By the lemma of ``psinoise.accounting.pairs``, and that of ``adjacency`` for
+replaced records, delta at a fixed epsilon falls as the position grows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from psinoise import _validate
+from psinoise.accounting import Mechanism, contract
+from psinoise.accounting.adjacency import worst_shift
+from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.certify import delta_bounds
+from psinoise.errors import CalibrationError, CertificationError, DomainError
+from psinoise.noise import Noise
+
+__all__ = ["Law", "Target", "checked", "log_ratio"]
+
+_LARGEST_EPSILON = 1e5
+# A logarithm this far below its goal is as good as minus infinity, and easier to interpolate.
+_FAR_BELOW = -30.0
+
+Law = Callable[..., Noise]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A law without its scale, and what it is to meet."""
+
+    law: Law
+    epsilon: float
+    delta: float
+    sensitivity: float
+    count: int
+    sampling_rate: float
+    adjacency: str
+    contribution: float | None
+
+    def noise(self, position: float) -> Noise:
+        """The law at a position, the logarithm of scale over sensitivity."""
+        scale = math.exp(position) * self.sensitivity
+        if not 0.0 < scale < math.inf:
+            raise CalibrationError(
+                f"no float64 scale meets the target: it would be exp({position:.6g}) times the "
+                f"sensitivity {self.sensitivity!r}"
+            )
+        noise = self.law(scale=scale)
+        if not isinstance(noise, Noise):
+            raise TypeError(f"law must make noise laws from scale=, got {noise!r}")
+        return noise
+
+    def mechanism(self, noise: Noise) -> Mechanism:
+        """The query with some noise."""
+        return Mechanism(noise, self.sensitivity, contribution=self.contribution)
+
+    def largest_loss(self, noise: Noise) -> float:
+        """The largest loss of all uses together; ``inf`` if there is none."""
+        mechanism = self.mechanism(noise)
+        return float(
+            mechanism.epsilon(
+                0.0, self.count, self.sampling_rate, self.adjacency, method="estimate"
+            )
+        )
+
+    def log_delta(self, position: float) -> float:
+        """Estimate of log delta at the target's epsilon, relative to the target."""
+        mechanism = self.mechanism(self.noise(position))
+        delta = mechanism.delta(
+            self.epsilon, self.count, self.sampling_rate, self.adjacency, method="estimate"
+        )
+        return log_ratio(float(delta), self.delta)
+
+    def bounds(self, noise: Noise, tolerance: float | None) -> Bracket:
+        """Certified bounds on delta at the target's epsilon."""
+        steps = self.mechanism(noise)._steps(self.count, self.sampling_rate, self.adjacency)
+        # How wide they are is not of interest, but what the upper one costs: see `_tolerance`.
+        found = delta_bounds(steps, self.epsilon, tolerance)
+        if not found.upper > 0.0:
+            # Nothing was found above epsilon. That is proof only if no loss is that large.
+            if not self.largest_loss(noise) <= self.epsilon:
+                raise CertificationError(
+                    f"delta at epsilon {self.epsilon!r} could not be told from 0 for {noise!r}"
+                )
+            return Bracket(0.0, 0.0, 0.0)
+        return found
+
+    def certified_epsilon(self, noise: Noise) -> float:
+        """What ``Mechanism.epsilon`` says by default."""
+        mechanism = self.mechanism(noise)
+        return float(mechanism.epsilon(self.delta, self.count, self.sampling_rate, self.adjacency))
+
+
+def checked(
+    law: object,
+    epsilon: float,
+    delta: float,
+    sensitivity: float,
+    count: int,
+    rate: float,
+    way: str,
+    contribution: float | None,
+) -> Target:
+    """The target of valid arguments, which are those of :func:`psinoise.calibrate`."""
+    if not callable(law) or isinstance(law, Noise):
+        raise TypeError(f"law must be a noise class such as psinoise.Airy, got {law!r}")
+    epsilon = _validate.real("epsilon", epsilon)
+    delta = _validate.probability("delta", delta)
+    sensitivity = _validate.positive("sensitivity", sensitivity)
+    count = _validate.count("count", count)
+    rate = _validate.probability("sampling_rate", rate)
+    way = contract.check_adjacency(way)
+    if contribution is not None:
+        contribution = _validate.positive("contribution", contribution)
+    worst_shift(sensitivity, contribution, rate, way)
+    if not 0.0 <= epsilon <= _LARGEST_EPSILON:
+        raise DomainError(f"epsilon must be in [0, {_LARGEST_EPSILON:g}], got {epsilon!r}")
+    if delta == 1.0:
+        raise DomainError("delta must be below 1 (any noise meets 1), got 1.0")
+    if count == 0:
+        raise DomainError("count must be at least 1 (no use needs no noise), got 0")
+    if rate == 0.0:
+        raise DomainError("sampling_rate must be positive (no record is ever used), got 0.0")
+    if epsilon == delta == 0.0:
+        raise CalibrationError("no noise meets epsilon = 0 and delta = 0 together")
+    # Without noise, a record shows whenever it is sampled.
+    exposed = -math.expm1(count * math.log1p(-rate)) if rate < 1.0 else 1.0
+    if delta >= exposed:
+        raise CalibrationError(
+            f"every scale meets the target: delta {delta!r} is not below {exposed!r}, the "
+            "probability that a record is sampled at all"
+        )
+    return Target(law, epsilon, delta, sensitivity, count, rate, way, contribution)
+
+
+def log_ratio(value: float, goal: float) -> float:
+    """The logarithm of a ratio, not far below 0."""
+    return max(math.log(value) - math.log(goal), _FAR_BELOW) if value > 0.0 else _FAR_BELOW

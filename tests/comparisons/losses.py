@@ -1,0 +1,98 @@
+"""Kernels of the accountant: equal within the errors that they state, not in their bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from comparisons.registry import compares
+from psinoise import _core as native
+from psinoise import reference
+
+
+@compares("Transform")
+def compare_transforms(tables):
+    """Within the error that csrc/math/fft.hpp states; scipy is the third opinion."""
+    generator = np.random.default_rng(74)
+    for size in (2, 4, 8, 64, 2048, 1 << 15):
+        masses = generator.uniform(size=size)
+        masses /= masses.sum()
+        spectra = []
+        for core in (native, reference):
+            transform = core.Transform(size)
+            assert transform.size == size
+            product = np.ones(size // 2 + 1, dtype=np.complex128)
+            transform.compose_into(masses, 1, product)
+            spectra.append(product)
+            back = transform.inverse(product.copy())
+            assert np.linalg.norm(back - masses) <= 1e-14 * np.linalg.norm(masses)
+            power = np.ones(size // 2 + 1, dtype=np.complex128)
+            transform.compose_into(masses, 1000, power)
+            np.testing.assert_allclose(power, product**1000, atol=1e-12)
+        exact = np.fft.rfft(masses)
+        bound = 6.0 * 2.0**-53 * max(np.log2(size), 1.0) * np.linalg.norm(exact)
+        assert np.linalg.norm(spectra[0] - exact) <= bound
+    for core in (native, reference):
+        with pytest.raises(ValueError, match="power of two"):
+            core.Transform(12)
+
+
+@compares("decayed_sums")
+def compare_decayed_sums(tables):
+    values = np.random.default_rng(75).uniform(size=500)
+    ours, theirs = (core.decayed_sums(values, 0.9) for core in (native, reference))
+    np.testing.assert_array_equal(ours, theirs)
+    weights = 0.9 ** np.arange(500.0)
+    assert ours[0] == pytest.approx((values * weights).sum(), rel=1e-13)
+    assert ours[-1] == values[-1]
+
+
+@compares("piece_masses")
+def compare_piece_masses(tables):
+    edges = np.linspace(-6.0, 7.0, 400)
+    for rate in (1.0, 0.3, 1e-6, 1.0 - 1e-9):
+        for shifts in ((0.7, 0.0), (0.0, 0.7), (0.7, -0.7)):
+            arguments = (1.25, *shifts, rate, edges, np.full(399, -0.01), 1.5, 0.2)
+            found = [
+                core.piece_masses(core.LawTable(*tables), *arguments)
+                for core in (native, reference)
+            ]
+            np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-13)
+            np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-9, atol=1e-16)
+
+
+@compares("balanced_nodes")
+def compare_balanced_nodes(tables):
+    generator = np.random.default_rng(76)
+    widths = 0.01 * 2.0 ** generator.integers(0, 3, 300)
+    mass = np.exp(-0.5 * np.linspace(-6.0, 5.0, 300) ** 2)
+    excess = mass * widths * generator.uniform(0.4, 0.6, 300)
+    for tilt in (0.0, 2.0):
+        ours, theirs = (
+            core.balanced_nodes(mass, excess, widths, tilt) for core in (native, reference)
+        )
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-18)
+        assert (ours >= 0.0).all()
+
+
+@compares("characteristic")
+def compare_characteristic(tables):
+    """Not bit-equal by contract: m ulp of the sum of weights, and the definition itself."""
+    generator = np.random.default_rng(73)
+    weights, losses = generator.uniform(0.0, 1.0, 300), generator.normal(size=300)
+    count, step = 400, 0.037
+    ours = native.characteristic(weights, losses, step, count)
+    theirs = reference.characteristic(weights, losses, step, count)
+    m = np.arange(count)
+    bound = 4.0 * (m + 2) * 2.0**-53 * weights.sum()
+    exact = np.expm1(1j * step * np.outer(m, losses)) @ weights
+    for values in (ours, theirs):
+        assert values.shape == (count,)
+        assert values.dtype == np.complex128
+        assert (np.abs(values - exact) <= bound).all()
+    assert native.characteristic(weights[:0], losses[:0], step, 3).tolist() == [0.0] * 3
+    # Relative accuracy for tiny steps, where exp(...) - 1 would lose everything.
+    tiny = [core.characteristic(weights, losses, 1e-12, 3)[1:] for core in (native, reference)]
+    expected = np.array([1j * 1e-12 * m * (weights @ losses) for m in (1, 2)])
+    for values in tiny:
+        np.testing.assert_allclose(values.imag, expected.imag, rtol=1e-12)

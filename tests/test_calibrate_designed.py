@@ -1,0 +1,210 @@
+"""Laws that are made for a target: calibrated, compared, and refused where they do not apply."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+
+import numpy as np
+import pytest
+
+import psinoise as pn
+from psinoise.calibrate import calibration
+from psinoise.noise import DESIGNED, FAMILIES
+
+COARSE = {"cells_per_sensitivity": 10, "cells": 100, "tail_ratio": 0.12}
+
+
+def largest_loss(law: pn.NoiseLaw, sensitivity: float, rate: float) -> float:
+    """On a fine grid of outputs and shifts, both directions, sampled at a rate; of one use."""
+    x = np.linspace(-15.0, 15.0, 20_001) * sensitivity + 1e-9
+    worst = 0.0
+    for shift in np.linspace(0.05, 1.0, 20) * sensitivity:
+        ratio = np.exp(law.logpdf(x - shift) - law.logpdf(x))
+        mixed = np.log1p(rate * (ratio - 1.0))
+        worst = max(worst, mixed.max(), -mixed.min())
+    return worst
+
+
+@pytest.mark.parametrize(("count", "rate"), [(1, 1.0), (3, 1.0), (4, 0.25)])
+@pytest.mark.parametrize("power", [1, 2])
+def test_staircases_share_a_pure_target(count: int, rate: float, power: int) -> None:
+    law = functools.partial(pn.Staircase, power=power)
+    words = {"sensitivity": 2.0, "count": count, "sampling_rate": rate}
+    found = calibration(law, epsilon=1.5, delta=0.0, **words)
+    assert isinstance(found.noise, pn.Staircase)
+    assert (found.noise.power, found.noise.sensitivity) == (power, 2.0)
+    assert found.delta == (0.0, 0.0, 0.0)
+    each = largest_loss(found.noise, 2.0, rate)
+    # Not a bit more than the target, and all of it.
+    assert count * each == pytest.approx(1.5, rel=1e-9)
+    assert count * each <= 1.5 * (1.0 + 1e-13)
+
+
+@pytest.mark.parametrize(("delta", "rate"), [(0.3, 1.0), (0.05, 0.1), (0.9, 1.0)])
+def test_uniform_noise_at_epsilon_zero(delta: float, rate: float) -> None:
+    law = pn.calibrate(pn.UniformAtom, epsilon=0.0, delta=delta, sampling_rate=rate)
+    assert law.delta == pytest.approx(delta / rate, rel=2e-9)
+    # The mass that moves where the law is shifted by the sensitivity (theorem 1 of the paper).
+    distance = rate * (law.cdf(0.5) - law.cdf(-0.5 * (1.0 + 1e-15)))
+    assert delta * (1.0 - 2e-9) <= distance <= delta
+    bounds = pn.Mechanism(law).delta(0.0, 1, rate)
+    assert bounds.lower <= distance * (1.0 + 1e-13)
+    assert distance <= bounds.upper * (1.0 + 1e-13)
+
+
+def test_truncated_laplace_is_what_its_theorem_says() -> None:
+    law = pn.calibrate(pn.TruncatedLaplace, epsilon=2.0, delta=1e-4, sensitivity=3.0)
+    assert (law.epsilon, law.delta) == pytest.approx((2.0, 1e-4), rel=2e-9)
+    # The mass that the shifted law has where this one has none, and the ratio elsewhere.
+    assert law.ccdf(law.half_width - 3.0) <= 1e-4
+    x = np.linspace(-law.half_width, law.half_width, 2001) * (1.0 - 1e-12)
+    inside = np.abs(x - 3.0) < law.half_width
+    assert np.abs(law.logpdf(x[inside]) - law.logpdf(x[inside] - 3.0)).max() <= 2.0
+
+
+def test_discrete_laplace_for_whole_numbers() -> None:
+    law = pn.calibrate(pn.DiscreteLaplace, epsilon=1.0, delta=0.0, sensitivity=2.0, count=2)
+    assert law.scale == pytest.approx(4.0, rel=1e-12)
+    with pytest.raises(pn.CalibrationError, match="sensitivities that are whole"):
+        pn.calibrate(pn.DiscreteLaplace, epsilon=1.0, delta=0.0, sensitivity=0.5)
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [
+        (2.0, {"epsilon": 8.0, "delta": 1e-5}),
+        (1.0, {"epsilon": 8.0, "delta": 1e-5, "sensitivity": 3.0}),
+        (2.0, {"epsilon": 2.0, "delta": 1e-5, "count": 240, "sampling_rate": 1 / 240}),
+    ],
+)
+def test_the_cost_of_a_cactus_is_found(cost: float, words: dict[str, float]) -> None:
+    found = calibration(functools.partial(pn.Cactus, cost=cost, **COARSE), **words)
+    law = found.noise
+    assert isinstance(law, pn.Cactus)
+    assert (law.cost, law.sensitivity) == (cost, words.get("sensitivity", 1.0))
+    assert found.delta.upper <= 1e-5
+    use = (words.get("count", 1), words.get("sampling_rate", 1.0))
+    width = 5e-3 * words["epsilon"]
+    epsilon = functools.partial(_upper, use=use, width=width)
+    assert epsilon(law) <= words["epsilon"]
+    # A little less cost would not do.
+    assert 0.0 < found.excess < 3e-3
+    less = pn.Cactus(law.sensitivity, cost, law.mean_cost / (1.0 + 1.001 * found.excess), **COARSE)
+    assert epsilon(less) > words["epsilon"]
+    # And a Gaussian needs more.
+    assert law.mean_cost < pn.calibrate(pn.Gaussian, **words).moment(cost)
+
+
+def _upper(law: pn.Cactus, use: tuple[float, float], width: float) -> float:
+    mechanism = pn.Mechanism(law, law.sensitivity)
+    return float(mechanism.epsilon(1e-5, int(use[0]), use[1], tolerance=width, method="upper"))
+
+
+def test_any_cost_of_a_cactus() -> None:
+    law = functools.partial(pn.Cactus, cost=pn.costs.Log(), **COARSE)
+    found = pn.calibrate(law, epsilon=8.0, delta=1e-5)
+    assert found.expected_cost(pn.costs.Log()) == pytest.approx(found.mean_cost, rel=1e-6)
+    assert pn.Cactus(cost=pn.costs.Power(2), **COARSE) == pn.Cactus(cost=2.0, **COARSE)
+
+
+@pytest.mark.parametrize(
+    ("law", "target", "message"),
+    [
+        (pn.UniformAtom, {"epsilon": 0.1, "delta": 0.1}, "made for epsilon = 0"),
+        (pn.UniformAtom, {"epsilon": 0.0, "delta": 0.1, "count": 2}, "made for one use"),
+        (pn.Staircase, {"epsilon": 0.0, "delta": 0.1}, "made for epsilon above 0"),
+        (pn.Staircase, {"epsilon": 1.0, "delta": 0.1, "count": 2}, "delta = 0, or for one use"),
+        (pn.TruncatedLaplace, {"epsilon": 1.0, "delta": 0.0}, "delta in"),
+        (pn.TruncatedLaplace, {"epsilon": 1.0, "delta": 0.1, "count": 2}, "one use without"),
+        (pn.Cactus, {"epsilon": 1.0, "delta": 0.0}, "epsilon and delta above 0"),
+        (pn.Cactus, {"epsilon": 1e-4, "delta": 1e-6}, "more than 32,767 cells"),
+    ],
+)
+def test_targets_that_a_law_is_not_made_for(
+    law: type[pn.NoiseLaw], target: dict[str, float], message: str
+) -> None:
+    with pytest.raises(pn.CalibrationError, match=message):
+        pn.calibrate(law, **target)
+
+
+def test_replaced_records_with_sampling_are_refused() -> None:
+    words = {"sampling_rate": 0.5, "adjacency": "replace", "contribution": 0.5}
+    with pytest.raises(pn.CalibrationError, match='not made for "replace" with sampling'):
+        pn.calibrate(pn.Staircase, epsilon=1.0, delta=0.0, **words)
+    law = pn.calibrate(pn.Staircase, epsilon=1.0, delta=0.0, adjacency="replace")
+    assert law.epsilon == pytest.approx(1.0, rel=1e-11)
+
+
+def test_what_is_searched_for_is_not_given() -> None:
+    law = functools.partial(pn.Cactus, mean_cost=1.0)
+    with pytest.raises(TypeError, match="mean_cost is what is calibrated"):
+        pn.calibrate(law, epsilon=1.0, delta=1e-5)
+    with pytest.raises(TypeError, match="law must be a noise class"):
+        pn.calibrate(pn.Staircase(epsilon=1.0), epsilon=1.0, delta=0.0)
+
+
+# -- compare ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def comparison() -> pn.compare:
+    return pn.compare(epsilon=4.0, delta=1e-5)
+
+
+def test_compare_shows_every_law(comparison: pn.compare) -> None:
+    names = [law.__name__ for law in FAMILIES] + [law.__name__ for law in DESIGNED]
+    assert sorted(row.law for row in comparison.rows) == sorted(names)
+    # What is the best for one use at a pure epsilon is the best for next to no delta as well.
+    assert comparison.best.law == "Staircase"
+    costs = [row.cost for row in comparison.rows]
+    assert costs == sorted(costs)
+    rows = {row.law: row for row in comparison.rows}
+    assert rows["Cactus"].noise.cost == 1.0
+    assert rows["Cactus"].cost < rows["Airy"].cost < rows["Gaussian"].cost
+    for name, reason in (("UniformAtom", "epsilon = 0"), ("DiscreteLaplace", "whole numbers")):
+        row = rows[name]
+        assert row.calibration is row.noise is None
+        assert row.cost == math.inf
+        assert reason in row.reason
+
+
+def test_the_table_has_dashes_where_there_is_nothing(comparison: pn.compare) -> None:
+    lines = {line.split()[0]: line.split()[1:] for line in str(comparison).splitlines() if line}
+    assert lines["UniformAtom"] == ["-", "-", "-", "-"]
+    assert lines["Staircase"][-1] == "-"  # its scale is the sensitivity
+    assert "UniformAtom: not applicable: UniformAtom noise is made" in str(comparison)
+    assert json.loads(json.dumps(comparison.to_dict()))["best"] == "Staircase"
+
+
+def test_the_plot_says_what_is_missing(comparison: pn.compare) -> None:
+    ax = pytest.importorskip("matplotlib.figure").Figure().subplots()
+    comparison.plot(ax)
+    texts = [text.get_text() for text in ax.texts]
+    assert texts.count("not applicable") == 2
+    assert not any("inf" in text for text in texts)
+
+
+def test_the_cost_decides_which_member_is_made() -> None:
+    laws = [pn.Staircase, pn.Laplace]
+    found = pn.compare(epsilon=4.0, delta=0.0, cost="variance", laws=laws)
+    assert found.best.noise == pn.Staircase(epsilon=4.0, power=2)
+    found = pn.compare(epsilon=0.0, delta=0.8, cost="variance", laws=[pn.UniformAtom])
+    assert found.best.noise.power == 2.0
+    with pytest.raises(TypeError, match="laws must be noise classes"):
+        pn.compare(laws=[pn.Staircase], speed=False)
+
+
+def test_what_cannot_be_certified_is_a_row_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    from psinoise.compare import target
+
+    def vague(law: object, **words: object) -> object:
+        if law is pn.Airy:
+            raise pn.CertificationError("too wide")
+        return calibration(law, **words)
+
+    monkeypatch.setattr(target, "calibration", vague)
+    found = pn.compare(epsilon=4.0, delta=1e-5, laws=[pn.Airy, pn.Gaussian])
+    assert [row.law for row in found.rows] == ["Gaussian", "Airy"]
+    assert "Airy: not applicable: too wide" in str(found)

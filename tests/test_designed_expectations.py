@@ -1,0 +1,84 @@
+"""Expectations of the laws that are made for a target."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import psinoise as pn
+from designed_members import MEMBERS
+
+
+@pytest.fixture(params=MEMBERS)
+def law(request):
+    """Each member in turn."""
+    return MEMBERS[request.param]()
+
+
+def summed(law, function):
+    """An expectation, from the distribution function alone: 2 integral of f' P(X > x)."""
+    x = np.concatenate([[0.0], np.geomspace(1e-9, float(law.iccdf(1e-17)) + 1.0, 400_001)])
+    middle = 0.5 * (x[1:] + x[:-1])
+    return float(2.0 * np.sum(np.diff(function(x)) * law.ccdf(middle)) + function(np.zeros(1))[0])
+
+
+@pytest.mark.parametrize("order", [0.5, 1.0, 2.0, 3.0, 6.0])
+def test_moments(law, order):
+    assert law.moment(order) == pytest.approx(summed(law, lambda x: x**order), rel=2e-3)
+    assert law.moment(0) == pytest.approx(1.0, rel=1e-14)
+
+
+def test_expectations_agree_with_each_other(law):
+    if law.scale > 1e4:
+        return
+    assert law.expected_cost(np.abs) == pytest.approx(law.mean_abs, rel=1e-12)
+    assert law.expected_cost(np.square) == pytest.approx(law.std**2, rel=1e-12)
+    assert law.moment(1.0) == pytest.approx(law.mean_abs, rel=1e-14)
+    assert law.moment(2.0) == pytest.approx(law.std**2, rel=1e-14)
+    assert law.expected_cost(np.ones_like) == pytest.approx(1.0, rel=1e-13)
+
+
+def test_long_tails_are_summed():
+    """Euler and Maclaurin beyond 2**14 steps, against the closed form."""
+    law = pn.Staircase(epsilon=1e-6)
+    assert law.expected_cost(np.abs) == pytest.approx(law.mean_abs, rel=1e-12)
+    assert law.expected_cost(np.square) == pytest.approx(law.std**2, rel=1e-12)
+    # Where the summands are near their largest after 2**14 steps: against the plain sum.
+    law = pn.Staircase(epsilon=5e-4)
+    k, gamma = np.arange(0.0, 400_000.0), law.gamma
+    first, second = law.pdf(0.0), law.pdf(0.5 * (1.0 + gamma))
+    steps = first * ((k + gamma) ** 7 - k**7) + second * ((k + 1) ** 7 - (k + gamma) ** 7)
+    expected = 2.0 / 7.0 * np.sum(np.exp(-5e-4 * k) * steps)
+    assert law.moment(6.0) == pytest.approx(expected, rel=1e-11)
+    # Nearly the Laplace law of scale 1e6.
+    law = pn.Staircase(epsilon=1e-6)
+    assert law.moment(0.5) == pytest.approx(1e3 * math.gamma(1.5), rel=1e-6)
+    assert law.moment(3.0) == pytest.approx(6e18, rel=1e-5)
+
+
+def test_divergences():
+    for law, shift in ((MEMBERS["staircase"](), 0.37), (MEMBERS["cactus of |x|"](), 1.234)):
+        x = np.linspace(-80.0, 80.0, 4_000_001) + 1e-7
+        here, there = law.logpdf(x), law.logpdf(x - shift)
+        expected = np.sum(np.exp(here) * (here - there)) * (x[1] - x[0])
+        assert law.kl(shift) == pytest.approx(expected, rel=1e-4)
+        assert law.kl(-shift) == law.kl(shift)
+        assert law.kl(0.0) == 0.0
+        # Linear up to the narrowest cell, and so exact where differences of edges are not.
+        assert law.kl(1e-300) == pytest.approx(law.kl(0.02) * 5e-299, rel=1e-11)
+        assert law.kl(0.02) == pytest.approx(law.kl(0.25) * 0.08, rel=1e-11)
+    law = pn.DiscreteLaplace(scale=3.0)
+    k = np.arange(-500.0, 501.0)
+    for shift in (1.0, 4.0):
+        expected = np.sum(law.pmf(k) * (np.abs(k - shift) - np.abs(k))) / 3.0
+        assert law.kl(shift) == pytest.approx(expected, rel=1e-13)
+    assert law.kl(0.5) == math.inf
+    wide = pn.DiscreteLaplace(scale=1e6)
+    for shift in (2**20, 2**21):  # a sum, and the closed form
+        x = shift / 1e6
+        assert wide.kl(shift) == pytest.approx(x + math.expm1(-x), rel=1e-9)
+    for name in ("uniform", "uniform with an atom", "truncated Laplace"):
+        assert MEMBERS[name]().kl(0.1) == math.inf
+    assert MEMBERS["staircase"]().fisher_information() == math.inf

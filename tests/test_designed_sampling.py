@@ -1,0 +1,99 @@
+"""Samples of the laws that are made for a target."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import psinoise as pn
+from designed_members import MEMBERS
+
+
+@pytest.fixture(params=MEMBERS)
+def law(request):
+    """Each member in turn."""
+    return MEMBERS[request.param]()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_samples_follow_the_law(law, dtype):
+    """Chi-square on cells of equal probability, the outermost of 1e-4; false alarms 1e-6.
+
+    Kills: an alias off by one, a sign that follows the position, a tail that ends.
+    """
+    count = 1_000_000
+    x = law.sample(count, rng=2718, dtype=dtype)
+    assert x.dtype == np.dtype(dtype)
+    assert np.isfinite(x).all()
+    inner = np.concatenate([[1e-4, 1e-3], np.linspace(0.01, 0.99, 99), [1 - 1e-3, 1 - 1e-4]])
+    edges = np.unique(law.icdf(inner))
+    if isinstance(law, pn.DiscreteLaplace):
+        assert (x == np.rint(x)).all()
+        edges = edges + 0.5
+    expected = np.diff(np.concatenate([[0.0], law.cdf(edges), [1.0]])) * count
+    found = np.bincount(np.searchsorted(edges, x, side="left"), minlength=edges.size + 1)
+    keep = expected > 10.0
+    statistic = np.sum((found[keep] - expected[keep]) ** 2 / expected[keep])
+    assert stats.chi2.sf(statistic, keep.sum() - 1) > 1e-6
+    # The sign says nothing about the size.
+    right = np.abs(x[x > 0.0])
+    assert abs(right.size - (x < 0.0).sum()) <= 5.0 * math.sqrt(count)
+    shift = right.mean() - np.abs(x[x < 0.0]).mean()
+    assert abs(shift) <= 5.0 * 2.0 * law.std / math.sqrt(count)
+
+
+def test_the_tail_of_a_cactus_has_no_end():
+    """Copies of the last cell, geometric: counts of 20 of them against their probabilities."""
+    law = MEMBERS["cactus that is mostly tail"]()
+    x = np.abs(law.sample(2_000_000, rng=5))
+    number = np.ceil(2.0 * x - 0.5)
+    masses = 2.0 * law.masses[-1] * 0.8 ** np.arange(200.0)
+    expected = masses * x.size
+    found = np.array([(number == 3 + k).sum() for k in range(200)])
+    keep = expected > 10.0
+    assert keep.sum() > 20
+    statistic = np.sum((found[keep] - expected[keep]) ** 2 / expected[keep])
+    assert stats.chi2.sf(statistic, keep.sum()) > 1e-6
+    # Uniform in its cell.
+    place = (2.0 * x[number > 0] + 0.5) % 1.0
+    assert stats.kstest(place[:100_000], "uniform").pvalue > 1e-6
+
+
+def test_sampling_arguments(law):
+    flat = law.sample(1000, rng=1)
+    np.testing.assert_array_equal(law.sample((10, 100), rng=1).ravel(), flat)
+    np.testing.assert_array_equal(law.sample(1000, rng=1, threads=2), flat)
+    out = np.empty(1000)
+    assert law.sample(rng=1, out=out) is out
+    np.testing.assert_array_equal(out, flat)
+    assert isinstance(law.sample(rng=1), float)
+    assert law.sample(rng=1) == flat[0]
+    assert law.sample(0, rng=1).shape == (0,)
+    with pytest.raises(TypeError, match="dtype must be float64 or float32"):
+        law.sample(3, dtype=int)
+    long = law.sample(200_003, rng=2, threads=1)
+    np.testing.assert_array_equal(law.sample(200_003, rng=2, threads=3), long)
+
+
+def test_samples_are_the_same_bytes_on_every_machine(run_python):
+    """Not those of a cactus, whose masses are solved for: the kernel is covered by test_cells."""
+    code = """
+import hashlib
+import psinoise as pn
+found = hashlib.sha256()
+for law in (
+    pn.UniformAtom(delta=0.3), pn.UniformAtom(delta=0.9, power=2), pn.Staircase(epsilon=1.0),
+    pn.Staircase(epsilon=0.1, power=2), pn.TruncatedLaplace(epsilon=0.3, delta=1e-5),
+    pn.DiscreteLaplace(scale=7.3),
+):
+    for dtype in ("float64", "float32"):
+        found.update(law.sample(50_003, rng=2024, dtype=dtype).tobytes())
+print(found.hexdigest())
+"""
+    expected = "2042577ab95fa59bb0d67daad06526cf69efcbcab28623d977b77ede4b10a84d\n"
+    for level in pn.build_config()["isa_available"]:
+        assert run_python(code, PSINOISE_ISA=level) == expected
+    assert run_python(code, PSINOISE_BACKEND="reference") == expected

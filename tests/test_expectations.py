@@ -1,0 +1,184 @@
+"""Expectations of every noise law: moments, costs, Fisher information, divergence.
+
+Part of the contract of test_laws.py, against quadrature, closed forms and mpmath.
+"""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mpf
+
+from law_truth import MOMENTS, TAIL_INDEX, TRUTH, half_line, integral, is_heavy, near
+from psinoise.noise import Noise
+
+
+@pytest.fixture(autouse=True)
+def fifty_digits():
+    with mpmath.workdps(50):
+        yield
+
+
+@pytest.fixture
+def truth(law_class):
+    assert law_class.__name__ in TRUTH, "a new law needs an independent truth here"
+    return TRUTH[law_class.__name__]
+
+
+@pytest.mark.parametrize("order", [0, 0.5, 1, 2, 2.5, 3, 4, 10])
+@pytest.mark.parametrize("scale", [1.0, 0.3])
+def test_moments_against_quadrature(law_class, order, scale):
+    law = law_class(scale=scale)
+    if order >= TAIL_INDEX.get(law.name, np.inf):
+        assert law.moment(order) == np.inf
+        return
+    # Fractional powers are not smooth at 0: more panels there, down to 2**-60 of the scale.
+    edges = np.concatenate([[0.0], scale * 2.0 ** np.arange(-60.0, -10.0), half_line(law)[1:]])
+    expected = 2.0 * integral(lambda x: law.pdf(x) * x**order, edges).sum()
+    assert law.moment(order) == near(expected, 1e-13 if float(order).is_integer() else 1e-9)
+
+
+def test_moments_against_closed_forms(law_class):
+    for order, expected in MOMENTS.get(law_class.__name__, {}).items():
+        for scale in (1.0, 7.3e-5):
+            value = law_class(scale=scale).moment(order)
+            assert value == near(expected * scale**order, 1e-13), order
+
+
+def test_fractional_moments_keep_the_documented_accuracy(law, truth):
+    """The documented 1e-13, also for orders that are not whole."""
+    log_density, _ = truth
+    for order in (0.5, 1.5, 0.01):
+        tail = TAIL_INDEX.get(law.name, np.inf)
+        if order >= tail:
+            continue
+        with mpmath.workdps(20):
+            if is_heavy(law):
+                # In u = log t, by the trapezoidal rule: the density is analytic in a sector.
+                nodes = [mpf(k) / 5 for k in range(-240, int(210 / (tail - order)))]
+                powers = [mpmath.exp((order + 1) * u + log_density(mpmath.exp(u))) for u in nodes]
+                expected = 2 * mpmath.fsum(powers) / 5
+            else:
+                expected = 2 * mpmath.quad(
+                    lambda t, order=order: t**order * mpmath.exp(log_density(t)),
+                    [0, 1, 4, 10, 30, 100],
+                )
+        assert law.moment(order) == near(float(expected), 1e-13), order
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.3, 1e-100, 1e100])
+def test_std_and_mean_abs_are_moments(law_class, scale):
+    law = law_class(scale=scale)
+    assert law.scale == scale
+    if np.isfinite(law.std):
+        assert law.std == near(law.moment(2) ** 0.5, 1e-13)
+    if np.isfinite(law.mean_abs):
+        assert law.mean_abs == near(law.moment(1), 1e-13)
+    assert law.moment(0) == near(1.0, 1e-14)
+
+
+def test_expected_cost(law_class):
+    law = law_class(scale=0.3)
+    if law.mean_abs < np.inf and law.std == np.inf:
+        with pytest.raises(ValueError, match="cost must grow more slowly"):
+            law.expected_cost(lambda x: x ** (0.999 * TAIL_INDEX[law.name]))
+    assert law.expected_cost(lambda x: x**0.3) == near(law.moment(0.3), 1e-13)
+    if not is_heavy(law):
+        assert law.expected_cost(np.abs) == near(law.mean_abs, 1e-13)
+    assert law.expected_cost(lambda x: x**2) == near(law.std**2, 1e-13)
+    # A wave is not resolved far out in a heavy tail.
+    cost = np.arctan if is_heavy(law) else np.cos
+    bounded = 2.0 * integral(lambda x: law.pdf(x) * cost(x), half_line(law)).sum()
+    assert law.expected_cost(cost) == near(bounded, 1e-13)
+    with pytest.raises(TypeError, match="cost must be callable, got 3"):
+        law.expected_cost(3)
+    with pytest.raises(ValueError, match="cost must not be NaN, got NaN at x = "):
+        law.expected_cost(lambda x: np.where(x > 1.0, np.nan, x))
+    with pytest.raises(TypeError, match="must have the shape of x"):
+        law.expected_cost(lambda x: x[:-1])
+    with pytest.raises(TypeError, match="must be real numbers"):
+        law.expected_cost(lambda x: x + 1j)
+    with pytest.raises(ZeroDivisionError):
+        law.expected_cost(lambda x: 1 // 0)
+
+
+@pytest.mark.parametrize(
+    ("order", "error"),
+    [
+        (-1, ValueError),
+        (np.nan, ValueError),
+        (np.inf, ValueError),
+        ("2", TypeError),
+        (2j, TypeError),
+    ],
+)
+def test_bad_orders(law, order, error):
+    with pytest.raises(error, match="order must"):
+        law.moment(order)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.3, 1e-100])
+def test_fisher_information_against_quadrature(law_class, scale):
+    law = law_class(scale=scale)
+    generic = Noise._standard_fisher_information(law) / scale**2
+    assert law.fisher_information() == near(generic, 1e-13)
+    unit = law_class(scale=1.0)
+    own = 2.0 * integral(lambda x: unit.pdf(x) * unit.score(x) ** 2, half_line(unit)).sum()
+    assert law.fisher_information() == near(own / scale**2, 1e-13)
+
+
+@pytest.mark.parametrize("shift", [1e-3, 0.05, 0.0999, 0.1, 0.4999, 0.6, 1.0, 3.7, 20.0])
+def test_kl_against_mpmath(law, truth, shift):
+    log_density, _ = truth
+    shift = float(shift)
+
+    def integrand(x):
+        here, there = log_density(abs(x)), log_density(abs(x - shift))
+        return mpmath.exp(here) * (here - there)
+
+    def both_halves(u):
+        x = shift / 2 + mpmath.sinh(u)
+        here, there = log_density(abs(x)), log_density(abs(x - shift))
+        return (mpmath.exp(there) - mpmath.exp(here)) * (there - here) * mpmath.cosh(u)
+
+    edges = [-60, -30, *range(-16, 0, 2), 0, shift / 2, shift]
+    edges += [shift + step for step in (*range(2, 18, 2), 30, 60)]
+    with mpmath.workdps(25):
+        if is_heavy(law):
+            # Symmetric about s / 2 and decreasing as a power: the trapezoidal rule in asinh.
+            step = mpf(1) / 10 if shift < 2 else mpf(1) / (10 + int(shift))
+            nodes = [both_halves(k * step) for k in range(1, int(13 / step))]
+            expected = step * (both_halves(mpf(0)) / 2 + mpmath.fsum(nodes))
+        else:
+            expected = mpmath.quad(integrand, edges, method="gauss-legendre", maxdegree=5)
+    assert law.kl(shift) == near(float(expected), 1e-11)
+    assert law.kl(-shift) == law.kl(shift)
+
+
+def test_small_shifts_give_half_the_fisher_information(law):
+    """KL = I s^2 / 2 (1 + O(s)): the order s term is there for laws with a kink at 0."""
+    fisher = law.fisher_information()
+    for shift in (1e-3, 1e-6, 1e-9, 1e-12, 1e-50, 1e-150):
+        assert law.kl(shift) == near(0.5 * fisher * shift**2, max(1e-11, shift))
+    assert law.kl(0.0) == 0.0
+
+
+def test_kl_scales_and_refuses(law_class):
+    law, unit = law_class(scale=0.3), law_class(scale=1.0)
+    assert law.kl(0.6) == near(unit.kl(2.0), 1e-14)
+    # Increasing through the two places where the formula changes.
+    shifts = np.linspace(0.0, 1.2, 61 if law.costly else 400)
+    assert (np.diff([unit.kl(shift) for shift in shifts]) > 0.0).all()
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="shift must"):
+            unit.kl(bad)
+    with pytest.raises(TypeError, match="shift must be a real number"):
+        unit.kl("1")
+
+
+def test_expectations_raise_no_warning(law):
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        assert law.expected_cost(np.abs) == near(law.mean_abs, 1e-13)
+        assert law.moment(1.5) > 0.0
+        assert law.kl(0.01) > 0.0
