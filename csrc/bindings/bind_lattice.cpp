@@ -72,6 +72,44 @@ py::tuple piece_masses(const LawStore& law, double scale, double shift_p, double
   return py::make_tuple(mass, excess);
 }
 
+py::tuple level_points(const LawStore& law, double scale, double shift_p, double shift_q,
+                       double rate, const py::array& x, const py::array& loss,
+                       const py::array& slope, const py::array& levels, double tolerance) {
+  require_same_size(x, loss);
+  require_same_size(x, slope);
+  if (x.size() < 2) throw py::value_error("there must be at least two samples");
+  const LossSamples samples = {input<double>(x, "x"), input<double>(loss, "loss"),
+                               input<double>(slope, "slope"), size_of(x)};
+  const double* l = input<double>(levels, "levels");
+  py::array_t<double> points(levels.size());
+  double* out = points.mutable_data();
+  const std::size_t count = size_of(levels);
+  double error = 0.0;
+  {
+    const py::gil_scoped_release release;
+    error = kernels().level_points(law.view(), {scale, shift_p, shift_q, rate}, samples, l, count,
+                                   tolerance, out);
+  }
+  return py::make_tuple(points, error);
+}
+
+py::tuple tilted_moments(const py::array& log_mass, const py::array& mass, const py::array& loss,
+                         double c, double drift, double lost) {
+  require_same_size(log_mass, mass);
+  require_same_size(log_mass, loss);
+  const double* k = input<double>(log_mass, "log_mass");
+  const double* m = input<double>(mass, "mass");
+  const double* l = input<double>(loss, "loss");
+  const std::size_t count = size_of(log_mass);
+  double out[4];
+  {
+    const py::gil_scoped_release release;
+    std::vector<double> tilted(count);
+    kernels().tilted_moments(k, m, l, count, c, drift, lost, tilted.data(), out);
+  }
+  return py::make_tuple(out[0], out[1], out[2], out[3]);
+}
+
 py::array_t<double> balanced_nodes(const py::array& mass, const py::array& excess,
                                    const py::array& widths, double tilt) {
   require_same_size(mass, excess);
@@ -115,6 +153,11 @@ void bind_lattice(py::module_& module) {
   module.def("piece_masses", &piece_masses, py::arg("law"), py::arg("scale"), py::arg("shift_p"),
              py::arg("shift_q"), py::arg("rate"), py::arg("edges"), py::arg("levels"),
              py::arg("tilt"), py::arg("log_norm"));
+  module.def("level_points", &level_points, py::arg("law"), py::arg("scale"), py::arg("shift_p"),
+             py::arg("shift_q"), py::arg("rate"), py::arg("x"), py::arg("loss"), py::arg("slope"),
+             py::arg("levels"), py::arg("tolerance"));
+  module.def("tilted_moments", &tilted_moments, py::arg("log_mass"), py::arg("mass"),
+             py::arg("loss"), py::arg("c"), py::arg("drift"), py::arg("lost"));
   module.def("decayed_sums", &decayed_sums, py::arg("values"), py::arg("decay"));
   module.def("balanced_nodes", &balanced_nodes, py::arg("mass"), py::arg("excess"),
              py::arg("widths"), py::arg("tilt"));

@@ -83,6 +83,14 @@ struct Kernels {
   void (*piece_masses)(const LawTable& law, const LossPair& pair, const double* edges,
                        const double* levels, std::size_t count, double tilt, double log_norm,
                        double* mass, double* excess);
+  // Outputs with given losses on a run, and the largest error; see kernels/levels.cpp.
+  double (*level_points)(const LawTable& law, const LossPair& pair, const LossSamples& samples,
+                         const double* levels, std::size_t count, double tolerance, double* points);
+  // Largest exponent, excess, mean and square of a tilted loss; `tilted` holds count doubles. See
+  // kernels/cumulants.cpp.
+  void (*tilted_moments)(const double* log_mass, const double* mass, const double* loss,
+                         std::size_t count, double c, double drift, double lost, double* tilted,
+                         double out[4]);
   void (*balanced_nodes)(const double* mass, const double* excess, std::size_t bins,
                          const double* growth, const double* rise, double* share, double* nodes);
   // Roots of unity for transforms of `size` points (a power of two): size doubles.

@@ -59,6 +59,11 @@ void characteristic(const double* weights, const double* losses, std::size_t cou
 void piece_masses(const LawTable& law, const LossPair& pair, const double* edges,
                   const double* levels, std::size_t count, double tilt, double log_norm,
                   double* mass, double* excess);
+double level_points(const LawTable& law, const LossPair& pair, const LossSamples& samples,
+                    const double* levels, std::size_t count, double tolerance, double* points);
+void tilted_moments(const double* log_mass, const double* mass, const double* loss,
+                    std::size_t count, double c, double drift, double lost, double* tilted,
+                    double out[4]);
 void balanced_nodes(const double* mass, const double* excess, std::size_t bins,
                     const double* growth, const double* rise, double* share, double* nodes);
 void fft_roots(std::size_t size, double* roots);

@@ -5,10 +5,9 @@
 //   with P = (1 - q) p + q T_a p and Q = (1 - q) p + q T_b p, noise p under Poisson sampling at
 //   rate q; and the balanced contraction of bins onto nodes (a lower bound;
 //   psinoise/accounting/bounds.py has the proof).
-// Regions: a shift of 0 leaves p as it is, and costs no evaluation.
 // Method: Gauss-Legendre of order 6 on each piece, on which log p varies by at most 3/4 (the
-//   caller's part): relative truncation error below 1e-17. u is a sum of positive terms, from
-//   expm1.
+//   caller's part): relative truncation error below 1e-17. Where log P and the loss vary by at most
+//   r = 1/34, order 3: r^6 (3!)^4 / (7 (6!)^3) = 4e-16. u is a sum of positive terms, from expm1.
 // Error: relative 2e-14 for A; u has that and the absolute error of the loss, about 1e-15, times A.
 // Edge values: levels and pieces are consistent up to the rounding of the loss; a negative excess
 //   (rounding at the lower level) counts as 0.
@@ -16,7 +15,7 @@
 #include <cstddef>
 
 #include "kernels/level_kernels.hpp"
-#include "math/panels.hpp"
+#include "kernels/loss.hpp"
 
 namespace psinoise::PSINOISE_LEVEL {
 namespace {
@@ -29,61 +28,73 @@ inline constexpr double kWeights[kOrder] = {0.17132449237917034504, 0.3607615730
                                             0.46791393457269104739, 0.46791393457269104739,
                                             0.36076157304813860757, 0.17132449237917034504};
 
-inline DoubleDouble log_density(const LawTable& law, double x, double scale) {
-  const DoubleDouble t = divide(__builtin_fabs(x), scale);
-  const bool inside = t.hi < law.log_density.limit;
-  const PanelPosition at =
-      locate(law.log_density, inside ? t.hi : 0.0, inside ? t.lo : __builtin_nan(""));
-  return panel_pair(law.log_density, cross(law.log_density, at));
-}
+inline constexpr double kShortNodes[] = {-0.77459666924148337704, 0.0, 0.77459666924148337704};
+inline constexpr double kShortWeights[] = {0.55555555555555555556, 0.88888888888888888889,
+                                           0.55555555555555555556};
+// Over the outer nodes; 1/34 over the piece.
+inline constexpr double kShortRange = 1.0 / 44.0;
 
-// 1 - exp(-y) for 0 <= y <= 1/2, to an ulp: the first omitted term is y^16 / 16! < 1e-18 y.
-inline double one_minus_exp(double y) {
-  double sum = 1.0 / 1307674368000.0;
-  double factorial[] = {87178291200.0, 6227020800.0, 479001600.0, 39916800.0, 3628800.0,
-                        362880.0,      40320.0,      5040.0,      720.0,      120.0,
-                        24.0,          6.0,          2.0};
-  double sign = -1.0;
-  for (const double f : factorial) {
-    sum = sum * y + sign / f;
-    sign = -sign;
-  }
-  return y + (y * y) * sum;
-}
+// 16 pieces of up to 6 nodes.
+inline constexpr std::size_t kTile = kTileNodes / kOrder;
 
-// log(1 - q + q e^r) with relative accuracy for any r and 0 < q < 1.
-inline double mixture_loss(double ratio, double rate) {
-  if (ratio > 600.0) return ratio + logarithm(rate);
-  const double power = exponential(ratio);
-  double change = rate * (power - 1.0);
-  if (ratio < 0.0 && ratio > -0.5) change = -rate * one_minus_exp(-ratio);
-  if (ratio >= 0.0 && ratio < 0.5) change = rate * one_minus_exp(ratio) * power;
-  // Near -q, 1 + change has lost the digits of 1 - q, which the plain sum keeps.
-  return change > -0.5 ? log_one_plus(change) : logarithm((1.0 - rate) + rate * power);
-}
-
-inline constexpr std::size_t kTile = 16;
-inline constexpr std::size_t kTileNodes = kOrder * kTile;
-
-struct Nodes {
-  double x[kTileNodes];
-  double base_hi[kTileNodes];  // log p(x), up to the log of the scale
-  double base_lo[kTileNodes];
-  double weight[kTileNodes];
+// A rule of Gauss and Legendre on each piece.
+struct Rule {
+  std::size_t order;
+  const double* nodes;
+  const double* weights;
 };
 
-// log(1 - q + q p(x - shift)/p(x)) at the first nodes of a tile.
-inline void mixture_losses(const LawTable& law, const LossPair& pair, double shift,
-                           const Nodes& nodes, std::size_t count, double* loss) {
-  for (std::size_t j = 0; j < count; ++j) loss[j] = 0.0;
-  if (shift == 0.0) return;
+inline constexpr Rule kFull = {6, kNodes, kWeights};
+inline constexpr Rule kShort = {3, kShortNodes, kShortWeights};
+
+// Masses of the pieces of a tile by one rule. With a limit, false if a logarithm (of P, or of P/Q)
+// varies by more than that over the nodes of a piece.
+inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& rule, double limit,
+                        const double* edges, const double* levels, std::size_t size, double tilt,
+                        double log_norm, double log_scale, double* mass, double* excess) {
+  LossNodes nodes;
+  double weight[kTileNodes];
+  double log_p[kTileNodes];  // log of P/p and of Q/p
+  double log_q[kTileNodes];
+  for (std::size_t i = 0; i < size; ++i) {
+    const double left = edges[i];
+    const double half = 0.5 * (edges[i + 1] - left);
+    for (std::size_t k = 0; k < rule.order; ++k) {
+      nodes.x[rule.order * i + k] = (left + half) + half * rule.nodes[k];
+      weight[rule.order * i + k] = half * rule.weights[k];
+    }
+  }
+  const std::size_t count = rule.order * size;
+  base_densities(law, pair.scale, nodes, count);
+  mixture_losses(law, pair, pair.shift_p, nodes, count, log_p);
+  mixture_losses(law, pair, pair.shift_q, nodes, count, log_q);
+  for (std::size_t i = 0; limit < __builtin_inf() && i < size; ++i) {
+    const std::size_t a = rule.order * i;
+    const std::size_t b = a + rule.order - 1;
+    const double density = (nodes.base_hi[b] + log_p[b]) - (nodes.base_hi[a] + log_p[a]);
+    const double loss = (log_p[b] - log_q[b]) - (log_p[a] - log_q[a]);
+    if (!(__builtin_fabs(density) <= limit && __builtin_fabs(loss) <= limit)) return false;
+  }
+  double density[kTileNodes];
+  double over[kTileNodes];
   for (std::size_t j = 0; j < count; ++j) {
-    const DoubleDouble shifted = log_density(law, nodes.x[j] - shift, pair.scale);
-    loss[j] = (shifted.hi - nodes.base_hi[j]) + (shifted.lo - nodes.base_lo[j]);
+    const double level = levels[j / rule.order];
+    const double log_density_p = (nodes.base_hi[j] - log_scale) + log_p[j];
+    density[j] = weight[j] * exp_sum(log_density_p + (tilt * level - log_norm), nodes.base_lo[j]);
+    const double rise = (log_p[j] - log_q[j]) - level;
+    over[j] = density[j] * one_minus_exp(rise > 0.0 ? (rise < 0.5 ? rise : 0.5) : 0.0);
   }
-  if (pair.rate < 1.0) {
-    for (std::size_t j = 0; j < count; ++j) loss[j] = mixture_loss(loss[j], pair.rate);
+  for (std::size_t i = 0; i < size; ++i) {
+    double total = 0.0;
+    double above = 0.0;
+    for (std::size_t k = 0; k < rule.order; ++k) {
+      total += density[rule.order * i + k];
+      above += over[rule.order * i + k];
+    }
+    mass[i] = total;
+    excess[i] = above;
   }
+  return true;
 }
 
 }  // namespace
@@ -92,42 +103,12 @@ void piece_masses(const LawTable& law, const LossPair& pair, const double* edges
                   const double* levels, std::size_t count, double tilt, double log_norm,
                   double* mass, double* excess) {
   const double log_scale = logarithm(pair.scale);
-  for (std::size_t start = 0; start < count; start += kTile) {
-    const std::size_t size = count - start < kTile ? count - start : kTile;
-    Nodes nodes;
-    double log_p[kTileNodes];  // log of P/p and of Q/p
-    double log_q[kTileNodes];
-    for (std::size_t i = 0; i < size; ++i) {
-      const double left = edges[start + i];
-      const double half = 0.5 * (edges[start + i + 1] - left);
-      for (int k = 0; k < kOrder; ++k) {
-        const double x = (left + half) + half * kNodes[k];
-        const DoubleDouble base = log_density(law, x, pair.scale);
-        const std::size_t at = kOrder * i + static_cast<std::size_t>(k);
-        nodes.x[at] = x;
-        nodes.base_hi[at] = base.hi;
-        nodes.base_lo[at] = base.lo;
-        nodes.weight[at] = half * kWeights[k];
-      }
-    }
-    mixture_losses(law, pair, pair.shift_p, nodes, kOrder * size, log_p);
-    mixture_losses(law, pair, pair.shift_q, nodes, kOrder * size, log_q);
-    for (std::size_t i = 0; i < size; ++i) {
-      const double level = levels[start + i];
-      double total = 0.0;
-      double above = 0.0;
-      for (int k = 0; k < kOrder; ++k) {
-        const std::size_t j = kOrder * i + static_cast<std::size_t>(k);
-        const double log_density_p = (nodes.base_hi[j] - log_scale) + log_p[j];
-        const double density =
-            nodes.weight[j] * exp_sum(log_density_p + (tilt * level - log_norm), nodes.base_lo[j]);
-        const double rise = (log_p[j] - log_q[j]) - level;
-        const double safe = rise > 0.0 ? (rise < 0.5 ? rise : 0.5) : 0.0;
-        total += density;
-        above += density * one_minus_exp(safe);
-      }
-      mass[start + i] = total;
-      excess[start + i] = above;
+  for (std::size_t at = 0; at < count; at += kTile) {
+    const std::size_t size = count - at < kTile ? count - at : kTile;
+    if (!tile_masses(law, pair, kShort, kShortRange, edges + at, levels + at, size, tilt, log_norm,
+                     log_scale, mass + at, excess + at)) {
+      tile_masses(law, pair, kFull, __builtin_inf(), edges + at, levels + at, size, tilt, log_norm,
+                  log_scale, mass + at, excess + at);
     }
   }
 }

@@ -36,6 +36,8 @@ const Kernels kernels = {
     ground_state,
     characteristic,
     piece_masses,
+    level_points,
+    tilted_moments,
     balanced_nodes,
     fft_roots,
     compose_into,

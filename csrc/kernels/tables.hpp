@@ -134,6 +134,14 @@ struct LossPair {
   double rate;
 };
 
+// The loss along a run on which it rises, and its slope.
+struct LossSamples {
+  const double* x;
+  const double* loss;
+  const double* slope;
+  std::size_t count;
+};
+
 enum class Quantity : std::int32_t { pdf, logpdf, cdf, ccdf, logcdf, logccdf };
 
 }  // namespace psinoise

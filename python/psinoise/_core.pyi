@@ -213,6 +213,32 @@ def piece_masses(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Tilted masses of pieces of the line and their excess over a loss level; to 1e-14."""
 
+def level_points(
+    law: LawTable,
+    scale: float,
+    shift_p: float,
+    shift_q: float,
+    rate: float,
+    x: NDArray[np.float64],
+    loss: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    levels: NDArray[np.float64],
+    tolerance: float,
+) -> tuple[NDArray[np.float64], float]:
+    """Outputs at which the loss passes rising levels, on a run of samples on which it
+    rises, and the largest error of the loss there; to that error."""
+
+def tilted_moments(
+    log_mass: NDArray[np.float64],
+    mass: NDArray[np.float64],
+    loss: NDArray[np.float64],
+    c: float,
+    drift: float,
+    lost: float,
+) -> tuple[float, float, float, float]:
+    """Largest exponent, excess, mean and square of a tilted loss (csrc/kernels/cumulants.cpp); to
+    some ulp of sums of positive terms."""
+
 def balanced_nodes(
     mass: NDArray[np.float64], excess: NDArray[np.float64], widths: NDArray[np.float64], tilt: float
 ) -> NDArray[np.float64]:

@@ -141,10 +141,12 @@ def test_tradeoff_of_uniform_noise_with_an_atom() -> None:
     assert np.all(accountant.tradeoff(alphas, **UPPER) <= exact + 1e-15)
 
 
-def test_upper_is_the_upper_end_of_the_bracket() -> None:
+def test_upper_is_within_its_width() -> None:
     mechanism = pn.Mechanism(pn.Airy(mean_abs=2.0))
     accountant = pn.Accountant().compose(mechanism, 10)
-    assert mechanism.epsilon(1e-6, 10, **UPPER) == mechanism.epsilon(1e-6, 10).upper
+    both = mechanism.epsilon(1e-6, 10)
+    # Held to its width on the upper side alone, which takes a coarser lattice.
+    assert both.estimate <= mechanism.epsilon(1e-6, 10, **UPPER) <= both.estimate * (1.0 + 1e-4)
     # Delta is held to its width on the upper side alone, which may take a coarser lattice.
     assert (
         accountant.delta(0.5).lower

@@ -19,9 +19,9 @@ import pytest
 from profile_oracles import brute_force_delta, gaussian_delta, gaussian_epsilon, subsampled_delta
 
 import psinoise as pn
-from psinoise.accounting import certify, estimate, stages
+from psinoise.accounting import certify, estimate, frequencies
 from psinoise.accounting.bounds import NodeMeasure
-from psinoise.accounting.convolution import Profile, compose, window_size
+from psinoise.accounting.convolution import Profile, compose, window_needed, window_size
 from psinoise.accounting.pairs import Pair
 from psinoise.accounting.target import Target
 from psinoise.noise import FAMILIES
@@ -65,11 +65,11 @@ def test_wrap_around(monkeypatch):
         return certify.profile_bound(target, STEP, "lower").log_delta(float(exact))
 
     def narrow(parts, tail):
-        first, size, outside = window_size(parts, tail)
-        return first + 7 * size // 16, size // 8, outside
+        first, size = window_needed(parts, tail)
+        return first + 3 * size // 8, size // 4
 
     assert below() <= math.log(1e-8)
-    monkeypatch.setattr(stages, "window_size", narrow)
+    monkeypatch.setattr(frequencies, "window_needed", narrow)
     assert below() > math.log(1e-8) + 1e-2
 
 

@@ -61,6 +61,71 @@ def compare_piece_masses(tables):
             np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-9, atol=1e-16)
 
 
+def loss_at(law, pair, x):
+    scale, shift_p, shift_q, rate = pair
+    plain = law_values(law, x / scale)
+    logs = [
+        np.log1p(rate * np.expm1(law_values(law, (x - shift) / scale) - plain))
+        for shift in (shift_p, shift_q)
+    ]
+    return logs[0] - logs[1]
+
+
+def law_values(law, t):
+    return law.log_density.value(np.abs(t))
+
+
+@compares("level_points")
+def compare_level_points(tables):
+    """On a stretch without kinks, on which the losses of all of these laws are monotone."""
+    x = np.linspace(1.5, 5.0, 400)
+    law = reference.LawTable(*tables)
+    for rate in (1.0, 0.3, 1e-6):
+        for shifts in ((0.7, 0.0), (0.0, 0.7), (0.7, -0.7)):
+            pair = (1.25, *shifts, rate)
+            loss = loss_at(law, pair, x)
+            slope = np.gradient(loss, x)
+            if not np.abs(slope).min() > 1e-3 * rate:
+                continue  # the loss is constant
+            rising = slice(None, None, 1 if loss[-1] > loss[0] else -1)
+            run = [np.ascontiguousarray(values[rising]) for values in (x, loss, slope)]
+            levels = np.linspace(run[1][0], run[1][-1], 203)[1:-1]
+            found = [
+                core.level_points(core.LawTable(*tables), *pair, *run, levels, 1e-14)
+                for core in (native, reference)
+            ]
+            for points, error in found:
+                assert error <= 2e-14
+                np.testing.assert_allclose(loss_at(law, pair, points), levels, rtol=0.0, atol=4e-14)
+            slack = 1e-13 / np.abs(slope).min()
+            np.testing.assert_allclose(found[0][0], found[1][0], rtol=0.0, atol=slack)
+    for core in (native, reference):
+        with pytest.raises(ValueError, match="two samples"):
+            one = np.zeros(1)
+            core.level_points(core.LawTable(*tables), 1.0, 1.0, 0.0, 1.0, one, one, one, one, 0.0)
+
+
+@compares("tilted_moments")
+def compare_tilted_moments(tables):
+    """Against exact sums of two losses too, large and tiny, and where all overflows."""
+    generator = np.random.default_rng(77)
+    for size in (1, 7, 128, 1000):
+        log_mass, loss = generator.uniform(-30.0, 0.0, size), generator.normal(size=size)
+        for c in (-1.0, 1e-9, 0.3, 40.0):
+            arguments = (log_mass, np.exp(log_mass), loss, c, 0.25, 0.125)
+            ours, theirs = (core.tilted_moments(*arguments) for core in (native, reference))
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    mass, loss = np.array([0.25, 0.75]), np.array([1e-7, -2e-7])
+    _, excess, mean, square = native.tilted_moments(np.log(mass), mass, loss, 2.0, 0.0, 0.0)
+    # exp(x) - 1 - x and exp(x) - 1 by their series: 2e-28 of themselves are left out.
+    x = 2.0 * loss
+    assert excess == pytest.approx(mass @ (x**2 * (0.5 + x / 6.0 + x**2 / 24.0)), rel=1e-14)
+    exact = mass @ (loss * (x + 0.5 * x**2 + x**3 / 6.0)) / (1.0 + excess)
+    assert mean == pytest.approx(exact, rel=1e-14)
+    assert square == pytest.approx(float(mass @ (loss - mean) ** 2), rel=1e-6)
+    assert native.tilted_moments(np.zeros(2), np.ones(2), np.ones(2), 800.0, 0.0, 0.0)[0] == 800.0
+
+
 @compares("balanced_nodes")
 def compare_balanced_nodes(tables):
     generator = np.random.default_rng(76)

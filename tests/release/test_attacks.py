@@ -13,10 +13,10 @@ import math
 import numpy as np
 import pytest
 from audits import black_box_audit, delta_bound, last_bit, low_bit_attack
-from psinoise.testing import replay
 
 import psinoise as pn
 from psinoise.noise import DESIGNED, FAMILIES
+from psinoise.testing import replay
 
 OUTPUTS = 50_000
 #: What naive noise must at least be convicted of, as the design document says.

@@ -132,6 +132,9 @@ def test_laws_without_a_scale(capsys, table):
     record = json.loads(Path("private.csv.json").read_text())
     assert record["mechanism"]["record"]["law"].startswith("Staircase(epsilon=0.5, sensitivity=2")
     assert record["epsilon"] == pytest.approx(0.5, rel=1e-3)
+    own = ["--noise", "staircase", "--noise-epsilon", "0.5", "--delta", "0"]
+    run(capsys, *words, *own, "--epsilon", "0.6")
+    assert "must be larger for epsilon 0.4" in mistake(capsys, *words, *own, "--epsilon", "0.4")
 
 
 def test_arrays(capsys, tmp_path, monkeypatch):
@@ -243,7 +246,7 @@ def test_a_crash_leaves_no_half_table(table):
         ({"--out": "table.csv"}, "must be three different files"),
         ({"--out": "nowhere/private.csv"}, "does not exist"),
         ({"--record": "table.csv"}, "must be three different files"),
-        ({"--epsilon": None}, "--epsilon, or a size of the noise, must be given"),
+        ({"--epsilon": None}, "Airy takes exactly one of"),
         ({"--epsilon": "-1"}, "epsilon must be"),
         ({"--epsilon": "x"}, "invalid float value"),
         ({"--delta": "2"}, "delta must be in"),

@@ -17,6 +17,7 @@ import functools
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,6 @@ _PIECES_PER_PANEL = 16
 # A loss is a difference of two logs of densities, each right to this much per unit of its size
 # (tests/test_laws.py); panels reach as far as the logs are large.
 _LOG_ROUNDING = 4e-16
-_MOST_POLISHING = 6
 # Of the losses of atoms: logs of masses that are right to a few ulp, and what merging moves.
 _ATOM_ROUNDING = 8e-15
 
@@ -74,6 +74,7 @@ class Bins:
     below, above : probability under ``P`` of what was left out, with small and with large losses
     ceiling : number of the first edge that no loss that counts as below exceeds
     slack : largest error of a loss
+    at_edges : tilted masses of atoms that lie on the edges, and in no bin; None if there are none
     """
 
     step: float
@@ -87,6 +88,7 @@ class Bins:
     above: float
     slack: float
     ceiling: int = 0
+    at_edges: Float | None = None
 
     @property
     def widths(self) -> Float:
@@ -244,6 +246,7 @@ def loss_bins(
         mass += np.bincount(bins, weights=part, minlength=count)
         excess += np.bincount(bins, weights=over, minlength=count)
     atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
+    at_edges = np.zeros(edges.size)
     if atoms.size:
         values = source.lowest[atoms]
         # An atom that is a node but for rounding is that node: next below would be a bin too low.
@@ -252,6 +255,10 @@ def loss_bins(
         above = levels[bins] - values
         slack = max(slack, float(above.max()))
         weights = np.exp(source.log_mass[atoms] + tilt * levels[bins] - log_norm)
+        on_edge = np.abs(above) <= source.rounding
+        slack = max(slack, float(np.abs(above[on_edge]).max(initial=0.0)))
+        at_edges += np.bincount(bins[on_edge], weights[on_edge], edges.size)
+        weights[on_edge] = 0.0
         over = weights * -np.expm1(np.minimum(above, 0.0))
         mass += np.bincount(bins, weights=weights, minlength=count)
         excess += np.bincount(bins, weights=over, minlength=count)
@@ -261,7 +268,8 @@ def loss_bins(
     beyond = float(mass_of[large].sum()) * (1.0 + 1e-12) + source.beyond
     highest = float(source.highest[small].max(initial=-math.inf)) - source.rounding
     ceiling = min(int(np.searchsorted(levels, highest)), count)
-    return Bins(step, offset, edges, mass, excess, tilt, log_norm, below, beyond, slack, ceiling)
+    outside = below, beyond, slack, ceiling
+    return Bins(step, offset, edges, mass, excess, tilt, log_norm, *outside, at_edges)
 
 
 _Run = tuple[Float, Float, Float, Float]
@@ -287,59 +295,28 @@ def _cut(source: Dense, run: _Run, levels: Float) -> tuple[Float, Index, float]:
 
 
 def _level_points(source: Dense, run: _Run, levels: Float, rising: bool) -> tuple[Float, float]:
-    """Points of a run with the given losses, by inverse Hermite interpolation and Newton."""
-    pair, (_, x, loss, slope) = source.pair, run
-    assert isinstance(pair, Pair)
-    if not rising:
-        loss, x, slope = loss[::-1], x[::-1], slope[::-1]
-    k = np.clip(np.searchsorted(loss, levels, side="right") - 1, 0, loss.size - 2)
-    rise = (loss[1:] - loss[:-1])[k]
-    width = (x[1:] - x[:-1])[k]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        tangent = rise / width
-        left, right = tangent / slope[k], tangent / slope[k + 1]
-        u = np.clip((levels - loss[k]) / rise, 0.0, 1.0)
-    # Slopes that do not belong to a monotone cubic are replaced by the chord.
-    sane = (left > 0.0) & (left < 3.0) & (right > 0.0) & (right < 3.0)
-    left, right = np.where(sane, left, 1.0), np.where(sane, right, 1.0)
-    v = 1.0 - u
-    place = u * u * (3.0 - 2.0 * u) + u * v * (v * left - u * right)
-    slant = tangent / (left + (right - left) * place)
-    point = x[k] + place * width
-    low, high = np.minimum(x[k], x[k] + width), np.maximum(x[k], x[k] + width)
-    best, error = point, math.inf
-    for _ in range(_MOST_POLISHING):
-        miss = source.sign * pair.loss(point) - levels
-        largest = float(np.abs(miss).max())
-        if largest < error:
-            best, previous, error = point, error, largest
-            if error <= source.rounding:
-                break
-        else:
-            break
-        if error > 0.5 * previous:
-            break
-        point = np.clip(point - miss / slant, low, high)
-    return best, error
+    """Points of a run with the given losses, and the largest error of the loss there."""
+    _, *samples = run
+    x, loss, slope = (
+        np.ascontiguousarray(values if rising else values[::-1]) for values in samples
+    )
+    return core.level_points(*_arguments(source), x, loss, slope, levels, source.rounding)
 
 
 def _masses(
     source: Dense, edges: Float, levels: Float, tilt: float, log_norm: float
 ) -> tuple[Float, Float]:
+    # A bounded law is a part of that of its table.
+    kept = source.pair.noise._log_kept if isinstance(source.pair, Pair) else 0.0
+    return core.piece_masses(*_arguments(source), edges, levels, tilt, log_norm + kept)
+
+
+def _arguments(source: Dense) -> tuple[Any, float, float, float, float]:
+    """The law and the pair, as kernels take them."""
     pair = source.pair
     assert isinstance(pair, Pair)
-    # A bounded law is a part of that of its table.
-    log_norm = log_norm + pair.noise._log_kept
-    return core.piece_masses(
-        pair.noise._table,
-        pair.noise.scale,
-        *pair.shifts("remove" if source.sign > 0.0 else "add"),
-        pair.sampling_rate,
-        np.ascontiguousarray(edges),
-        np.ascontiguousarray(levels),
-        tilt,
-        log_norm,
-    )
+    shifts = pair.shifts("remove" if source.sign > 0.0 else "add")
+    return (pair.noise._table, pair.noise.scale, *shifts, pair.sampling_rate)
 
 
 def _beyond(pair: Pair, direction: Direction, grid: Nodes) -> float:

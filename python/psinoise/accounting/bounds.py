@@ -27,13 +27,14 @@ at the meeting point, at atoms) stays at the node *below* its true loss, and los
 lattice are dropped. Lowering a loss, or dropping ``P``-mass, lowers ``E_P[(1 - e^{eps - L})^+]``
 of every composition.
 
+Atoms whose loss is that of a node are in no bin: they stay there, and both bounds are exact.
+
 Both profiles differ from the true one by ``O(h^2)``: relative to delta by about ``n h^2 t (t + 1)
 / 12`` above and ``n h^2 t (t + 1) / 6`` below for ``n`` uses, ``t`` the saddle point.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -100,15 +101,14 @@ class NodeMeasure:
 
 def node_measure(bins: Bins, side: Side) -> NodeMeasure:
     """Move the masses of the bins to the nodes, so that the profile rises or falls."""
+    held = np.zeros(bins.edges.size) if bins.at_edges is None else bins.at_edges
     if side == "upper":
-        nodes = _connect_the_dots(bins) * (1.0 + MASS_ROUNDING)
+        nodes = (_connect_the_dots(bins) + held) * (1.0 + MASS_ROUNDING)
         ceiling = bins.offset + int(bins.edges[bins.ceiling]) * bins.step
         nodes[bins.ceiling] += bins.below * math.exp(bins.tilt * ceiling - bins.log_norm)
         infinite = bins.above * (1.0 + MASS_ROUNDING)
     else:
-        bins = _without_gaps(bins)
-        nodes = core.balanced_nodes(bins.mass, bins.excess, bins.widths, bins.tilt)
-        nodes = nodes * (1.0 - MASS_ROUNDING)
+        nodes = (_contracted(bins) + held) * (1.0 - MASS_ROUNDING)
         infinite = 0.0
     total = float(nodes.sum())
     return NodeMeasure(
@@ -123,8 +123,8 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
     )
 
 
-def _without_gaps(bins: Bins) -> Bins:
-    """Each bin as wide as to the next one that is not empty.
+def _contracted(bins: Bins) -> Float:
+    """The balanced contraction, with each bin as wide as to the next one that is not empty.
 
     What lies beside an empty bin could not be balanced. So a few atoms that lie apart balance each
     other, which costs the distance from a node times that of the atoms, instead of the former.
@@ -132,10 +132,11 @@ def _without_gaps(bins: Bins) -> Bins:
     held = bins.mass > 0.0
     if np.count_nonzero(held) < 2:
         held[-2:] = True  # two bins at least
-    if held.all():
-        return bins
-    edges = np.append(bins.edges[:-1][held], bins.edges[-1])
-    return dataclasses.replace(bins, edges=edges, mass=bins.mass[held], excess=bins.excess[held])
+    kept = np.append(held, True)
+    widths = np.diff(bins.edges[kept]) * bins.step
+    nodes = np.zeros(bins.edges.size)
+    nodes[kept] = core.balanced_nodes(bins.mass[held], bins.excess[held], widths, bins.tilt)
+    return nodes
 
 
 def _connect_the_dots(bins: Bins) -> Float:

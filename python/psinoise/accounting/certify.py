@@ -21,7 +21,6 @@ from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.estimate import estimate_epsilon
 from psinoise.accounting.lattices import (
     has_cells,
-    profile_bound,
     settled_delta,
     settled_epsilon,
     settled_epsilons,
@@ -31,6 +30,7 @@ from psinoise.accounting.lattices import (
 )
 from psinoise.accounting.pairs import Direction, Pair
 from psinoise.accounting.quadrature import reach_for
+from psinoise.accounting.stages import profile_bound
 from psinoise.accounting.steps import (
     SAME,
     Steps,
@@ -43,6 +43,7 @@ from psinoise.accounting.target import Target
 from psinoise.errors import CertificationError
 
 _ATTEMPTS = 8
+_LOOKS_BEHIND = 2
 # Relative rounding of the delta of one use of a law in cells.
 _SUM_ROUNDING = 1e-12
 # The bounds on delta give way to rounding by 1e-9 of it on each side.
@@ -52,9 +53,13 @@ _RETRIES = 4
 _SHRINK = 3e-2
 # The lower bound is off twice as far as the upper one; if it is more, tuning may help.
 _LOPSIDED = 2.5
+# ... where a little smaller a step would not be enough.
+_FAR = 3.0
 
 
-def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Bracket:
+def certify_epsilon(
+    steps: Steps, delta: float, tolerance: float | None, *, above: bool = False
+) -> Bracket:
     """Bounds on epsilon at ``delta``, no further apart than the tolerance.
 
     Just below the largest loss delta falls too steeply for a lattice. There the largest loss itself
@@ -69,6 +74,9 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
         in [0, 1]
     tolerance
         largest ``upper - lower``; None is ``1e-4 * max(1, epsilon)``
+    above
+        the upper bound is all that matters: ``upper - estimate`` is held to that width instead, and
+        the lower bound is 0
 
     Raises
     ------
@@ -98,7 +106,25 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
         return below_top
     if has_cells(steps):
         return cells_epsilon(steps, log_delta, tolerance)
-    found = settled_epsilons(steps, log_delta, tolerance)
+    found = settled_epsilons(steps, log_delta, tolerance, behind=False)
+    bracket = _bracket_of(steps, log_delta, found, tolerance, above)
+    if any(
+        way not in found and not _stays_behind(steps, way, log_delta, bracket)
+        for way in directions(steps)
+    ):
+        found = settled_epsilons(steps, log_delta, tolerance)
+        bracket = _bracket_of(steps, log_delta, found, tolerance, above)
+    return bracket
+
+
+def _bracket_of(
+    steps: Steps,
+    log_delta: float,
+    found: dict[Direction, float],
+    tolerance: float | None,
+    above: bool,
+) -> Bracket:
+    """Bounds on the largest of the epsilons of some directions, which are known by estimates."""
     estimate = max(found.values())
     width = width_of(estimate, tolerance)
     targets = [
@@ -107,12 +133,36 @@ def certify_epsilon(steps: Steps, delta: float, tolerance: float | None) -> Brac
         if (goal := finite_share(steps, way, log_delta)) is not None and goal > -math.inf
     ]
     leading = max(targets, key=lambda target: target.epsilon)
-    lower, upper = _epsilon_bounds(leading)
+    lower, upper = _upper_epsilon(leading) if above else _epsilon_bounds(leading)
     for target in targets:
         if target is not leading:
             # The other direction matters only if its upper bound is the larger one.
             upper = max(upper, _epsilon_below(target, upper))
     return _checked(Bracket(lower, estimate, upper), width)
+
+
+def _stays_behind(steps: Steps, way: Direction, log_delta: float, bracket: Bracket) -> bool:
+    """Whether one direction's epsilon is shown to be at most an upper bound on that of the others.
+
+    That takes a bound on delta at one epsilon, and a lattice as coarse as its distance allows.
+    """
+    goal, ceiling = finite_share(steps, way, log_delta), bracket.upper
+    if largest_finite_loss(steps, way) <= ceiling:
+        return True
+    if goal is None or goal == -math.inf:
+        return False
+    composition = Composition.of(
+        steps, way, reach_for(goal, float(sum(count for _, count in steps)))
+    )
+    saddle = composition.saddle_at_epsilon(ceiling)
+    room = (goal - saddle.log_delta) / saddle.c
+    width = max(room, bracket.upper - bracket.estimate)
+    for _ in range(_LOOKS_BEHIND):
+        target = Target(steps, way, goal, ceiling, width)
+        if profile_bound(target, target.upper_step, "upper").log_delta(ceiling) <= goal:
+            return True
+        width *= 0.1
+    return False
 
 
 def _single_atoms(steps: Steps) -> bool:
@@ -273,7 +323,7 @@ def _epsilon_bounds(target: Target) -> tuple[float, float]:
         lower = crossing(target, step, "lower", tuned)
         upper = min(upper, target.top)
         lopsided = target.epsilon - lower > _LOPSIDED * (upper - target.epsilon)
-        if upper - lower > width and lopsided and not tuned:
+        if upper - lower > _FAR * width and lopsided and not tuned:
             # The mass crowds in a few bins at an end of the loss: where they begin matters.
             tuned = True
             lower = crossing(target, step, "lower", tuned)
@@ -283,6 +333,22 @@ def _epsilon_bounds(target: Target) -> tuple[float, float]:
         step *= shrinkage(width, found)
     raise CertificationError(
         f"epsilon could not be certified to {width!r}: the bounds are {found!r} apart"
+    )
+
+
+def _upper_epsilon(target: Target) -> tuple[float, float]:
+    """0, and the upper bound, no further from the estimate than the width."""
+    step = target.upper_step
+    found = math.inf
+    for _ in range(_ATTEMPTS):
+        upper = min(crossing(target, step, "upper"), target.top)
+        found = upper - target.epsilon
+        if found <= target.width:
+            return 0.0, upper
+        step *= shrinkage(target.width, found)
+    raise CertificationError(
+        f"epsilon could not be certified to {target.width!r}: the upper bound is {found!r} above "
+        "the estimate"
     )
 
 

@@ -24,7 +24,6 @@ from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.cells import CellPair, Dominating
 from psinoise.accounting.contour import Line
 from psinoise.accounting.lattices import (
-    profile_bound,
     settled_epsilons,
     settled_finite_log_delta,
     settled_log_delta,
@@ -33,6 +32,7 @@ from psinoise.accounting.lattices import (
 )
 from psinoise.accounting.pairs import Direction, Pair
 from psinoise.accounting.single import SingleStep
+from psinoise.accounting.stages import profile_bound
 from psinoise.accounting.steps import (
     SAME,
     Steps,

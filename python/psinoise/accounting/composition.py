@@ -8,14 +8,10 @@ function of ``c``, and the saddle-point estimate of ``log delta`` a decreasing o
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
-from psinoise.accounting.batch import Batch
 from psinoise.accounting.cells import Dominating
 from psinoise.accounting.measure import Cumulants, LossMeasure, loss_measure
 from psinoise.accounting.pairs import Direction
@@ -30,8 +26,6 @@ _SADDLE_TOLERANCE = 1e-2
 _LARGEST_LOG_C = 200.0
 _LONGEST_STEP = 3.0
 _MOST_NODES = 2**20
-# As many distinct steps are summed one by one.
-_FEW = 8
 
 
 @dataclass(frozen=True)
@@ -95,17 +89,9 @@ class Composition:
         measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
         return cls(measures, tuple(float(count) for _, count in steps))
 
-    @functools.cached_property
-    def _batch(self) -> Batch | None:
-        """The measures of many steps; few are faster, and a little more accurate, one by one."""
-        return Batch(self.measures) if len(self.measures) > _FEW else None
-
     def saddle(self, c: float) -> Saddle:
         """The composition at ``c``."""
-        if self._batch is not None:
-            parts = self._batch.cumulants(c)
-        else:
-            parts = tuple(m.cumulants(c) for m in self.measures)
+        parts = tuple(measure.cumulants(c) for measure in self.measures)
         value, mean, variance = (
             math.fsum(n * part[k] for part, n in zip(parts, self.counts, strict=True))
             for k in range(3)
@@ -122,14 +108,10 @@ class Composition:
 
         Itself if they do already; None if that takes more than 2^20 nodes.
         """
-        if self._batch is not None:
-            values = np.array([part.value for part in saddle.parts])
-            pieces = self._batch.pieces(saddle.c, values, frequency)
-        else:
-            pieces = [
-                measure.pieces(saddle.c, part.value, frequency)
-                for measure, part in zip(self.measures, saddle.parts, strict=True)
-            ]
+        pieces = [
+            measure.pieces(saddle.c, part.value, frequency)
+            for measure, part in zip(self.measures, saddle.parts, strict=True)
+        ]
         if max(float(cuts.sum(dtype=float)) for cuts in pieces) * ORDER > _MOST_NODES:
             return None
         measures = [

@@ -20,19 +20,15 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from psinoise._backend import core
 from psinoise.accounting.bounds import NodeMeasure
+from psinoise.accounting.crossing import ProfileBound
 from psinoise.accounting.pairs import Float
 from psinoise.accounting.spectra import UNIT, compose_low, transform_error, transform_of, wrap
-
-_MOST_STRIDES = 60
-# As many measures are summed one by one.
-_FEW = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +53,17 @@ class Composed:
 
 
 def window_size(parts: list[tuple[NodeMeasure, int]], tail: float) -> tuple[int, int, float]:
-    """First node and length of a window that holds all but ``2 tail`` of the composition."""
+    """First node and length of a window that holds all but ``2 tail`` of the composition.
+
+    The length is a power of two.
+    """
+    low, need = window_needed(parts, tail)
+    size = max(2 ** math.ceil(math.log2(max(need, 2))), 16)
+    return low - (size - need) // 2, size, 2.0 * tail
+
+
+def window_needed(parts: list[tuple[NodeMeasure, int]], tail: float) -> tuple[int, int]:
+    """First node and length of the shortest window that `window_size` would do with."""
     moments = [(measure.moments, count) for measure, count in parts]
     offset = math.fsum(count * measure.offset for measure, count in parts)
     mean = math.fsum(count * m[0] for m, count in moments)
@@ -66,42 +72,24 @@ def window_size(parts: list[tuple[NodeMeasure, int]], tail: float) -> tuple[int,
     reach = [_reach(parts, mean, variance, sign, tail) for sign in (1.0, -1.0)]
     low = math.floor((mean - offset - reach[1]) / step) - 1
     need = math.ceil((mean - offset + reach[0]) / step) + 2 - low
-    size = max(2 ** math.ceil(math.log2(max(need, 2))), 16)
-    return low - (size - need) // 2, size, 2.0 * tail
+    return low, need
 
 
-def _joint_log_mgf(parts: list[tuple[NodeMeasure, int]]) -> Callable[[float], float]:
+def _log_mgf(parts: list[tuple[NodeMeasure, int]], s: float) -> float:
     """The log of the moment generating function of the composition."""
-    if len(parts) <= _FEW:
-        return lambda s: math.fsum(count * measure.log_mgf(s) for measure, count in parts)
-    # Many measures end to end: one pass over all nodes.
-    sizes = [measure.mass.size for measure, _ in parts]
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    losses = np.concatenate([measure.losses for measure, _ in parts])
-    with np.errstate(divide="ignore"):
-        log_mass = np.log(np.concatenate([measure.mass for measure, _ in parts]))
-    counts = np.array([float(count) for _, count in parts])
-
-    def log_mgf(s: float) -> float:
-        exponent = log_mass + s * losses
-        top = np.maximum.reduceat(exponent, starts)
-        sums = np.add.reduceat(np.exp(exponent - np.repeat(top, sizes)), starts)
-        return float(counts @ (top + np.log(sums)))
-
-    return log_mgf
+    return math.fsum(count * measure.log_mgf(s) for measure, count in parts)
 
 
 def _reach(
     parts: list[tuple[NodeMeasure, int]], mean: float, variance: float, sign: float, tail: float
 ) -> float:
     """``T`` with ``P(sign (L - mean) >= T) <= tail``: any ``s`` gives a bound, a few are tried."""
-    log_mgf = _joint_log_mgf(parts)
     goal = -math.log(tail)
     deviation = math.sqrt(max(variance, 1e-300))
     s = math.sqrt(2.0 * goal) / deviation
     best = math.inf
     for _ in range(24):
-        reach = (log_mgf(sign * s) + goal) / s - sign * mean
+        reach = (_log_mgf(parts, sign * s) + goal) / s - sign * mean
         if reach >= best:
             break
         best = reach
@@ -154,11 +142,15 @@ def _compose_all(
 
 
 @dataclass(frozen=True, eq=False)
-class Profile:
+class Profile(ProfileBound):
     """Bound on the privacy profile from composed masses: above if ``sign`` is 1, below if -1."""
 
     composed: Composed
     sign: float
+
+    @property
+    def tilt(self) -> float:
+        return self.composed.measure.tilt
 
     @functools.cached_property
     def _sums(self) -> tuple[Float, Float]:
@@ -202,66 +194,6 @@ class Profile:
         if self.sign > 0.0 and measure.infinite > 0.0:
             return float(np.logaddexp(finite, math.log(measure.infinite)))
         return finite
-
-    def epsilon(self, log_delta: float, around: float, width: float) -> float:
-        """Where the bound crosses ``log_delta``, rounded outwards.
-
-        The search starts ``around`` the estimate and goes out from there, because far from it the
-        additive errors take over: with a large tilt, as just below the largest loss, that is a few
-        ``1 / tilt`` away. Where no crossing is seen within ``64 * width`` the answer is the one
-        that claims nothing: ``inf`` above, 0 below.
-        """
-        inner = around
-        if (self.log_delta(around) - log_delta) * self.sign <= 0.0:
-            # The bound holds at the estimate already: an ulp to the other side is enough.
-            return around
-        outer = None
-        distance = min(0.25 * width, 0.5 / self.composed.measure.tilt)
-        while distance <= 64.0 * width:
-            candidate = max(0.0, around + self.sign * distance)
-            if (self.log_delta(candidate) - log_delta) * self.sign <= 0.0:
-                outer = candidate
-                break
-            inner = candidate
-            distance *= 2.0
-        if outer is None:
-            return math.inf if self.sign > 0.0 else 0.0
-        while abs(outer - inner) > 1e-13 * max(1.0, around):
-            middle = 0.5 * (inner + outer)
-            if middle in (inner, outer):
-                break
-            if (self.log_delta(middle) - log_delta) * self.sign <= 0.0:
-                outer = middle
-            else:
-                inner = middle
-        return outer
-
-    def root(self, log_delta: float, around: float, stride: float, resolution: float) -> float:
-        """The least epsilon >= 0 at which the bound is at most ``log_delta``, rounded up.
-
-        It is looked for on both sides of ``around``, in strides that double; ``inf`` if it is not
-        found. Where the bound does not fall the answer is one of several such points.
-        """
-        # A bound from below falls short of everything where its additive errors take over.
-        if self.sign > 0.0 and self.log_delta(0.0) <= log_delta:
-            return 0.0
-        low = high = max(around, 0.0)
-        up = down = stride
-        for _ in range(_MOST_STRIDES):
-            if self.log_delta(high) <= log_delta:
-                break
-            low, high, up = high, high + up, 2.0 * up
-        else:
-            return math.inf
-        while low > 0.0 and self.log_delta(low) <= log_delta:
-            low, high, down = max(low - down, 0.0), low, 2.0 * down
-        while high - low > resolution:
-            middle = 0.5 * (low + high)
-            if self.log_delta(middle) <= log_delta:
-                high = middle
-            else:
-                low = middle
-        return high
 
 
 def largest_weight(tilt: float) -> float:

@@ -38,6 +38,9 @@ _MOST_DIVISIONS = 3
 _LARGEST_ACCEPTED_ERROR = 1e-6
 _FIRST_REACH = 80.0
 _CHERNOFF_GAP = 2.0
+# Saddle-point estimates of delta are right to 10 % or so, and off by about the same in both
+# directions.
+_BEHIND = 0.1
 
 
 def estimate_epsilon(steps: Steps, delta: float) -> float:
@@ -86,10 +89,13 @@ def _single(steps: Steps) -> bool:
     return len(steps) == 1 and steps[0][1] == 1
 
 
-def epsilons(steps: Steps, log_delta: float, *, patient: bool = True) -> dict[Direction, float]:
+def epsilons(
+    steps: Steps, log_delta: float, *, patient: bool = True, behind: bool = True
+) -> dict[Direction, float]:
     """The epsilon >= 0 of each direction that may have the largest one.
 
-    A direction whose delta at another one's epsilon is smaller by Chernoff's bound is left out.
+    A direction whose delta at another one's epsilon is smaller by Chernoff's bound is left out; if
+    nothing is asked about those ``behind``, so is one whose saddle point puts it there.
 
     Raises
     ------
@@ -108,6 +114,8 @@ def epsilons(steps: Steps, log_delta: float, *, patient: bool = True) -> dict[Di
             found[way] = known
     starts.sort(key=lambda start: -start[3].epsilon)
     for way, goal, composition, saddle in starts:
+        if not behind and found and starts[0][3].epsilon - saddle.epsilon > _BEHIND / saddle.c:
+            continue
         # Chernoff's bound is a few 1/c from the truth: nearer than that there is no need to ask.
         ahead = max(found.values(), default=-math.inf) - saddle.epsilon > _CHERNOFF_GAP / saddle.c
         if not (ahead and composition.stays_below(max(found.values()), goal)):

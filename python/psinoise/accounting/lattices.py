@@ -13,11 +13,9 @@ import math
 
 import numpy as np
 
-from psinoise.accounting.bounds import Side
 from psinoise.accounting.cells import CellPair
 from psinoise.accounting.composition import Composition
 from psinoise.accounting.contour import UnsettledError
-from psinoise.accounting.convolution import Profile
 from psinoise.accounting.estimate import (
     epsilons,
     estimate_delta,
@@ -27,7 +25,7 @@ from psinoise.accounting.estimate import (
 )
 from psinoise.accounting.pairs import Direction
 from psinoise.accounting.quadrature import reach_for
-from psinoise.accounting.stages import composed_bound
+from psinoise.accounting.stages import profile_bound
 from psinoise.accounting.steps import (
     Steps,
     directions,
@@ -50,12 +48,6 @@ _ESTIMATE = 1e-2
 def width_of(epsilon: float, tolerance: float | None) -> float:
     """The width that is asked for at an epsilon."""
     return DEFAULT_TOLERANCE * max(1.0, abs(epsilon)) if tolerance is None else tolerance
-
-
-def profile_bound(target: Target, step: float, side: Side, tuned: bool = False) -> Profile:
-    """A bound on the profile of one direction, sharp around the target."""
-    composed = composed_bound(target, step, side, tuned)
-    return Profile(composed, 1.0 if side == "upper" else -1.0)
 
 
 def settled_epsilon(steps: Steps, delta: float) -> float:
@@ -101,11 +93,11 @@ def settled_finite_log_delta(steps: Steps, way: Direction, epsilon: float) -> fl
 
 
 def settled_epsilons(
-    steps: Steps, log_delta: float, tolerance: float | None
+    steps: Steps, log_delta: float, tolerance: float | None, *, behind: bool = True
 ) -> dict[Direction, float]:
-    """Where to look, by the fastest way that gets there."""
+    """Where to look, by the fastest way that gets there; ``behind`` is that of `epsilons`."""
     with contextlib.suppress(UnsettledError):
-        return epsilons(steps, log_delta, patient=False)
+        return epsilons(steps, log_delta, patient=False, behind=behind)
     from_lattices = _epsilon_from_above if has_cells(steps) else _epsilon_from_lattices
     # A few uses at a small rate: the contour is long, and lattices are short.
     with contextlib.suppress(CertificationError):
@@ -141,7 +133,8 @@ def _epsilon_from_above(
             epsilon, previous = upper, math.inf
             continue
         epsilon = max(upper - max(moved, 0.0) / 3.0, 0.0) if math.isfinite(moved) else upper
-        if abs(moved) <= goal:
+        # What is cut off costs a share of the width that was asked for.
+        if abs(moved) <= goal and width <= width_of(epsilon, tolerance):
             return epsilon
         width = max(min(width, 4.0 * abs(moved)), width_of(epsilon, tolerance))
     raise CertificationError("neither the contour nor lattices settle for this composition")

@@ -20,13 +20,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._backend import core
 from psinoise.accounting.cells import CellPair, Dominating
 from psinoise.accounting.pairs import Direction, Float, Pair
 from psinoise.accounting.quadrature import ORDER, Nodes, nodes, sample
 
-# exp(x) - 1 - x by its series below, by subtraction above: 40 ulp at worst.
-_SERIES_RADIUS = 0.05
-_SERIES = [1.0 / (k + 3.0) for k in range(8)]
 LARGEST_EXPONENT = 600.0
 # Nodes that carry less than this of the tilted mass do not count when panels are judged.
 _NEGLIGIBLE = -40.0
@@ -44,28 +42,9 @@ class Cumulants(NamedTuple):
     variance: float
 
 
-def _second_order(x: Float) -> Float:
-    """``exp(x) - 1 - x`` for ``|x| <= _SERIES_RADIUS``."""
-    total = np.ones_like(x)
-    for factor in reversed(_SERIES):
-        total = 1.0 + total * x * factor
-    return 0.5 * x * x * total
-
-
 def _turned(direction: Direction, log_mass: Float, loss: Float) -> tuple[Float, Float]:
     """From ``Q`` and ``Lambda`` of "remove" to ``P`` and the loss of a direction."""
     return (log_mass + loss, loss) if direction == "remove" else (log_mass, -loss)
-
-
-def expectations(log_mass: Float, mass: Float, loss: Float, c: float) -> tuple[Float, Float, Float]:
-    """Terms of ``E_P[g(c L)]``, of ``E_P[L (exp(c L) - 1)]``, and the masses ``P exp(c L)``."""
-    x = c * loss
-    tilted = np.exp(log_mass + x)
-    near = np.clip(x, -_SERIES_RADIUS, _SERIES_RADIUS)
-    small = near == x
-    second = np.where(small, mass * _second_order(near), tilted - mass * (1.0 + x))
-    first = np.where(small, mass * np.expm1(near), tilted - mass)
-    return second, loss * first, tilted
 
 
 def panel_pieces(tilted: Float, loss: Float, frequency: float) -> NDArray[np.int64]:
@@ -104,8 +83,11 @@ class LossMeasure:
     def of(
         cls, grid: Nodes, direction: Direction, lost: tuple[float, float] = (0.0, 0.0)
     ) -> LossMeasure:
-        log_mass = np.concatenate([grid.log_mass.ravel(), grid.atom_log_mass])
-        loss = np.concatenate([grid.loss.ravel(), grid.atom_loss])
+        log_mass, loss = grid.log_mass.ravel(), grid.loss.ravel()
+        if grid.atom_loss.size:
+            # Else no copies: a composition may have thousands of steps.
+            log_mass = np.concatenate([log_mass, grid.atom_log_mass])
+            loss = np.concatenate([loss, grid.atom_loss])
         return cls(grid, direction, *_turned(direction, log_mass, loss), grid.atom_loss.size, lost)
 
     def loss_at(self, x: Float) -> Float:
@@ -143,29 +125,19 @@ class LossMeasure:
         return float(self.loss.max(initial=-math.inf))
 
     @functools.cached_property
-    def _mirror(self) -> float:
-        """``E_P[g(-L)]``."""
-        return self._expectations(-1.0)[0]
-
-    def _expectations(self, c: float) -> tuple[float, float, Float]:
-        """``E_P[g(c L)]``, ``E_P[L (exp(c L) - 1)]`` and the tilted masses ``P exp(c L)``."""
-        second, first, tilted = expectations(self.log_mass, self.mass, self.loss, c)
-        return float(second.sum()), float(first.sum()), tilted
+    def _drift(self) -> float:
+        """``E_P[g(-L)]``, and what was taken away of ``Q`` and not of ``P``."""
+        mirrored = core.tilted_moments(self.log_mass, self.mass, self.loss, -1.0, 0.0, 0.0)[1]
+        return mirrored + (self.lost[1] - self.lost[0])
 
     def cumulants(self, c: float) -> Cumulants:
         """``K``, ``K'`` and ``K''`` at a real ``c > 0``; relative error about 1e-15 of each."""
-        exponent = self.log_mass + c * self.loss
-        top = float(exponent.max())
-        if top > LARGEST_EXPONENT:
-            return self._far_cumulants(exponent, top)
-        second, first, tilted = self._expectations(c)
-        drift = self._mirror + (self.lost[1] - self.lost[0])
-        excess = second + c * drift - self.lost[0]
-        if excess < -0.5:
-            return self._far_cumulants(exponent, top)
-        mean = (first + drift) / (1.0 + excess)
-        variance = float(tilted @ (self.loss - mean) ** 2) / (1.0 + excess)
-        return Cumulants(float(np.log1p(excess)), mean, variance)
+        top, excess, mean, square = core.tilted_moments(
+            self.log_mass, self.mass, self.loss, c, self._drift, self.lost[0]
+        )
+        if top > LARGEST_EXPONENT or excess < -0.5:
+            return self._far_cumulants(self.log_mass + c * self.loss, top)
+        return Cumulants(math.log1p(excess), mean, square / (1.0 + excess))
 
     def _far_cumulants(self, exponent: Float, top: float) -> Cumulants:
         """Where phi is far from 1 the identities above do not matter."""

@@ -50,6 +50,7 @@ _LARGEST_RANGE = 8.0
 _LARGEST_COEFFICIENT = 3e-8
 _EPS = float(np.finfo(np.float64).eps)
 _MOST_HALVINGS = 60
+_MOST_AT_ONCE = 4.0
 # Heavy tails end at 2^37 scales, within the tables of the law: what is cut off has mass times
 # squared loss below 1e-32.
 _MOST_OCTAVES = 37
@@ -164,15 +165,15 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
     for halving in range(_MOST_HALVINGS):
         base, ratio, loss, log_weights = _sample(pair, left, right)
         relevant = np.maximum(base, base + loss).max(axis=1) > peak - reach
-        fine = _resolved(base, loss, peak - reach) | (halving == _MOST_HALVINGS - 1)
+        fine, pieces = _resolved(base, loss, peak - reach)
+        fine |= halving == _MOST_HALVINGS - 1
         keep = relevant & fine
         samples = left, right, log_weights, base, ratio, loss
         done.append(tuple(values[keep] for values in samples))
-        left, right = left[relevant & ~fine], right[relevant & ~fine]
-        if left.size == 0:
+        again = relevant & ~fine
+        if not again.any():
             break
-        middle = 0.5 * (left + right)
-        left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
+        left, right = _cut(left[again], right[again], pieces[again])
     parts = [np.concatenate(part) for part in zip(*done, strict=True)]
     order = np.argsort(parts[0], kind="stable")
     return _assemble(pair, *(part[order] for part in parts))
@@ -226,16 +227,35 @@ def _first_edges(pair: Pair, floor: float) -> Float:
     return np.unique(np.concatenate([regular, fixed]))
 
 
-def _resolved(base: Float, loss: Float, floor: float) -> NDArray[np.bool_]:
-    fine = np.ones(base.shape[0], dtype=np.bool_)
+def _cut(left: Float, right: Float, pieces: NDArray[np.int64]) -> tuple[Float, Float]:
+    """Panels cut into equal pieces, which share their ends to the last bit."""
+    owner = np.repeat(np.arange(left.size), pieces)
+    index = np.arange(owner.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    width = (right - left)[owner] / pieces[owner]
+    start = left[owner] + index * width
+    end = np.append(start[1:], right[-1])
+    last = index + 1 == pieces[owner]
+    end[last] = right
+    return start, end
+
+
+def _resolved(
+    base: Float, loss: Float, floor: float
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which panels are fine enough, and into how many pieces the others go: a power of two."""
+    rounding = 64.0 * _EPS * (1.0 + np.abs(base).max(axis=1) + np.abs(loss).max(axis=1))
+    span = np.zeros(base.shape[0])
     rounding = 64.0 * _EPS * (1.0 + np.abs(base).max(axis=1) + np.abs(loss).max(axis=1))
     for log_density in (base, base + loss):
         seen = np.maximum(log_density, floor - _LARGEST_RANGE)
-        fine &= np.ptp(seen, axis=1) <= _LARGEST_RANGE
+        span = np.maximum(span, np.ptp(seen, axis=1))
+    fine = span <= _LARGEST_RANGE
     for values in (base, loss):
         last = np.abs(values @ _LAST_COEFFICIENTS).max(axis=1)
         fine &= last <= _LARGEST_COEFFICIENT * np.ptp(values, axis=1) + rounding
-    return fine
+    # Several halvings at once, and no more than the mean over the pieces asks for.
+    halvings = np.floor(np.log2(np.maximum(span, _LARGEST_RANGE) / _LARGEST_RANGE))
+    return fine, 2 ** np.clip(halvings, 1.0, _MOST_AT_ONCE).astype(np.int64)
 
 
 def _assemble(

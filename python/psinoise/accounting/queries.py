@@ -69,7 +69,7 @@ def epsilon_of(
             check_from_above(steps, tolerance, method)
             return upper_epsilon(steps, imports, delta)
         if method in CERTIFIED:
-            bounds = certify_epsilon(steps, delta, tolerance)
+            bounds = certify_epsilon(steps, delta, tolerance, above=method == "upper")
             return bounds if method == "certified" else bounds.upper
         return _EPSILON[method](steps, delta)
 

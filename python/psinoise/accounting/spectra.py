@@ -23,13 +23,17 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.accounting.bounds import NodeMeasure
 from psinoise.accounting.integrand import log_power
 from psinoise.accounting.pairs import Float
+
+Complex = NDArray[np.complex128]
 
 UNIT = 2.0**-53
 # Frequencies at which the product may be larger than exp(-_LOG_DEAD): their error counts.
@@ -65,6 +69,35 @@ def compose_low(
     if bound is None:
         return None
     frequencies = int(np.flatnonzero(bound > -_LOG_DEAD)[-1]) + 1
+    low = low_frequencies(parts, first, size, frequencies)
+    product = np.zeros(size // 2 + 1, dtype=np.complex128)
+    product[:frequencies] = np.conj(low.values)
+    modulus = np.abs(low.values)
+    dropped = np.exp(2.0 * bound[frequencies:])
+    square = float(np.sum((modulus * np.expm1(np.minimum(low.error, 1.0))) ** 2) + np.sum(dropped))
+    norm = math.sqrt(2.0 * float(np.sum(modulus**2)) / size)
+    rounding = math.sqrt(2.0 * square / size) + transform_error(size) * norm
+    return transform_of(size).inverse(product), rounding
+
+
+class LowFrequencies(NamedTuple):
+    """The first frequencies of a composition.
+
+    Attributes
+    ----------
+    values : ``sum g_k e^{i m theta (k - first)}`` over the tilted masses, ``m = 0, 1, ...`` and
+        ``theta = 2 pi / size``
+    error : bounds on the error of their logarithms
+    """
+
+    values: Complex
+    error: Float
+
+
+def low_frequencies(
+    parts: list[tuple[NodeMeasure, int]], first: int, size: int, frequencies: int
+) -> LowFrequencies:
+    """Direct sums; the error is that of the head of this module."""
     exponent = np.zeros(frequencies, dtype=np.complex128)
     error = np.zeros(frequencies)
     shift = -first
@@ -81,15 +114,8 @@ def compose_low(
         exponent += log_power(change, count)
     # The turn of the window is taken modulo its length in whole numbers: no digit is lost.
     turns = np.array([(shift * k) % size for k in range(frequencies)]) * theta
-    product = np.zeros(size // 2 + 1, dtype=np.complex128)
-    product[:frequencies] = np.conj(np.exp(exponent + 1j * turns))
-    modulus = np.abs(product[:frequencies])
     error += UNIT * (8.0 + 4.0 * np.abs(exponent))
-    dropped = np.exp(2.0 * bound[frequencies:])
-    square = float(np.sum((modulus * np.expm1(np.minimum(error, 1.0))) ** 2) + np.sum(dropped))
-    norm = math.sqrt(2.0 * float(np.sum(modulus**2)) / size)
-    rounding = math.sqrt(2.0 * square / size) + transform_error(size) * norm
-    return transform_of(size).inverse(product), rounding
+    return LowFrequencies(np.exp(exponent + 1j * turns), error)
 
 
 def _log_modulus_bound(parts: list[tuple[NodeMeasure, int]], size: int) -> Float | None:

@@ -12,7 +12,15 @@ from __future__ import annotations
 import math
 
 from psinoise.accounting.bounds import NodeMeasure, Side, coarsen, node_measure
-from psinoise.accounting.convolution import Composed, compose, largest_weight, window_size
+from psinoise.accounting.convolution import (
+    Composed,
+    Profile,
+    compose,
+    largest_weight,
+    window_size,
+)
+from psinoise.accounting.crossing import ProfileBound
+from psinoise.accounting.frequencies import low_profile
 from psinoise.accounting.target import Target, bound_of_step
 from psinoise.errors import CertificationError
 
@@ -28,16 +36,25 @@ _MANY_USES = 64.0
 _Part = tuple[NodeMeasure, int, float]
 
 
-def composed_bound(target: Target, step: float, side: Side, tuned: bool = False) -> Composed:
-    """A bound on the composition, on a lattice of this step or a coarser one."""
+def profile_bound(target: Target, step: float, side: Side, tuned: bool = False) -> ProfileBound:
+    """A bound on the profile of one direction, sharp around the target.
+
+    Many uses need their low frequencies alone; few are convolved on a lattice of this step or a
+    coarser one.
+    """
     parts = [
         (bound_of_step(target, pair, step, side, tuned), count) for pair, count in target.steps
     ]
     tail = _tail(target, parts)
+    sign = 1.0 if side == "upper" else -1.0
+    profile = low_profile(parts, tail, sign)
+    if profile is not None:
+        return profile
     stages = _stages(window_size(parts, tail)[1], target.uses)
-    return _compose_in_stages(
+    composed = _compose_in_stages(
         [(measure, count, 0.0) for measure, count in parts], side, tail, stages
     )
+    return Profile(composed, sign)
 
 
 def _tail(target: Target, parts: list[tuple[NodeMeasure, int]]) -> float:

@@ -101,6 +101,11 @@ class Target:
         return max(step, 0.5 * self.width / self.uses)
 
     @property
+    def upper_step(self) -> float:
+        """That of the upper bound alone, whose bias is a third."""
+        return min(math.sqrt(3.0) * self.first_step, _LARGEST_STEP)
+
+    @property
     def share(self) -> float:
         """Share of delta that costs ``_CUT`` of the width: delta falls at a rate of about t."""
         return min(_CUT * self.width * self.tilt, 1e-2)
@@ -178,11 +183,14 @@ def _lattice(target: Target, pair: Dominating, step: float) -> tuple[float, floa
 def _parts(target: Target, pair: Dominating, low: float, high: float, step: float) -> int:
     """Into how many steps the range of a loss is divided: no fewer than those of this length.
 
-    The lower bound loses what an atom is above its node. A few atoms lie close to the nodes of one
-    of many lattices, all at once.
+    Where the mass is spread evenly the contraction joins pairs of bins, whose number should be even
+    then. The lower bound loses what an atom is above its node. A few atoms lie close to the nodes
+    of one of many lattices, all at once.
     """
     least = math.ceil((high - low) / step)
-    if not isinstance(pair, CellPair) or pair.atoms[1].size > _FEW_ATOMS:
+    if not isinstance(pair, CellPair):
+        return least + least % 2
+    if pair.atoms[1].size > _FEW_ATOMS:
         return least
     source = dense(pair, target.direction, target.reach)
     weight = np.exp(source.log_mass + target.tilt * source.highest - target.log_norms[pair])

@@ -25,7 +25,12 @@ _SIZES = ("scale", "std", "mean_abs")
 def law_names() -> dict[str, type[NoiseLaw]]:
     """The laws by their names in lower case, words joined by hyphens."""
     laws: tuple[type[NoiseLaw], ...] = (*LAWS, *DESIGNED)
-    return {re.sub(r"(?<!^)(?=[A-Z])", "-", law.__name__).lower(): law for law in laws}
+    return {name_of(law): law for law in laws}
+
+
+def name_of(law: type[NoiseLaw]) -> str:
+    """What the options call a law."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", law.__name__).lower()
 
 
 def add_noise(parser: argparse.ArgumentParser) -> None:
@@ -103,6 +108,13 @@ def made(arguments: argparse.Namespace) -> NoiseLaw:
         return law(**words)
     with watch(f"making {arguments.noise} noise") as report_progress:
         return law(**words, progress=report_progress)
+
+
+def names_target(arguments: argparse.Namespace) -> bool:
+    """Whether a law that is made for a target was given one of its own."""
+    chosen = law_names()[arguments.noise]
+    own = {"epsilon", "delta", "mean_cost"} & _shape(arguments, chosen).keys()
+    return bool(own) and not issubclass(chosen, Noise)
 
 
 def _shape(arguments: argparse.Namespace, chosen: type[NoiseLaw]) -> dict[str, Any]:

@@ -28,12 +28,11 @@ from psinoise.commands._mechanism import (
     add_noise,
     add_size,
     family,
-    law_names,
     made,
+    names_target,
     size,
 )
 from psinoise.errors import CertificationError, DomainError
-from psinoise.noise import Noise
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -162,10 +161,9 @@ def _targets(arguments: argparse.Namespace) -> tuple[Path, Path]:
 
 def _mechanism(arguments: argparse.Namespace, uses: int) -> tuple[LatticeMechanism, float]:
     """What to release with, and a certified bound on its epsilon."""
-    epsilon, given = arguments.epsilon, size(arguments)
-    if epsilon is None and not given and issubclass(law_names()[arguments.noise], Noise):
-        raise TypeError("--epsilon, or a size of the noise, must be given")
-    if given or epsilon is None:
+    epsilon = arguments.epsilon
+    if epsilon is None or size(arguments) or names_target(arguments):
+        # A law says itself what it misses, and the accountant refuses what it cannot account.
         noise: Any = made(arguments)
         mechanism = Mechanism(noise, arguments.sensitivity).on_lattice(arguments.grid)
     else:

@@ -139,7 +139,7 @@ class TruncatedLaplace(NoiseLaw):
         """The largest possible absolute value."""
         return self._reach * self._scale
 
-    # -- what accountants read ---------------------------------------------------------------------
+    # -- what the accountant reads ---------------------------------------------------------------
 
     @property
     def kinks(self) -> tuple[float, ...]:

@@ -14,11 +14,13 @@ from psinoise.reference.airy import airy
 from psinoise.reference.band import band_backward, band_cholesky, band_forward, gram
 from psinoise.reference.cells import CellTable, sample_cells
 from psinoise.reference.characteristic import characteristic
+from psinoise.reference.cumulants import tilted_moments
 from psinoise.reference.elementary import exponential, log_one_plus, logarithm
 from psinoise.reference.lattice import (
     Transform,
     balanced_nodes,
     decayed_sums,
+    level_points,
     piece_masses,
 )
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
@@ -58,6 +60,7 @@ __all__ = [
     "lattice_columns",
     "lattice_noise",
     "lattice_release",
+    "level_points",
     "log_one_plus",
     "logarithm",
     "panel_values",
@@ -67,6 +70,7 @@ __all__ = [
     "sample_cells",
     "stable_sums",
     "stream_words",
+    "tilted_moments",
     "ziggurat",
 ]
 

@@ -15,8 +15,13 @@ Float = NDArray[np.float64]
 _VALLEY = 16.0
 Complex = NDArray[np.complex128]
 
-_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(6)
+_FULL = np.polynomial.legendre.leggauss(6)
+_SHORT = np.polynomial.legendre.leggauss(3)
+# Over the outer nodes of the short rule.
+_SHORT_RANGE = 1.0 / 44.0
+_TILE = 16
 _CHUNK = 1 << 16
+_MOST_POLISHING = 6
 
 
 class Transform:
@@ -123,20 +128,94 @@ def _pieces(
     tilt: float,
     log_norm: float,
 ) -> tuple[Float, Float]:
+    mass, excess, varied = _by_rule(_SHORT, law, pair, edges, levels, tilt, log_norm)
+    # Tiles of 16 pieces are integrated by one rule.
+    tile = np.arange(levels.size) // _TILE
+    if not (varied <= _SHORT_RANGE).all():
+        far = np.bincount(tile, ~(varied <= _SHORT_RANGE))[tile] > 0.0
+        full = _by_rule(_FULL, law, pair, edges, levels, tilt, log_norm)
+        mass, excess = np.where(far, full[0], mass), np.where(far, full[1], excess)
+    return mass, excess
+
+
+def _by_rule(
+    rule: tuple[Float, Float],
+    law: LawTable,
+    pair: tuple[float, float, float, float],
+    edges: Float,
+    levels: Float,
+    tilt: float,
+    log_norm: float,
+) -> tuple[Float, Float, Float]:
+    """Masses, excesses, and by how much a logarithm varies over the nodes of each piece."""
     scale, shift_p, shift_q, rate = pair
+    points, weights = rule
     half = 0.5 * np.diff(edges)
-    x = ((edges[:-1] + half)[:, None] + half[:, None] * _POINTS).ravel()
+    x = ((edges[:-1] + half)[:, None] + half[:, None] * points).ravel()
     with np.errstate(all="ignore"):
         base = _log_density(law, x, scale)
         log_p = _mixture_loss(law, scale, rate, shift_p, x, base)
         value = log_p - _mixture_loss(law, scale, rate, shift_q, x, base)
         log_p = (base[0] - float(logarithm(np.array([scale]))[0])) + log_p
-        level = np.repeat(levels, _POINTS.size)
-        weight = (half[:, None] * _WEIGHTS).ravel()
+        level = np.repeat(levels, points.size)
+        weight = (half[:, None] * weights).ravel()
         density = weight * exponential(log_p + (tilt * level - log_norm), base[1])
         over = density * -np.expm1(-np.clip(value - level, 0.0, 0.5))
-    shape = (levels.size, _POINTS.size)
-    return density.reshape(shape).sum(axis=1), over.reshape(shape).sum(axis=1)
+    shape = (levels.size, points.size)
+    ends = (values.reshape(shape)[:, [0, -1]] for values in (log_p, value))
+    varied = np.max([np.abs(both[:, 1] - both[:, 0]) for both in ends], axis=0, initial=0.0)
+    return density.reshape(shape).sum(axis=1), over.reshape(shape).sum(axis=1), varied
+
+
+def _losses(law: LawTable, pair: tuple[float, float, float, float], x: Float) -> Float:
+    scale, shift_p, shift_q, rate = pair
+    base = _log_density(law, x, scale)
+    return _mixture_loss(law, scale, rate, shift_p, x, base) - _mixture_loss(
+        law, scale, rate, shift_q, x, base
+    )
+
+
+def level_points(
+    law: LawTable,
+    scale: float,
+    shift_p: float,
+    shift_q: float,
+    rate: float,
+    x: Float,
+    loss: Float,
+    slope: Float,
+    levels: Float,
+    tolerance: float,
+) -> tuple[Float, float]:
+    """Where the loss has the levels, by inverse Hermite interpolation and Newton's method."""
+    if x.size < 2:
+        raise ValueError("there must be at least two samples")
+    k = np.clip(np.searchsorted(loss, levels, side="right") - 1, 0, loss.size - 2)
+    rise, width = (loss[1:] - loss[:-1])[k], (x[1:] - x[:-1])[k]
+    with np.errstate(all="ignore"):
+        tangent = rise / width
+        left, right = tangent / slope[k], tangent / slope[k + 1]
+        u = np.nan_to_num(np.clip((levels - loss[k]) / rise, 0.0, 1.0))
+    # Slopes that do not belong to a monotone cubic are replaced by the chord.
+    sane = (left > 0.0) & (left < 3.0) & (right > 0.0) & (right < 3.0)
+    left, right = np.where(sane, left, 1.0), np.where(sane, right, 1.0)
+    v = 1.0 - u
+    place = u * u * (3.0 - 2.0 * u) + u * v * (v * left - u * right)
+    slant = tangent / (left + (right - left) * place)
+    low, high = np.minimum(x[k], x[k] + width), np.maximum(x[k], x[k] + width)
+    point = np.clip(x[k] + place * width, low, high)
+    best, error = point.copy(), np.full(levels.shape, np.inf)
+    for _ in range(_MOST_POLISHING):
+        with np.errstate(all="ignore"):
+            miss = _losses(law, (scale, shift_p, shift_q, rate), point) - levels
+            better = np.abs(miss) < error
+            going = better & (np.abs(miss) > tolerance) & ~(np.abs(miss) > 0.5 * error)
+            error = np.where(better, np.abs(miss), error)
+            best = np.where(better, point, best)
+            point = np.where(better, np.clip(point - miss / slant, low, high), point)
+        if not going.any():
+            break
+    return best, float(error.max(initial=0.0))
 
 
 def _segment_end(density: Float, begin: int) -> int:

@@ -1,0 +1,148 @@
+"""Bounds from low frequencies: those of the whole lattice, with every error that is added to them.
+
+Each test names the mutant that it kills.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from profile_oracles import gaussian_epsilon
+
+import psinoise as pn
+from psinoise.accounting import certify, frequencies
+from psinoise.accounting.bounds import NodeMeasure
+from psinoise.accounting.convolution import Profile, compose, window_size
+from psinoise.accounting.frequencies import FrequencyProfile, low_profile
+from psinoise.accounting.pairs import Pair
+from psinoise.accounting.stages import profile_bound
+from psinoise.accounting.target import Target, bound_of_step
+
+LAWS = [pn.Gaussian(std=1.0), pn.Laplace(scale=2.0), pn.Airy(mean_abs=2.0)]
+
+
+def question(law, rate, count, delta=1e-8, width=1e-3):
+    steps = ((Pair(law, 1.0, rate), count),)
+    epsilon = pn.Mechanism(law).epsilon(delta, count, rate, method="estimate")
+    return Target(steps, "remove", math.log(delta), epsilon, width * max(epsilon, 1.0))
+
+
+def parts_of(target, side, step=None):
+    step = step or target.first_step
+    return [(bound_of_step(target, p, step, side, False), n) for p, n in target.steps]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize(("rate", "count"), [(0.01, 2000), (1.0, 2000), (0.1, 10**4)])
+@pytest.mark.parametrize("side", ["lower", "upper"])
+def test_they_agree_with_the_whole_lattice(law, rate, count, side):
+    """Kills: the end of the window forgotten, a conjugate too few, half of the frequency 0."""
+    target, sign = question(law, rate, count), 1.0 if side == "upper" else -1.0
+    parts = parts_of(target, side)
+    low = low_profile(parts, 1e-18, sign)
+    whole = Profile(compose(parts, *window_size(parts, 1e-18)), sign)
+    for shift in (-1.0, -0.3, 0.0, 0.37, 1.0):
+        epsilon = target.epsilon + shift / target.tilt
+        # Both are bounds, and the lattice gives way to rounding by 1e-9.
+        assert low.log_delta(epsilon) == pytest.approx(whole.log_delta(epsilon), abs=3e-9)
+
+
+def test_against_plain_convolution():
+    """Two losses, 600 uses: binomial, at 40 digits. Kills: any of the errors with a wrong sign."""
+    count, step, tilt = 600, 0.01, 2.0
+    mass = np.array([0.3, 0.0, 0.0, 0.0, 0.7])
+    measure = NodeMeasure(step, 0.003, np.arange(-1, 4), mass, tilt, 0.0, 0.0, 0.0)
+    for epsilon in (9.5, 10.803, 11.0, 12.1):
+        with mp.workdps(40):
+            exact = mp.mpf(0)
+            for k in range(count + 1):
+                loss = count * mp.mpf(0.003) + (4 * k - count) * mp.mpf(step) + k * 0
+                if loss > epsilon:
+                    weight = mp.binomial(count, k) * mp.mpf(0.7) ** k * mp.mpf(0.3) ** (count - k)
+                    exact += weight * mp.exp(-tilt * loss) * (1 - mp.exp(epsilon - loss))
+            exact = mp.log(exact)
+        found = {}
+        for sign in (1.0, -1.0):
+            # Two losses four nodes apart: revived three times, and never dead.
+            assert low_profile([(measure, count)], 1e-18, sign) is None
+            found[sign] = Profile(
+                compose([(measure, count)], *window_size([(measure, count)], 1e-18)), sign
+            ).log_delta(epsilon)
+        assert found[-1.0] <= exact <= found[1.0]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize(("rate", "count"), [(0.01, 2000), (1.0, 2000), (0.1, 10**6)])
+def test_what_is_left_out_is_dead(law, rate, count):
+    """The product at many angles. Kills: cells without their Lipschitz term."""
+    target = question(law, rate, count)
+    parts = parts_of(target, "upper")
+    theta = frequencies._last_frequency(parts)
+    ((measure, _),) = parts
+    angles = np.concatenate([theta * np.geomspace(1.0, 2.0, 300), np.linspace(theta, np.pi, 4000)])
+    modulus = np.abs(np.exp(1j * np.outer(angles, measure.index)) @ measure.mass)
+    with np.errstate(divide="ignore"):
+        assert (count * np.log(modulus) <= -frequencies._DEAD + 1e-6).all()
+    # It is not much too late either.
+    deviation = math.sqrt(count * measure.moments[1]) / measure.step
+    assert theta * deviation <= 4.0 * math.sqrt(2.0 * frequencies._DEAD)
+
+
+def test_a_lattice_within_the_lattice_is_never_dead():
+    """Masses on every other node come back at pi: nothing may be left out."""
+    index = np.arange(-40, 41)
+    mass = np.where(index % 2 == 0, np.exp(-0.5 * (index / 8.0) ** 2), 0.0)
+    measure = NodeMeasure(0.01, 0.0, index, mass / mass.sum(), 1.0, 0.0, 0.0, 0.0)
+    assert math.isinf(frequencies._last_frequency([(measure, 10**4)]))
+    assert low_profile([(measure, 10**4)], 1e-18, 1.0) is None
+
+
+def test_many_uses_take_low_frequencies():
+    target = question(pn.Gaussian(std=1.0), 0.01, 10**9)
+    profile = profile_bound(target, target.first_step, "upper")
+    assert isinstance(profile, FrequencyProfile)
+    assert profile.low.values.size < 200
+
+
+@pytest.mark.parametrize("mutant", ["fewer frequencies", "no rounding", "no window", "one node"])
+def test_mutants_are_seen(mutant):
+    """Each makes an upper bound fall below the truth, or a sum wrong beyond its own error."""
+    target = question(pn.Gaussian(std=1.0), 1.0, 100, width=1e-4)
+    profile = profile_bound(target, target.first_step, "upper")
+    exact = gaussian_epsilon(mp.sqrt(100), 1e-8)
+    honest = profile.log_delta(float(exact))
+    assert math.log(1e-8) <= honest <= math.log(1e-8) + 1e-2
+    low, lattice = profile.low, profile.lattice
+    if mutant == "fewer frequencies":
+        few = low.values.size // 8
+        low = low._replace(values=low.values[:few], error=low.error[:few])
+    elif mutant == "no rounding":
+        low = low._replace(values=low.values * (1.0 + 1e-3 * np.cos(np.arange(low.values.size))))
+    elif mutant == "no window":
+        lattice = lattice._replace(size=lattice.size // 3)
+    else:
+        turn = 2j * math.pi / lattice.size * np.arange(low.values.size)
+        low = low._replace(values=low.values * np.exp(turn))
+    changed = dataclasses.replace(profile, low=low, lattice=lattice).log_delta(float(exact))
+    assert abs(changed - honest) > 2e-6
+
+
+def test_the_upper_bound_alone_and_the_other_direction(monkeypatch):
+    """Kills: the other direction taken on trust. Here it is said to be behind, and it leads."""
+    steps = ((Pair(pn.Gaussian(std=2.5), 1.0, 0.01), 2000),)
+    both = certify.certify_epsilon(steps, 1e-8, None)
+    alone = certify.certify_epsilon(steps, 1e-8, None, above=True)
+    assert alone.lower == 0.0
+    assert both.estimate <= alone.upper <= both.estimate + 1e-4 * max(1.0, both.estimate)
+    honest = certify.settled_epsilons
+
+    def only_add(steps, log_delta, tolerance, *, behind=True):
+        found = honest(steps, log_delta, tolerance)
+        return found if behind else {"add": found["add"]}
+
+    monkeypatch.setattr(certify, "settled_epsilons", only_add)
+    assert certify.certify_epsilon(steps, 1e-8, None) == both
