@@ -4,20 +4,22 @@ The law that :func:`psinoise.calibrate` finds just meets the target before it is
 The lattice costs a little: it rounds the sensitivity up, which is known before if the grid is
 given, and the weights to integers. Where that is too much the scale grows. Each step takes the
 certified epsilon of the mechanism on its lattice, and enlarges the scale by the share that this
-exceeds the target: epsilon falls at least about as fast as the scale grows. What is returned is not
+exceeds the target: epsilon falls at least about as fast as the scale grows. Laws
+that have no scale are made again for a little less than the target. What is returned is not
 extrapolated but certified.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from psinoise import _validate
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
 from psinoise.accounting.budget import is_within
 from psinoise.calibrate import calibrate
 from psinoise.errors import CalibrationError
-from psinoise.noise import Noise
+from psinoise.noise import Noise, NoiseLaw
 from psinoise.release import cells_of, exponent_of
 
 __all__ = ["calibrate_release"]
@@ -25,10 +27,12 @@ __all__ = ["calibrate_release"]
 _MOST_STEPS = 12
 # Beyond the excess that was measured; and at least this share in one step.
 _MARGIN, _LEAST_STEP = 1.1, 2e-5
+# Shares of the target by which a law without a scale is made for less.
+_FIRST_SHARE, _GROWTH = 1e-6, 3.0
 
 
 def calibrate_release(
-    law: Callable[..., Noise],
+    law: Callable[..., NoiseLaw],
     *,
     epsilon: float,
     delta: float,
@@ -38,12 +42,12 @@ def calibrate_release(
     adjacency: str = "add-remove",
     grid: float | None = None,
 ) -> LatticeMechanism:
-    """Return the mechanism on a lattice with the least scale that meets a privacy target.
+    """Return the mechanism on a lattice with the least noise that meets a privacy target.
 
     Parameters
     ----------
     law, epsilon, delta, sensitivity, count, sampling_rate, adjacency
-        As in :func:`psinoise.calibrate`; epsilon is positive.
+        As in :func:`psinoise.calibrate`.
     grid : float, optional
         As in ``Mechanism.on_lattice``.
 
@@ -65,27 +69,34 @@ def calibrate_release(
     >>> float(mechanism.delta(1.0, count=10)) <= 1e-6
     True
     """
-    epsilon = _validate.positive("epsilon", epsilon)
     sensitivity = _validate.positive("sensitivity", sensitivity)
     moved = sensitivity if grid is None else cells_of(sensitivity, exponent_of(grid)) * grid
-    noise = calibrate(
-        law,
-        epsilon=epsilon,
-        delta=delta,
-        sensitivity=moved,
-        count=count,
-        sampling_rate=sampling_rate,
-        adjacency=adjacency,
-    )
-    scale = noise.scale
-    for _ in range(_MOST_STEPS):
-        mechanism = Mechanism(law(scale=scale), sensitivity).on_lattice(grid)
+    noise: Any = None
+    for step in range(_MOST_STEPS):
+        if not isinstance(noise, Noise):
+            less = 1.0 - (_FIRST_SHARE * _GROWTH ** (step - 1) if step else 0.0)
+            noise = calibrate(
+                law,
+                epsilon=epsilon * less,
+                delta=delta * less,
+                sensitivity=moved,
+                count=count,
+                sampling_rate=sampling_rate,
+                adjacency=adjacency,
+            )
+        mechanism = Mechanism(noise, sensitivity).on_lattice(grid)
         accountant = Accountant(adjacency).compose(mechanism, count, sampling_rate)
         if is_within(accountant, epsilon, delta):
             return mechanism
-        excess = accountant.epsilon(delta, method="upper") / epsilon - 1.0
-        scale *= 1.0 + max(_MARGIN * excess, _LEAST_STEP)
+        if isinstance(noise, Noise):
+            # Delta at epsilon = 0 falls like that too.
+            found = accountant.epsilon(delta, method="upper") if epsilon > 0.0 else 0.0
+            excess = found / epsilon if found else accountant.delta(0.0, method="upper") / delta
+            noise = law(scale=noise.scale * (1.0 + max(_MARGIN * (excess - 1.0), _LEAST_STEP)))
+        else:
+            # On this lattice, and for what the sensitivity is there.
+            grid, moved = mechanism.grid, mechanism.cells * mechanism.grid
     raise CalibrationError(
-        f"no scale near {noise!r} meets epsilon {epsilon!r} and delta {delta!r} on a lattice of "
-        f"grid {mechanism.grid!r}"
+        f"no law near {noise!r} meets epsilon {epsilon!r} and delta {delta!r} on a lattice of grid "
+        f"{mechanism.grid!r}"
     )

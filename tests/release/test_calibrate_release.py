@@ -43,6 +43,36 @@ def test_without_delta():
         pn.calibrate_release(pn.Gaussian, epsilon=0.5, delta=0.0)
 
 
+@pytest.mark.parametrize(
+    ("law", "target"),
+    [
+        (pn.Staircase, {"epsilon": 1.0, "delta": 0.0, "sensitivity": 0.7}),
+        (pn.TruncatedLaplace, {"epsilon": 1.0, "delta": 1e-3}),
+        (pn.DiscreteLaplace, {"epsilon": 1.0, "delta": 0.0, "count": 3}),
+        (pn.UniformAtom, {"epsilon": 0.0, "delta": 0.1}),
+    ],
+)
+def test_laws_without_a_scale(law, target):
+    """They are made for a little less than the target, and for the sensitivity on the lattice."""
+    mechanism = pn.calibrate_release(law, **target)
+    epsilon, delta, count = target["epsilon"], target["delta"], target.get("count", 1)
+    if delta:
+        assert mechanism.delta(epsilon, count, method="upper") <= delta
+    else:
+        assert mechanism.epsilon(0.0, count, method="upper") <= epsilon
+    ideal = pn.calibrate(law, **target)
+    # A grid may round up to 2^-10 of the sensitivity, and the noise to the grid.
+    assert mechanism.noise.mean_abs == pytest.approx(ideal.mean_abs, rel=1e-2)
+
+
+def test_an_epsilon_of_0():
+    mechanism = pn.calibrate_release(pn.Gaussian, epsilon=0.0, delta=0.1, grid=2.0)
+    assert mechanism.delta(0.0, method="upper") <= 0.1
+    assert mechanism.noise.std == pytest.approx(
+        pn.calibrate(pn.Gaussian, epsilon=0.0, delta=0.1, sensitivity=2.0).std, rel=1e-2
+    )
+
+
 def test_sampling_and_replaced_records():
     mechanism = pn.calibrate_release(
         pn.Gaussian, epsilon=1.0, delta=1e-6, count=50, sampling_rate=0.05

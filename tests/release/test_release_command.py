@@ -121,6 +121,22 @@ def test_noise_of_a_size(capsys, table, size):
     assert "noise must be larger" in mistake(capsys, *enough)
 
 
+def test_laws_without_a_scale(capsys, table):
+    words = ["table.csv", "--column", "c", "--sensitivity", "2", "--out", "private.csv", "--force"]
+    run(capsys, *words, "--noise", "discrete-laplace", "--epsilon", "1", "--delta", "0")
+    found = np.array(columns("private.csv")["c"], dtype=float)
+    assert (found == np.floor(found)).all()
+    record = json.loads(Path("private.csv.json").read_text())
+    assert 0.99 < record["epsilon"] <= 1.0
+    run(capsys, *words, "--noise", "staircase", "--noise-epsilon", "0.5", "--delta", "0")
+    record = json.loads(Path("private.csv.json").read_text())
+    assert record["mechanism"]["record"]["law"].startswith("Staircase(epsilon=0.5, sensitivity=2")
+    assert record["epsilon"] == pytest.approx(0.5, rel=1e-3)
+    own = ["--noise", "staircase", "--noise-epsilon", "0.5", "--delta", "0"]
+    run(capsys, *words, *own, "--epsilon", "0.6")
+    assert "must be larger for epsilon 0.4" in mistake(capsys, *words, *own, "--epsilon", "0.4")
+
+
 def test_arrays(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     values = np.arange(12.0).reshape(3, 4)
@@ -230,7 +246,7 @@ def test_a_crash_leaves_no_half_table(table):
         ({"--out": "table.csv"}, "must be three different files"),
         ({"--out": "nowhere/private.csv"}, "does not exist"),
         ({"--record": "table.csv"}, "must be three different files"),
-        ({"--epsilon": None}, "--epsilon, or a size of the noise, must be given"),
+        ({"--epsilon": None}, "Airy takes exactly one of"),
         ({"--epsilon": "-1"}, "epsilon must be"),
         ({"--epsilon": "x"}, "invalid float value"),
         ({"--delta": "2"}, "delta must be in"),

@@ -95,8 +95,7 @@ def made(arguments: argparse.Namespace) -> NoiseLaw:
     TypeError
         If a parameter of another law was given, or one without which there is no law was not.
     """
-    words = {name: getattr(arguments, name) for name in _SIZES}
-    words = {name: value for name, value in words.items() if value is not None}
+    words = size(arguments)
     chosen = law_names()[arguments.noise]
     law = family(arguments)
     if issubclass(chosen, Noise):
@@ -109,6 +108,13 @@ def made(arguments: argparse.Namespace) -> NoiseLaw:
         return law(**words)
     with watch(f"making {arguments.noise} noise") as report_progress:
         return law(**words, progress=report_progress)
+
+
+def names_target(arguments: argparse.Namespace) -> bool:
+    """Whether a law that is made for a target was given one of its own."""
+    chosen = law_names()[arguments.noise]
+    own = {"epsilon", "delta", "mean_cost"} & _shape(arguments, chosen).keys()
+    return bool(own) and not issubclass(chosen, Noise)
 
 
 def _shape(arguments: argparse.Namespace, chosen: type[NoiseLaw]) -> dict[str, Any]:
@@ -154,7 +160,7 @@ def add_mechanism(parser: argparse.ArgumentParser) -> None:
 
 
 def add_size(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that :func:`size` reads."""
+    """Declare the options that :func:`size` and :func:`made` read."""
     # Not required: the parameters of some laws fix the size, and a law says what it misses.
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--scale", type=float, metavar="X", help="size of the noise: its scale")
@@ -162,9 +168,9 @@ def add_size(parser: argparse.ArgumentParser) -> None:
     size.add_argument("--mean-abs", type=float, metavar="X", help="... or its mean absolute value")
 
 
-def size(arguments: argparse.Namespace) -> dict[str, float]:
+def size(arguments: argparse.Namespace) -> dict[str, Any]:
     """The size that was given, as a keyword argument of a law; nothing if none was."""
-    given = {name: getattr(arguments, name) for name in ("scale", "std", "mean_abs")}
+    given = {name: getattr(arguments, name) for name in _SIZES}
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -15,9 +15,8 @@ import argparse
 import hashlib
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from psinoise._atomic import check_target, temporary_beside, write_text
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
@@ -30,11 +29,10 @@ from psinoise.commands._mechanism import (
     add_size,
     family,
     made,
-    name_of,
+    names_target,
     size,
 )
 from psinoise.errors import CertificationError, DomainError
-from psinoise.noise import LAWS, Noise
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -164,17 +162,13 @@ def _targets(arguments: argparse.Namespace) -> tuple[Path, Path]:
 def _mechanism(arguments: argparse.Namespace, uses: int) -> tuple[LatticeMechanism, float]:
     """What to release with, and a certified bound on its epsilon."""
     epsilon = arguments.epsilon
-    designed = arguments.noise not in {name_of(law) for law in LAWS}
-    given = bool(size(arguments)) or designed
-    if not given and epsilon is None:
-        raise TypeError("--epsilon, or a size of the noise, must be given")
-    if given:
-        # The accountant itself refuses laws that it cannot account.
+    if epsilon is None or size(arguments) or names_target(arguments):
+        # A law says itself what it misses, and the accountant refuses what it cannot account.
         noise: Any = made(arguments)
         mechanism = Mechanism(noise, arguments.sensitivity).on_lattice(arguments.grid)
     else:
         mechanism = calibrate_release(
-            cast(Callable[..., Noise], family(arguments)),
+            family(arguments),
             epsilon=epsilon,
             delta=arguments.delta,
             sensitivity=arguments.sensitivity,
