@@ -17,6 +17,7 @@ SOURCES = ROOT / "csrc"
 LAYERS = {
     "errors": 0,
     "_progress": 0,
+    "_version": 0,
     "_validate": 1,
     "_rng": 1,
     "_core": 2,
@@ -27,17 +28,19 @@ LAYERS = {
     "optimize": 4,
     "ground_state": 5,
     "noise": 6,
-    "accounting": 7,
-    "plotting": 8,
-    "calibrate": 8,
-    "calibrate_stable": 9,
-    "compare": 9,
-    "": 10,  # psinoise/__init__.py, which gathers the names
-    "bench": 11,
-    "adapters": 11,
-    "figures": 12,
-    "commands": 13,
-    "__main__": 14,
+    "release": 7,
+    "accounting": 8,
+    "plotting": 9,
+    "calibrate": 9,
+    "calibrate_stable": 10,
+    "compare": 10,
+    "testing": 10,
+    "": 11,  # psinoise/__init__.py, which gathers the names
+    "bench": 12,
+    "adapters": 12,
+    "figures": 13,
+    "commands": 14,
+    "__main__": 15,
 }
 CPP_LAYERS = {"base": 0, "random": 1, "math": 1, "kernels": 2, "dispatch": 3, "bindings": 4}
 # Plain data that the mathematics reads: views of tables, declared beside the kernels.

@@ -19,7 +19,7 @@ from psinoise.bench.references import FEW, group_references, references
 from psinoise.bench.timing import LEAST_ROUNDS, Band
 from psinoise.noise import DESIGNED, FAMILIES
 
-QUICK_OPERATIONS = {"sample", "pdf", "ccdf", "iccdf", "epsilon", "compile"}
+QUICK_OPERATIONS = {"sample", "release", "pdf", "ccdf", "iccdf", "epsilon", "compile"}
 LAW_OPERATIONS = QUICK_OPERATIONS | {"logpdf", "certified", "calibrate"}
 
 
@@ -155,6 +155,18 @@ def test_a_conic_solver_finds_the_same_optimum():
     assert reference.name == "cvxpy + Clarabel"
     workload = reference.make()
     workload.check(workload.run())
+
+
+@pytest.mark.parametrize("law", [law.__name__ for law in FAMILIES])
+@pytest.mark.parametrize(
+    "spoil", [lambda answer: answer + 1e-4, lambda answer: answer + 0.125], ids=["grid", "sign"]
+)
+def test_wrong_releases_are_noticed(law, spoil):
+    workload = Case("release", law, 1 << 18).make()
+    answer = workload.run()
+    workload.check(answer)
+    with pytest.raises(AssertionError, match="must be"):
+        workload.check(spoil(answer))
 
 
 @pytest.mark.parametrize("law", [law.__name__ for law in FAMILIES])

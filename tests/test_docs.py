@@ -31,6 +31,12 @@ def test_readme_examples():
     assert results.failed == 0
 
 
+def test_examples_of_the_document_on_releases():
+    results = doctest.testfile(str(ROOT / "docs" / "release.md"), module_relative=False)
+    assert results.attempted >= 8
+    assert results.failed == 0
+
+
 def test_the_law_of_the_contributing_guide_works():
     """The code block of "Add a law", as it stands there."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

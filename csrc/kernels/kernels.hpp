@@ -17,12 +17,30 @@ template <typename Real>
 using CellKernel = void (*)(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
                             std::size_t count, double scale, Real* out);
 
+// out[i] = snapped x[i] plus noise of element first + i, times 2^exponent.
+template <typename In, typename Out>
+using ReleaseKernel = void (*)(const LatticeTable& table, const std::uint32_t key[8],
+                               std::uint64_t first, std::size_t count, const In* x, int exponent,
+                               Out* out);
+
 struct Kernels {
   const char* level;
   SampleKernel<double> sample_float64;
   SampleKernel<float> sample_float32;
   CellKernel<double> sample_cells_float64;
   CellKernel<float> sample_cells_float32;
+  // Columns for weights that add up to `columns` times `capacity`, both powers of two.
+  void (*lattice_columns)(const std::uint64_t* weights, std::size_t count, std::size_t columns,
+                          std::uint64_t capacity, std::uint64_t* entries);
+  // The listed integers, with their signs, that words choose.
+  void (*lattice_choices)(const LatticeTable& table, const std::uint64_t* words, std::size_t count,
+                          std::int64_t* out);
+  void (*lattice_noise)(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
+                        std::size_t count, std::int64_t* out);
+  ReleaseKernel<double, double> release_float64;
+  ReleaseKernel<float, float> release_float32;
+  ReleaseKernel<std::int64_t, std::int64_t> release_int64;
+  ReleaseKernel<std::int64_t, double> release_int64_to_float64;
   // Words [first, first + count) of the element stream, with 8 or 20 rounds.
   void (*stream_words)(const std::uint32_t key[8], int rounds, std::uint64_t first,
                        std::size_t count, std::uint64_t* out);

@@ -14,6 +14,21 @@ void sample_cells_float64(const CellTable& table, const std::uint32_t key[8], st
                           std::size_t count, double scale, double* out);
 void sample_cells_float32(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
                           std::size_t count, double scale, float* out);
+void lattice_columns(const std::uint64_t* weights, std::size_t count, std::size_t columns,
+                     std::uint64_t capacity, std::uint64_t* entries);
+void lattice_choices(const LatticeTable& table, const std::uint64_t* words, std::size_t count,
+                     std::int64_t* out);
+void lattice_noise(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
+                   std::size_t count, std::int64_t* out);
+void release_float64(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
+                     std::size_t count, const double* x, int exponent, double* out);
+void release_float32(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
+                     std::size_t count, const float* x, int exponent, float* out);
+void release_int64(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
+                   std::size_t count, const std::int64_t* x, int exponent, std::int64_t* out);
+void release_int64_to_float64(const LatticeTable& table, const std::uint32_t key[8],
+                              std::uint64_t first, std::size_t count, const std::int64_t* x,
+                              int exponent, double* out);
 void stream_words(const std::uint32_t key[8], int rounds, std::uint64_t first, std::size_t count,
                   std::uint64_t* out);
 void chacha_block(const std::uint32_t key[8], int rounds, std::uint64_t counter,

@@ -72,6 +72,24 @@ struct CellTable {
   double tail_period;
 };
 
+// What follows the listed integers of a lattice law; kernels/lattice.cpp has the meaning.
+enum class LatticeTail : std::int32_t { none, translate, dilate };
+
+// A law of integers, symmetric about 0, by Walker's alias method in integers. The low bits of a
+// word (draw_mask, which includes column_mask) choose |K| among the listed integers 0, 1, ...; the
+// top bit is the sign. An entry is a threshold, in the place of the bits above the column, and in
+// the column's place the integer that is taken from it on. The integers from tail_first on stand
+// for themselves and for their copies.
+struct LatticeTable {
+  const std::uint64_t* entries;  // [column_mask + 1]
+  std::uint64_t column_mask;
+  std::uint64_t draw_mask;
+  std::uint64_t tail_first;  // column_mask + 1 where there is no tail
+  LatticeTail tail;
+  std::uint64_t repeated;  // the period of a translated tail
+  std::uint64_t ratio;     // a further copy has probability ratio / 2^64
+};
+
 // Nodes of a collocation panel, and the coefficients of a solution there that are pairs.
 inline constexpr int kNodes = 20;
 inline constexpr int kPairTerms = 5;

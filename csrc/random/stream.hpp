@@ -17,7 +17,9 @@
 
 namespace psinoise::PSINOISE_LEVEL {
 
+// Simulation is content with 8 rounds; releases, which must keep a secret, take all 20.
 inline constexpr int kSampleRounds = 8;
+inline constexpr int kReleaseRounds = 20;
 
 template <typename Word>
 inline constexpr std::size_t kGroupElements = kGroupWords * sizeof(std::uint32_t) / sizeof(Word);
@@ -47,12 +49,13 @@ inline void first_words(const std::uint32_t key[8], std::uint64_t first, std::si
 }
 
 // Further words of one element.
-class FurtherWords {
+template <int Rounds>
+class FurtherWordsOf {
  public:
   // The first block (nonce 1) is lane `lane` of sixteen blocks computed together, which must
   // outlive this object.
-  FurtherWords(const std::uint32_t* key, std::uint64_t element, const std::uint32_t* group,
-               int lane)
+  FurtherWordsOf(const std::uint32_t* key, std::uint64_t element, const std::uint32_t* group,
+                 int lane)
       : key_(key), element_(element), block_(group + lane) {}
 
   std::uint64_t next() {
@@ -62,11 +65,14 @@ class FurtherWords {
     return pair[0] | static_cast<std::uint64_t>(pair[kLanes]) << 32;
   }
 
+  // Whether this object has made blocks of its own, which are in it.
+  bool refilled() const { return nonce_ > 1; }
+
  private:
   void refill() {
     std::uint64_t counters[kLanes] = {};
     counters[0] = element_;
-    chacha_blocks<kSampleRounds>(key_, counters, ++nonce_, own_);
+    chacha_blocks<Rounds>(key_, counters, ++nonce_, own_);
     block_ = own_;
     used_ = 0;
   }
@@ -78,5 +84,7 @@ class FurtherWords {
   int used_ = 0;
   alignas(64) std::uint32_t own_[kGroupWords];
 };
+
+using FurtherWords = FurtherWordsOf<kSampleRounds>;
 
 }  // namespace psinoise::PSINOISE_LEVEL

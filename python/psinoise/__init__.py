@@ -11,7 +11,8 @@ from typing import Any
 
 from psinoise import costs
 from psinoise._backend import core as _core
-from psinoise.accounting import Accountant, Mechanism
+from psinoise._version import __version__ as __version__
+from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibrate
 from psinoise.calibrate_stable import calibrate_stable
@@ -31,8 +32,7 @@ from psinoise.noise import (
     TruncatedLaplace,
     UniformAtom,
 )
-
-__version__ = "0.1.0"
+from psinoise.release import LatticeNoise
 
 __all__ = [
     "Accountant",
@@ -46,6 +46,8 @@ __all__ = [
     "DomainError",
     "Gaussian",
     "Laplace",
+    "LatticeMechanism",
+    "LatticeNoise",
     "Mechanism",
     "Noise",
     "Schrodinger",

@@ -59,6 +59,42 @@ def sample_cells(
 ) -> None:
     """Elements first, first + 1, ... of the key's stream times scale, into float64 or float32."""
 
+def lattice_columns(weights: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Columns of the alias method for up to 2**20 weights that add up to a power of two, at most
+    2**63: thresholds above the bits of the column, aliases in them."""
+
+class LatticeTable:
+    """A law of integers, symmetric about 0, with its columns; immutable.
+
+    weights[k] is for |K| = k. The last ``repeated`` stand for copies as well, of which each has one
+    more with probability ratio / 2**64: moved by ``repeated`` ("translate"), or twice as wide
+    ("dilate"). csrc/kernels/lattice.hpp has the meaning of the bits.
+    """
+
+    def __init__(
+        self, weights: NDArray[np.uint64], tail: str, repeated: int, ratio: int
+    ) -> None: ...
+
+def lattice_choices(table: LatticeTable, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The listed integers, with their signs, that words choose."""
+
+def lattice_noise(
+    table: LatticeTable, key: bytes, first: int, out: NDArray[np.int64], threads: int
+) -> None:
+    """Integers of elements first, first + 1, ... of the key's stream, by ChaCha20."""
+
+def lattice_release(
+    table: LatticeTable,
+    key: bytes,
+    first: int,
+    x: NDArray[Any],
+    exponent: int,
+    out: NDArray[Any],
+    threads: int,
+) -> None:
+    """Values rounded half up to multiples of 2**exponent, plus the integers of lattice_noise; from
+    float64, float32 or int64 into the same type, or from int64 into float64."""
+
 def evaluate(
     law: LawTable,
     quantity: str,

@@ -1,6 +1,6 @@
 """Comparisons of the two back ends, one for each name of the contract; see test_equivalence.py."""
 
-from comparisons import algebra, functions, losses, sampling
+from comparisons import algebra, functions, losses, release, sampling
 from comparisons.registry import COMPARISONS, compares
 
-__all__ = ["COMPARISONS", "algebra", "compares", "functions", "losses", "sampling"]
+__all__ = ["COMPARISONS", "algebra", "compares", "functions", "losses", "release", "sampling"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from psinoise.accounting.accountant import Accountant
 from psinoise.accounting.discrete import DiscreteLoss
+from psinoise.accounting.lattice_mechanism import LatticeMechanism
 from psinoise.accounting.mechanism import Mechanism
 
-__all__ = ["Accountant", "DiscreteLoss", "Mechanism"]
+__all__ = ["Accountant", "DiscreteLoss", "LatticeMechanism", "Mechanism"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.cells import CellLaw, CellPair, Dominating
 from psinoise.accounting.contract import Certified, Number
+from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice, refuse
 from psinoise.accounting.pairs import Law, Pair, turning_point
 from psinoise.accounting.queries import ProfileBracket, delta_of, epsilon_of, profile_of
 from psinoise.accounting.steps import Steps
@@ -284,6 +286,99 @@ class Mechanism:
         method, tolerance = contract.check_method(method, tolerance)
         return tradeoff_of(self._steps(count, sampling_rate, adjacency), values, tolerance, method)
 
+    # -- release ---------------------------------------------------------------------------------
+
+    def on_lattice(self, grid: float | None = None) -> LatticeMechanism:
+        """The same mechanism on a lattice, where what is accounted is what is released, exactly.
+
+        Parameters
+        ----------
+        grid : float, optional
+            A power of two: the distance of neighboring values. By default at most 2**-7 of the
+            size of the noise, and so fine that rounding adds at most a thousandth of the
+            sensitivity, as far as 2**20 values can be listed.
+
+        Returns
+        -------
+        LatticeMechanism
+            With `epsilon`, `delta` and the like of the integers that are drawn from.
+
+        Raises
+        ------
+        TypeError, DomainError
+            If ``grid`` is no power of two or too fine; for vectors with another norm than "linf".
+
+        Examples
+        --------
+        >>> import psinoise as pn
+        >>> lattice = pn.Mechanism(pn.Laplace(scale=1.0)).on_lattice()
+        >>> lattice.grid == 2.0**-7, lattice.cells
+        (True, 128)
+        >>> round(lattice.pure_epsilon(), 6)
+        1.0
+        """
+        return _lattice_of(self, grid)
+
+    def release(
+        self,
+        x: ArrayLike,
+        *,
+        out: NDArray[Any] | None = None,
+        bounds: tuple[float, float] | None = None,
+        threads: int | None = None,
+        **unknown: Any,
+    ) -> Any:
+        """Release values with noise on the lattice of `on_lattice`.
+
+        Each element gets noise of its own, drawn exactly, with bits from the operating system that
+        cannot be chosen. It is one use of the mechanism, and an array of them that all depend on
+        one record are as many uses (or coordinates, where the mechanism has a dimension: those of
+        the last axis). ``mechanism.on_lattice().epsilon(...)`` is what they cost.
+
+        Parameters
+        ----------
+        x : array_like of float64, float32, float16 or integers
+            Of any layout and byte order; no value may be masked. Rounded half up to the grid.
+            Values beyond ``2**61`` cells are saturated, as is the result.
+        out : ndarray, optional
+            Where to write; of the type and shape of the result, C-contiguous, apart from ``x``.
+        bounds : (low, high), optional
+            Clip values to them first. NaN becomes ``low``, whatever the data are.
+        threads : int, optional
+            As for `sample`; the time and the result do not depend on the values.
+
+        Returns
+        -------
+        ndarray or scalar
+            Multiples of the grid: float64 for float64, float32 for float32 and float16, int64 for
+            integers, or float64 where the grid is below 1.
+
+        Raises
+        ------
+        TypeError
+            For data of another kind, for a seed, ``rng`` or key, for a wrong ``out``.
+        DomainError
+            If a value is not finite and there are no bounds; the message does not tell which. If
+            the grid is out of the range of the type of ``x``.
+        ValueError
+            If ``out`` is of another shape, strided, read-only or overlaps ``x``.
+        OSError
+            If the operating system has no entropy to give.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import psinoise as pn
+        >>> counts = np.array([12, 40, 7])
+        >>> noisy = pn.Mechanism(pn.DiscreteLaplace(epsilon=1.0)).release(counts)
+        >>> noisy.dtype, noisy.shape
+        (dtype('int64'), (3,))
+        """
+        refuse(unknown)
+        return self.on_lattice().release(x, out=out, bounds=bounds, threads=threads)
+
+    # -- the pair --------------------------------------------------------------------------------
+
     def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Dominating, int]:
         """The one-dimensional pair that dominates one use, and how many uses of it.
 
@@ -318,3 +413,8 @@ def total_uses(total: int) -> int:
     if total > _MOST_USES:
         raise OverflowError(f"count must add up to at most 2**63 - 1, got {total!r}")
     return total
+
+
+@functools.lru_cache(maxsize=32)
+def _lattice_of(mechanism: Mechanism, grid: float | None) -> LatticeMechanism:
+    return on_lattice(mechanism, grid)

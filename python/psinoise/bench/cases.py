@@ -47,6 +47,9 @@ __all__ = [
 #: Elementwise functions of a law.
 EVALUATIONS = ("pdf", "logpdf", "ccdf", "iccdf")
 
+# What draws noise, for elements of a type and on threads.
+_DRAWN = ("sample", "release")
+
 # Fewer elements are learned by the branch predictor when they repeat.
 _LARGE = 1 << 20
 _SEED = 20260131
@@ -66,8 +69,8 @@ class Case:
     Parameters
     ----------
     operation
-        "sample", one of `EVALUATIONS`, "epsilon" (the estimate), "certified" (its bounds),
-        "calibrate", "compile", "optimize" or "import"
+        "sample", "release", one of `EVALUATIONS`, "epsilon" (the estimate), "certified" (its
+        bounds), "calibrate", "compile", "optimize" or "import"
     law
         name of a family in `psinoise.noise.FAMILIES`, or of a law in `psinoise.noise.DESIGNED`;
         empty where no law is involved
@@ -75,7 +78,7 @@ class Case:
         elements; for "epsilon", "certified" and "calibrate" the number of compositions, for
         "optimize" cells to a sensitivity
     dtype, threads
-        of "sample"; the other operations have one choice
+        of "sample" and "release"; the other operations have one choice
     """
 
     operation: str
@@ -92,7 +95,7 @@ class Case:
             parts.append(self.law)
         if self.size > 1:
             parts.append(_size_label(self.size))
-        if self.operation == "sample":
+        if self.operation in _DRAWN:
             parts += [self.dtype, f"{self.threads}t"]
         return "-".join(parts)
 
@@ -102,14 +105,14 @@ class Case:
         parts = [self.operation]
         if self.size > 1:
             parts.append(_size_label(self.size))
-        if self.operation == "sample":
+        if self.operation in _DRAWN:
             parts.append(self.dtype)
         return "-".join(parts)
 
     @property
     def elements(self) -> int:
         """By how many the time is divided; compositions are not elements."""
-        return self.size if self.operation in ("sample", *EVALUATIONS) else 1
+        return self.size if self.operation in (*_DRAWN, *EVALUATIONS) else 1
 
     def shrunk(self, largest: int) -> Case:
         """This case with at most so many elements, for running it without timing it."""
@@ -231,6 +234,7 @@ def _cases(quick: bool) -> Iterator[Case]:
             for dtype in ("float64", "float32"):
                 for threads in (1, 2):
                     yield Case("sample", law, 1 << 24, dtype, threads)
+        yield Case("release", law, _LARGE)
         for operation in ("pdf", "ccdf", "iccdf") if quick else EVALUATIONS:
             yield Case(operation, law, _LARGE)
         for count in (2000,) if quick else (2000, 10**9):
@@ -261,6 +265,21 @@ def _sample(case: Case) -> Workload:
         return out
 
     return Workload(run, lambda answer: checks.sample(law, answer), case.size)
+
+
+def _release(case: Case) -> Workload:
+    law = standard_law(case.law)
+    mechanism = Mechanism(law)
+    lattice = mechanism.on_lattice()
+    # Multiples of every grid, so that what is added can be seen.
+    x = np.arange(case.size, dtype=case.dtype) % 1024
+    out = np.empty_like(x)
+
+    def run() -> NDArray[Any]:
+        mechanism.release(x, out=out, threads=case.threads)
+        return out
+
+    return Workload(run, lambda answer: checks.released(law, answer - x, lattice.grid), case.size)
 
 
 def _evaluation(case: Case) -> Workload:
@@ -350,6 +369,7 @@ def _import(_case: Case) -> Workload:
 
 _OPERATIONS: dict[str, Callable[[Case], Workload]] = {
     "sample": _sample,
+    "release": _release,
     **dict.fromkeys(EVALUATIONS, _evaluation),
     "epsilon": _epsilon,
     "certified": _certified,

@@ -28,6 +28,7 @@ __all__ = [
     "finite",
     "optimum",
     "positive",
+    "released",
     "sample",
     "table",
     "upper_bound",
@@ -72,6 +73,14 @@ def sample(law: NoiseLaw, values: NDArray[Any]) -> None:
     else:
         error = math.sqrt((law.std**2 - law.mean_abs**2) / values.size)
         _near("mean of |X|", np.mean(size), law.mean_abs, _STANDARD_ERRORS * error)
+
+
+def released(law: Noise, noise: NDArray[Any], grid: float) -> None:
+    """Multiples of the grid, and samples of the law rounded to it."""
+    equal("multiples of the grid", bool((noise / grid % 1.0 == 0.0).all()), True)
+    # Rounding gives 0 to either sign.
+    zeros = np.where(np.arange(noise.size) % 2 == 0, 1e-9, -1e-9) * grid
+    sample(law, np.where(noise == 0.0, zeros, noise))
 
 
 def evaluation(law: Noise, operation: str, x: Float, answer: Float) -> None:

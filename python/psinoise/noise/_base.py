@@ -16,6 +16,7 @@ from psinoise.compile import LAYOUT, FarTail, Layout, compile_law
 from psinoise.noise import _integrals
 from psinoise.noise._beyond import fill_beyond
 from psinoise.noise._interface import NoiseLaw, family_name
+from psinoise.noise._lattice import smooth_masses
 from psinoise.reference import double_double as dd
 from psinoise.reference.double_double import Pair
 
@@ -108,6 +109,11 @@ class Noise(NoiseLaw):
         """``lim -(log p)'(x)`` as ``x`` grows: ``inf`` for light tails, 0 for heavy ones."""
         return self._score_limit / self._scale
 
+    @property
+    def spread(self) -> float:
+        """The length that a lattice must resolve: the scale, which every law has."""
+        return self._scale
+
     # -- evaluation and sampling -----------------------------------------------------------------
 
     def _inverse_survival(self, p: Float) -> Float:
@@ -135,6 +141,10 @@ class Noise(NoiseLaw):
 
     def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:
         core.sample(self._table, key, 0, self._scale, out, workers)
+
+    def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
+        """``P(|X|`` rounds to ``k grid)``; see `NoiseLaw.lattice_masses`."""
+        return smooth_masses(self, grid, start, stop)
 
     # -- expectations ----------------------------------------------------------------------------
 

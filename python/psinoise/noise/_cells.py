@@ -234,6 +234,31 @@ class Cells:
 
     # -- sampling --------------------------------------------------------------------------------
 
+    def lattice_masses(self, step: float, start: int, stop: int) -> Float:
+        """``P(|Z|`` rounds to ``k step)`` for ``start <= k < stop``.
+
+        Lengths of what cells and roundings have in common, so that nothing cancels.
+        """
+        borders = np.maximum((np.arange(start, stop + 1.0) - 0.5) * step, 0.0)
+        edges, masses = self.edges, self.masses
+        beyond = borders[-1] - self.end
+        if self.repeated and beyond > 0.0:
+            k = np.arange(1.0, math.ceil(beyond / self.period) + 1.0)
+            falls = core.exponential(-self.rate * k, np.zeros_like(k))
+            edges = np.append(edges, edges[-self.repeated :] + k[:, None] * self.period)
+            masses = np.append(masses, masses[-self.repeated :] * falls[:, None])
+        densities = np.append(masses / np.diff(edges), 0.0)
+        inside = edges[(edges > borders[0]) & (edges < borders[-1])]
+        points = np.unique(np.concatenate([borders, inside]))
+        middles = 0.5 * (points[1:] + points[:-1])
+        cell = np.searchsorted(edges, middles, "right") - 1
+        place = np.searchsorted(borders, middles, "right") - 1
+        parts = densities[cell] * np.diff(points)
+        found = np.asarray(np.bincount(place, parts, stop - start), dtype=np.float64)
+        if start == 0:
+            found[0] += self.atom
+        return found
+
     def table(self) -> core.CellTable:
         """The columns, starts and widths that the sampler reads."""
         edges, masses, repeated = self.edges, self.masses, self.repeated

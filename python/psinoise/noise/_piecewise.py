@@ -84,6 +84,20 @@ class PiecewiseNoise(NoiseLaw):
         """Mean absolute value ``E|X|``."""
         return self.partition.expectation(np.abs) * self._scale
 
+    @property
+    def period(self) -> float:
+        """The length after which the tail repeats itself but for a factor; 0 if it does not."""
+        return self.partition.period * self._scale
+
+    @property
+    def decay(self) -> float:
+        """By how much the logarithm of a tail that repeats itself falls in a unit of length."""
+        return self.partition.rate / self.period if self.partition.repeated else 0.0
+
+    def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
+        """``P(|X|`` rounds to ``k grid)``; see `NoiseLaw.lattice_masses`."""
+        return self.partition.lattice_masses(grid / self._scale, start, stop)
+
     @cached_property
     def _table(self) -> core.CellTable:
         return self.partition.table()

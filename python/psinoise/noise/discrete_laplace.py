@@ -258,6 +258,26 @@ class DiscreteLaplace(NoiseLaw):
     def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:
         core.sample_cells(self._table, key, 0, 1.0, out, workers)
 
+    @property
+    def own_grid(self) -> float:
+        """That of the whole numbers."""
+        return 1.0
+
+    def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
+        """``P(|X| = k)``; see `NoiseLaw.lattice_masses`.
+
+        Raises
+        ------
+        DomainError
+            If the lattice is not that of the whole numbers.
+        """
+        if grid != 1.0:
+            raise DomainError(f"grid must be 1.0 for {self!r}, got {grid!r}")
+        k = np.arange(float(start), float(stop))
+        masses = 2.0 * core.exponential(-k / self._length, np.zeros_like(k))
+        center = _one_minus(1.0 / self._length, self._fall) / (1.0 + self._fall)
+        return np.where(k == 0.0, 1.0, masses) * center
+
     # -- expectations ----------------------------------------------------------------------------
 
     def _standard_moment(self, order: float) -> float:

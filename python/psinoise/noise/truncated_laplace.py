@@ -139,7 +139,7 @@ class TruncatedLaplace(NoiseLaw):
         """The largest possible absolute value."""
         return self._reach * self._scale
 
-    # -- what accounting reads -------------------------------------------------------------------
+    # -- what the accountant reads ---------------------------------------------------------------
 
     @property
     def kinks(self) -> tuple[float, ...]:
@@ -219,6 +219,12 @@ class TruncatedLaplace(NoiseLaw):
             beyond = np.abs(part) > reach
             if beyond.any():
                 part[beyond] = np.fmod(part[beyond], reach)
+
+    def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
+        """``P(|X|`` rounds to ``k grid)``; see `NoiseLaw.lattice_masses`."""
+        borders = (np.arange(start, stop + 1.0) - 0.5) * (grid / self._scale)
+        borders = np.clip(borders, 0.0, self._reach)
+        return np.asarray(-np.diff(core.exponential(-borders, np.zeros_like(borders))))
 
     # -- expectations ----------------------------------------------------------------------------
 

@@ -22,6 +22,13 @@ from psinoise.reference.lattice import (
     piece_masses,
 )
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
+from psinoise.reference.release import (
+    LatticeTable,
+    lattice_choices,
+    lattice_columns,
+    lattice_noise,
+    lattice_release,
+)
 from psinoise.reference.riccati import ground_state, riccati
 from psinoise.reference.sample import sample
 from psinoise.reference.stable import stable_sums
@@ -30,6 +37,7 @@ from psinoise.reference.ziggurat import ziggurat
 
 __all__ = [
     "CellTable",
+    "LatticeTable",
     "LawTable",
     "Transform",
     "airy",
@@ -46,6 +54,10 @@ __all__ = [
     "gram",
     "ground_state",
     "inverse_survival",
+    "lattice_choices",
+    "lattice_columns",
+    "lattice_noise",
+    "lattice_release",
     "log_one_plus",
     "logarithm",
     "panel_values",

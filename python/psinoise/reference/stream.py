@@ -92,8 +92,9 @@ class FurtherWords:
     def next(self, which: NDArray[np.intp]) -> Words64:
         """One more word for each of the elements at the positions ``which``."""
         empty = which[self._used[which] == 8]
-        for nonce in np.unique(self._nonce[empty]):
-            refill = empty[self._nonce[empty] == nonce]
+        nonces = self._nonce[empty]
+        for nonce in np.unique(nonces):
+            refill = empty[nonces == nonce]
             blocks = chacha_blocks(self._key, self._rounds, self._elements[refill], int(nonce))
             blocks64 = blocks.astype(np.uint64)
             self._words[:, refill] = blocks64[0::2] | (blocks64[1::2] << np.uint64(32))

@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "bindings/arrays.hpp"
+#include "bindings/bindings.hpp"
+#include "bindings/sampling.hpp"
+#include "dispatch/dispatch.hpp"
+
+namespace psinoise {
+namespace {
+
+constexpr std::size_t kMostListed = std::size_t{1} << 20;
+constexpr int kMostDrawBits = 63;
+
+struct Shape {
+  std::size_t columns;
+  int draw_bits;
+};
+
+// How many columns the weights have, and of how many bits a draw is. Exact: a sum that overflows
+// is refused.
+Shape shape_of(const std::uint64_t* weights, std::size_t count) {
+  if (count == 0 || count > kMostListed) {
+    throw py::value_error("weights must be 1 to 2^20 in number");
+  }
+  std::size_t columns = 1;
+  while (columns < count) columns *= 2;
+  const std::uint64_t most = std::uint64_t{1} << kMostDrawBits;
+  std::uint64_t total = 0;
+  for (std::size_t k = 0; k < count; ++k) {
+    if (weights[k] > most - total) throw py::value_error("weights must add up to at most 2^63");
+    total += weights[k];
+  }
+  if (total < columns || (total & (total - 1)) != 0) {
+    throw py::value_error("weights must add up to a power of two, at least one for each column");
+  }
+  int draw_bits = 0;
+  while ((std::uint64_t{1} << draw_bits) < total) ++draw_bits;
+  return {columns, draw_bits};
+}
+
+void fill_columns(const std::uint64_t* weights, std::size_t count, const Shape& shape,
+                  std::uint64_t* entries) {
+  const std::uint64_t capacity = (std::uint64_t{1} << shape.draw_bits) / shape.columns;
+  kernels().lattice_columns(weights, count, shape.columns, capacity, entries);
+}
+
+py::array_t<std::uint64_t> lattice_columns(const py::array& weights) {
+  const std::uint64_t* data = input<std::uint64_t>(weights, "weights", "uint64");
+  const Shape shape = shape_of(data, size_of(weights));
+  py::array_t<std::uint64_t> entries(static_cast<py::ssize_t>(shape.columns));
+  fill_columns(data, size_of(weights), shape, entries.mutable_data());
+  return entries;
+}
+
+// A table of a lattice law as an immutable object: copies that no array of the caller's can change.
+class LatticeStore {
+ public:
+  LatticeStore(const py::array& weights, const std::string& tail, std::uint64_t repeated,
+               std::uint64_t ratio) {
+    const std::uint64_t* data = input<std::uint64_t>(weights, "weights", "uint64");
+    const std::size_t count = size_of(weights);
+    const Shape shape = shape_of(data, count);
+    LatticeTail kind = LatticeTail::none;
+    if (tail == "translate") {
+      kind = LatticeTail::translate;
+    } else if (tail == "dilate") {
+      kind = LatticeTail::dilate;
+    } else if (tail != "none") {
+      throw py::value_error("tail must be none, translate or dilate");
+    }
+    const bool none = kind == LatticeTail::none;
+    if (none ? repeated != 0 : repeated == 0 || repeated > count) {
+      throw py::value_error("repeated must be 1 to the number of weights where there is a tail");
+    }
+    if (kind == LatticeTail::dilate && (count != shape.columns || 2 * repeated != count)) {
+      throw py::value_error("repeated must be half the weights, a power of two, in a dilated tail");
+    }
+    entries_.resize(shape.columns);
+    fill_columns(data, count, shape, entries_.data());
+    const std::uint64_t mask = shape.columns - 1;
+    const std::uint64_t first = none ? shape.columns : count - repeated;
+    view_ = {entries_.data(), mask, (std::uint64_t{1} << shape.draw_bits) - 1, first, kind,
+             repeated,        ratio};
+  }
+  LatticeStore(const LatticeStore&) = delete;
+  LatticeStore& operator=(const LatticeStore&) = delete;
+
+  const LatticeTable& view() const { return view_; }
+
+ private:
+  std::vector<std::uint64_t> entries_;
+  LatticeTable view_{};
+};
+
+// A key that is forgotten when the call ends.
+class SecretKey {
+ public:
+  explicit SecretKey(const py::bytes& bytes) : words_(key_from(bytes)) {}
+  SecretKey(const SecretKey&) = delete;
+  SecretKey& operator=(const SecretKey&) = delete;
+  ~SecretKey() {
+    volatile std::uint32_t* words = words_.data();
+    for (std::size_t j = 0; j < words_.size(); ++j) words[j] = 0;
+  }
+
+  const std::uint32_t* data() const { return words_.data(); }
+
+ private:
+  Key words_;
+};
+
+py::array_t<std::int64_t> lattice_choices(const LatticeStore& table, const py::array& words) {
+  const std::uint64_t* data = input<std::uint64_t>(words, "words", "uint64");
+  py::array_t<std::int64_t> out(words.size());
+  kernels().lattice_choices(table.view(), data, size_of(words), out.mutable_data());
+  return out;
+}
+
+void lattice_noise(const LatticeStore& table, const py::bytes& key, std::uint64_t first,
+                   py::array& out, std::size_t threads) {
+  const SecretKey secret(key);
+  sample_in_tasks(
+      [&](std::uint64_t begin, std::size_t size, std::int64_t* part) {
+        kernels().lattice_noise(table.view(), secret.data(), begin, size, part);
+      },
+      first, output<std::int64_t>(out, "out", "int64"), size_of(out), threads);
+}
+
+struct Exponents {
+  int least;
+  int most;
+};
+
+template <typename In, typename Out>
+void release_into(ReleaseKernel<In, Out> kernel, const LatticeStore& table, const py::bytes& key,
+                  std::uint64_t first, const py::array& x, int exponent, Exponents range, Out* out,
+                  std::size_t threads) {
+  if (exponent < range.least || exponent > range.most) {
+    throw py::value_error("exponent must be in the range of x and out");
+  }
+  const In* from = input<In>(x, "x", "float64, float32 or int64");
+  const SecretKey secret(key);
+  sample_in_tasks(
+      [&](std::uint64_t begin, std::size_t size, Out* part) {
+        kernel(table.view(), secret.data(), begin, size, from + (part - out), exponent, part);
+      },
+      first, out, size_of(x), threads);
+}
+
+template <typename T>
+bool holds(const py::array& array) {
+  return py::isinstance<py::array_t<T, py::array::c_style>>(array);
+}
+
+void lattice_release(const LatticeStore& table, const py::bytes& key, std::uint64_t first,
+                     const py::array& x, int exponent, py::array& out, std::size_t threads) {
+  require_same_size(x, out);
+  if (holds<double>(x)) {
+    release_into(kernels().release_float64, table, key, first, x, exponent, {-1000, 900},
+                 output<double>(out, "out", "float64"), threads);
+  } else if (holds<float>(x)) {
+    release_into(kernels().release_float32, table, key, first, x, exponent, {-100, 60},
+                 output<float>(out, "out", "float32"), threads);
+  } else if (holds<double>(out)) {
+    release_into(kernels().release_int64_to_float64, table, key, first, x, exponent, {-61, 32},
+                 output<double>(out, "out", "float64"), threads);
+  } else {
+    release_into(kernels().release_int64, table, key, first, x, exponent, {0, 32},
+                 output<std::int64_t>(out, "out", "int64 or float64"), threads);
+  }
+}
+
+}  // namespace
+
+void bind_release(py::module_& module) {
+  py::class_<LatticeStore>(module, "LatticeTable")
+      .def(py::init<const py::array&, const std::string&, std::uint64_t, std::uint64_t>(),
+           py::arg("weights"), py::arg("tail"), py::arg("repeated"), py::arg("ratio"));
+  module.def("lattice_columns", &lattice_columns, py::arg("weights"));
+  module.def("lattice_choices", &lattice_choices, py::arg("table"), py::arg("words"));
+  module.def("lattice_noise", &lattice_noise, py::arg("table"), py::arg("key"), py::arg("first"),
+             py::arg("out"), py::arg("threads"));
+  module.def("lattice_release", &lattice_release, py::arg("table"), py::arg("key"),
+             py::arg("first"), py::arg("x"), py::arg("exponent"), py::arg("out"),
+             py::arg("threads"));
+}
+
+}  // namespace psinoise

@@ -1,0 +1,129 @@
+// Integers of a lattice law; kernels/lattice.hpp has the method.
+#include "kernels/lattice.hpp"
+
+#include "kernels/level_kernels.hpp"
+
+namespace psinoise::PSINOISE_LEVEL {
+namespace {
+
+using Word = std::uint64_t;
+using Words = Vector<Word>;
+using Integers = Vector<std::int64_t>;
+
+inline constexpr std::size_t kWidth = kVectorSize<Word>;
+inline constexpr int kMostDoublings = 62;
+
+struct FurtherWordsWiped : FurtherWordsOf<kReleaseRounds> {
+  using FurtherWordsOf<kReleaseRounds>::FurtherWordsOf;
+  ~FurtherWordsWiped() {
+    if (refilled()) wipe(this, sizeof(*this));
+  }
+};
+
+// The integer that a word chooses and its sign, as a mask.
+inline std::int64_t choice(const LatticeTable& table, Word word) {
+  const Word entry = table.entries[word & table.column_mask];
+  // Both sides hold the position, or the threshold, above the bits of the column.
+  const bool own = (word & table.draw_mask) < (entry & ~table.column_mask);
+  return static_cast<std::int64_t>((own ? word : entry) & table.column_mask);
+}
+
+// An integer of the tail after its copies.
+std::int64_t beyond(const LatticeTable& table, Word listed, FurtherWordsWiped& further) {
+  const Word most = static_cast<Word>(kMostNoise);
+  Word copies = 0;
+  if (table.tail == LatticeTail::dilate) {
+    while (copies < kMostDoublings && further.next() < table.ratio) ++copies;
+    // A block of copies that begins beyond the limit is saturated as a whole.
+    if (listed >= most >> copies) return kMostNoise;
+    const Word low = copies > 0 ? further.next() >> (64 - copies) : 0;
+    return static_cast<std::int64_t>((listed << copies) + low);
+  }
+  const Word last = (most - listed) / table.repeated;
+  while (copies <= last && further.next() < table.ratio) ++copies;
+  return copies > last ? kMostNoise : static_cast<std::int64_t>(listed + copies * table.repeated);
+}
+
+void finish(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
+            LatticeWork& work) {
+  alignas(64) std::uint32_t group[kGroupWords];
+  for (std::size_t start = 0; start < work.pending_count; start += kLanes) {
+    const std::size_t left = work.pending_count - start;
+    const std::size_t lanes = left < kLanes ? left : kLanes;
+    std::uint64_t counters[kLanes] = {};
+    for (std::size_t j = 0; j < lanes; ++j) counters[j] = first + work.pending[start + j];
+    chacha_blocks<kReleaseRounds>(key, counters, 1, group);
+    for (std::size_t j = 0; j < lanes; ++j) {
+      FurtherWordsWiped further(key, counters[j], group, static_cast<int>(j));
+      const std::size_t i = static_cast<std::size_t>(work.pending[start + j]);
+      const Word word = work.words[i];
+      const std::int64_t sign = static_cast<std::int64_t>(word) >> 63;
+      const Word listed = static_cast<Word>(choice(table, word));
+      work.noise[i] = (beyond(table, listed, further) ^ sign) - sign;
+    }
+  }
+  if (work.pending_count > 0) wipe(group, sizeof(group));
+}
+
+}  // namespace
+
+void choose(const LatticeTable& table, std::size_t count, LatticeWork& work) {
+  const Word* words = work.words;
+  work.pending_count = 0;
+  std::size_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) {
+    Words word;
+    __builtin_memcpy(&word, words + i, sizeof(word));
+    const Words entry = look_up<Word>(table.entries, words + i, table.column_mask);
+    // Below 2^63, so that a signed comparison, which every level has, is right.
+    const Integers position = bit_cast<Integers>(word & table.draw_mask);
+    const Integers threshold = bit_cast<Integers>(entry & ~table.column_mask);
+    const Words listed = (position < threshold ? word : entry) & table.column_mask;
+    const Integers sign = bit_cast<Integers>(word) >> 63;
+    const Integers number = (bit_cast<Integers>(listed) ^ sign) - sign;
+    __builtin_memcpy(work.noise + i, &number, sizeof(number));
+    const unsigned tail = at_least(listed, Words{} + table.tail_first);
+    if (__builtin_expect(tail != 0, 0)) {
+      Words place;
+      for (std::size_t j = 0; j < kWidth; ++j) place[j] = i + j;
+      compress<Word>(tail, place, work.pending + work.pending_count);
+      work.pending_count += static_cast<std::size_t>(__builtin_popcount(tail));
+    }
+  }
+  for (; i < count; ++i) {
+    const std::int64_t listed = choice(table, words[i]);
+    const std::int64_t sign = static_cast<std::int64_t>(words[i]) >> 63;
+    work.noise[i] = (listed ^ sign) - sign;
+    work.pending[work.pending_count] = i;
+    work.pending_count += static_cast<Word>(listed) >= table.tail_first ? 1u : 0u;
+  }
+}
+
+void draw(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
+          std::size_t count, LatticeWork& work) {
+  first_words<Word, kReleaseRounds>(key, first, count,
+                                    reinterpret_cast<unsigned char*>(work.words));
+  choose(table, count, work);
+  finish(table, key, first, work);
+}
+
+void lattice_choices(const LatticeTable& table, const std::uint64_t* words, std::size_t count,
+                     std::int64_t* out) {
+  LatticeWork work;
+  for (std::size_t done = 0; done < count; done += kLatticeBlock) {
+    const std::size_t size = count - done < kLatticeBlock ? count - done : kLatticeBlock;
+    __builtin_memcpy(work.words, words + done, size * sizeof(Word));
+    choose(table, size, work);
+    __builtin_memcpy(out + done, work.noise, size * sizeof(*out));
+  }
+}
+
+void lattice_noise(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
+                   std::size_t count, std::int64_t* out) {
+  for_each_block(table, key, first, count,
+                 [out](std::size_t done, std::size_t size, const std::int64_t* noise) {
+                   __builtin_memcpy(out + done, noise, size * sizeof(*out));
+                 });
+}
+
+}  // namespace psinoise::PSINOISE_LEVEL

@@ -1,0 +1,63 @@
+// Integers of a lattice law, block by block; shared by the kernels that draw them and that add
+// them.
+//
+// Computes: K_i from element first + i of the ChaCha20 stream of a key.
+// Method: Walker's alias method. The top bit of the first word is the sign, its low bits
+// (draw_mask)
+//   are a column and a position; the position against the column's threshold picks the listed
+//   integer, exactly: no bits are left over to be compared later. The integers of the tail stand
+//   for copies, whose number counts successes of further words against `ratio`:
+//     translate: k + copies * repeated;
+//     dilate:    k 2^copies and as many low bits of one more word: the copies of k are 2^copies
+//                integers that are equally likely.
+// Error: none; integers only. |K| is at most 2^62, where it stays.
+// References: Walker, ACM Trans. Math. Softw. 3(3), 1977.
+#pragma once
+
+#include "base/vector.hpp"
+#include "kernels/tables.hpp"
+#include "random/stream.hpp"
+#include "random/wipe.hpp"
+
+namespace psinoise::PSINOISE_LEVEL {
+
+inline constexpr std::size_t kLatticeBlock = 512;
+inline constexpr std::int64_t kMostNoise = std::int64_t{1} << 62;
+
+// What one task keeps: secrets all of it, wiped at the end.
+struct LatticeWork {
+  LatticeWork() = default;
+  LatticeWork(const LatticeWork&) = delete;
+  LatticeWork& operator=(const LatticeWork&) = delete;
+  ~LatticeWork() { wipe(this, sizeof(*this)); }
+
+  alignas(64) std::uint64_t words[kLatticeBlock];
+  alignas(64) std::int64_t noise[kLatticeBlock];
+  std::uint64_t pending[kLatticeBlock + kVectorSize<std::uint64_t>];
+  std::size_t pending_count;
+};
+
+// Listed integers of `count` words, with their signs; notes which of them are in the tail.
+void choose(const LatticeTable& table, std::size_t count, LatticeWork& work);
+
+// noise[i] of elements first + i, i < count <= kLatticeBlock. Reads nothing but table and key.
+void draw(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
+          std::size_t count, LatticeWork& work);
+
+// Blocks of at most kLatticeBlock elements that end at its multiples, so that all but the first and
+// the last are whole groups of the stream.
+template <typename Use>
+inline void for_each_block(const LatticeTable& table, const std::uint32_t key[8],
+                           std::uint64_t first, std::size_t count, const Use& use) {
+  LatticeWork work;
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t room =
+        kLatticeBlock - static_cast<std::size_t>((first + done) % kLatticeBlock);
+    const std::size_t size = count - done < room ? count - done : room;
+    draw(table, key, first + done, size, work);
+    use(done, size, work.noise);
+    done += size;
+  }
+}
+
+}  // namespace psinoise::PSINOISE_LEVEL

@@ -1,0 +1,218 @@
+"""Integers of lattice laws and their release: twin of ``csrc/kernels/lattice*.cpp``."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise.reference.stream import FurtherWords, Words64, first_words
+
+Integers = NDArray[np.int64]
+
+_ROUNDS = 20
+_BLOCK = 1 << 16
+_MOST_LISTED = 1 << 20
+_MOST_DRAW_BITS = 63
+_MOST_NOISE, _MOST_DOUBLINGS = 1 << 62, 62
+_MOST_VALUE = 1 << 61
+
+
+def _shape_of(weights: Words64) -> tuple[int, int]:
+    """How many columns the weights have, and of how many bits a draw is."""
+    if weights.dtype != np.uint64 or not weights.flags.c_contiguous:
+        raise TypeError("weights must be a C-contiguous uint64 array")
+    if not 1 <= weights.size <= _MOST_LISTED:
+        raise ValueError("weights must be 1 to 2^20 in number")
+    columns = 1 << (weights.size - 1).bit_length()
+    total = sum(weights.tolist())
+    if total > 1 << _MOST_DRAW_BITS:
+        raise ValueError("weights must add up to at most 2^63")
+    if total < columns or total & (total - 1):
+        raise ValueError("weights must add up to a power of two, at least one for each column")
+    return columns, total.bit_length() - 1
+
+
+def lattice_columns(weights: Words64) -> Words64:
+    """Columns of the alias method, by one sweep with two pointers."""
+    columns, draw_bits = _shape_of(weights)
+    capacity = (1 << draw_bits) // columns
+    listed = weights.tolist() + [0] * (columns - weights.size)
+    # A full column takes itself as its alias.
+    entries = list(range(columns))
+    lights = iter([k for k in range(columns) if listed[k] <= capacity])
+    heavies = [k for k in range(columns) if listed[k] > capacity]
+    for heavy, following in itertools.zip_longest(heavies, heavies[1:]):
+        left = listed[heavy]
+        while left > capacity:
+            light = next(lights)
+            if listed[light] < capacity:
+                entries[light] = listed[light] * columns | heavy
+            left -= capacity - listed[light]
+        if following is not None and left < capacity:
+            entries[heavy] = left * columns | following
+            listed[following] -= capacity - left
+    return np.array(entries, dtype=np.uint64)
+
+
+class LatticeTable:
+    """A lattice law of integers with the columns of the alias method; immutable."""
+
+    entries: Words64
+    column_mask: int
+    draw_mask: int
+    tail_first: int
+    tail: str
+    repeated: int
+    ratio: int
+
+    def __init__(self, weights: Words64, tail: str, repeated: int, ratio: int) -> None:
+        columns, draw_bits = _shape_of(weights)
+        if tail not in ("none", "translate", "dilate"):
+            raise ValueError("tail must be none, translate or dilate")
+        count = weights.size
+        if repeated != 0 if tail == "none" else not 1 <= repeated <= count:
+            raise ValueError("repeated must be 1 to the number of weights where there is a tail")
+        if tail == "dilate" and (count != columns or 2 * repeated != count):
+            raise ValueError("repeated must be half the weights, a power of two, in a dilated tail")
+        for name, value in (
+            ("entries", lattice_columns(weights)),
+            ("column_mask", columns - 1),
+            ("draw_mask", (1 << draw_bits) - 1),
+            ("tail_first", columns if tail == "none" else count - repeated),
+            ("tail", tail),
+            ("repeated", repeated),
+            ("ratio", ratio),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("LatticeTable is immutable")
+
+
+def _listed(table: LatticeTable, words: Words64) -> Integers:
+    mask = np.uint64(table.column_mask)
+    entries = table.entries[(words & mask).astype(np.intp)]
+    own = (words & np.uint64(table.draw_mask)) < (entries & ~mask)
+    return np.asarray((np.where(own, words, entries) & mask).astype(np.int64))
+
+
+def _with_sign(numbers: Integers, words: Words64) -> Integers:
+    return np.where(words >> np.uint64(63) == 0, numbers, -numbers)
+
+
+def lattice_choices(table: LatticeTable, words: Words64) -> Integers:
+    """The listed integers, with their signs, that words choose."""
+    return _with_sign(_listed(table, words), words)
+
+
+def _beyond(table: LatticeTable, listed: int, copies: int, word: int) -> int:
+    if table.tail == "dilate":
+        if listed >= _MOST_NOISE >> copies:
+            return _MOST_NOISE
+        return (listed << copies) + (word >> (64 - copies) if copies else 0)
+    return min(listed + copies * table.repeated, _MOST_NOISE)
+
+
+def _copies(table: LatticeTable, listed: Integers, further: FurtherWords) -> Integers:
+    """How often each integer of the tail is moved on."""
+    copies = np.zeros_like(listed)
+    most = np.full_like(listed, _MOST_DOUBLINGS)
+    if table.tail == "translate":
+        most = (_MOST_NOISE - listed) // table.repeated + 1
+    going = np.arange(listed.size)
+    while going.size:
+        going = going[copies[going] < most[going]]
+        going = going[further.next(going) < np.uint64(table.ratio)]
+        copies[going] += 1
+    return copies
+
+
+def _draw(table: LatticeTable, key: bytes, first: int, count: int) -> Integers:
+    words = np.array(first_words(key, _ROUNDS, first, count, 64), dtype=np.uint64)
+    numbers = _listed(table, words)
+    tail = np.flatnonzero(numbers >= table.tail_first)
+    if tail.size:
+        listed = numbers[tail]
+        further = FurtherWords(key, _ROUNDS, tail.astype(np.uint64) + np.uint64(first))
+        copies = _copies(table, listed, further)
+        low = np.zeros(tail.size, dtype=np.uint64)
+        if table.tail == "dilate":
+            moved = np.flatnonzero((copies > 0) & (listed < _MOST_NOISE >> copies))
+            low[moved] = further.next(moved)
+        numbers[tail] = [
+            _beyond(table, *each)
+            for each in zip(listed.tolist(), copies.tolist(), low.tolist(), strict=True)
+        ]
+    return _with_sign(numbers, words)
+
+
+def lattice_noise(table: LatticeTable, key: bytes, first: int, out: Integers, threads: int) -> None:
+    """Integers of elements ``first, first + 1, ...`` of the stream of ``key``."""
+    del threads
+    flat = out.reshape(-1)
+    for start in range(0, flat.size, _BLOCK):
+        size = min(_BLOCK, flat.size - start)
+        flat[start : start + size] = _draw(table, key, first + start, size)
+
+
+def _snapped(x: NDArray[Any], exponent: int) -> Integers:
+    """``floor(x 2**-exponent + 1/2)``, within 2**61."""
+    if x.dtype.kind == "i":
+        if exponent <= 0:
+            most = _MOST_VALUE >> -exponent
+            return np.asarray(np.clip(x, -most, most) << -exponent)
+        rounded = (x >> exponent) + ((x >> (exponent - 1)) & 1)
+        return np.clip(rounded, -_MOST_VALUE, _MOST_VALUE)
+    t = np.clip(x.astype(np.float64) * 2.0**-exponent, -(2.0**61), 2.0**61)
+    whole = t.astype(np.int64)
+    floor = whole - (whole.astype(np.float64) > t)
+    return np.asarray(floor + (t - floor.astype(np.float64) >= 0.5))
+
+
+def _converted(numbers: Integers, exponent: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    if dtype.kind == "i":
+        most = (1 << 62) >> exponent
+        return np.asarray(np.clip(numbers, -most, most) << exponent)
+    return np.asarray(numbers.astype(dtype) * dtype.type(2.0**exponent))
+
+
+def lattice_release(
+    table: LatticeTable,
+    key: bytes,
+    first: int,
+    x: NDArray[Any],
+    exponent: int,
+    out: NDArray[Any],
+    threads: int,
+) -> None:
+    """Values rounded half up to multiples of ``2**exponent``, plus noise."""
+    del threads
+    if x.size != out.size:
+        raise ValueError("arrays must have the same size")
+    low, high = _range_of(x.dtype, out.dtype)
+    if not low <= exponent <= high:
+        raise ValueError("exponent must be in the range of x and out")
+    values, flat = x.reshape(-1), out.reshape(-1)
+    with np.errstate(all="ignore"):
+        for start in range(0, flat.size, _BLOCK):
+            size = min(_BLOCK, flat.size - start)
+            noise = _draw(table, key, first + start, size)
+            total = _snapped(values[start : start + size], exponent) + noise
+            bounded = np.clip(total, -_MOST_VALUE, _MOST_VALUE)
+            flat[start : start + size] = _converted(bounded, exponent, out.dtype)
+
+
+def _range_of(x: np.dtype[Any], out: np.dtype[Any]) -> tuple[int, int]:
+    """The exponents for which values of one type can be released as another."""
+    ranges = {
+        ("float64", "float64"): (-1000, 900),
+        ("float32", "float32"): (-100, 60),
+        ("int64", "float64"): (-61, 32),
+        ("int64", "int64"): (0, 32),
+    }
+    if (x.name, out.name) not in ranges:
+        raise TypeError("x and out must be float64, float32 or int64")
+    return ranges[x.name, out.name]

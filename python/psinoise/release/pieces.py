@@ -1,0 +1,163 @@
+"""Pieces of a lattice law on which the privacy loss of a shift is constant.
+
+With ``p`` the law and ``T_J p`` the law moved by ``J`` cells, the reflection ``k -> J - k`` maps
+``(T_J p, p)`` to ``(p, T_J p)``: pieces are made of ``k > J / 2``, and those of ``k < J / 2`` are
+the same with the two laws exchanged. ``k = J / 2``, where there is one, has the loss 0.
+
+Beyond the listed integers and the shift, where ``k`` and ``k - J`` are both in the tail, ratios
+recur, and integers of one ratio are added up in closed form:
+
+* *translate*: the ratio at ``k`` is that at ``k + repeated``. The sum over ``k + i repeated``,
+  ``i = 0, 1, ...``, is ``1 / (1 - rho)`` times the first term, for both laws.
+* *dilate*: take ``2**i >= J`` and ``n = j 2**i``, where a block of integers of equal probability
+  begins. On ``n <= k < n + J`` the moved law is still in the block before and the ratio is that of
+  the two blocks, whatever ``i`` is; on the rest of the block it is 1. The probabilities of one
+  ``j`` fall by ``rho / 2`` from ``i`` to ``i + 1``, and so do ``J`` of them.
+
+So nothing is left out, and nothing is merged that has not the same ratio.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise.errors import DomainError
+from psinoise.reference import double_double as dd
+from psinoise.release.weights import DRAWS, ONE, Weights
+
+__all__ = ["multiples", "pieces", "probabilities"]
+
+Float = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Integers that are pieces one by one.
+_MOST_PIECES = 1 << 24
+
+
+def multiples(name: str, value: float, exponent: int) -> int:
+    """How many cells a length is: exact.
+
+    Raises
+    ------
+    DomainError
+        If it is no multiple of ``2**exponent`` other than 0.
+    """
+    cells = Fraction(value) / Fraction(2) ** exponent
+    if cells.denominator != 1 or cells == 0:
+        raise DomainError(f"{name} must be a multiple of 2**{exponent} other than 0, got {value!r}")
+    return cells.numerator
+
+
+def probabilities(weights: Weights, k: Integers) -> Float:
+    """``P(K = k)`` for ``k >= 0``; relative error below 4 ulp."""
+    listed, tail, repeated, _ = weights
+    start = listed.size - repeated
+    shares = listed / (2.0 * DRAWS)
+    shares[0] *= 2.0
+    found = np.where(k < listed.size, shares[np.minimum(k, listed.size - 1)], 0.0)
+    if tail == "none":
+        return found
+    beyond = k >= start
+    over = k[beyond]
+    if tail == "translate":
+        copies, place = np.divmod(over - start, repeated)
+        found[beyond] = shares[start + place] * _falls(weights, copies)
+        return found
+    copies = np.frexp((over // repeated).astype(np.float64))[1].astype(np.int64) - 1
+    most = int(copies.max(initial=0))
+    falls = np.array([_dilated(weights, i) for i in range(most + 1)])
+    found[beyond] = shares[over >> copies] * falls[copies]
+    return found
+
+
+def _dilated(weights: Weights, i: int) -> float:
+    """What an integer of copy ``i`` has of its entry's share."""
+    rho = Fraction(weights.ratio, ONE)
+    return float((1 - rho) * (rho / 2) ** i)
+
+
+def _falls(weights: Weights, copies: Integers) -> Float:
+    """``(1 - rho) rho**copies``, by pairs of doubles and squaring."""
+    stop = Fraction(ONE - weights.ratio, ONE)
+    total = _pair(stop, copies.shape)
+    power = Fraction(weights.ratio, ONE)
+    square = _pair(power, ())
+    left = copies.copy()
+    while left.any():
+        odd = (left & 1).astype(bool)
+        product = dd.multiply(total, square)
+        total = (np.where(odd, product[0], total[0]), np.where(odd, product[1], total[1]))
+        square = dd.multiply(square, square)
+        left >>= 1
+    return total[0] + total[1]
+
+
+def _pair(value: Fraction, shape: tuple[int, ...]) -> dd.Pair:
+    high = float(value)
+    return np.full(shape, high), np.full(shape, float(value - Fraction(high)))
+
+
+def pieces(weights: Weights, cells: int) -> tuple[Float, Float]:
+    """Probabilities of pieces under the law moved by ``cells`` and under the law.
+
+    Raises
+    ------
+    DomainError
+        If there are too many.
+    """
+    if weights.tail == "dilate":
+        starts, sizes, moved_far, base_far = _dilated_pieces(weights, cells)
+    else:
+        first, end = cells // 2 + 1, weights.listed.size + cells
+        _limit(end - first)
+        starts, sizes = np.arange(first, end), np.ones(end - first)
+        moved_far = base_far = np.empty(0)
+        if weights.repeated:
+            # The last period stands for all that follow.
+            sizes[-weights.repeated :] = ONE / (ONE - weights.ratio)
+    middle = np.arange(cells // 2, cells // 2 + 1 - cells % 2)
+    with np.errstate(under="ignore"):
+        moved = probabilities(weights, np.abs(starts - cells)) * sizes
+        base = probabilities(weights, starts) * sizes
+        level = probabilities(weights, middle)
+    right = np.concatenate([moved, moved_far]), np.concatenate([base, base_far])
+    moved, base = np.concatenate([*right, level]), np.concatenate([*right[::-1], level])
+    there = (moved > 0.0) | (base > 0.0)
+    return moved[there], base[there]
+
+
+def _limit(count: int) -> None:
+    if count > _MOST_PIECES:
+        raise DomainError(
+            f"grid must be coarser: there are {count} pieces for this shift, and at most "
+            f"{_MOST_PIECES} are accounted for"
+        )
+
+
+def _dilated_pieces(weights: Weights, cells: int) -> tuple[Integers, Float, Float, Float]:
+    """First integers and sizes of pieces up to where ratios recur, and the sums beyond."""
+    listed, half = weights.listed, weights.repeated
+    octave = max(0, (cells - 1).bit_length())
+    _limit(2 * half * (octave + 2))
+    # Where blocks begin, up to beyond the last one that is a piece by itself.
+    blocks = [np.arange(half)]
+    blocks += [np.arange(half, 2 * half) << i for i in range(octave + 1)]
+    edges = np.concatenate(blocks)
+    end = (half << octave) + cells
+    mirrored = cells - edges + 1
+    points = np.concatenate([edges, edges + cells, mirrored, [cells // 2 + 1, end]])
+    points = np.unique(points[(points > cells // 2) & (points <= end)])
+    starts, sizes = points[:-1], np.diff(points).astype(np.float64)
+
+    # The first integers of the first block of this octave are among the pieces already.
+    rho = Fraction(weights.ratio, ONE)
+    ends = (1 - rho) * (rho / 2) ** octave / (1 - rho / 2) * cells
+    shares = listed[half:] / (2.0 * DRAWS)
+    moved_far = np.append(shares[:-1] * float(ends), shares[-1] * float(ends))
+    base_far = np.append(shares[1:] * float(ends), shares[0] * float(ends * rho / 2))
+    entries = listed[half:].tolist()
+    level = Fraction(sum(entries), 2 * DRAWS) * (rho**octave - ends)
+    return starts, sizes, np.append(moved_far, float(level)), np.append(base_far, float(level))

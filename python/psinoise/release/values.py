@@ -1,0 +1,180 @@
+"""Values as they come from users: checked before any bit is drawn, and never shown.
+
+Messages name what is wrong with the kind of the data, or that some value is not finite; not which
+value, where, or how many.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psinoise import _validate
+from psinoise._backend import core
+from psinoise.errors import DomainError
+from psinoise.release.lattice_noise import LatticeNoise
+
+__all__ = ["Release", "prepared"]
+
+_BLOCK = 1 << 16
+# Below this many elements one thread is faster than waking another.
+_SERIAL = 1 << 17
+# Integers beyond are saturated by the kernel as well.
+_MOST_INTEGER = 1 << 62
+_EXPONENTS = {"float64": (-1000, 900), "float32": (-100, 60), "int64": (-61, 32)}
+
+
+class Release(NamedTuple):
+    """A release that only lacks its bits."""
+
+    noise: LatticeNoise
+    values: NDArray[Any]
+    out: NDArray[Any]
+    scalar: bool
+    threads: int
+
+    def draw(self, key: bytes) -> Any:
+        """Write the values with the noise of a key."""
+        if self.out.size:
+            core.lattice_release(
+                self.noise._table,
+                key,
+                0,
+                self.values,
+                self.noise.exponent,
+                self.out,
+                self.threads,
+            )
+        return self.out[()] if self.scalar else self.out
+
+
+def prepared(
+    noise: LatticeNoise,
+    x: ArrayLike,
+    out: object = None,
+    bounds: object = None,
+    threads: int | None = None,
+) -> Release:
+    """Check everything that a release is given.
+
+    Parameters
+    ----------
+    noise : LatticeNoise
+    x : array_like of float64, float32, float16 or integers
+        Of any layout and byte order.
+    out : ndarray, optional
+    bounds : pair of real numbers, optional
+        Values are clipped to them; NaN becomes the lower one.
+    threads : int, optional
+
+    Raises
+    ------
+    TypeError, DomainError, ValueError
+        See `psinoise.Mechanism.release`.
+    """
+    limits = None if bounds is None else _limits(bounds)
+    array = _array(x)
+    values = _native(array)
+    low, high = _EXPONENTS[values.dtype.name]
+    if not low <= noise.exponent <= high:
+        raise DomainError(
+            f"grid must be in [2**{low}, 2**{high}] for values of type {values.dtype}, got "
+            f"2**{noise.exponent}"
+        )
+    if limits is not None:
+        values = _clipped(values, *limits)
+    elif not _finite(values):
+        raise DomainError("x must be finite where no bounds are given")
+    dtype = values.dtype
+    if dtype == np.int64 and noise.exponent < 0:
+        dtype = np.dtype(np.float64)
+    target = np.empty(array.shape, dtype) if out is None else _checked_out(out, array, dtype)
+    if threads is None:
+        workers = 1 if array.size < _SERIAL else 0
+    else:
+        workers = _validate.count("threads", threads)
+    return Release(noise, values, target, array.ndim == 0 and out is None, workers)
+
+
+def _limits(bounds: object) -> tuple[float, float]:
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise TypeError(f"bounds must be a pair (low, high), got {bounds!r}")
+    low, high = (_validate.real("bounds", bound) for bound in bounds)
+    if not (-math.inf < low <= high < math.inf):
+        raise DomainError(f"bounds must be finite, the lower one first, got {bounds!r}")
+    return low, high
+
+
+def _array(x: ArrayLike) -> NDArray[Any]:
+    if np.ma.is_masked(x):
+        raise TypeError("x must not have masked values")
+    array = np.asarray(x)
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
+        raise TypeError(f"x must be real numbers of at most 64 bits, got dtype {array.dtype}")
+    return array
+
+
+def _native(array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers, contiguous, as float64, float32 or int64."""
+    if array.dtype.kind == "f":
+        dtype = np.dtype(np.float64 if array.dtype.itemsize == 8 else np.float32)
+    else:
+        dtype = np.dtype(np.int64)
+        if array.dtype.kind == "u" and array.dtype.itemsize == 8:
+            array = np.minimum(array, np.uint64(_MOST_INTEGER))
+    if not array.flags.aligned:
+        array = array.copy()
+    return np.asarray(np.ascontiguousarray(array, dtype=dtype).reshape(array.shape))
+
+
+def _finite(values: NDArray[Any]) -> bool:
+    """Whether all values are finite; takes as long wherever one is not."""
+    if values.dtype.kind == "i":
+        return True
+    flat, finite = values.reshape(-1), True
+    for start in range(0, flat.size, _BLOCK):
+        finite &= bool(np.isfinite(flat[start : start + _BLOCK]).all())
+    return finite
+
+
+def _clipped(values: NDArray[Any], low: float, high: float) -> NDArray[Any]:
+    if values.dtype.kind == "i":
+        # Whole numbers within the bounds, however large those are.
+        least, most = max(math.ceil(low), -_MOST_INTEGER), min(math.floor(high), _MOST_INTEGER)
+        if not least <= most:
+            raise DomainError(
+                f"bounds must have a whole number between them for whole numbers, got {low!r} and "
+                f"{high!r}"
+            )
+        return np.asarray(np.clip(values, least, most))
+    # float32 bounds are rounded inwards: what is outside the bounds must not come back in.
+    kind = values.dtype.type
+    with np.errstate(over="ignore", invalid="ignore"):
+        least, most = kind(low), kind(high)
+        if float(least) < low:
+            least = np.nextafter(least, kind(np.inf))
+        if float(most) > high:
+            most = np.nextafter(most, kind(-np.inf))
+        if not least <= most:
+            raise DomainError(
+                f"bounds must have a {values.dtype} between them, got {low!r} and {high!r}"
+            )
+        # NaN fails the comparison.
+        return np.asarray(np.where(values >= least, np.minimum(values, most), least))
+
+
+def _checked_out(out: object, x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+        raise TypeError(f"out must be an array, got {type(out).__name__}")
+    if out.dtype != dtype or not out.dtype.isnative:
+        raise TypeError(f"out must have dtype {dtype}, as the result has, got {out.dtype}")
+    if out.shape != x.shape:
+        raise ValueError(f"out must have the shape of x, {x.shape}, got {out.shape}")
+    if not out.flags.c_contiguous or not out.flags.writeable or not out.flags.aligned:
+        raise ValueError("out must be C-contiguous, aligned and writable")
+    if np.may_share_memory(out, x):
+        raise ValueError("out must not overlap x")
+    return out

@@ -1,0 +1,237 @@
+"""From a law to the integers that are drawn from and accounted for.
+
+A lattice law is ``2**63`` words shared out among ``|K| = 0, 1, ..., m - 1``: ``weights[k]`` of them
+mean ``|K| = k``, and an independent fair bit is the sign. A tail continues the list without end:
+its entries, the last ``repeated`` of them, hold the mass of all their copies, and each copy has one
+more with the dyadic probability ``rho = ratio / 2**64``.
+
+========== ================================================== =========================
+tail       copy i of entry j                                  probability of copy i
+========== ================================================== =========================
+translate  the integer ``j + i repeated``                     ``(1 - rho) rho**i``
+dilate     ``2**i`` integers from ``j 2**i``, equally likely  ``(1 - rho) rho**i``
+none                                                          1 for ``i = 0``
+========== ================================================== =========================
+
+A translated tail is geometric, a dilated one a power law; ``repeated`` is ``m / 2`` there, and
+``m`` a power of two, so that the copies cover each integer once.
+
+For a unimodal law the probabilities of ``0, 1, 2, ...`` do not increase, and this is a statement
+about integers: `is_unimodal` has it, and `rounded` keeps it.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise._backend import core
+from psinoise.errors import DomainError
+
+__all__ = ["DRAWS", "MOST_LISTED", "ONE", "Weights", "fits", "is_unimodal", "weights_of"]
+
+Float = NDArray[np.float64]
+
+#: The sum of the weights, and what a ratio is a numerator over.
+DRAWS, ONE = 1 << 63, 1 << 64
+
+#: The most integers that are listed.
+MOST_LISTED = 1 << 20
+
+# Integers are listed down to this probability: their weights are above 2**24, so that rounding
+# changes them by less than 2**-24 of themselves and losses by no more.
+_LEAST = 2.0**-39
+# Where more than so many units of the spread are above that, a power law is looked for: from so
+# many units on, and with probabilities that fall by the same factor, but for so much, in one octave
+# and in one three octaves later.
+_LONG, _FAR, _SELF_SIMILAR = 64, 32, 0.02
+# Copies are counted one by one: not more than 2**20 in the mean.
+_LARGEST_RATIO = ONE - (1 << 44)
+# Room for the rounding of sums: v_0, which takes the rest, never loses by it.
+_SHRINK = 1.0 - 2.0**-50
+
+
+class _Law(Protocol):
+    @property
+    def unimodal(self) -> bool: ...
+    @property
+    def spread(self) -> float: ...
+    @property
+    def period(self) -> float: ...
+    @property
+    def decay(self) -> float: ...
+    def iccdf(self, p: float) -> float: ...
+    def lattice_masses(self, grid: float, start: int, stop: int) -> Float: ...
+
+
+class Weights(NamedTuple):
+    """Integer weights and their tail; the module has the meaning."""
+
+    listed: NDArray[np.uint64]
+    tail: str
+    repeated: int
+    ratio: int
+
+
+class _Plan(NamedTuple):
+    """How many integers are listed, and how they go on; what they give is the ratio where the law
+    does not."""
+
+    listed: int
+    tail: str
+    repeated: int
+    ratio: int = 0
+
+
+def fits(law: _Law, exponent: int) -> bool:
+    """Whether a law can be listed on the lattice of an exponent."""
+    return _plan(law, 2.0**exponent) is not None
+
+
+def weights_of(law: _Law, exponent: int) -> Weights:
+    """The weights of a law on the lattice of an exponent.
+
+    Raises
+    ------
+    DomainError
+        If the lattice is so fine that more than ``MOST_LISTED`` integers would have to be listed.
+    """
+    grid = 2.0**exponent
+    plan = _plan(law, grid)
+    if plan is None:
+        coarser = exponent
+        while not fits(law, coarser):
+            coarser += 1
+        raise DomainError(f"grid must be at least 2**{coarser} for {law!r}, got 2**{exponent}")
+    masses = law.lattice_masses(grid, 0, plan.listed + (plan.tail != "none"))
+    return rounded(masses, plan.tail, plan.repeated, plan.ratio, law.unimodal)
+
+
+def _plan(law: _Law, grid: float) -> _Plan | None:
+    end = float(law.iccdf(0.0))
+    if end < math.inf:
+        count = end / grid + 1.5
+        return _Plan(int(count), "none", 0) if count < MOST_LISTED else None
+    reach = _reach(law, grid)
+    if reach * grid > _LONG * law.spread:
+        dilated = _dilated(law, grid)
+        if dilated is not None:
+            return dilated
+    if reach >= MOST_LISTED:
+        return None
+    if law.period == 0.0:
+        return _Plan(reach, "translate", 1)
+    # Whole periods where they are whole numbers of cells; else the tail falls as on average.
+    cells = Fraction(law.period) / Fraction(grid)
+    repeated = int(cells) if cells.denominator == 1 and 1 <= cells < reach else 1
+    fall = core.exponential(np.array([-law.decay * grid * repeated]), np.zeros(1))
+    return _Plan(reach, "translate", repeated, int(float(fall[0]) * 2.0**64))
+
+
+def _mass(law: _Law, grid: float, k: int) -> float:
+    return float(law.lattice_masses(grid, k, k + 1)[0])
+
+
+def _reach(law: _Law, grid: float) -> int:
+    """The first integer that is rarer than ``_LEAST``, from 2 to ``MOST_LISTED``."""
+    below, reach = 1, 2
+    while reach < MOST_LISTED and _mass(law, grid, reach) >= _LEAST:
+        below, reach = reach, 2 * reach
+    while reach - below > 1 and reach > 2:
+        middle = (below + reach) // 2
+        if _mass(law, grid, middle) >= _LEAST:
+            below = middle
+        else:
+            reach = middle
+    return reach
+
+
+def _dilated(law: _Law, grid: float) -> _Plan | None:
+    """A power law from ``count / 2`` on, if there is one."""
+    count = max(64, 1 << math.ceil(math.log2(max(_FAR * law.spread / grid, 1.0))))
+    while count <= MOST_LISTED:
+        near, first, before, last = (
+            _mass(law, grid, k) for k in (count // 2, count, 8 * count, 16 * count)
+        )
+        if last > 0.0:
+            change = (first * before) / (near * last)
+            if abs(change - 1.0) < _SELF_SIMILAR and 2.0 * first < near:
+                return _Plan(count, "dilate", count // 2)
+        count *= 2
+    return None
+
+
+def rounded(masses: Float, tail: str, repeated: int, ratio: int, unimodal: bool) -> Weights:
+    """Integer weights for masses; where there is a tail, the last mass is that of the next integer.
+
+    All rounding is downwards, and 0 takes the rest. A ratio of 0 is replaced by that of the next
+    integer to the first one repeated.
+    """
+    if unimodal:
+        masses = np.append(masses[:1], np.minimum.accumulate(masses[1:]))
+    if tail != "none":
+        masses, following = masses[:-1].copy(), masses[-1]
+        wider = 2.0 if tail == "dilate" else 1.0
+        ratio = ratio or int(wider * following / masses[-repeated] * 2.0**64)
+        ratio = min(max(ratio, 1), _LARGEST_RATIO)
+        masses[-repeated:] /= (ONE - ratio) / 2.0**64
+    # In integers, so that the sum is the same on every machine.
+    total = int(np.floor(masses * 2.0**61).astype(np.uint64).sum())
+    unit = 2.0**124 / total * _SHRINK
+    listed = np.floor(masses * unit).astype(np.uint64)
+    if tail == "none":
+        listed = listed[: int(np.flatnonzero(listed)[-1]) + 1]
+    listed = np.maximum(listed, np.uint64(1))
+    _settle(listed, unimodal)
+    if unimodal and tail != "none":
+        ratio = _continued(listed, tail, repeated, ratio)
+        _settle(listed, unimodal)
+    return Weights(listed, tail, repeated, ratio)
+
+
+def _settle(listed: NDArray[np.uint64], unimodal: bool) -> None:
+    """Give 0 what is left of the words."""
+    listed[0] = DRAWS - int(listed[1:].sum())
+    # The weight of k is that of k and -k together.
+    most = 2 * int(listed[0])
+    if unimodal and listed.size > 1 and int(listed[1]) > most:
+        np.minimum(listed[1:], np.uint64(most), out=listed[1:])
+        listed[0] = DRAWS - int(listed[1:].sum())
+
+
+def _continued(listed: NDArray[np.uint64], tail: str, repeated: int, ratio: int) -> int:
+    """Make a tail of floored integers non-increasing again, and return its ratio.
+
+    From copy to copy by a smaller ratio, and then where the copies begin by smaller weights, which
+    leaves the first as it is.
+    """
+    first, last = int(listed[-repeated]), int(listed[-1])
+    wider = 2 if tail == "dilate" else 1
+    ratio = min(ratio, last * wider * ONE // first)
+    before = listed.size - repeated - 1
+    most = int(listed[before]) * (2 if before == 0 else 1) * ONE // (ONE - ratio)
+    if most < DRAWS:
+        np.minimum(listed[-repeated:], np.uint64(most), out=listed[-repeated:])
+    return ratio
+
+
+def is_unimodal(weights: Weights) -> bool:
+    """Whether ``P(K = 0) >= P(K = 1) >= ...`` without end: decided on the integers."""
+    listed, tail, repeated, ratio = weights
+    if listed.size > 1 and int(listed[1]) > 2 * int(listed[0]):
+        return False
+    start = listed.size - repeated
+    parts = (listed[1:start], listed[max(start, 1) :])
+    if any((part[1:] > part[:-1]).any() for part in parts):
+        return False
+    if tail == "none":
+        return True
+    before = int(listed[start - 1]) * (2 if start == 1 else 1)
+    if int(listed[start]) * (ONE - ratio) > before * ONE:
+        return False
+    wider = 2 if tail == "dilate" else 1
+    return int(listed[start]) * ratio <= int(listed[-1]) * wider * ONE

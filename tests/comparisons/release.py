@@ -1,0 +1,119 @@
+"""Lattice noise: its columns, the integers that are drawn, and what is released."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from comparisons.registry import KEY, compares, points, same_bits
+from psinoise import _core as native
+from psinoise import reference
+
+CORES = (native, reference)
+
+# Weights with empty columns, ones that are full, and a tail that is not rare.
+LATTICES = {
+    "none": (np.array([2**62, 2**61, 2**61 - 5, 5], np.uint64), "none", 0, 0),
+    "one": (np.array([2**63], np.uint64), "none", 0, 0),
+    "small": (np.array([3, 0, 11, 2, 0], np.uint64), "translate", 2, 3 * 2**62),
+    "geometric": (np.array([2**61] * 3 + [2**60, 2**60], np.uint64), "translate", 3, 2**63),
+    "endless": (np.array([1, 2**63 - 1], np.uint64), "translate", 1, 2**64 - 2**55),
+    "power": (np.array([2**61, 2**61, 2**60, 2**60, *[2**59] * 4], np.uint64), "dilate", 4, 2**63),
+    "far": (np.array([1, 2**63 - 1], np.uint64), "dilate", 1, 2**64 - 1),
+}
+
+
+@compares("lattice_columns")
+def compare_lattice_columns(tables):
+    generator = np.random.default_rng(5)
+    heavy = np.exp(-generator.uniform(0.0, 40.0, 3000)) * 2.0**50
+    heavy = np.append(np.floor(heavy).astype(np.uint64), np.uint64(0))
+    heavy[7] = 2**63 - sum(heavy.tolist()) + int(heavy[7])
+    for weights in (heavy, *(arguments[0] for arguments in LATTICES.values())):
+        same_bits(native.lattice_columns(weights), reference.lattice_columns(weights))
+    for core in (native, reference):
+        for bad in ([], [3], [1, 1, 0], [2**63, 2**63], [2**63, 1], [0] * (2**20 + 1)):
+            with pytest.raises(ValueError, match="weights must"):
+                core.lattice_columns(np.array(bad, dtype=np.uint64))
+        with pytest.raises(TypeError, match="weights must"):
+            core.lattice_columns(np.array([1, 1]))
+
+
+@compares("LatticeTable")
+def compare_lattice_table(tables):
+    weights = LATTICES["power"][0]
+    for core in (native, reference):
+        with pytest.raises(AttributeError):
+            core.LatticeTable(*LATTICES["none"]).ratio = 1
+        for bad in (
+            ("other", 0, 0),
+            ("none", 1, 0),
+            ("translate", 0, 1),
+            ("translate", 9, 1),
+            ("dilate", 3, 1),
+        ):
+            with pytest.raises(ValueError, match="must be"):
+                core.LatticeTable(weights, *bad)
+        with pytest.raises(ValueError, match="must be half"):
+            core.LatticeTable(LATTICES["geometric"][0], "dilate", 2, 1)
+
+
+@compares("lattice_choices")
+def compare_lattice_choices(tables):
+    generator = np.random.default_rng(6)
+    words = generator.integers(0, 2**64, 10_001, np.uint64)
+    for arguments in LATTICES.values():
+        found = [core.lattice_choices(core.LatticeTable(*arguments), words) for core in CORES]
+        same_bits(*found)
+
+
+@compares("lattice_noise")
+def compare_lattice_noise(tables):
+    for arguments in LATTICES.values():
+        for first, size in ((0, 0), (0, 1), (511, 3), (2**40 + 1, 3001)):
+            found = []
+            for core in CORES:
+                out = np.zeros(size, np.int64)
+                core.lattice_noise(core.LatticeTable(*arguments), KEY, first, out, 2)
+                found.append(out)
+            same_bits(*found)
+    assert np.abs(found[0]).max() == 2**62  # the last one reaches the limit
+
+
+@compares("lattice_release")
+def compare_lattice_release(tables):
+    generator = np.random.default_rng(8)
+    reals = points()
+    reals = np.append(reals[np.isfinite(reals)], [0.5, -0.5, 2.0**60, -(2.0**61), 2.0**62 + 2**10])
+    whole = generator.integers(-(2**63), 2**63, 1000) >> generator.integers(0, 63, 1000)
+    whole = np.append(whole, [2**63 - 1, -(2**63), 2**61, -(2**61) - 1, 2**53 + 1])
+    with np.errstate(over="ignore"):
+        narrow = reals.astype(np.float32)
+    cases = [
+        *((reals, e, "f8") for e in (-1000, -60, -1, 0, 1, 10, 900)),
+        *((narrow[np.isfinite(narrow)], e, "f4") for e in (-100, -3, 0, 60)),
+        *((whole, e, "f8") for e in (-61, -3, 0, 1, 32)),
+        *((whole, e, "i8") for e in (0, 1, 32)),
+    ]
+    for arguments in (LATTICES["power"], LATTICES["none"], LATTICES["far"]):
+        for x, exponent, dtype in cases:
+            found = []
+            for core in CORES:
+                out = np.zeros(x.size, dtype)
+                core.lattice_release(core.LatticeTable(*arguments), KEY, 130, x, exponent, out, 2)
+                found.append(out)
+            same_bits(*found)
+    for core in CORES:
+        table = core.LatticeTable(*LATTICES["none"])
+        for x, exponent, out in (
+            (reals, -1001, reals.copy()),
+            (reals, 901, reals.copy()),
+            (narrow, 61, narrow.copy()),
+            (whole, -1, whole.copy()),
+            (whole, 33, np.zeros(whole.size)),
+            (whole, 0, whole[1:].copy()),
+        ):
+            with pytest.raises(ValueError, match="must"):
+                core.lattice_release(table, KEY, 0, x, exponent, out, 1)
+        with pytest.raises(TypeError, match="must be"):
+            core.lattice_release(table, KEY, 0, np.zeros(3, "f2"), 0, np.zeros(3, "f2"), 1)

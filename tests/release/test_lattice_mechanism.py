@@ -1,0 +1,211 @@
+"""Mechanisms on a lattice: cells, what they cost beside the ideal law, and their records."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+
+import pytest
+from lattice_oracles import MECHANISMS
+
+import psinoise as pn
+
+
+@pytest.fixture(params=MECHANISMS)
+def mechanism(request):
+    return MECHANISMS[request.param]()
+
+
+def test_the_default_lattice(mechanism):
+    """Fine enough for the noise, and rounding adds at most a thousandth of the sensitivity."""
+    lattice = mechanism.on_lattice()
+    assert math.log2(lattice.grid).is_integer()
+    assert (lattice.cells - 1) * lattice.grid < mechanism.sensitivity
+    assert lattice.cells * lattice.grid >= mechanism.sensitivity
+    if not isinstance(mechanism.noise, pn.DiscreteLaplace):
+        assert lattice.grid <= mechanism.noise.spread / 2**7
+        assert lattice.cells * lattice.grid <= mechanism.sensitivity * (1.0 + 1e-3)
+    assert mechanism.on_lattice() is lattice
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "grid"), [(1.0, 2.0**-7), (3.0, 2.0**-7), (1e-3, 2.0**-14)]
+)
+def test_default_grids(sensitivity, grid):
+    """Multiples of a coarse grid need no fine one; others take the best that fits in 2**20."""
+    lattice = pn.Mechanism(pn.Gaussian(std=1.0), sensitivity).on_lattice()
+    assert lattice.grid == pytest.approx(grid, rel=1.0)
+    assert lattice.noise.weights.size <= 2**20
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Gaussian", "Laplace", "Airy", "SymmetricStable(alpha=1.5)", "Cauchy", "discrete Laplace"],
+)
+@pytest.mark.parametrize(("delta", "count"), [(1e-6, 1), (1e-6, 50)])
+def test_the_lattice_costs_less_than_a_thousandth(name, delta, count):
+    """Epsilon of the integers against epsilon of the law. Kills: a sensitivity of one cell more,
+    weights of cells moved by a half."""
+    mechanism = MECHANISMS[name]()
+    ideal = mechanism.epsilon(delta, count=count, method="estimate")
+    found = mechanism.on_lattice().epsilon(delta, count=count, method="estimate")
+    assert found == pytest.approx(ideal, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["Laplace", "staircase", "discrete Laplace", "Cauchy"])
+def test_pure_privacy_stays_pure(name):
+    mechanism = MECHANISMS[name]()
+    found = mechanism.on_lattice().pure_epsilon()
+    assert found == pytest.approx(mechanism.pure_epsilon(), rel=1e-3)
+
+
+def test_a_law_that_is_not_unimodal_takes_the_envelope():
+    mechanism = MECHANISMS["cactus"]()
+    lattice = mechanism.on_lattice()
+    assert not lattice.noise.unimodal
+    ideal = mechanism.epsilon(1e-5, method="estimate")
+    assert lattice.epsilon(1e-5, method="estimate") == pytest.approx(ideal, rel=1e-3)
+
+
+def test_bounded_noise_has_an_infinite_loss():
+    """The mass beyond the bounds is that of the integers, which is that of the law."""
+    mechanism = MECHANISMS["truncated Laplace"]()
+    lattice = mechanism.on_lattice()
+    assert lattice.pure_epsilon() == math.inf
+    assert float(lattice.delta(1.001)) == pytest.approx(1e-3, rel=0.05)
+    assert float(lattice.delta(math.inf)) == pytest.approx(
+        2.0**-64 * sum(lattice.noise.weights[-lattice.cells :].tolist()), rel=1e-9
+    )
+
+
+def test_bounds_hold_the_estimate():
+    lattice = MECHANISMS["Gaussian"]().on_lattice()
+    bracket = lattice.epsilon(1e-6, count=10)
+    assert bracket.lower <= bracket.estimate <= bracket.upper
+    accountant = pn.Accountant().compose(lattice.accounted, count=10)
+    assert float(accountant.epsilon(1e-6)) == float(bracket)
+    assert lattice.profile([1.0, 2.0], method="estimate").shape == (2,)
+    assert lattice.tradeoff([0.1], method="estimate")[0] > 0.0
+
+
+def test_a_coarse_grid_is_paid_for():
+    """Half a cell of sensitivity is a whole cell."""
+    law = pn.Laplace(scale=1.0)
+    coarse = pn.Mechanism(law, 0.3).on_lattice(grid=0.5)
+    assert coarse.cells == 1
+    assert coarse.pure_epsilon() == pytest.approx(0.5, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("grid", "error", "message"),
+    [
+        (0.3, pn.DomainError, "power of two, such as 0.25"),
+        (0.0, pn.DomainError, "grid must be positive"),
+        (-1.0, pn.DomainError, "grid must be positive"),
+        (math.nan, pn.DomainError, "grid must be positive"),
+        (math.inf, pn.DomainError, "grid must be positive"),
+        ("1", TypeError, "grid must be a real number"),
+        (True, TypeError, "grid must be a real number"),
+        (2.0**-1020, pn.DomainError, "grid must be in"),
+        (2.0**1000, pn.DomainError, "grid must be in"),
+        (2.0**-40, pn.DomainError, "grid must be at least"),
+        (2.0**-20, pn.DomainError, r"grid must be at least 2\*\*-1\d"),
+    ],
+)
+def test_wrong_grids(grid, error, message):
+    with pytest.raises(error, match=message):
+        pn.Mechanism(pn.Gaussian(std=1.0)).on_lattice(grid)
+
+
+def test_whole_numbers_have_their_own_grid():
+    with pytest.raises(pn.DomainError, match=r"grid must be 1\.0"):
+        pn.Mechanism(pn.DiscreteLaplace(scale=2.0)).on_lattice(0.5)
+
+
+def test_more_cells_than_are_allowed():
+    with pytest.raises(pn.DomainError, match="grid must be at least"):
+        pn.Mechanism(pn.Gaussian(std=1.0), 1e9).on_lattice(2.0**-7)
+
+
+def test_laws_of_others_cannot_be_put_on_a_lattice():
+    class Law:
+        def logpdf(self, x):
+            return x
+
+        def __hash__(self):
+            return 1
+
+    with pytest.raises(TypeError, match="noise must be a noise law"):
+        pn.Mechanism(Law()).on_lattice()
+    with pytest.raises(TypeError, match="noise must be a noise law"):
+        pn.LatticeNoise.of(Law(), 1.0)
+    with pytest.raises(TypeError, match="LatticeNoise"):
+        pn.LatticeMechanism(pn.Gaussian(std=1.0), 1.0)
+
+
+# -- records ---------------------------------------------------------------------------------------
+
+
+def test_a_later_reader_computes_the_same_epsilon(mechanism):
+    lattice = mechanism.on_lattice()
+    text = lattice.to_json()
+    again = pn.LatticeMechanism.from_json(text)
+    assert again == lattice
+    assert again.record() == lattice.record()
+    assert again.to_json() == text
+    assert pickle.loads(pickle.dumps(lattice)) == lattice
+    if lattice.noise.unimodal and lattice.noise.weights.size < 10_000:
+        assert again.delta(1.0, method="estimate") == lattice.delta(1.0, method="estimate")
+
+
+def test_the_record_names_what_was_drawn_from():
+    lattice = pn.Mechanism(pn.Laplace(scale=2.0), 3.0).on_lattice()
+    record = json.loads(json.dumps(lattice.record()))
+    assert record["law"] == "Laplace(scale=2.0)"
+    assert float.fromhex(record["sensitivity"]) == 3.0
+    assert record["grid"] == "2**-6"
+    assert record["cells"] == 192
+    assert record["sha256"] == lattice.noise.sha256
+    assert record["library"] == f"psinoise {pn.__version__}"
+
+
+def edited(*path, value):
+    content = json.loads(pn.Mechanism(pn.Laplace(scale=1.0)).on_lattice(0.5).to_json())
+    at = content
+    for name in path[:-1]:
+        at = at[name]
+    at[path[-1]] = value
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[1]",
+        "{}",
+        "[" * 100_000,
+        edited("format", value="other"),
+        edited("version", value=2),
+        edited("record", "cells", value=1),
+        edited("record", "sensitivity", value="0x1.0p-9"),
+        edited("record", value=[]),
+        edited("noise", "exponent", value=-2),
+        edited("sha256", value="0" * 64),
+    ],
+)
+def test_changed_mechanisms_are_refused(text):
+    with pytest.raises(pn.DomainError):
+        pn.LatticeMechanism.from_json(text)
+
+
+def test_a_record_that_contradicts_the_noise_is_refused():
+    """With a hash that fits, too: everything is computed again."""
+    from psinoise.accounting.lattice_mechanism import _digest
+
+    content = json.loads(edited("record", "cells", value=1))
+    del content["sha256"]
+    content["sha256"] = _digest(content)
+    with pytest.raises(pn.DomainError, match="record"):
+        pn.LatticeMechanism.from_json(json.dumps(content))
