@@ -53,7 +53,7 @@ TARGETS = (
     Target(4.0, 1e-5, 2400, 1 / 2400),
     Target(4.0, 1e-5, 24_000, 1 / 2400),
 )
-COSTS = {"mean_abs": "E|Z|", "variance": "standard deviation"}
+COSTS = {"mean_abs": r"E\|Z\|", "variance": "standard deviation"}
 MADE = tuple(law for law in DESIGNED if not law.for_whole_numbers)
 LAWS = (*FAMILIES, *MADE)
 HEADS = {law.__name__: re.sub(r"costs\.|\.0\b", "", law.__name__) for law in LAWS}
