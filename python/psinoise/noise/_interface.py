@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -17,6 +15,7 @@ from psinoise import _validate
 from psinoise._rng import RandomSource, stream_key
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
+from psinoise.noise._identity import Value
 from psinoise.noise._parameter import Parameter
 
 __all__ = ["NoiseLaw", "family_name"]
@@ -24,7 +23,7 @@ __all__ = ["NoiseLaw", "family_name"]
 Float = NDArray[np.float64]
 
 
-class NoiseLaw(ABC):
+class NoiseLaw(Value):
     """A noise law symmetric about 0.
 
     A law is immutable and hashable, pickles, and its ``repr`` evaluates back to it. Subclasses say
@@ -40,18 +39,10 @@ class NoiseLaw(ABC):
     #: the command line.
     shape_parameters: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
 
-    _scale: float
-
-    def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
-        """Refuse unknown keywords before anything else, with the nearest known one."""
-        names = _keywords_of(cls)
-        for name in keywords:
-            if names and name not in names:
-                raise _validate.unknown_keyword(cls.__name__, name, names)
-        return super().__new__(cls)
-
     #: Whether the law is for queries whose values are whole numbers.
     for_whole_numbers: ClassVar[bool] = False
+
+    _scale: float
 
     @classmethod
     def for_target(
@@ -396,52 +387,8 @@ class NoiseLaw(ABC):
     def _standard_kl(self, shift: float) -> float:
         """Divergence of the standardized law for a positive shift."""
 
-    # -- identity --------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _arguments(self) -> dict[str, Any]:
-        """Keyword arguments that make this law again."""
-
-    def _canonical_arguments(self) -> dict[str, Any]:
-        """Keyword arguments that make this law again, the same for equal laws."""
-        return self._arguments()
-
-    def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={value!r}" for name, value in self._arguments().items())
-        return f"{type(self).__name__}({arguments})"
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return self._arguments() == other._arguments()
-
-    def __hash__(self) -> int:
-        return hash((type(self), *self._arguments().items()))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{type(self).__name__} is immutable")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"{type(self).__name__} is immutable")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self._arguments())
-
-
-@functools.cache
-def _keywords_of(law: type[NoiseLaw]) -> tuple[str, ...]:
-    """Names that a law's constructor takes; none for one that checks them itself."""
-    parameters = list(inspect.signature(law.__init__).parameters.values())[1:]
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return ()
-    return tuple(parameter.name for parameter in parameters)
-
 
 def family_name(law: type[NoiseLaw], shape: Mapping[str, Any]) -> str:
     """The name of a law's class with the arguments other than the size."""
     listed = ", ".join(f"{name}={value!r}" for name, value in shape.items())
     return f"{law.__name__}({listed})" if listed else law.__name__
-
-
-def _rebuild(law: type[NoiseLaw], arguments: dict[str, float]) -> NoiseLaw:
-    return law(**arguments)
