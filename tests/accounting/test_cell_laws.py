@@ -345,3 +345,19 @@ def test_dp_accounting_agrees_on_discrete_laplace():
     ]
     assert theirs[0] - 1e-6 <= found.upper
     assert found.lower <= theirs[1] + 1e-6
+
+
+@pytest.mark.parametrize("excess", [1e-3, 1e-7, 1e-11])
+def test_a_delta_just_above_the_probability_of_an_infinite_loss(excess):
+    """What is left of delta is a difference of nearly equal numbers; the bounds know it."""
+    law = pn.TruncatedLaplace(epsilon=1.0, delta=1e-2)
+    delta = 1e-2 * (1.0 + excess)
+    found = pn.Mechanism(law).epsilon(delta)
+    with mp.workdps(60):
+        # One use: delta(eps) - f = P(loss 1) (1 - e^(eps - 1)) near the largest loss.
+        scale, end = mp.mpf(law.scale), mp.mpf(law.half_width)
+        at_top = (1 - mp.exp((1 - end) / scale)) / (2 * (1 - mp.exp(-end / scale)))
+        infinite = mp.mpf(float(law.ccdf(law.half_width - 1.0)))
+        exact = 1 + mp.log1p(-(mp.mpf(delta) - infinite) / at_top)
+    assert found.lower <= exact + 1e-15
+    assert found.upper >= exact - 1e-15

@@ -35,6 +35,7 @@ from psinoise.accounting.steps import (
     SAME,
     Steps,
     directions,
+    doubt_of_share,
     finite_share,
     infinite_mass,
     largest_finite_loss,
@@ -128,7 +129,7 @@ def _bracket_of(
     estimate = max(found.values())
     width = width_of(estimate, tolerance)
     targets = [
-        Target(steps, way, goal, epsilon, width)
+        Target(steps, way, goal, epsilon, width, doubt_of_share(steps, way, log_delta))
         for way, epsilon in found.items()
         if (goal := finite_share(steps, way, log_delta)) is not None and goal > -math.inf
     ]
@@ -147,6 +148,7 @@ def _stays_behind(steps: Steps, way: Direction, log_delta: float, bracket: Brack
     That takes a bound on delta at one epsilon, and a lattice as coarse as its distance allows.
     """
     goal, ceiling = finite_share(steps, way, log_delta), bracket.upper
+    doubt = doubt_of_share(steps, way, log_delta)
     if largest_finite_loss(steps, way) <= ceiling:
         return True
     if goal is None or goal == -math.inf:
@@ -158,8 +160,9 @@ def _stays_behind(steps: Steps, way: Direction, log_delta: float, bracket: Brack
     room = (goal - saddle.log_delta) / saddle.c
     width = max(room, bracket.upper - bracket.estimate)
     for _ in range(_LOOKS_BEHIND):
-        target = Target(steps, way, goal, ceiling, width)
-        if profile_bound(target, target.upper_step, "upper").log_delta(ceiling) <= goal:
+        target = Target(steps, way, goal, ceiling, width, doubt)
+        bound = profile_bound(target, target.upper_step, "upper")
+        if bound.log_delta(ceiling) <= target.goal("upper"):
             return True
         width *= 0.1
     return False
@@ -196,7 +199,8 @@ def _stays_below(steps: Steps, epsilon: float, delta: float) -> bool:
         if log_delta is None or log_delta == -math.inf:
             return False
         composition = Composition.of(steps, way, reach_for(log_delta, uses))
-        if not composition.stays_below(epsilon, log_delta):
+        doubt = doubt_of_share(steps, way, math.log(delta))
+        if not composition.stays_below(epsilon, log_delta - doubt):
             return False
     return True
 
@@ -372,7 +376,7 @@ def _epsilon_below(target: Target, ceiling: float) -> float:
 def crossing(target: Target, step: float, side: Side, tuned: bool = False) -> float:
     """Where the bound of the profile has the target's delta."""
     profile = profile_bound(target, step, side, tuned)
-    return profile.epsilon(target.log_delta, target.epsilon, target.width)
+    return profile.epsilon(target.goal(side), target.epsilon, target.width)
 
 
 def _checked(bracket: Bracket, width: float) -> Bracket:

@@ -37,6 +37,7 @@ from psinoise.accounting.steps import (
     SAME,
     Steps,
     directions,
+    doubt_of_share,
     finite_share,
     infinite_mass,
     largest_finite_loss,
@@ -73,18 +74,19 @@ def cells_epsilon(steps: Steps, log_delta: float, tolerance: float | None) -> Br
         if goal is None or goal == -math.inf:
             upper = max(upper, epsilon)
             continue
-        target = Target(steps, way, goal, epsilon, width)
+        doubt = doubt_of_share(steps, way, log_delta)
+        target = Target(steps, way, goal, epsilon, width, doubt)
         # Another direction matters only where it comes near to the leading one.
-        step, above = _above(target, goal, max(epsilon + width, estimate))
+        step, above = _above(target, max(epsilon + width, estimate))
         upper = max(upper, above)
         if epsilon == estimate:
             fixed = _fixed(steps, target)
-            lower = max(_below(each, way, goal, step, width) for each in fixed)
+            lower = max(_below(each, way, target.goal("lower"), step, width) for each in fixed)
     return Bracket(min(lower, estimate), estimate, max(upper, estimate))
 
 
-def _above(target: Target, goal: float, ceiling: float) -> tuple[float, float]:
-    step, upper = target.first_step, math.inf
+def _above(target: Target, ceiling: float) -> tuple[float, float]:
+    step, upper, goal = target.first_step, math.inf, target.goal("upper")
     above = dataclasses.replace(target, epsilon=min(ceiling, target.epsilon + 0.5 * target.width))
     listed = _listed(above)
     if listed is not None and listed + _LIST_ROUNDING <= goal:

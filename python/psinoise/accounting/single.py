@@ -35,6 +35,16 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
+class _FinitePart:
+    """The part of a profile that varies: solved for, it keeps the digits of a small remainder."""
+
+    step: SingleStep
+
+    def log_delta(self, epsilon: float) -> tuple[float, float]:
+        return self.step.finite_log_delta(epsilon)
+
+
+@dataclass(frozen=True)
 class SingleStep:
     """Profile of one pair in one direction, relative error of delta about 1e-13.
 
@@ -85,7 +95,7 @@ class SingleStep:
             1.0,
             loss_measure(self.pair, self.direction, REACHES[-1]).cumulants(1e-9).variance ** 0.5,
         )
-        return min(max(solve_epsilon(self, log_delta, 0.0, scale), 0.0), top)
+        return min(max(solve_epsilon(_FinitePart(self), share, 0.0, scale), 0.0), top)
 
     def _log_delta(self, epsilon: float) -> tuple[float, float]:
         measure = loss_measure(self.pair, self.direction, REACHES[-1])

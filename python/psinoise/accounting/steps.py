@@ -24,6 +24,7 @@ __all__ = [
     "SAME",
     "Steps",
     "directions",
+    "doubt_of_share",
     "finite_share",
     "infinite_mass",
     "largest_finite_loss",
@@ -73,3 +74,11 @@ def finite_share(steps: Steps, direction: Direction, log_delta: float) -> float 
     if room > SAME:
         return log_delta + math.log(room)
     return -math.inf if room >= -SAME else None
+
+
+def doubt_of_share(steps: Steps, direction: Direction, log_delta: float) -> float:
+    """How far off `finite_share` may be: ``SAME`` of a difference of nearly equal numbers."""
+    share = finite_share(steps, direction, log_delta)
+    if share is None or share in (-math.inf, log_delta):
+        return 0.0
+    return -math.log1p(-min(SAME * math.exp(log_delta - share), 0.5))

@@ -45,6 +45,7 @@ class Target:
     steps, direction : the composition
     log_delta, epsilon : a point on its profile without infinite losses, by the estimate
     width : largest distance of the bounds, in units of epsilon
+    doubt : how far off ``log_delta`` may be, for bounds on epsilon
     kept : bins of the last length of a step that was asked for
     """
 
@@ -53,6 +54,7 @@ class Target:
     log_delta: float
     epsilon: float
     width: float
+    doubt: float = 0.0
     kept: dict[float, dict[Dominating, Bins]] = field(default_factory=dict, init=False)
 
     @functools.cached_property
@@ -89,6 +91,10 @@ class Target:
     def top(self) -> float:
         """The largest finite loss."""
         return largest_finite_loss(self.steps, self.direction)
+
+    def goal(self, side: Side) -> float:
+        """The log delta at which a bound on epsilon holds, on the safe side."""
+        return self.log_delta - self.doubt if side == "upper" else self.log_delta + self.doubt
 
     @property
     def first_step(self) -> float:
