@@ -83,7 +83,7 @@ def test_bounds_hold_the_estimate():
     lattice = MECHANISMS["Gaussian"]().on_lattice()
     bracket = lattice.epsilon(1e-6, count=10)
     assert bracket.lower <= bracket.estimate <= bracket.upper
-    accountant = pn.Accountant().compose(lattice.accounted, count=10)
+    accountant = pn.Accountant().compose(lattice, count=10)
     assert float(accountant.epsilon(1e-6)) == float(bracket)
     assert lattice.profile([1.0, 2.0], method="estimate").shape == (2,)
     assert lattice.tradeoff([0.1], method="estimate")[0] > 0.0
@@ -202,7 +202,7 @@ def test_changed_mechanisms_are_refused(text):
 
 def test_a_record_that_contradicts_the_noise_is_refused():
     """With a hash that fits, too: everything is computed again."""
-    from psinoise.accounting.lattice_mechanism import _digest
+    from psinoise._hashed_json import _digest
 
     content = json.loads(edited("record", "cells", value=1))
     del content["sha256"]

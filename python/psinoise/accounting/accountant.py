@@ -9,12 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise.accounting import contract, serialize
+from psinoise.accounting.accounted import Accounted, total_uses
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.cells import Dominating
 from psinoise.accounting.contract import Certified, Number
 from psinoise.accounting.discrete import DiscreteLoss, Imports
-from psinoise.accounting.lattice_mechanism import LatticeMechanism
-from psinoise.accounting.mechanism import Mechanism, total_uses
 from psinoise.accounting.queries import ProfileBracket, delta_of, epsilon_of, profile_of
 from psinoise.accounting.steps import Steps
 from psinoise.accounting.tradeoff import tradeoff_of
@@ -98,7 +97,7 @@ class Accountant:
 
     def compose(
         self,
-        mechanism: Mechanism | LatticeMechanism | DiscreteLoss,
+        mechanism: Accounted | DiscreteLoss,
         count: int = 1,
         sampling_rate: float = 1.0,
     ) -> Accountant:
@@ -125,9 +124,7 @@ class Accountant:
         OverflowError
             if the uses of equal steps add up to more than 2**63 - 1
         """
-        if isinstance(mechanism, LatticeMechanism):
-            mechanism = mechanism.accounted
-        if not isinstance(mechanism, Mechanism | DiscreteLoss):
+        if not isinstance(mechanism, Accounted | DiscreteLoss):
             raise TypeError(f"mechanism must be a Mechanism or a DiscreteLoss, got {mechanism!r}")
         count = _validate.count("count", count)
         sampling_rate = _validate.probability("sampling_rate", sampling_rate)

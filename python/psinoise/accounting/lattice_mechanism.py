@@ -21,16 +21,18 @@ adds ``k g`` to the first and ``sqrt(k) g`` to the second for ``k`` coordinates)
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from psinoise import _validate
+from psinoise import _hashed_json, _validate
 from psinoise._version import __version__
 from psinoise.accounting import vectors
+from psinoise.accounting.accounted import Accounted, dominating_pair
+from psinoise.accounting.adjacency import worst_shift
+from psinoise.accounting.cells import Dominating
 from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
 from psinoise.release import (
@@ -44,18 +46,14 @@ from psinoise.release import (
     prepared,
 )
 
-if TYPE_CHECKING:
-    from psinoise.accounting.mechanism import Mechanism
-
 __all__ = ["LatticeMechanism"]
 
 _FORMAT, _VERSION = "psinoise-lattice-mechanism", 1
-_MEMBERS = ("format", "version", "law", "sensitivity", "dimension", "grid", "cells", "sha256")
 _TRUST = ("rng", "seed", "key", "random_state")
 
 
 @dataclass(frozen=True)
-class LatticeMechanism:
+class LatticeMechanism(Accounted):
     """Adds integer noise to a query that is rounded to a lattice.
 
     Made by `psinoise.Mechanism.on_lattice`.
@@ -102,32 +100,17 @@ class LatticeMechanism:
 
     # -- accounting ------------------------------------------------------------------------------
 
-    @property
-    def accounted(self) -> Mechanism:
-        """The mechanism that the accounting sees: the noise, and the sensitivity after rounding."""
-        from psinoise.accounting.mechanism import Mechanism
+    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Dominating, int]:
+        """The pair of the noise and the sensitivity after rounding, and how many uses of it.
 
-        return Mechanism(self.noise, self.cells * self.grid, dimension=self.dimension)
-
-    def epsilon(self, delta: float, *arguments: Any, **keywords: Any) -> Any:
-        """The privacy parameter epsilon at ``delta``; see `Mechanism.epsilon`."""
-        return self.accounted.epsilon(delta, *arguments, **keywords)
-
-    def delta(self, epsilon: float, *arguments: Any, **keywords: Any) -> Any:
-        """The privacy parameter delta at ``epsilon``; see `Mechanism.delta`."""
-        return self.accounted.delta(epsilon, *arguments, **keywords)
-
-    def profile(self, epsilons: ArrayLike, *arguments: Any, **keywords: Any) -> Any:
-        """Delta at many epsilons; see `Mechanism.profile`."""
-        return self.accounted.profile(epsilons, *arguments, **keywords)
-
-    def tradeoff(self, alphas: ArrayLike, *arguments: Any, **keywords: Any) -> Any:
-        """The trade-off function; see `Mechanism.tradeoff`."""
-        return self.accounted.tradeoff(alphas, *arguments, **keywords)
-
-    def pure_epsilon(self) -> float:
-        """The largest loss of one use; may be inf."""
-        return self.accounted.pure_epsilon()
+        Raises
+        ------
+        DomainError
+            where the worst case is not proven: for "replace" with sampling
+        """
+        moved = self.cells * self.grid
+        shift, replaced = worst_shift(moved, None, sampling_rate, adjacency)
+        return dominating_pair(self.noise, shift, replaced, sampling_rate, self.dimension, "linf")
 
     # -- release ---------------------------------------------------------------------------------
 
@@ -176,13 +159,8 @@ class LatticeMechanism:
 
     def to_json(self) -> str:
         """The mechanism with its integers, from which epsilon can be computed again."""
-        content = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "record": self.record(),
-            "noise": json.loads(self.noise.to_json()),
-        }
-        return json.dumps({**content, "sha256": _digest(content)}, separators=(",", ":"))
+        content = {"record": self.record(), "noise": json.loads(self.noise.to_json())}
+        return _hashed_json.dumps(_FORMAT, _VERSION, content)
 
     @classmethod
     def from_json(cls, text: str) -> LatticeMechanism:
@@ -195,18 +173,11 @@ class LatticeMechanism:
         DomainError
             For anything that `to_json` would not have written.
         """
-        if not isinstance(text, str):
-            raise TypeError(f"text must be a string, got {type(text).__name__}")
+        found = _hashed_json.loads(text, _FORMAT, _VERSION, ("record", "noise"))
+        record = found["record"]
         try:
-            content = json.loads(text)
-            stated = content.pop("sha256")
-            if content["format"] != _FORMAT or content["version"] != _VERSION:
-                raise DomainError(f"text must be of format {_FORMAT!r}, version {_VERSION}")
-            if stated != _digest(content):
-                raise DomainError("sha256 must be that of the content: the text was changed")
-            record = content["record"]
             made = cls(
-                LatticeNoise.from_json(json.dumps(content["noise"])),
+                LatticeNoise.from_json(json.dumps(found["noise"])),
                 float.fromhex(record["sensitivity"]),
                 dimension=record["dimension"],
                 law=str(record["law"]),
@@ -215,33 +186,30 @@ class LatticeMechanism:
                 raise DomainError("the record must be that of the noise")
         except DomainError:
             raise
-        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-            raise DomainError("text must be JSON that LatticeMechanism.to_json wrote") from error
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise DomainError("record must be what LatticeMechanism.to_json writes") from error
         return made
 
 
-def on_lattice(mechanism: Mechanism, grid: float | None) -> LatticeMechanism:
+def on_lattice(
+    noise: object, sensitivity: float, dimension: int, norm: str, grid: float | None
+) -> LatticeMechanism:
     """The mechanism of the lattice; see `psinoise.Mechanism.on_lattice`."""
-    noise = mechanism.noise
     if not isinstance(noise, NoiseLaw):
         raise TypeError(f"noise must be a noise law to be put on a lattice, got {noise!r}")
-    if mechanism.dimension > 1 and mechanism.norm != "linf":
+    if dimension > 1 and norm != "linf":
         raise DomainError(
             "norm must be 'linf' for a vector on a lattice (for other norms the worst direction is "
-            f"not proven there), got {mechanism.norm!r}"
+            f"not proven there), got {norm!r}"
         )
     grid = noise.own_grid if grid is None else grid
     if grid is not None:
         exponent = exponent_of(grid)
     else:
-        exponent = default_exponent(
-            noise.spread, mechanism.sensitivity, lambda tried: fits(noise, tried)
-        )
-    cells_of(mechanism.sensitivity, exponent)
+        exponent = default_exponent(noise.spread, sensitivity, lambda tried: fits(noise, tried))
+    cells_of(sensitivity, exponent)
     lattice = LatticeNoise.of(noise, 2.0**exponent)
-    return LatticeMechanism(
-        lattice, mechanism.sensitivity, dimension=mechanism.dimension, law=repr(noise)
-    )
+    return LatticeMechanism(lattice, sensitivity, dimension=dimension, law=repr(noise))
 
 
 def refuse(unknown: dict[str, Any]) -> None:
@@ -253,8 +221,3 @@ def refuse(unknown: dict[str, Any]) -> None:
                 "be chosen; noise.sample(rng=...) is for simulation"
             )
         raise _validate.unknown_keyword("release", name, ("x", "out", "bounds", "threads"))
-
-
-def _digest(content: dict[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
