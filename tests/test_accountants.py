@@ -28,21 +28,24 @@ def accountants(monkeypatch):
 def test_a_rival_that_is_not_installed_is_left_out_with_a_note(accountants, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     rows = list(accountants.beside(pn.Gaussian(mean_abs=2.0), 10.0))
-    assert rows[0][1] == "psinoise, certified"
-    assert [row[2] for row in rows[1:]] == ["not installed"] * 3
+    assert [row[1] for row in rows[:2]] == ["psinoise, certified", "psinoise, upper"]
+    assert [row[2] for row in rows[2:]] == ["not installed"] * 3
 
 
 def test_rivals_are_set_to_the_error_and_timed(accountants, monkeypatch):
     chosen = tuple(rival for rival in accountants.RIVALS if rival.package == "dp_accounting")
     monkeypatch.setattr(accountants, "RIVALS", chosen)
     rows = list(accountants.beside(pn.Gaussian(mean_abs=2.0), 100.0))
-    errors = [float(row[2].removesuffix(" above")) for row in rows[1:]]
-    bounds = accountants.ours(pn.Gaussian(mean_abs=2.0))()
-    above = bounds.upper - accountants.estimate(pn.Gaussian(mean_abs=2.0))
-    assert 0.0 < errors[0] <= accountants.WIDTH
-    assert 0.0 < errors[1] <= 1.05 * above + 1e-7
-    assert errors[2] == pytest.approx(1e-2, rel=0.2)
-    assert all("[" in row[4] for row in rows[1:])
+    errors = [float(row[2].removesuffix(" above")) for row in rows[2:]]
+    exact = accountants.estimate(pn.Gaussian(mean_abs=2.0))
+    ours = accountants.ours(pn.Gaussian(mean_abs=2.0))().upper - exact
+    alone = accountants.ours_above(pn.Gaussian(mean_abs=2.0))() - exact
+    asked = (accountants.WIDTH, ours, accountants.WIDTH, alone)
+    for found, most in zip(errors, asked, strict=False):
+        assert 0.0 < found <= 1.05 * most + 1e-7
+    assert errors[4] == pytest.approx(1e-2, rel=0.2)
+    assert len(errors) == 5
+    assert all("[" in row[4] for row in rows[2:])
 
 
 def test_a_wrong_rival_is_not_timed(accountants, monkeypatch):
