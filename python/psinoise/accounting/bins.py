@@ -125,7 +125,8 @@ class Dense:
         return int(self.x.shape[0])
 
 
-@functools.lru_cache(maxsize=2048)
+# Samples are large, and those of a thousand steps are asked for once.
+@functools.lru_cache(maxsize=256)
 def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
     """Sample the loss on the panels of a quadrature; cached."""
     if isinstance(pair, CellPair):
