@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import overload
+from typing import cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate
 from psinoise.accounting import contract, vectors
 from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.cells import CellLaw, CellPair, Dominating
+from psinoise.accounting.cells import CellLaw, CellPair, Dominating, in_cells
 from psinoise.accounting.contract import Certified, Number
 from psinoise.accounting.pairs import Law, Pair
 from psinoise.accounting.queries import ProfileBracket, delta_of, epsilon_of, profile_of
@@ -229,8 +229,8 @@ def dominating_pair(
         where the worst case is not proven
     """
     shift, uses = vectors.one_dimensional(noise, shift, dimension, norm, sampling_rate)
-    if not isinstance(noise, CellLaw):
-        return Pair(noise, shift, sampling_rate, replaced), uses
+    if not in_cells(noise):
+        return Pair(cast(Law, noise), shift, sampling_rate, replaced), uses
     if replaced:
         raise DomainError(
             "noise must be log-concave for adjacency 'replace' with sampling (the worst case "

@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 import numpy as np
 
@@ -27,13 +27,12 @@ from psinoise.accounting.envelope import Envelope, envelope
 from psinoise.accounting.pairs import Direction, Float, Pair, mixture_loss
 from psinoise.errors import DomainError
 
-__all__ = ["CellLaw", "CellPair", "Dominating"]
+__all__ = ["CellLaw", "CellPair", "Dominating", "in_cells"]
 
 # Losses this close, relative to the largest of them and 1, are rounding images of one.
 _SAME = 1e-15
 
 
-@runtime_checkable
 class CellLaw(Protocol):
     """What accounting needs to know about noise in cells: hashable, symmetric about 0.
 
@@ -45,6 +44,11 @@ class CellLaw(Protocol):
     def __hash__(self) -> int: ...
     def worst_shifts(self, sensitivity: float) -> tuple[float, ...]: ...
     def pieces(self, shift: float) -> tuple[Float, Float]: ...
+
+
+def in_cells(noise: object) -> TypeGuard[CellLaw]:
+    """Whether a law is accounted from its pieces; much quicker than asking for the protocol."""
+    return callable(getattr(noise, "pieces", None)) and hasattr(noise, "worst_shifts")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from psinoise import _validate
 from psinoise.accounting import vectors
 from psinoise.accounting.accounted import Accounted, dominating_pair
 from psinoise.accounting.adjacency import worst_shift
-from psinoise.accounting.cells import CellLaw, CellPair, Dominating
+from psinoise.accounting.cells import CellLaw, CellPair, Dominating, in_cells
 from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice, refuse
 from psinoise.accounting.pairs import Law, turning_point
 from psinoise.errors import DomainError
@@ -68,7 +68,7 @@ class Mechanism(Accounted):
     norm: str = field(default="linf", kw_only=True)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.noise, CellLaw) or callable(getattr(self.noise, "logpdf", None))):
+        if not (in_cells(self.noise) or callable(getattr(self.noise, "logpdf", None))):
             raise TypeError(f"noise must be a noise law, got {self.noise!r}")
         object.__setattr__(self, "sensitivity", _validate.positive("sensitivity", self.sensitivity))
         if self.contribution is not None:
