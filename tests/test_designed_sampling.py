@@ -45,6 +45,53 @@ def test_samples_follow_the_law(law, dtype):
     assert abs(shift) <= 5.0 * 2.0 * law.std / math.sqrt(count)
 
 
+LONG = {
+    "cactus": lambda: pn.Cactus(mean_cost=0.25, cells_per_sensitivity=50, cells=400),
+    "uniform with an atom": lambda: pn.UniformAtom(delta=0.7, sensitivity=2.0),
+    "staircase": lambda: pn.Staircase(epsilon=0.3, power=2),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_cells_and_tails_of_many_samples(name):
+    """1e8 draws against the masses of all cells and of copies in the tail, and uniform within.
+
+    Kills: masses that are off by 1e-4 of themselves, a tail whose ratio is off by 1e-3.
+    """
+    law = LONG[name]()
+    cells = law.partition
+    edges, masses = cells.edges * law.scale, cells.masses
+    if cells.repeated:
+        copies = np.arange(1.0, 60.0)[:, None]
+        move = copies * cells.period * law.scale
+        edges = np.append(edges, edges[-cells.repeated :] + move)
+        masses = np.append(masses, masses[-cells.repeated :] * np.exp(-cells.rate * copies))
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    counts, atom, halves, positive = np.zeros(edges.size + 1), 0, 0, 0
+    total, chunk = 100_000_000, 4_000_000
+    for k in range(total // chunk):
+        x = law.sample(chunk, rng=[31, k])
+        positive += int((x > 0.0).sum())
+        size = np.abs(x)
+        atom += int((size == 0.0).sum())
+        size = size[size > 0.0]
+        cell = np.searchsorted(edges, size)
+        counts += np.bincount(cell, minlength=counts.size)
+        inside = cell < edges.size
+        halves += int((size[inside] > middle[cell[inside] - 1]).sum())
+    found, expected = counts[1:-1], masses * total
+    keep = expected > 10.0
+    statistic = np.sum((found[keep] - expected[keep]) ** 2 / expected[keep])
+    assert stats.chi2.sf(statistic, keep.sum()) > 1e-6
+    spread = math.sqrt(total)
+    assert abs(atom - law.atom * total) <= 5.0 * spread
+    assert abs(2 * positive - (total - atom)) <= 5.0 * spread
+    # As often in the upper half of a cell as in the lower one.
+    assert abs(2 * halves - found.sum()) <= 5.0 * spread
+    beyond = (1.0 - law.atom - masses.sum()) * total
+    assert abs(counts[-1] - beyond) <= 5.0 * math.sqrt(beyond + 1.0) + 1.0
+
+
 def test_the_tail_of_a_cactus_has_no_end():
     """Copies of the last cell, geometric: counts of 20 of them against their probabilities."""
     law = MEMBERS["cactus that is mostly tail"]()
