@@ -62,14 +62,10 @@ def settled_epsilon(steps: Steps, delta: float) -> float:
 
 def settled_delta(steps: Steps, epsilon: float) -> float:
     """As `estimate_delta`; from lattices where laws in cells leave nothing else."""
-    try:
+    if not steps or math.isinf(epsilon) or not has_cells(steps):
         return estimate_delta(steps, epsilon)
-    except UnsettledError:
-        if not has_cells(steps):
-            raise
-        return min(
-            math.exp(max(settled_log_delta(steps, w, epsilon) for w in directions(steps))), 1
-        )
+    logs = [settled_log_delta(steps, way, epsilon) for way in directions(steps)]
+    return min(math.exp(max(logs)), 1.0)
 
 
 def has_cells(steps: Steps) -> bool:

@@ -30,7 +30,7 @@ from psinoise.accounting.cells import Dominating
 from psinoise.accounting.mechanism import Mechanism
 from psinoise.accounting.steps import Steps
 from psinoise.errors import DomainError
-from psinoise.noise import DESIGNED, LAWS, Cactus, NoiseLaw
+from psinoise.noise import DESIGNED, LAWS, NoiseLaw
 from psinoise.release import LatticeNoise
 
 __all__ = ["dumps", "loads", "read_law", "written_law"]
@@ -38,7 +38,7 @@ __all__ = ["dumps", "loads", "read_law", "written_law"]
 _FORMAT = "psinoise-accountant"
 _VERSION = 1
 _MEMBERS = ("adjacency", "steps")
-_WRITTEN = {law.__name__: law for law in (*LAWS, *DESIGNED) if law is not Cactus}
+_WRITTEN = {law.__name__: law for law in (*LAWS, *DESIGNED) if law.made_by_arguments}
 _LATTICE, _INTEGERS = "LatticeNoise", "integers"
 _STEP_MEMBERS = ("law", "arguments", "sensitivity", "sampling_rate", "count")
 

@@ -17,7 +17,7 @@ from psinoise.calibrate import cactus
 from psinoise.calibrate.search import Calibration
 from psinoise.calibrate.target import Target
 from psinoise.errors import CalibrationError, CertificationError, DomainError
-from psinoise.noise import Cactus, Noise, NoiseLaw
+from psinoise.noise import Cactus, Noise, NoiseLaw, PrivacyTarget
 
 __all__ = ["design", "designed_law"]
 
@@ -50,14 +50,14 @@ def design(law: type[NoiseLaw], arguments: Mapping[str, Any], target: Target) ->
     if issubclass(law, Cactus):
         return cactus.cheapest(arguments, target)
     for margin in _MARGINS:
-        noise = law.for_target(
-            epsilon=target.epsilon * (1.0 - margin),
-            delta=target.delta * (1.0 - margin),
-            sensitivity=target.sensitivity,
-            count=target.count,
-            sampling_rate=target.sampling_rate,
-            **arguments,
+        less = PrivacyTarget(
+            target.epsilon * (1.0 - margin),
+            target.delta * (1.0 - margin),
+            target.sensitivity,
+            target.count,
+            target.sampling_rate,
         )
+        noise = law.for_target(less, **arguments)
         bounds = _delta(noise, target)
         if bounds is not None and bounds.upper <= target.delta:
             return Calibration(noise, bounds, margin, "certified")

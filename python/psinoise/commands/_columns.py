@@ -10,6 +10,7 @@ import csv
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from pathlib import Path
@@ -69,26 +70,33 @@ def map_columns(
     DomainError, TypeError
         For a table or a column that is not what it must be.
     """
-    return FORMATS[source.suffix.lower()](source, target, columns, function, grid, bounds)
+    table = _Table(source, target, columns, function, grid, bounds)
+    return FORMATS[source.suffix.lower()](table)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The arguments of `map_columns`."""
+
+    source: Path
+    target: Path
+    columns: Sequence[str]
+    function: Function
+    grid: float
+    bounds: tuple[float, float] | None
 
 
 # -- text ------------------------------------------------------------------------------------------
 
 
-def _map_csv(
-    source: Path,
-    target: Path,
-    columns: Sequence[str],
-    function: Function,
-    grid: float,
-    bounds: tuple[float, float] | None,
-) -> list[str]:
+def _map_csv(table: _Table) -> list[str]:
+    source, columns, grid = table.source, table.columns, table.grid
     if not columns:
         raise TypeError("a CSV table needs --column")
     with (
         _readable(source),
         source.open(encoding="utf-8-sig", newline="") as readable,
-        target.open("w", encoding="utf-8", newline="") as writable,
+        table.target.open("w", encoding="utf-8", newline="") as writable,
     ):
         reader = csv.reader(readable, strict=True)
         writer = csv.writer(writable, lineterminator="\n")
@@ -101,10 +109,10 @@ def _map_csv(
             if any(len(row) != len(header) for row in rows):
                 raise DomainError(f"{source} must have as many fields in each row as in the header")
             for place, column in zip(places, columns, strict=True):
-                values = _numbers([row[place] for row in rows], column, grid, bounds)
+                values = _numbers([row[place] for row in rows], column, grid, table.bounds)
                 # Multiples of a grid of whole numbers are written without a point.
                 shown = int if grid >= 1.0 else repr
-                for row, value in zip(rows, function(values).tolist(), strict=True):
+                for row, value in zip(rows, table.function(values).tolist(), strict=True):
                     row[place] = str(shown(value))
             writer.writerows(rows)
     return [name for name in header if name not in columns]
@@ -182,14 +190,8 @@ def _decimal(text: str, column: str) -> Decimal:
 # -- arrays ----------------------------------------------------------------------------------------
 
 
-def _map_npy(
-    source: Path,
-    target: Path,
-    columns: Sequence[str],
-    function: Function,
-    grid: float,
-    bounds: tuple[float, float] | None,
-) -> list[str]:
+def _map_npy(table: _Table) -> list[str]:
+    source, columns, function = table.source, table.columns, table.function
     array = _loaded(source)
     names = array.dtype.names
     order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
@@ -199,7 +201,9 @@ def _map_npy(
         kind = function(np.zeros(0, array.dtype)).dtype
     else:
         kind = _replaced(array.dtype, columns, function)
-    written = np.lib.format.open_memmap(target, "w+", kind, array.shape, fortran_order=order == "F")
+    written = np.lib.format.open_memmap(
+        table.target, "w+", kind, array.shape, fortran_order=order == "F"
+    )
     # Views: neither array is ever in memory as a whole.
     before, after = array.reshape(-1, order=order), written.reshape(-1, order=order)
     for start in track(range(0, before.size, _BLOCK), "releasing"):

@@ -7,6 +7,7 @@ from psinoise.noise._family import Family
 from psinoise.noise._interface import NoiseLaw
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
+from psinoise.noise._target import PrivacyTarget
 from psinoise.noise.airy import Airy
 from psinoise.noise.cactus import Cactus
 from psinoise.noise.discrete_laplace import DiscreteLaplace
@@ -50,6 +51,7 @@ __all__ = [
     "NoiseLaw",
     "Parameter",
     "PiecewiseNoise",
+    "PrivacyTarget",
     "Schrodinger",
     "Staircase",
     "SymmetricStable",

@@ -17,6 +17,7 @@ from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._identity import Value
 from psinoise.noise._parameter import Parameter
+from psinoise.noise._target import PrivacyTarget
 
 __all__ = ["NoiseLaw", "family_name"]
 
@@ -42,19 +43,13 @@ class NoiseLaw(Value):
     #: Whether the law is for queries whose values are whole numbers.
     for_whole_numbers: ClassVar[bool] = False
 
+    #: Whether arguments alone make the law again; else it carries a solution, and saves itself.
+    made_by_arguments: ClassVar[bool] = True
+
     _scale: float
 
     @classmethod
-    def for_target(
-        cls,
-        *,
-        epsilon: float,
-        delta: float,
-        sensitivity: float,
-        count: int,
-        sampling_rate: float,
-        **arguments: Any,
-    ) -> NoiseLaw:
+    def for_target(cls, target: PrivacyTarget, **arguments: Any) -> NoiseLaw:
         """The member that a theorem says meets a privacy target, of laws that are made for one.
 
         Without sampling for neighbors of any kind, with Poisson sampling for "add-remove".

@@ -100,6 +100,7 @@ class Cactus(PiecewiseNoise):
     """
 
     unimodal = False
+    made_by_arguments = False
     shape_parameters = MappingProxyType(
         {
             "cost": Parameter("power:P, log, ... (default power:2)", costs.parse, "COST"),

@@ -17,8 +17,10 @@ from psinoise.compile.cells import alias_columns
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._distribution import from_survival
+from psinoise.noise._exponentials import exponential_minus_one
 from psinoise.noise._interface import NoiseLaw
 from psinoise.noise._parameter import Parameter
+from psinoise.noise._target import PrivacyTarget
 
 __all__ = ["DiscreteLaplace"]
 
@@ -106,31 +108,12 @@ class DiscreteLaplace(NoiseLaw):
         object.__setattr__(self, "_scale", 1.0)
 
     @classmethod
-    def for_target(
-        cls,
-        *,
-        epsilon: float,
-        delta: float,
-        sensitivity: float,
-        count: int,
-        sampling_rate: float,
-        **arguments: Any,
-    ) -> DiscreteLaplace:
-        """The member whose largest losses add up to epsilon.
-
-        With ``e`` the largest loss of one use, that of one sampled at rate ``q`` is ``log(1 - q +
-        q exp(e))`` in the direction "remove", and less in the direction "add", since
-        ``(1 - q + q exp(e)) (1 - q + q exp(-e)) >= 1``.
-        """
-        if epsilon == 0.0:
-            raise CalibrationError("DiscreteLaplace noise is made for epsilon above 0")
-        if delta > 0.0 and (count > 1 or sampling_rate < 1.0):
-            # It would do, but not be the least: losses that add up so are rare.
-            raise CalibrationError("DiscreteLaplace noise is made for delta = 0, or for one use")
-        each = math.log1p(math.expm1(epsilon / count) / sampling_rate)
-        if not sensitivity.is_integer():
+    def for_target(cls, target: PrivacyTarget, **arguments: Any) -> DiscreteLaplace:
+        """The member whose largest losses add up to epsilon."""
+        each = target.largest_loss(cls.__name__)
+        if not target.sensitivity.is_integer():
             raise CalibrationError("DiscreteLaplace noise is made for sensitivities that are whole")
-        return cls(epsilon=each, sensitivity=int(sensitivity), **arguments)
+        return cls(epsilon=each, sensitivity=int(target.sensitivity), **arguments)
 
     @property
     def scale(self) -> float:
@@ -249,7 +232,7 @@ class DiscreteLaplace(NoiseLaw):
         k, falls = k[: keep + 1], falls[: keep + 1]
         # In units of P(X = 0); the last cell stands for all that follow.
         weights = np.append(1.0, 2.0 * falls)
-        weights[-1] /= _one_minus(1.0 / self._length, self._fall)
+        weights[-1] /= -exponential_minus_one(-1.0 / self._length)
         points = np.append(0.0, k)
         zeros = np.zeros_like(points)
         columns = alias_columns(weights.tolist())
@@ -275,7 +258,7 @@ class DiscreteLaplace(NoiseLaw):
             raise DomainError(f"grid must be 1.0 for {self!r}, got {grid!r}")
         k = np.arange(float(start), float(stop))
         masses = 2.0 * core.exponential(-k / self._length, np.zeros_like(k))
-        center = _one_minus(1.0 / self._length, self._fall) / (1.0 + self._fall)
+        center = -exponential_minus_one(-1.0 / self._length) / (1.0 + self._fall)
         return np.where(k == 0.0, 1.0, masses) * center
 
     # -- expectations ----------------------------------------------------------------------------
@@ -308,15 +291,3 @@ class DiscreteLaplace(NoiseLaw):
 
     def _arguments(self) -> dict[str, float]:
         return {"scale": self._length}
-
-
-def _one_minus(x: float, exponential: float) -> float:
-    """``1 - exp(-x)``, the same bits on every machine."""
-    if x > 0.5:
-        return 1.0 - exponential
-    term, total, k = x, 0.0, 1
-    while abs(term) > 1e-18 * total:
-        total += term
-        k += 1
-        term *= -x / k
-    return total

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from psinoise import _validate
-from psinoise._backend import core
-from psinoise.errors import CalibrationError, DomainError
+from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
+from psinoise.noise._exponentials import exponential, exponential_minus_one, logarithm
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
+from psinoise.noise._target import PrivacyTarget
 
 __all__ = ["Staircase"]
 
@@ -96,45 +97,26 @@ class Staircase(PiecewiseNoise):
             object.__setattr__(self, name, value)
 
     @classmethod
-    def for_target(
-        cls,
-        *,
-        epsilon: float,
-        delta: float,
-        sensitivity: float,
-        count: int,
-        sampling_rate: float,
-        **arguments: Any,
-    ) -> Staircase:
-        """The member whose largest losses add up to epsilon.
-
-        With ``e`` the largest loss of one use, that of one sampled at rate ``q`` is ``log(1 - q +
-        q exp(e))`` in the direction "remove", and less in the direction "add", since
-        ``(1 - q + q exp(e)) (1 - q + q exp(-e)) >= 1``.
-        """
-        if epsilon == 0.0:
-            raise CalibrationError("Staircase noise is made for epsilon above 0")
-        if delta > 0.0 and (count > 1 or sampling_rate < 1.0):
-            # It would do, but not be the least: losses that add up so are rare.
-            raise CalibrationError("Staircase noise is made for delta = 0, or for one use")
-        each = math.log1p(math.expm1(epsilon / count) / sampling_rate)
-        return cls(epsilon=each, sensitivity=sensitivity, **arguments)
+    def for_target(cls, target: PrivacyTarget, **arguments: Any) -> Staircase:
+        """The member whose largest losses add up to epsilon."""
+        each = target.largest_loss(cls.__name__)
+        return cls(epsilon=each, sensitivity=target.sensitivity, **arguments)
 
     @property
     def _fall(self) -> float:
         """``exp(-epsilon)``."""
-        return _exponential(-self.epsilon)
+        return exponential(-self.epsilon)
 
     @property
     def gamma(self) -> float:
         """Where the first step ends, in units of the sensitivity."""
         if self.power == 1:
-            half = _exponential(-0.5 * self.epsilon)
+            half = exponential(-0.5 * self.epsilon)
             return half / (1.0 + half)
         b = self._fall
         # With c**3 = b (1 + b) / 2, gamma = (c - b) / (1 - b); b below 1/2**52 leaves c alone.
-        log_cube = -self.epsilon + _logarithm(0.5 * (1.0 + b))
-        c = _exponential(log_cube / 3.0)
+        log_cube = -self.epsilon + logarithm(0.5 * (1.0 + b))
+        c = exponential(log_cube / 3.0)
         return 0.5 * b * (1.0 + 2.0 * b) / (c * c + c * b + b * b)
 
     @property
@@ -152,7 +134,7 @@ class Staircase(PiecewiseNoise):
     @cached_property
     def partition(self) -> Cells:
         """The two cells of the first period, in units of the sensitivity; they repeat."""
-        complement = _one_minus_exponential(self.epsilon)
+        complement = -exponential_minus_one(-self.epsilon)
         return Cells(
             np.array([0.0, self.gamma, 1.0]),
             complement * np.array(self._shares),
@@ -167,7 +149,7 @@ class Staircase(PiecewiseNoise):
             return super()._standard_moment(order)
         # A geometric number of whole sensitivities, and a place within one, which is independent.
         gamma, (first, second) = self.gamma, self._shares
-        b, complement = self._fall, _one_minus_exponential(self.epsilon)
+        b, complement = self._fall, -exponential_minus_one(-self.epsilon)
         mean = b / complement
         place = 0.5 * (first * gamma + second * (1.0 + gamma))
         if order == 1.0:
@@ -191,23 +173,3 @@ class Staircase(PiecewiseNoise):
 
     def _arguments(self) -> dict[str, float]:
         return {"epsilon": self.epsilon, "sensitivity": self.sensitivity, "power": self.power}
-
-
-def _exponential(x: float) -> float:
-    return float(core.exponential(np.array([x]), np.zeros(1))[0])
-
-
-def _logarithm(x: float) -> float:
-    return float(core.logarithm(np.array([x]))[0])
-
-
-def _one_minus_exponential(x: float) -> float:
-    """``1 - exp(-x)`` for ``x > 0``, the same bits on every machine."""
-    if x > 0.5:
-        return 1.0 - _exponential(-x)
-    term, total, k = x, 0.0, 1
-    while abs(term) > 1e-18 * total:
-        total += term
-        k += 1
-        term *= -x / k
-    return total

@@ -15,8 +15,10 @@ from psinoise._backend import core
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _integrals
 from psinoise.noise._distribution import from_survival
+from psinoise.noise._exponentials import exponential_minus_one
 from psinoise.noise._interface import NoiseLaw
 from psinoise.noise._parameter import Parameter
+from psinoise.noise._target import PrivacyTarget
 from psinoise.noise.laplace import Laplace
 
 __all__ = ["TruncatedLaplace"]
@@ -105,29 +107,21 @@ class TruncatedLaplace(NoiseLaw):
             raise DomainError(f"delta must be above exp(epsilon) / 1e308, got {delta!r}")
 
     @classmethod
-    def for_target(
-        cls,
-        *,
-        epsilon: float,
-        delta: float,
-        sensitivity: float,
-        count: int,
-        sampling_rate: float,
-        **arguments: Any,
-    ) -> TruncatedLaplace:
+    def for_target(cls, target: PrivacyTarget, **arguments: Any) -> TruncatedLaplace:
         """The member for epsilon and delta, of one use without sampling."""
-        if count > 1 or sampling_rate < 1.0:
+        if target.count > 1 or target.sampling_rate < 1.0:
             raise CalibrationError("TruncatedLaplace noise is made for one use without sampling")
+        epsilon, delta = target.epsilon, target.delta
         if not (epsilon > 0.0 and 0.0 < delta < 0.5):
             raise CalibrationError(
                 "TruncatedLaplace noise is made for epsilon above 0 and delta in (0, 1/2)"
             )
-        return cls(epsilon=epsilon, delta=delta, sensitivity=sensitivity, **arguments)
+        return cls(epsilon=epsilon, delta=delta, sensitivity=target.sensitivity, **arguments)
 
     @property
     def _growth(self) -> float:
         """``exp(A / scale) - 1``, the ratio of the densities at 0 and ``A`` less one."""
-        return _exponential_minus_one(self.epsilon) / (2.0 * self.delta)
+        return exponential_minus_one(self.epsilon) / (2.0 * self.delta)
 
     @property
     def _reach(self) -> float:
@@ -250,15 +244,3 @@ class TruncatedLaplace(NoiseLaw):
 
     def _arguments(self) -> dict[str, float]:
         return {"epsilon": self.epsilon, "delta": self.delta, "sensitivity": self.sensitivity}
-
-
-def _exponential_minus_one(x: float) -> float:
-    """``exp(x) - 1`` for ``x > 0``, the same bits on every machine."""
-    if x > 0.5:
-        return float(core.exponential(np.array([x]), np.zeros(1))[0]) - 1.0
-    term, total, k = x, 0.0, 1
-    while term > 1e-18 * total:
-        total += term
-        k += 1
-        term *= x / k
-    return total

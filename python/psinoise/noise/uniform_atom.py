@@ -14,6 +14,7 @@ from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise._cells import Cells
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
+from psinoise.noise._target import PrivacyTarget
 
 __all__ = ["UniformAtom"]
 
@@ -96,26 +97,18 @@ class UniformAtom(PiecewiseNoise):
         _validate.positive("half_width", self.half_width)
 
     @classmethod
-    def for_target(
-        cls,
-        *,
-        epsilon: float,
-        delta: float,
-        sensitivity: float,
-        count: int,
-        sampling_rate: float,
-        **arguments: Any,
-    ) -> UniformAtom:
+    def for_target(cls, target: PrivacyTarget, **arguments: Any) -> UniformAtom:
         """The member for (0, delta), of one use.
 
         Sampling at rate ``q`` scales the total variation distance by ``q``:
         ``(1 - q) p + q T p - p = q (T p - p)``.
         """
-        if epsilon > 0.0:
+        if target.epsilon > 0.0:
             raise CalibrationError("UniformAtom noise is made for epsilon = 0")
-        if count > 1:
+        if target.count > 1:
             raise CalibrationError("UniformAtom noise is made for one use")
-        return cls(delta=delta / sampling_rate, sensitivity=sensitivity, **arguments)
+        delta = target.delta / target.sampling_rate
+        return cls(delta=delta, sensitivity=target.sensitivity, **arguments)
 
     @property
     def log_concave(self) -> bool:
