@@ -8,6 +8,7 @@
 // Edge values: NaN gives NaN; points beyond the tables are counted, set to NaN and left to the
 //   caller, who has the law's own formula; probabilities outside [0, 1] give NaN, 0 and 1
 //   infinities.
+#include "kernels/density.hpp"
 #include "kernels/level_kernels.hpp"
 #include "math/panels.hpp"
 
@@ -16,67 +17,13 @@ namespace {
 
 inline constexpr std::size_t kBlock = 64;
 
-// One block of points on the way through the tables, field by field so that the loops vectorise;
-// small enough to stay in the first-level cache.
-struct Block {
-  std::int64_t row[kBlock];
-  double u[kBlock];
-  double hi[kBlock];
-  double lo[kBlock];
+// One block of points; `value` holds what is computed beside the density.
+struct Points : Block<kBlock> {
   double value[kBlock];
 };
 
-std::size_t standardize(const Panels& panels, const double* x, std::size_t size, double scale,
-                        Block& block) {
-  std::size_t beyond = 0;
-  // The exact product inside the division must not overflow.
-  const double shrink = scale > 0x1p900 ? 0x1p-100 : 1.0;
-  const double divisor = scale * shrink;
-  const double inverse = 1.0 / divisor;
-  const auto place = [&](std::size_t i, DoubleDouble t) {
-    const bool inside = t.hi < panels.limit;
-    beyond += t.hi >= panels.limit ? 1u : 0u;
-    // A NaN position makes every result NaN, and the row is that of panel 0.
-    const PanelPosition at = locate(panels, inside ? t.hi : 0.0, inside ? t.lo : __builtin_nan(""));
-    block.row[i] = at.row;
-    block.u[i] = at.u;
-  };
-  if ((bits_of(divisor) & 0xfffffffffffffu) == 0) {
-    // A power of two divides exactly: the remainder, 0, need not be computed.
-    for (std::size_t i = 0; i < size; ++i) {
-      place(i, {__builtin_fabs(x[i]) * shrink * inverse, 0.0});
-    }
-  } else {
-    for (std::size_t i = 0; i < size; ++i) {
-      place(i, quotient(__builtin_fabs(x[i]) * shrink, divisor, inverse));
-    }
-  }
-  for (std::int64_t s = 0; s < panels.split_count; ++s) {
-    const Split split = panels.splits[s];
-    for (std::size_t i = 0; i < size; ++i) {
-      block.row[i] =
-          block.row[i] == split.row && block.u[i] >= split.u ? split.after : block.row[i];
-    }
-  }
-  return beyond;
-}
-
-// The polynomials alone, where loads and not arithmetic set the pace.
-void log_density(const LawTable& law, std::size_t size, Block& block) {
-  for (std::size_t i = 0; i < size; ++i) {
-    const double* row = law.log_density.rows + block.row[i];
-    block.hi[i] = row[0];
-    block.lo[i] = polynomial_part(row, block.u[i]) + row[1];
-  }
-  for (std::size_t i = 0; i < size; ++i) {
-    const DoubleDouble sum = two_sum(block.hi[i], block.lo[i]);
-    block.hi[i] = sum.hi;
-    block.lo[i] = sum.lo;
-  }
-}
-
 // log P(X > t) = log p(t) + log m(t), m the Mills ratio, whose table has the same panels.
-void log_survival(const LawTable& law, std::size_t size, Block& block) {
+void log_survival(const LawTable& law, std::size_t size, Points& block) {
   log_density(law, size, block);
   for (std::size_t i = 0; i < size; ++i) {
     block.value[i] = panel_value(law.log_mills, PanelPosition{block.row[i], block.u[i]});
@@ -89,7 +36,7 @@ void log_survival(const LawTable& law, std::size_t size, Block& block) {
 }
 
 // `mirrored` is true for the distribution function: P(X <= x) = P(X > -x). `result` may be x.
-void survival(const LawTable& law, const double* x, std::size_t size, bool mirrored, Block& block,
+void survival(const LawTable& law, const double* x, std::size_t size, bool mirrored, Points& block,
               double* result) {
   log_survival(law, size, block);
   for (std::size_t i = 0; i < size; ++i) block.value[i] = exp_sum(block.hi[i], block.lo[i]);
@@ -100,7 +47,7 @@ void survival(const LawTable& law, const double* x, std::size_t size, bool mirro
 }
 
 void log_of_survival(const LawTable& law, const double* x, std::size_t size, bool mirrored,
-                     Block& block, double* result) {
+                     Points& block, double* result) {
   log_survival(law, size, block);
   for (std::size_t i = 0; i < size; ++i) block.value[i] = exp_sum(block.hi[i], block.lo[i]);
   for (std::size_t i = 0; i < size; ++i) {
@@ -151,7 +98,7 @@ std::size_t evaluate(const LawTable& law, Quantity quantity, double scale, const
   // before a division by a small scale.
   int exponent = 0;
   const double inverse_mantissa = 1.0 / __builtin_frexp(scale, &exponent);
-  Block block;
+  Points block;
   for (std::size_t start = 0; start < count; start += kBlock) {
     const std::size_t size = count - start < kBlock ? count - start : kBlock;
     const double* points = x + start;

@@ -10,19 +10,11 @@
 #include <cstddef>
 
 #include "base/level.hpp"
+#include "kernels/density.hpp"
 #include "math/elementary.hpp"
-#include "math/panels.hpp"
 
 namespace psinoise::PSINOISE_LEVEL {
 namespace {
-
-inline DoubleDouble log_density(const LawTable& law, double x, double scale) {
-  const DoubleDouble t = divide(__builtin_fabs(x), scale);
-  const bool inside = t.hi < law.log_density.limit;
-  const PanelPosition at =
-      locate(law.log_density, inside ? t.hi : 0.0, inside ? t.lo : __builtin_nan(""));
-  return panel_pair(law.log_density, cross(law.log_density, at));
-}
 
 // 1 - exp(-y) for 0 <= y <= 1/2, to an ulp: the first omitted term is y^16 / 16! < 1e-18 y.
 inline double one_minus_exp(double y) {
@@ -38,46 +30,71 @@ inline double one_minus_exp(double y) {
   return y + (y * y) * sum;
 }
 
-// log(1 - q + q e^r) with relative accuracy for any r and 0 < q < 1.
-inline double mixture_loss(double ratio, double rate) {
-  if (ratio > 600.0) return ratio + logarithm(rate);
-  const double power = exponential(ratio);
-  double change = rate * (power - 1.0);
-  if (ratio < 0.0 && ratio > -0.5) change = -rate * one_minus_exp(-ratio);
-  if (ratio >= 0.0 && ratio < 0.5) change = rate * one_minus_exp(ratio) * power;
-  // Near -q, 1 + change has lost the digits of 1 - q, which the plain sum keeps.
-  return change > -0.5 ? log_one_plus(change) : logarithm((1.0 - rate) + rate * power);
-}
-
 // The most outputs of a tile: 16 pieces of 6 nodes.
 inline constexpr std::size_t kTileNodes = 96;
 
 struct LossNodes {
   double x[kTileNodes];
-  double base_hi[kTileNodes];  // log p(x), up to the log of the scale
-  double base_lo[kTileNodes];
+  Block<kTileNodes> base;  // log p(x), up to the log of the scale
 };
 
 inline void base_densities(const LawTable& law, double scale, LossNodes& nodes, std::size_t count) {
+  standardize(law.log_density, nodes.x, count, scale, nodes.base);
+  log_density(law, count, nodes.base);
+}
+
+// log(1 - q + q e^r) with relative accuracy for any r and 0 < q < 1, in place; NaN stays NaN. Loop
+// after loop, and selections of what is in memory, so that all of them vectorise.
+inline void mix(double rate, std::size_t count, double* ratio) {
+  double power[kTileNodes];
+  double near[kTileNodes];
+  double far[kTileNodes];
+  double argument[kTileNodes];
+  double lost[kTileNodes];
   for (std::size_t j = 0; j < count; ++j) {
-    const DoubleDouble base = log_density(law, nodes.x[j], scale);
-    nodes.base_hi[j] = base.hi;
-    nodes.base_lo[j] = base.lo;
+    power[j] = exponential(ratio[j] > 600.0 ? 600.0 : ratio[j]);
+    const double size = __builtin_fabs(ratio[j]);
+    near[j] = rate * one_minus_exp(size < 0.5 ? size : 0.5);
   }
+  for (std::size_t j = 0; j < count; ++j) {
+    near[j] *= ratio[j] < 0.0 ? -1.0 : power[j];
+    far[j] = rate * (power[j] - 1.0);
+    argument[j] = (1.0 - rate) + rate * power[j];
+  }
+  for (std::size_t j = 0; j < count; ++j) {
+    const double change = __builtin_fabs(ratio[j]) < 0.5 ? near[j] : far[j];
+    const double sum = 1.0 + change;
+    const double rounding = (sum - 1.0) - change;
+    // Near -q, 1 + change has lost the digits of 1 - q, which the plain sum keeps.
+    const bool exact = change > -0.5;
+    argument[j] = exact ? sum : argument[j];
+    lost[j] = exact ? rounding : 0.0;
+  }
+  const double log_rate = logarithm(rate);
+  for (std::size_t j = 0; j < count; ++j) {
+    argument[j] = log_scaled(argument[j], 0) - lost[j] / argument[j];
+    far[j] = ratio[j] + log_rate;
+  }
+  // A NaN is in the sum.
+  for (std::size_t j = 0; j < count; ++j) ratio[j] = ratio[j] <= 600.0 ? argument[j] : far[j];
 }
 
 // log(1 - q + q p(x - shift)/p(x)) at the first nodes of a tile.
 inline void mixture_losses(const LawTable& law, const LossPair& pair, double shift,
                            const LossNodes& nodes, std::size_t count, double* loss) {
-  for (std::size_t j = 0; j < count; ++j) loss[j] = 0.0;
-  if (shift == 0.0) return;
+  if (shift == 0.0) {
+    for (std::size_t j = 0; j < count; ++j) loss[j] = 0.0;
+    return;
+  }
+  double moved[kTileNodes];
+  Block<kTileNodes> shifted;
+  for (std::size_t j = 0; j < count; ++j) moved[j] = nodes.x[j] - shift;
+  standardize(law.log_density, moved, count, pair.scale, shifted);
+  log_density(law, count, shifted);
   for (std::size_t j = 0; j < count; ++j) {
-    const DoubleDouble shifted = log_density(law, nodes.x[j] - shift, pair.scale);
-    loss[j] = (shifted.hi - nodes.base_hi[j]) + (shifted.lo - nodes.base_lo[j]);
+    loss[j] = (shifted.hi[j] - nodes.base.hi[j]) + (shifted.lo[j] - nodes.base.lo[j]);
   }
-  if (pair.rate < 1.0) {
-    for (std::size_t j = 0; j < count; ++j) loss[j] = mixture_loss(loss[j], pair.rate);
-  }
+  if (pair.rate < 1.0) mix(pair.rate, count, loss);
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& r
                         double log_norm, double log_scale, double* mass, double* excess) {
   LossNodes nodes;
   double weight[kTileNodes];
+  double level[kTileNodes];
   double log_p[kTileNodes];  // log of P/p and of Q/p
   double log_q[kTileNodes];
   for (std::size_t i = 0; i < size; ++i) {
@@ -62,6 +63,7 @@ inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& r
     for (std::size_t k = 0; k < rule.order; ++k) {
       nodes.x[rule.order * i + k] = (left + half) + half * rule.nodes[k];
       weight[rule.order * i + k] = half * rule.weights[k];
+      level[rule.order * i + k] = levels[i];
     }
   }
   const std::size_t count = rule.order * size;
@@ -71,17 +73,17 @@ inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& r
   for (std::size_t i = 0; limit < __builtin_inf() && i < size; ++i) {
     const std::size_t a = rule.order * i;
     const std::size_t b = a + rule.order - 1;
-    const double density = (nodes.base_hi[b] + log_p[b]) - (nodes.base_hi[a] + log_p[a]);
+    const double density = (nodes.base.hi[b] + log_p[b]) - (nodes.base.hi[a] + log_p[a]);
     const double loss = (log_p[b] - log_q[b]) - (log_p[a] - log_q[a]);
     if (!(__builtin_fabs(density) <= limit && __builtin_fabs(loss) <= limit)) return false;
   }
   double density[kTileNodes];
   double over[kTileNodes];
   for (std::size_t j = 0; j < count; ++j) {
-    const double level = levels[j / rule.order];
-    const double log_density_p = (nodes.base_hi[j] - log_scale) + log_p[j];
-    density[j] = weight[j] * exp_sum(log_density_p + (tilt * level - log_norm), nodes.base_lo[j]);
-    const double rise = (log_p[j] - log_q[j]) - level;
+    const double log_density_p = (nodes.base.hi[j] - log_scale) + log_p[j];
+    density[j] =
+        weight[j] * exp_sum(log_density_p + (tilt * level[j] - log_norm), nodes.base.lo[j]);
+    const double rise = (log_p[j] - log_q[j]) - level[j];
     over[j] = density[j] * one_minus_exp(rise > 0.0 ? (rise < 0.5 ? rise : 0.5) : 0.0);
   }
   for (std::size_t i = 0; i < size; ++i) {
