@@ -12,6 +12,7 @@ void bind_law(pybind11::module_& module);
 void bind_cells(pybind11::module_& module);
 void bind_ground_state(pybind11::module_& module);
 void bind_lattice(pybind11::module_& module);
+void bind_losses(pybind11::module_& module);
 void bind_release(pybind11::module_& module);
 
 }  // namespace psinoise

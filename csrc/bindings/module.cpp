@@ -15,5 +15,6 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   psinoise::bind_cells(module);
   psinoise::bind_ground_state(module);
   psinoise::bind_lattice(module);
+  psinoise::bind_losses(module);
   psinoise::bind_release(module);
 }

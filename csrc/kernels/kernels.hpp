@@ -79,6 +79,11 @@ struct Kernels {
   // out[2m], out[2m+1]: real and imaginary part of sum_j weights[j] (exp(i m step losses[j]) - 1).
   void (*characteristic)(const double* weights, const double* losses, std::size_t count,
                          double step, std::size_t steps, double* out);
+  // log Q and the loss at the nodes of panels, and what to do with each panel; false if some lie
+  // beyond the table. See kernels/quadrature.cpp.
+  bool (*panel_samples)(const LawTable& law, const LossPair& pair, const PanelRule& rule,
+                        const double* left, const double* right, std::size_t count, double floor,
+                        double* base, double* loss, PanelVerdict* verdicts);
   // Masses of loss bins and their excess over the lower level; see kernels/pieces.cpp.
   void (*piece_masses)(const LawTable& law, const LossPair& pair, const double* edges,
                        const double* levels, std::size_t count, double tilt, double log_norm,

@@ -56,6 +56,9 @@ void ground_state(const GroundStatePanels& panels, const double* t, std::size_t 
                   double* integral_hi, double* integral_lo, double* decay, double* mills);
 void characteristic(const double* weights, const double* losses, std::size_t count, double step,
                     std::size_t steps, double* out);
+bool panel_samples(const LawTable& law, const LossPair& pair, const PanelRule& rule,
+                   const double* left, const double* right, std::size_t count, double floor,
+                   double* base, double* loss, PanelVerdict* verdicts);
 void piece_masses(const LawTable& law, const LossPair& pair, const double* edges,
                   const double* levels, std::size_t count, double tilt, double log_norm,
                   double* mass, double* excess);

@@ -43,9 +43,27 @@ inline void base_densities(const LawTable& law, double scale, LossNodes& nodes, 
   log_density(law, count, nodes.base);
 }
 
+// log p(x - shift)/p(x) at the first nodes of a tile.
+inline void log_ratios(const LawTable& law, const LossPair& pair, double shift,
+                       const LossNodes& nodes, std::size_t count, double* ratio) {
+  if (shift == 0.0) {
+    for (std::size_t j = 0; j < count; ++j) ratio[j] = 0.0;
+    return;
+  }
+  double moved[kTileNodes];
+  Block<kTileNodes> shifted;
+  for (std::size_t j = 0; j < count; ++j) moved[j] = nodes.x[j] - shift;
+  standardize(law.log_density, moved, count, pair.scale, shifted);
+  log_density(law, count, shifted);
+  for (std::size_t j = 0; j < count; ++j) {
+    ratio[j] = (shifted.hi[j] - nodes.base.hi[j]) + (shifted.lo[j] - nodes.base.lo[j]);
+  }
+}
+
 // log(1 - q + q e^r) with relative accuracy for any r and 0 < q < 1, in place; NaN stays NaN. Loop
 // after loop, and selections of what is in memory, so that all of them vectorise.
-inline void mix(double rate, std::size_t count, double* ratio) {
+inline void mix(const LossPair& pair, double shift, std::size_t count, double* ratio) {
+  if (shift == 0.0 || pair.rate == 1.0) return;
   double power[kTileNodes];
   double near[kTileNodes];
   double far[kTileNodes];
@@ -54,12 +72,12 @@ inline void mix(double rate, std::size_t count, double* ratio) {
   for (std::size_t j = 0; j < count; ++j) {
     power[j] = exponential(ratio[j] > 600.0 ? 600.0 : ratio[j]);
     const double size = __builtin_fabs(ratio[j]);
-    near[j] = rate * one_minus_exp(size < 0.5 ? size : 0.5);
+    near[j] = pair.rate * one_minus_exp(size < 0.5 ? size : 0.5);
   }
   for (std::size_t j = 0; j < count; ++j) {
     near[j] *= ratio[j] < 0.0 ? -1.0 : power[j];
-    far[j] = rate * (power[j] - 1.0);
-    argument[j] = (1.0 - rate) + rate * power[j];
+    far[j] = pair.rate * (power[j] - 1.0);
+    argument[j] = (1.0 - pair.rate) + pair.rate * power[j];
   }
   for (std::size_t j = 0; j < count; ++j) {
     const double change = __builtin_fabs(ratio[j]) < 0.5 ? near[j] : far[j];
@@ -70,7 +88,7 @@ inline void mix(double rate, std::size_t count, double* ratio) {
     argument[j] = exact ? sum : argument[j];
     lost[j] = exact ? rounding : 0.0;
   }
-  const double log_rate = logarithm(rate);
+  const double log_rate = logarithm(pair.rate);
   for (std::size_t j = 0; j < count; ++j) {
     argument[j] = log_scaled(argument[j], 0) - lost[j] / argument[j];
     far[j] = ratio[j] + log_rate;
@@ -82,19 +100,8 @@ inline void mix(double rate, std::size_t count, double* ratio) {
 // log(1 - q + q p(x - shift)/p(x)) at the first nodes of a tile.
 inline void mixture_losses(const LawTable& law, const LossPair& pair, double shift,
                            const LossNodes& nodes, std::size_t count, double* loss) {
-  if (shift == 0.0) {
-    for (std::size_t j = 0; j < count; ++j) loss[j] = 0.0;
-    return;
-  }
-  double moved[kTileNodes];
-  Block<kTileNodes> shifted;
-  for (std::size_t j = 0; j < count; ++j) moved[j] = nodes.x[j] - shift;
-  standardize(law.log_density, moved, count, pair.scale, shifted);
-  log_density(law, count, shifted);
-  for (std::size_t j = 0; j < count; ++j) {
-    loss[j] = (shifted.hi[j] - nodes.base.hi[j]) + (shifted.lo[j] - nodes.base.lo[j]);
-  }
-  if (pair.rate < 1.0) mix(pair.rate, count, loss);
+  log_ratios(law, pair, shift, nodes, count, loss);
+  mix(pair, shift, count, loss);
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ const Kernels kernels = {
     riccati,
     ground_state,
     characteristic,
+    panel_samples,
     piece_masses,
     level_points,
     tilted_moments,

@@ -142,6 +142,21 @@ struct LossSamples {
   std::size_t count;
 };
 
+// A rule of Gauss and Legendre on [-1, 1], of at most 96 points, and the weights that give the last
+// two Legendre coefficients of the polynomial through values at its points.
+struct PanelRule {
+  std::size_t order;
+  const double* points;  // [order]
+  const double* last;    // [order][2]
+};
+
+struct PanelVerdict {
+  bool matters;
+  bool fine;
+  bool flat;     // the loss is constant to rounding
+  int halvings;  // to come nearer to fine, at once
+};
+
 enum class Quantity : std::int32_t { pdf, logpdf, cdf, ccdf, logcdf, logccdf };
 
 }  // namespace psinoise

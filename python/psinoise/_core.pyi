@@ -228,6 +228,47 @@ def level_points(
     """Outputs at which the loss passes rising levels, on a run of samples on which it
     rises, and the largest error of the loss there; to that error."""
 
+def loss_panels(
+    law: LawTable,
+    scale: float,
+    shift_p: float,
+    shift_q: float,
+    rate: float,
+    points: NDArray[np.float64],
+    last: NDArray[np.float64],
+    edges: NDArray[np.float64],
+    floor: float,
+) -> (
+    tuple[
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.bool_],
+    ]
+    | None
+):
+    """Ends of panels that resolve log Q and the loss, these at the nodes of each, and whether the
+    loss is constant on a panel; None beyond the table. To 1e-15, and panels differ where a
+    criterion is met to rounding."""
+
+def loss_bins(
+    law: LawTable,
+    scale: float,
+    shift_p: float,
+    shift_q: float,
+    rate: float,
+    x: NDArray[np.float64],
+    loss: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    levels: NDArray[np.float64],
+    tilt: float,
+    log_norm: float,
+    tolerance: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Tilted masses and excesses of the bins between levels, of losses with samples at both ends
+    and between of each panel, and the largest error of the loss at the end of a bin; to 1e-14."""
+
 def tilted_moments(
     log_mass: NDArray[np.float64],
     mass: NDArray[np.float64],

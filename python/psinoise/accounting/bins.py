@@ -14,7 +14,6 @@ edges are off by it are exact bins of a loss that is off by it.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +29,6 @@ from psinoise.accounting.quadrature import ORDER, Nodes, nodes
 Index = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-# Pieces of a panel on which log p varies by at most 3/4 (panels allow 8, and half as much again).
-_PIECES_PER_PANEL = 16
 # A loss is a difference of two logs of densities, each right to this much per unit of its size
 # (tests/test_laws.py); panels reach as far as the logs are large.
 _LOG_ROUNDING = 4e-16
@@ -181,33 +178,6 @@ def _atoms_alone(pair: CellPair, direction: Direction) -> Dense:
     return Dense(pair, sign, none, none, none, loss, loss, log_mass, 0.0, rounding)
 
 
-def _runs(source: Dense, chosen: Mask) -> list[tuple[Float, Float, Float, Float]]:
-    """Adjoining chosen panels with a rising (or falling) loss: pieces, and dense samples.
-
-    Each run is ``(edges, x, loss, slope)`` with ``edges`` the ends of pieces on which ``log p``
-    varies little; the other arrays keep one copy of the ends that panels share.
-    """
-    rows = np.flatnonzero(chosen[: source.panels])
-    if rows.size == 0:
-        return []
-    x, loss, slope = source.x[rows], source.loss[rows], source.slope[rows]
-    rising = loss[:, -1] >= loss[:, 0]
-    breaks = (x[1:, 0] != x[:-1, -1]) | (rising[1:] != rising[:-1])
-    starts = np.concatenate([[0], np.flatnonzero(breaks) + 1, [rows.size]])
-    fractions = np.arange(_PIECES_PER_PANEL) / _PIECES_PER_PANEL
-    runs = []
-    for start, stop in itertools.pairwise(starts.tolist()):
-        part = slice(start, stop)
-        cuts = x[part, :1] + (x[part, -1:] - x[part, :1]) * fractions
-        edges = np.append(cuts.ravel(), x[stop - 1, -1])
-        inner, values, slopes = (
-            np.append(samples[part, :-1].ravel(), samples[stop - 1, -1])
-            for samples in (x, loss, slope)
-        )
-        runs.append((edges, inner, values, slopes))
-    return runs
-
-
 def loss_bins(
     source: Dense,
     chosen: Mask,
@@ -239,13 +209,19 @@ def loss_bins(
     mass = np.zeros(count)
     excess = np.zeros(count)
     slack = source.rounding
-    for run in _runs(source, chosen):
-        cut, bins, error = _cut(source, run, levels)
+    rows = np.flatnonzero(chosen[: source.panels])
+    if rows.size:
+        assert isinstance(source.pair, Pair)
+        mass, excess, error = core.loss_bins(
+            *_arguments(source),
+            *(samples[rows] for samples in (source.x, source.loss, source.slope)),
+            levels,
+            tilt,
+            # A bounded law is a part of that of its table.
+            log_norm + source.pair.noise._log_kept,
+            source.rounding,
+        )
         slack = max(slack, error)
-        bins = np.clip(bins, 0, count - 1)
-        part, over = _masses(source, cut, levels[bins], tilt, log_norm)
-        mass += np.bincount(bins, weights=part, minlength=count)
-        excess += np.bincount(bins, weights=over, minlength=count)
     atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
     at_edges = np.zeros(edges.size)
     if atoms.size:
@@ -271,45 +247,6 @@ def loss_bins(
     ceiling = min(int(np.searchsorted(levels, highest)), count)
     outside = below, beyond, slack, ceiling
     return Bins(step, offset, edges, mass, excess, tilt, log_norm, *outside, at_edges)
-
-
-_Run = tuple[Float, Float, Float, Float]
-
-
-def _cut(source: Dense, run: _Run, levels: Float) -> tuple[Float, Index, float]:
-    """Edges of the pieces of a run, the bin of each piece, and the error of the level points."""
-    edges, _, loss, _ = run
-    low, high = sorted((float(loss[0]), float(loss[-1])))
-    lowest = int(np.searchsorted(levels, low, side="right"))
-    levels = levels[lowest : int(np.searchsorted(levels, high, side="left"))]
-    if levels.size == 0:
-        return edges, np.full(edges.size - 1, lowest - 1, dtype=np.int64), 0.0
-    rising = bool(loss[-1] >= loss[0])
-    points, error = _level_points(source, run, levels, rising)
-    merged = np.concatenate([edges, points])
-    is_level = np.zeros(merged.size, dtype=np.int64)
-    is_level[edges.size :] = 1
-    order = np.argsort(merged, kind="stable")
-    passed = np.cumsum(is_level[order])[:-1]
-    bins = lowest - 1 + passed if rising else lowest - 1 + levels.size - passed
-    return merged[order], bins, error
-
-
-def _level_points(source: Dense, run: _Run, levels: Float, rising: bool) -> tuple[Float, float]:
-    """Points of a run with the given losses, and the largest error of the loss there."""
-    _, *samples = run
-    x, loss, slope = (
-        np.ascontiguousarray(values if rising else values[::-1]) for values in samples
-    )
-    return core.level_points(*_arguments(source), x, loss, slope, levels, source.rounding)
-
-
-def _masses(
-    source: Dense, edges: Float, levels: Float, tilt: float, log_norm: float
-) -> tuple[Float, Float]:
-    # A bounded law is a part of that of its table.
-    kept = source.pair.noise._log_kept if isinstance(source.pair, Pair) else 0.0
-    return core.piece_masses(*_arguments(source), edges, levels, tilt, log_norm + kept)
 
 
 def _arguments(source: Dense) -> tuple[Any, float, float, float, float]:

@@ -11,11 +11,11 @@ standard deviations away; as ``curvature >= 1/c^2`` its weight is below ``e^{-50
 
 How the integrand decides
 -------------------------
-1. 80 steps. A sum of many losses has died by then (Gaussian decay: ``exp(-t^2 / 2) < 1e-17`` at
+1. 96 steps. A sum of many losses has died by then (Gaussian decay: ``exp(-t^2 / 2) < 1e-17`` at
    ``t = 8.9`` standard deviations), and this is all.
 2. It may come back: tilted losses that cluster around two values make ``|phi_i|`` return to
    almost 1 when ``t`` times their distance is a multiple of ``2 pi``, which for large ``n_i`` is
-   far beyond the first 80 steps. So ``sum n_i log|phi_i(c + i t)|`` is probed on the scale of a
+   far beyond the first 96 steps. So ``sum n_i log|phi_i(c + i t)|`` is probed on the scale of a
    *single* loss, where it is smooth, with peaks between the probes from parabolas.
 3. If it lives on for a while, the steps go on directly; if it lives long, by a non-uniform FFT
    (``nonuniform``) with up to 2^20 of them, on panels refined for the frequencies in use.
@@ -51,7 +51,7 @@ Float = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
 STEPS_PER_DEVIATION = 8.0
-_FIRST_STEPS = 80
+_FIRST_STEPS = 96
 _LONG_STEPS = (2**12, 2**14, 2**16, 2**18, 2**20)
 # Errors relative to the modulus: of the recurrence, and of the non-uniform FFT.
 _DIRECT_ERROR = 1e-15

@@ -95,8 +95,8 @@ def horizon_of(composition: Composition, saddle: Saddle, start: float) -> float:
     step = _PROBE_STEP / widest
     probes = _PROBES
     finer = None
-    if min(composition.counts) < _MANY_USES:
-        # A factor in a low power must be small itself: noise of coarse panels would look alive.
+    if _MANY_USES * widest**2 > 1.001 * saddle.variance:
+        # Few factors must be small themselves: noise of coarse panels would look alive.
         finer = composition.resolved(saddle, step * probes)
     if finer is None:
         swing = max(

@@ -27,9 +27,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._backend import core
 from psinoise.accounting.cells import CellPair, Dominating
 from psinoise.accounting.pairs import Float, Pair
 from psinoise.errors import DomainError
+from psinoise.reference.losses import Panels, refined_panels
 
 ORDER = 16
 REACHES = (
@@ -46,11 +48,7 @@ _LAST_COEFFICIENTS = np.stack(
     ],
     axis=1,
 )
-_LARGEST_RANGE = 8.0
-_LARGEST_COEFFICIENT = 3e-8
 _EPS = float(np.finfo(np.float64).eps)
-_MOST_HALVINGS = 60
-_MOST_AT_ONCE = 4.0
 # Heavy tails end at 2^37 scales, within the tables of the law: what is cut off has mass times
 # squared loss below 1e-32.
 _MOST_OCTAVES = 37
@@ -127,19 +125,19 @@ def panel_points(left: Float, right: Float) -> tuple[Float, Float]:
     return x, np.log(half[:, None] * _WEIGHTS)
 
 
-def _sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float, Float, Float]:
-    x, log_weights = panel_points(left, right)
+def _sample(pair: Pair, x: Float) -> tuple[Float, Float, Float]:
     base, ratio, loss = pair.evaluate(x)
     if not (np.all(np.isfinite(base)) and np.all(np.isfinite(ratio))):
         raise DomainError(
             f"noise must have a positive density inside its support, got {pair.noise!r}"
         )
-    return base, ratio, loss, log_weights
+    return base, ratio, loss
 
 
 def sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float]:
     """Log of weight times ``Q``, and ``Lambda``, at the nodes of any panels."""
-    base, _, loss, log_weights = _sample(pair, left, right)
+    x, log_weights = panel_points(left, right)
+    base, _, loss = _sample(pair, x)
     return log_weights + base, loss
 
 
@@ -155,28 +153,25 @@ def nodes(pair: Dominating, reach: float) -> Nodes:
 
 def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
     """The nodes between two points."""
-    peak = float(pair.noise.logpdf(0.0))
-    edges = _first_edges(pair, peak - reach)
+    floor = float(pair.noise.logpdf(0.0)) - reach
+    edges = _first_edges(pair, floor)
     edges = edges[(edges > low) & (edges < high)]
     ends = [x for x in (low, high) if math.isfinite(x)]
     edges = np.sort(np.append(edges, ends))
-    left, right = edges[:-1], edges[1:]
-    done: list[tuple[Float, ...]] = []
-    for halving in range(_MOST_HALVINGS):
-        base, ratio, loss, log_weights = _sample(pair, left, right)
-        relevant = np.maximum(base, base + loss).max(axis=1) > peak - reach
-        fine, pieces = _resolved(base, loss, peak - reach)
-        fine |= halving == _MOST_HALVINGS - 1
-        keep = relevant & fine
-        samples = left, right, log_weights, base, ratio, loss
-        done.append(tuple(values[keep] for values in samples))
-        again = relevant & ~fine
-        if not again.any():
-            break
-        left, right = _cut(left[again], right[again], pieces[again])
-    parts = [np.concatenate(part) for part in zip(*done, strict=True)]
-    order = np.argsort(parts[0], kind="stable")
-    return _assemble(pair, *(part[order] for part in parts))
+    return _assemble(pair, *_panels(pair, edges, floor))
+
+
+def _panels(pair: Pair, edges: Float, floor: float) -> Panels:
+    """Panels that are fine enough: from the table of the law, where it has one that is enough."""
+    if hasattr(pair.noise, "_table"):
+        arguments = pair.noise._table, pair.noise.scale, *pair.shifts("remove"), pair.sampling_rate
+        found = core.loss_panels(
+            *arguments, _POINTS, _LAST_COEFFICIENTS, edges, floor + pair.noise._log_kept
+        )
+        if found is not None:
+            left, right, base, loss, flat = found
+            return left, right, base - pair.noise._log_kept, loss, flat
+    return refined_panels(lambda x: _sample(pair, x), _POINTS, _LAST_COEFFICIENTS, edges, floor)
 
 
 def _bounded_nodes(pair: Pair, reach: float) -> Nodes:
@@ -227,52 +222,16 @@ def _first_edges(pair: Pair, floor: float) -> Float:
     return np.unique(np.concatenate([regular, fixed]))
 
 
-def _cut(left: Float, right: Float, pieces: NDArray[np.int64]) -> tuple[Float, Float]:
-    """Panels cut into equal pieces, which share their ends to the last bit."""
-    owner = np.repeat(np.arange(left.size), pieces)
-    index = np.arange(owner.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    width = (right - left)[owner] / pieces[owner]
-    start = left[owner] + index * width
-    end = np.append(start[1:], right[-1])
-    last = index + 1 == pieces[owner]
-    end[last] = right
-    return start, end
-
-
-def _resolved(
-    base: Float, loss: Float, floor: float
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which panels are fine enough, and into how many pieces the others go: a power of two."""
-    rounding = 64.0 * _EPS * (1.0 + np.abs(base).max(axis=1) + np.abs(loss).max(axis=1))
-    span = np.zeros(base.shape[0])
-    rounding = 64.0 * _EPS * (1.0 + np.abs(base).max(axis=1) + np.abs(loss).max(axis=1))
-    for log_density in (base, base + loss):
-        seen = np.maximum(log_density, floor - _LARGEST_RANGE)
-        span = np.maximum(span, np.ptp(seen, axis=1))
-    fine = span <= _LARGEST_RANGE
-    for values in (base, loss):
-        last = np.abs(values @ _LAST_COEFFICIENTS).max(axis=1)
-        fine &= last <= _LARGEST_COEFFICIENT * np.ptp(values, axis=1) + rounding
-    # Several halvings at once, and no more than the mean over the pieces asks for.
-    halvings = np.floor(np.log2(np.maximum(span, _LARGEST_RANGE) / _LARGEST_RANGE))
-    return fine, 2 ** np.clip(halvings, 1.0, _MOST_AT_ONCE).astype(np.int64)
-
-
 def _assemble(
-    pair: Pair,
-    left: Float,
-    right: Float,
-    log_weights: Float,
-    base: Float,
-    log_ratio: Float,
-    loss: Float,
+    pair: Pair, left: Float, right: Float, base: Float, loss: Float, flat: NDArray[np.bool_]
 ) -> Nodes:
     """Separate atoms from panels: a constant loss over a whole panel is an atom."""
-    log_mass = log_weights + base
+    log_mass = np.log((0.5 * (right - left))[:, None] * _WEIGHTS) + base
+    outline = np.array([left[0], right[-1]])
+    if not flat.any():
+        none = np.empty(0)
+        return Nodes(pair, left, right, log_mass, loss, none, none, outline)
     rounding = 8.0 * _EPS * np.maximum(1.0, np.abs(base).max(axis=1))
-    flat = (np.ptp(log_ratio, axis=1) <= rounding) | (
-        np.ptp(loss, axis=1) <= 4.0 * _EPS * np.abs(loss).max(axis=1)
-    )
     # A run continues while the next panel touches and its loss agrees to rounding.
     joins = (
         flat[1:]
@@ -280,7 +239,7 @@ def _assemble(
         & (left[1:] == right[:-1])
         & (np.abs(loss[1:, 0] - loss[:-1, -1]) <= np.maximum(rounding[1:], rounding[:-1]))
     )
-    run = np.cumsum(np.concatenate([[True], ~joins]))[flat] if flat.any() else np.empty(0)
+    run = np.cumsum(np.concatenate([[True], ~joins]))[flat]
     atom_log_mass, atom_loss = [], []
     for label in np.unique(run):
         rows = np.flatnonzero(flat)[run == label]
@@ -296,7 +255,7 @@ def _assemble(
         loss[~flat],
         np.array(atom_log_mass),
         np.array(atom_loss),
-        np.array([left[0], right[-1]]),
+        outline,
     )
 
 

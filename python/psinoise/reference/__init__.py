@@ -24,6 +24,7 @@ from psinoise.reference.lattice import (
     piece_masses,
 )
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
+from psinoise.reference.losses import loss_bins, loss_panels
 from psinoise.reference.release import (
     LatticeTable,
     lattice_choices,
@@ -63,6 +64,8 @@ __all__ = [
     "level_points",
     "log_one_plus",
     "logarithm",
+    "loss_bins",
+    "loss_panels",
     "panel_values",
     "piece_masses",
     "riccati",

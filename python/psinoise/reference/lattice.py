@@ -68,7 +68,8 @@ def decayed_sums(values: Float, decay: float) -> Float:
     return out
 
 
-def _log_density(law: LawTable, x: Float, scale: float) -> dd.Pair:
+def table_log(law: LawTable, x: Float, scale: float) -> dd.Pair:
+    """``log p(x)``, up to the log of the scale; NaN beyond the table."""
     hi, lo = dd.divide(np.abs(x), np.full_like(x, scale))
     inside = hi < law.log_density.limit
     return law.log_density.pair(np.where(inside, hi, 0.0), np.where(inside, lo, np.nan))
@@ -102,15 +103,17 @@ def piece_masses(
     return mass, excess
 
 
-def _mixture_loss(
-    law: LawTable, scale: float, rate: float, shift: float, x: Float, base: dd.Pair
-) -> Float:
-    """``log(1 - q + q p(x - shift)/p(x))``; 0 without a shift."""
+def log_ratios(law: LawTable, scale: float, shift: float, x: Float, base: dd.Pair) -> Float:
+    """``log p(x - shift)/p(x)``; 0 without a shift."""
     if shift == 0.0:
         return np.zeros_like(x)
-    hi, lo = _log_density(law, x - shift, scale)
-    ratio = (hi - base[0]) + (lo - base[1])
-    if rate == 1.0:
+    hi, lo = table_log(law, x - shift, scale)
+    return np.asarray((hi - base[0]) + (lo - base[1]))
+
+
+def mix(ratio: Float, rate: float, shift: float) -> Float:
+    """``log(1 - q + q e^r)``; as it is without a shift or sampling."""
+    if shift == 0.0 or rate == 1.0:
         return ratio
     capped = np.minimum(ratio, 600.0)
     change = rate * np.expm1(capped)
@@ -118,6 +121,12 @@ def _mixture_loss(
     moderate = np.where(change > -0.5, log_one_plus(change), plain)
     large = ratio + float(logarithm(np.array([rate]))[0])
     return np.where(ratio > 600.0, large, moderate)
+
+
+def _mixture_loss(
+    law: LawTable, scale: float, rate: float, shift: float, x: Float, base: dd.Pair
+) -> Float:
+    return mix(log_ratios(law, scale, shift, x, base), rate, shift)
 
 
 def _pieces(
@@ -153,7 +162,7 @@ def _by_rule(
     half = 0.5 * np.diff(edges)
     x = ((edges[:-1] + half)[:, None] + half[:, None] * points).ravel()
     with np.errstate(all="ignore"):
-        base = _log_density(law, x, scale)
+        base = table_log(law, x, scale)
         log_p = _mixture_loss(law, scale, rate, shift_p, x, base)
         value = log_p - _mixture_loss(law, scale, rate, shift_q, x, base)
         log_p = (base[0] - float(logarithm(np.array([scale]))[0])) + log_p
@@ -169,7 +178,7 @@ def _by_rule(
 
 def _losses(law: LawTable, pair: tuple[float, float, float, float], x: Float) -> Float:
     scale, shift_p, shift_q, rate = pair
-    base = _log_density(law, x, scale)
+    base = table_log(law, x, scale)
     return _mixture_loss(law, scale, rate, shift_p, x, base) - _mixture_loss(
         law, scale, rate, shift_q, x, base
     )

@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "bindings/arrays.hpp"
+#include "bindings/bindings.hpp"
+#include "bindings/law_store.hpp"
+#include "losses/loss_bins.hpp"
+#include "losses/loss_panels.hpp"
+
+namespace psinoise {
+namespace {
+
+template <typename Out, typename In>
+py::array_t<Out> array_of(const std::vector<In>& values, std::vector<py::ssize_t> shape) {
+  py::array_t<Out> out(std::move(shape));
+  std::copy(values.begin(), values.end(), out.mutable_data());
+  return out;
+}
+
+py::object loss_panels(const LawStore& law, double scale, double shift_p, double shift_q,
+                       double rate, const py::array& points, const py::array& last,
+                       const py::array& edges, double floor) {
+  const PanelRule rule = {size_of(points), input<double>(points, "points"),
+                          input<double>(last, "last")};
+  if (rule.order < 2 || rule.order > 96) throw py::value_error("there must be 2 to 96 points");
+  if (size_of(last) != 2 * rule.order) throw py::value_error("last must have shape (points, 2)");
+  const double* x = input<double>(edges, "edges");
+  const std::size_t count = size_of(edges);
+  LossPanels found;
+  bool inside = false;
+  {
+    const py::gil_scoped_release release;
+    inside = make_panels(law.view(), {scale, shift_p, shift_q, rate}, rule, x, count, floor, found);
+  }
+  if (!inside) return py::none();
+  const auto panels = static_cast<py::ssize_t>(found.left.size());
+  const auto order = static_cast<py::ssize_t>(rule.order);
+  return py::make_tuple(
+      array_of<double>(found.left, {panels}), array_of<double>(found.right, {panels}),
+      array_of<double>(found.base, {panels, order}), array_of<double>(found.loss, {panels, order}),
+      array_of<bool>(found.flat, {panels}));
+}
+
+py::tuple loss_bins(const LawStore& law, double scale, double shift_p, double shift_q, double rate,
+                    const py::array& x, const py::array& loss, const py::array& slope,
+                    const py::array& levels, double tilt, double log_norm, double tolerance) {
+  require_same_size(x, loss);
+  require_same_size(x, slope);
+  if (x.ndim() != 2 || x.shape(1) < 2) throw py::value_error("panels must have two samples each");
+  if (levels.size() < 2) throw py::value_error("there must be at least two levels");
+  const PanelSamples panels = {input<double>(x, "x"), input<double>(loss, "loss"),
+                               input<double>(slope, "slope"), static_cast<std::size_t>(x.shape(0)),
+                               static_cast<std::size_t>(x.shape(1))};
+  const double* l = input<double>(levels, "levels");
+  const std::size_t count = size_of(levels);
+  py::array_t<double> mass(levels.size() - 1);
+  py::array_t<double> excess(levels.size() - 1);
+  double* a = mass.mutable_data();
+  double* u = excess.mutable_data();
+  std::fill(a, a + count - 1, 0.0);
+  std::fill(u, u + count - 1, 0.0);
+  double error = 0.0;
+  {
+    const py::gil_scoped_release release;
+    error = fill_bins(law.view(), {scale, shift_p, shift_q, rate}, panels, l, count,
+                      {tilt, log_norm}, tolerance, a, u);
+  }
+  return py::make_tuple(mass, excess, error);
+}
+
+}  // namespace
+
+void bind_losses(py::module_& module) {
+  module.def("loss_panels", &loss_panels, py::arg("law"), py::arg("scale"), py::arg("shift_p"),
+             py::arg("shift_q"), py::arg("rate"), py::arg("points"), py::arg("last"),
+             py::arg("edges"), py::arg("floor"));
+  module.def("loss_bins", &loss_bins, py::arg("law"), py::arg("scale"), py::arg("shift_p"),
+             py::arg("shift_q"), py::arg("rate"), py::arg("x"), py::arg("loss"), py::arg("slope"),
+             py::arg("levels"), py::arg("tilt"), py::arg("log_norm"), py::arg("tolerance"));
+}
+
+}  // namespace psinoise

@@ -1,0 +1,132 @@
+// The densities and the loss of one use on panels of a quadrature, and whether they are fine
+// enough.
+//
+// Computes: at the nodes of panels [left, right], log Q and Lambda = log P/Q (LossPair has P and
+// Q),
+//   and for each panel whether it matters, is resolved, and has a constant loss.
+// Method: the criteria are those of psinoise/accounting/quadrature.py, at whose head they are
+//   explained: the range of log P and log Q, and the last two Legendre coefficients of log Q and
+//   Lambda.
+// Error: log Q 4e-16 * max(1, |value|), Lambda the same of log Q and a few ulp.
+// Edge values: NaN beyond the table; such a panel is beyond every criterion, and false is returned.
+#include <cstddef>
+
+#include "kernels/level_kernels.hpp"
+#include "kernels/loss.hpp"
+
+namespace psinoise::PSINOISE_LEVEL {
+namespace {
+
+inline constexpr double kUlp = 0x1p-52;
+inline constexpr double kLargestRange = 8.0;
+inline constexpr double kLargestCoefficient = 3e-8;
+inline constexpr int kMostHalvings = 4;
+
+struct Extent {
+  double low;
+  double high;
+
+  double range() const { return high - low; }
+  double size() const {
+    const double a = __builtin_fabs(low);
+    const double b = __builtin_fabs(high);
+    return a > b ? a : b;
+  }
+};
+
+inline Extent extent(const double* values, std::size_t count) {
+  Extent found = {values[0], values[0]};
+  for (std::size_t i = 1; i < count; ++i) {
+    found.low = values[i] < found.low ? values[i] : found.low;
+    found.high = values[i] > found.high ? values[i] : found.high;
+  }
+  return found;
+}
+
+// Of what is above a floor.
+inline double range_above(Extent found, double floor) {
+  const double low = found.low > floor ? found.low : floor;
+  const double high = found.high > floor ? found.high : floor;
+  return high - low;
+}
+
+inline bool smooth(const PanelRule& rule, const double* values, Extent found, double rounding) {
+  const double limit = kLargestCoefficient * found.range() + rounding;
+  for (std::size_t k = 0; k < 2; ++k) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < rule.order; ++i) sum += values[i] * rule.last[2 * i + k];
+    if (!(__builtin_fabs(sum) <= limit)) return false;
+  }
+  return true;
+}
+
+PanelVerdict judge(const PanelRule& rule, double floor, const double* base, const double* ratio,
+                   const double* loss) {
+  const Extent q = extent(base, rule.order);
+  const Extent change = extent(loss, rule.order);
+  double log_p[kTileNodes];
+  for (std::size_t i = 0; i < rule.order; ++i) log_p[i] = base[i] + loss[i];
+  const Extent p = extent(log_p, rule.order);
+  const double in_q = range_above(q, floor - kLargestRange);
+  const double in_p = range_above(p, floor - kLargestRange);
+  const double span = in_q > in_p ? in_q : in_p;
+  const double rounding = 64.0 * kUlp * (1.0 + q.size() + change.size());
+  PanelVerdict verdict = {};
+  verdict.matters = q.high > floor || p.high > floor;
+  verdict.fine = span <= kLargestRange && smooth(rule, base, q, rounding) &&
+                 smooth(rule, loss, change, rounding);
+  // Several halvings at once, and no more than the mean over the pieces asks for.
+  verdict.halvings = 1;
+  while (verdict.halvings < kMostHalvings &&
+         span >= kLargestRange * static_cast<double>(2 << verdict.halvings)) {
+    ++verdict.halvings;
+  }
+  const double constant = 8.0 * kUlp * (q.size() > 1.0 ? q.size() : 1.0);
+  verdict.flat =
+      extent(ratio, rule.order).range() <= constant || change.range() <= 4.0 * kUlp * change.size();
+  return verdict;
+}
+
+}  // namespace
+
+bool panel_samples(const LawTable& law, const LossPair& pair, const PanelRule& rule,
+                   const double* left, const double* right, std::size_t count, double floor,
+                   double* base, double* loss, PanelVerdict* verdicts) {
+  const double log_scale = logarithm(pair.scale);
+  const std::size_t tile = kTileNodes / rule.order;
+  bool inside = true;
+  for (std::size_t start = 0; start < count; start += tile) {
+    const std::size_t panels = count - start < tile ? count - start : tile;
+    const std::size_t size = panels * rule.order;
+    LossNodes nodes;
+    for (std::size_t j = 0; j < panels; ++j) {
+      const double half = 0.5 * (right[start + j] - left[start + j]);
+      for (std::size_t i = 0; i < rule.order; ++i) {
+        nodes.x[rule.order * j + i] = (left[start + j] + half) + half * rule.points[i];
+      }
+    }
+    double ratio[kTileNodes];
+    double log_p[kTileNodes];  // log of P/p and of Q/p
+    double log_q[kTileNodes];
+    base_densities(law, pair.scale, nodes, size);
+    log_ratios(law, pair, pair.shift_p, nodes, size, log_p);
+    log_ratios(law, pair, pair.shift_q, nodes, size, log_q);
+    for (std::size_t j = 0; j < size; ++j) ratio[j] = log_p[j] - log_q[j];
+    mix(pair, pair.shift_p, size, log_p);
+    mix(pair, pair.shift_q, size, log_q);
+    double* q = base + start * rule.order;
+    double* lambda = loss + start * rule.order;
+    for (std::size_t j = 0; j < size; ++j) {
+      q[j] = ((nodes.base.hi[j] - log_scale) + nodes.base.lo[j]) + log_q[j];
+      lambda[j] = log_p[j] - log_q[j];
+    }
+    for (std::size_t j = 0; j < size; ++j) inside = inside && q[j] + lambda[j] == q[j] + lambda[j];
+    for (std::size_t j = 0; j < panels; ++j) {
+      const std::size_t at = j * rule.order;
+      verdicts[start + j] = judge(rule, floor, q + at, ratio + at, lambda + at);
+    }
+  }
+  return inside;
+}
+
+}  // namespace psinoise::PSINOISE_LEVEL

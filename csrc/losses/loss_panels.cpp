@@ -1,0 +1,87 @@
+// Computes: the panels of loss_panels.hpp, round by round: all that are not fine are cut into equal
+//   pieces, which share their ends to the last bit.
+// Error and criteria: kernels/quadrature.cpp.
+// Edge values: after 60 rounds a panel counts as fine.
+#include "losses/loss_panels.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "dispatch/dispatch.hpp"
+
+namespace psinoise {
+namespace {
+
+constexpr int kMostRounds = 60;
+
+class Collector {
+ public:
+  Collector(std::size_t order, LossPanels& out) : order_(order), out_(out) {}
+
+  void keep(double left, double right, const double* base, const double* loss, bool flat) {
+    out_.left.push_back(left);
+    out_.right.push_back(right);
+    out_.base.insert(out_.base.end(), base, base + order_);
+    out_.loss.insert(out_.loss.end(), loss, loss + order_);
+    out_.flat.push_back(flat ? 1 : 0);
+  }
+
+  void sort() {
+    std::vector<std::size_t> order(out_.left.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return out_.left[a] < out_.left[b]; });
+    LossPanels sorted;
+    Collector into(order_, sorted);
+    for (const std::size_t k : order) {
+      into.keep(out_.left[k], out_.right[k], &out_.base[order_ * k], &out_.loss[order_ * k],
+                out_.flat[k] != 0);
+    }
+    std::swap(out_, sorted);
+  }
+
+ private:
+  std::size_t order_;
+  LossPanels& out_;
+};
+
+}  // namespace
+
+bool make_panels(const LawTable& law, const LossPair& pair, const PanelRule& rule,
+                 const double* edges, std::size_t count, double floor, LossPanels& out) {
+  if (count < 2) return true;
+  std::vector<double> left(edges, edges + count - 1);
+  std::vector<double> right(edges + 1, edges + count);
+  Collector panels(rule.order, out);
+  for (int round = 1; !left.empty(); ++round) {
+    std::vector<double> base(left.size() * rule.order);
+    std::vector<double> loss(base.size());
+    std::vector<PanelVerdict> verdicts(left.size());
+    const bool inside =
+        kernels().panel_samples(law, pair, rule, left.data(), right.data(), left.size(), floor,
+                                base.data(), loss.data(), verdicts.data());
+    if (!inside) return false;
+    std::vector<double> next_left;
+    std::vector<double> next_right;
+    for (std::size_t j = 0; j < left.size(); ++j) {
+      const PanelVerdict& verdict = verdicts[j];
+      if (!verdict.matters) continue;
+      if (verdict.fine || round == kMostRounds) {
+        panels.keep(left[j], right[j], &base[j * rule.order], &loss[j * rule.order], verdict.flat);
+        continue;
+      }
+      const int pieces = 1 << verdict.halvings;
+      const double width = (right[j] - left[j]) / pieces;
+      for (int k = 0; k < pieces; ++k) {
+        next_left.push_back(left[j] + k * width);
+        next_right.push_back(k + 1 < pieces ? left[j] + (k + 1) * width : right[j]);
+      }
+    }
+    left.swap(next_left);
+    right.swap(next_right);
+  }
+  panels.sort();
+  return true;
+}
+
+}  // namespace psinoise

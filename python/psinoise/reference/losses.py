@@ -1,0 +1,209 @@
+"""Panels and bins of a privacy loss: twins of ``csrc/losses``."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise.reference.elementary import logarithm
+from psinoise.reference.lattice import level_points, log_ratios, mix, piece_masses, table_log
+from psinoise.reference.law import LawTable
+
+Float = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+#: ``left``, ``right``, log Q and the loss at the nodes, and whether the loss is constant.
+Panels = tuple[Float, Float, Float, Float, Mask]
+#: log Q, the loss without sampling, and the loss.
+Sample = Callable[[Float], tuple[Float, Float, Float]]
+
+_ULP = 2.0**-52
+_LARGEST_RANGE = 8.0
+_LARGEST_COEFFICIENT = 3e-8
+_MOST_HALVINGS = 4
+_MOST_ROUNDS = 60
+# Pieces of a panel on which log p varies by at most 3/4 (panels allow 8, and half as much again).
+_PIECES_PER_PANEL = 16
+
+
+def loss_panels(
+    law: LawTable,
+    scale: float,
+    shift_p: float,
+    shift_q: float,
+    rate: float,
+    points: Float,
+    last: Float,
+    edges: Float,
+    floor: float,
+) -> Panels | None:
+    """Panels that resolve both densities and the loss; None if some lie beyond the table."""
+    log_scale = float(logarithm(np.array([scale]))[0])
+    inside = True
+
+    def sample(x: Float) -> tuple[Float, Float, Float]:
+        nonlocal inside
+        flat = x.ravel()
+        with np.errstate(all="ignore"):
+            base = table_log(law, flat, scale)
+            ratios = [log_ratios(law, scale, shift, flat, base) for shift in (shift_p, shift_q)]
+            log_p, log_q = (
+                mix(ratio, rate, shift)
+                for ratio, shift in zip(ratios, (shift_p, shift_q), strict=True)
+            )
+            log_density = ((base[0] - log_scale) + base[1]) + log_q
+        inside = inside and not bool(np.isnan(log_density + log_p).any())
+        values = log_density, ratios[0] - ratios[1], log_p - log_q
+        return tuple(value.reshape(x.shape) for value in values)  # type: ignore[return-value]
+
+    found = refined_panels(sample, points, last, edges, floor)
+    return found if inside else None
+
+
+def refined_panels(
+    sample: Sample, points: Float, last: Float, edges: Float, floor: float
+) -> Panels:
+    """Panels between the edges, cut until each is fine, for any way to evaluate a loss."""
+    left, right = edges[:-1], edges[1:]
+    done: list[tuple[Float, ...]] = []
+    for halving in range(_MOST_ROUNDS):
+        half = 0.5 * (right - left)
+        base, ratio, loss = sample((left + half)[:, None] + half[:, None] * points)
+        relevant = np.maximum(base, base + loss).max(axis=1, initial=-np.inf) > floor
+        fine, pieces = _resolved(base, loss, last, floor)
+        fine |= halving == _MOST_ROUNDS - 1
+        keep = relevant & fine
+        samples = left, right, base, loss, _constant(base, ratio, loss)
+        done.append(tuple(values[keep] for values in samples))
+        again = relevant & ~fine
+        if not again.any():
+            break
+        left, right = _cut_panels(left[again], right[again], pieces[again])
+    parts = [np.concatenate(part) for part in zip(*done, strict=True)]
+    order = np.argsort(parts[0], kind="stable")
+    return tuple(part[order] for part in parts)  # type: ignore[return-value]
+
+
+def _cut_panels(left: Float, right: Float, pieces: NDArray[np.int64]) -> tuple[Float, Float]:
+    """Panels cut into equal pieces, which share their ends to the last bit."""
+    owner = np.repeat(np.arange(left.size), pieces)
+    index = np.arange(owner.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    width = (right - left)[owner] / pieces[owner]
+    start = left[owner] + index * width
+    end = np.append(start[1:], right[-1])
+    last = index + 1 == pieces[owner]
+    end[last] = right
+    return start, end
+
+
+def _resolved(
+    base: Float, loss: Float, last: Float, floor: float
+) -> tuple[Mask, NDArray[np.int64]]:
+    """Which panels are fine enough, and into how many pieces the others go: a power of two."""
+    span = np.zeros(base.shape[0])
+    rounding = 64.0 * _ULP * (1.0 + np.abs(base).max(axis=1) + np.abs(loss).max(axis=1))
+    for log_density in (base, base + loss):
+        seen = np.maximum(log_density, floor - _LARGEST_RANGE)
+        span = np.maximum(span, np.ptp(seen, axis=1))
+    fine = span <= _LARGEST_RANGE
+    for values in (base, loss):
+        largest = np.abs(values @ last).max(axis=1)
+        fine &= largest <= _LARGEST_COEFFICIENT * np.ptp(values, axis=1) + rounding
+    # Several halvings at once, and no more than the mean over the pieces asks for.
+    halvings = np.floor(np.log2(np.maximum(span, _LARGEST_RANGE) / _LARGEST_RANGE))
+    return fine, 2 ** np.clip(halvings, 1.0, _MOST_HALVINGS).astype(np.int64)
+
+
+def _constant(base: Float, ratio: Float, loss: Float) -> Mask:
+    """Whether the loss is constant to rounding on a whole panel."""
+    rounding = 8.0 * _ULP * np.maximum(1.0, np.abs(base).max(axis=1))
+    constant: Mask = np.ptp(ratio, axis=1) <= rounding
+    return constant | (np.ptp(loss, axis=1) <= 4.0 * _ULP * np.abs(loss).max(axis=1))
+
+
+def loss_bins(
+    law: LawTable,
+    scale: float,
+    shift_p: float,
+    shift_q: float,
+    rate: float,
+    x: Float,
+    loss: Float,
+    slope: Float,
+    levels: Float,
+    tilt: float,
+    log_norm: float,
+    tolerance: float,
+) -> tuple[Float, Float, float]:
+    """Tilted masses and excesses of the bins between levels, and the largest error of an edge."""
+    if x.ndim != 2 or x.shape[1] < 2:
+        raise ValueError("panels must have two samples each")
+    if levels.size < 2:
+        raise ValueError("there must be at least two levels")
+    count = levels.size - 1
+    mass, excess = np.zeros(count), np.zeros(count)
+    error = 0.0
+    pair = (law, scale, shift_p, shift_q, rate)
+    for run in _runs(x, loss, slope):
+        edges, bins, miss = _cut_run(pair, run, levels, tolerance)
+        error = max(error, miss)
+        bins = np.clip(bins, 0, count - 1)
+        part, over = piece_masses(*pair, edges, levels[bins], tilt, log_norm)
+        mass += np.bincount(bins, weights=part, minlength=count)
+        excess += np.bincount(bins, weights=over, minlength=count)
+    return mass, excess, error
+
+
+_Run = tuple[Float, Float, Float, Float]
+
+
+def _runs(x: Float, loss: Float, slope: Float) -> list[_Run]:
+    """Adjoining panels with a rising (or falling) loss: ends of pieces, and samples.
+
+    On a piece ``log p`` varies little; samples keep one copy of the ends that panels share.
+    """
+    if not x.size:
+        return []
+    rising = loss[:, -1] >= loss[:, 0]
+    breaks = (x[1:, 0] != x[:-1, -1]) | (rising[1:] != rising[:-1])
+    starts = np.concatenate([[0], np.flatnonzero(breaks) + 1, [x.shape[0]]])
+    fractions = np.arange(_PIECES_PER_PANEL) / _PIECES_PER_PANEL
+    runs = []
+    for start, stop in itertools.pairwise(starts.tolist()):
+        part = slice(start, stop)
+        cuts = x[part, :1] + (x[part, -1:] - x[part, :1]) * fractions
+        edges = np.append(cuts.ravel(), x[stop - 1, -1])
+        inner, values, slopes = (
+            np.append(samples[part, :-1].ravel(), samples[stop - 1, -1])
+            for samples in (x, loss, slope)
+        )
+        runs.append((edges, inner, values, slopes))
+    return runs
+
+
+def _cut_run(
+    pair: tuple[LawTable, float, float, float, float], run: _Run, levels: Float, tolerance: float
+) -> tuple[Float, NDArray[np.int64], float]:
+    """Edges of the pieces of a run, the bin of each piece, and the error of the level points."""
+    edges, *samples = run
+    loss = samples[1]
+    low, high = sorted((float(loss[0]), float(loss[-1])))
+    lowest = int(np.searchsorted(levels, low, side="right"))
+    levels = levels[lowest : int(np.searchsorted(levels, high, side="left"))]
+    if levels.size == 0:
+        return edges, np.full(edges.size - 1, lowest - 1, dtype=np.int64), 0.0
+    rising = bool(loss[-1] >= loss[0])
+    x, values, slope = (
+        np.ascontiguousarray(sample if rising else sample[::-1]) for sample in samples
+    )
+    points, error = level_points(*pair, x, values, slope, levels, tolerance)
+    merged = np.concatenate([edges, points])
+    is_level = np.zeros(merged.size, dtype=np.int64)
+    is_level[edges.size :] = 1
+    order = np.argsort(merged, kind="stable")
+    passed = np.cumsum(is_level[order])[:-1]
+    bins = lowest - 1 + passed if rising else lowest - 1 + levels.size - passed
+    return merged[order], bins, error
