@@ -72,6 +72,7 @@ class Bins:
     ceiling : number of the first edge that no loss that counts as below exceeds
     slack : largest error of a loss
     at_edges : tilted masses of atoms that lie on the edges, and in no bin; None if there are none
+    whole : whether the masses, ``below`` and ``above`` are all of ``P``
     """
 
     step: float
@@ -86,6 +87,7 @@ class Bins:
     slack: float
     ceiling: int = 0
     at_edges: Float | None = None
+    whole: bool = False
 
     @property
     def widths(self) -> Float:
@@ -246,7 +248,8 @@ def loss_bins(
     highest = float(source.highest[small].max(initial=-math.inf)) - source.rounding
     ceiling = min(int(np.searchsorted(levels, highest)), count)
     outside = below, beyond, slack, ceiling
-    return Bins(step, offset, edges, mass, excess, tilt, log_norm, *outside, at_edges)
+    whole = isinstance(source.pair, Pair) and math.isinf(source.pair.noise.support)
+    return Bins(step, offset, edges, mass, excess, tilt, log_norm, *outside, at_edges, whole)
 
 
 def _arguments(source: Dense) -> tuple[Any, float, float, float, float]:

@@ -52,6 +52,7 @@ from psinoise.accounting.convolution import infinite_mass, largest_weight, windo
 from psinoise.accounting.crossing import ProfileBound
 from psinoise.accounting.pairs import Float
 from psinoise.accounting.spectra import (
+    MOST_DIRECT,
     UNIT,
     LowFrequencies,
     low_frequencies,
@@ -64,7 +65,9 @@ Complex = NDArray[np.complex128]
 
 # Frequencies whose product is below e^-_DEAD are left out.
 _DEAD = 80.0
-_MOST_FREQUENCIES = 512
+# More frequencies than are summed directly are worth it on windows that are long for a transform.
+_MOST_FREQUENCIES = 2**16
+_LONG_WINDOW = 2**17
 # Half of a cell times the standard deviation, at most; and cells.
 _CELL = 0.05
 _CELLS = (2**8, 2**20)
@@ -186,7 +189,8 @@ def low_profile(
     size = max(size, 16)
     theta = _last_frequency(parts)
     needed = theta * size / (2.0 * math.pi) + 1.0
-    if needed > min(_MOST_FREQUENCIES, size // 2):
+    most = _MOST_FREQUENCIES if size > _LONG_WINDOW else MOST_DIRECT
+    if needed > min(most, size // 4):
         return None
     frequencies = math.ceil(needed)
     low = low_frequencies(parts, first, size, frequencies)

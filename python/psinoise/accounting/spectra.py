@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
+from psinoise.accounting.band import band_characteristic
 from psinoise.accounting.bounds import NodeMeasure
 from psinoise.accounting.integrand import log_power
 from psinoise.accounting.pairs import Float
@@ -39,6 +40,8 @@ UNIT = 2.0**-53
 # Frequencies at which the product may be larger than exp(-_LOG_DEAD): their error counts.
 _LOG_DEAD = 80.0
 _MOST_FREQUENCIES = 256
+# More than these are not summed directly.
+MOST_DIRECT = 512
 
 
 @functools.lru_cache(maxsize=2)
@@ -97,7 +100,7 @@ class LowFrequencies(NamedTuple):
 def low_frequencies(
     parts: list[tuple[NodeMeasure, int]], first: int, size: int, frequencies: int
 ) -> LowFrequencies:
-    """Direct sums; the error is that of the head of this module."""
+    """Direct sums, with the error that the head of this module has; thousands by ``band``."""
     exponent = np.zeros(frequencies, dtype=np.complex128)
     error = np.zeros(frequencies)
     shift = -first
@@ -107,10 +110,14 @@ def low_frequencies(
         center = round((measure.moments[0] - measure.offset) / measure.step)
         distance = (measure.index - center).astype(np.float64)
         shift += count * center
-        change = core.characteristic(measure.mass, distance, theta, frequencies)
-        spread = np.sqrt(np.maximum(-2.0 * change.real, 0.0))
-        relative = 18.0 * order + 24.0 + measure.mass.size / 128.0
-        error += count * UNIT * (relative * spread / np.abs(1.0 + change) + 4.0 * spread)
+        if frequencies > MOST_DIRECT:
+            change, off = band_characteristic(measure.mass, measure.index - center, size, frequencies)
+            error += count * (off / np.maximum(np.abs(1.0 + change) - off, UNIT) + 4.0 * UNIT)
+        else:
+            change = core.characteristic(measure.mass, distance, theta, frequencies)
+            spread = np.sqrt(np.maximum(-2.0 * change.real, 0.0))
+            relative = 18.0 * order + 24.0 + measure.mass.size / 128.0
+            error += count * UNIT * (relative * spread / np.abs(1.0 + change) + 4.0 * spread)
         exponent += log_power(change, count)
     # The turn of the window is taken modulo its length in whole numbers: no digit is lost.
     turns = np.array([(shift * k) % size for k in range(frequencies)]) * theta

@@ -21,6 +21,8 @@ from psinoise.accounting.convolution import (
 )
 from psinoise.accounting.crossing import ProfileBound
 from psinoise.accounting.frequencies import low_profile
+from psinoise.accounting.pairs import Pair
+from psinoise.accounting.single_bound import SingleBound
 from psinoise.accounting.target import Target, bound_of_step
 from psinoise.errors import CertificationError
 
@@ -39,14 +41,18 @@ _Part = tuple[NodeMeasure, int, float]
 def profile_bound(target: Target, step: float, side: Side, tuned: bool = False) -> ProfileBound:
     """A bound on the profile of one direction, sharp around the target.
 
-    Many uses need their low frequencies alone; few are convolved on a lattice of this step or a
-    coarser one.
+    One use needs no lattice, and many their low frequencies alone; few are convolved on a lattice
+    of this step or a coarser one.
     """
+    sign = 1.0 if side == "upper" else -1.0
+    first = target.steps[0][0]
+    if target.uses == 1.0 and isinstance(first, Pair):
+        near = target.log_delta
+        return SingleBound(first, target.direction, target.reach, near, target.tilt, sign)
     parts = [
         (bound_of_step(target, pair, step, side, tuned), count) for pair, count in target.steps
     ]
     tail = _tail(target, parts)
-    sign = 1.0 if side == "upper" else -1.0
     profile = low_profile(parts, tail, sign)
     if profile is not None:
         return profile
