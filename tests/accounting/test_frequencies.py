@@ -81,7 +81,7 @@ def test_what_is_left_out_is_dead(law, rate, count):
     """The product at many angles. Kills: cells without their Lipschitz term."""
     target = question(law, rate, count)
     parts = parts_of(target, "upper")
-    theta = frequencies._last_frequency(parts)
+    theta = frequencies.last_frequency(parts)
     ((measure, _),) = parts
     angles = np.concatenate([theta * np.geomspace(1.0, 2.0, 300), np.linspace(theta, np.pi, 4000)])
     modulus = np.abs(np.exp(1j * np.outer(angles, measure.index)) @ measure.mass)
@@ -97,7 +97,7 @@ def test_a_lattice_within_the_lattice_is_never_dead():
     index = np.arange(-40, 41)
     mass = np.where(index % 2 == 0, np.exp(-0.5 * (index / 8.0) ** 2), 0.0)
     measure = NodeMeasure(0.01, 0.0, index, mass / mass.sum(), 1.0, 0.0, 0.0, 0.0)
-    assert math.isinf(frequencies._last_frequency([(measure, 10**4)]))
+    assert math.isinf(frequencies.last_frequency([(measure, 10**4)]))
     assert low_profile([(measure, 10**4)], 1e-18, 1.0) is None
 
 

@@ -12,13 +12,13 @@ As ``pi m / n <= pi / 4``, 18 terms leave out less than 3e-18. Each is one trans
 
 Error
 -----
-``g`` is exact and ``r`` right to a rounding, in whole numbers. A sum over a cell goes over 32 lanes,
-each of at most ``k`` nodes: it is off by ``(k + 32) u`` of the sum of moduli, and each of its terms
-by ``(p + 2) u``. A transform of ``n`` points adds at most ``6 u log2 n`` of the sum of moduli of all
+``g`` is exact and ``r`` right to a rounding, in whole numbers. A sum over a cell goes over some lanes,
+at most 32, each of at most ``k`` nodes: it is off by ``(k + 32) u`` of the sum of moduli, and each of
+its terms by ``(p + 2) u``. A transform of ``n`` points adds at most ``6 u log2 n`` of the sum of moduli of all
 its points to every frequency: the induction of Higham's theorem 24.2 over the passes of a transform
 holds for each output with sums of moduli of the points that it depends on in place of 2-norms,
-because all factors have modulus 1. So with masses that sum to 1 every frequency is off by at most
-``e^{pi / 4}`` times the sum of these, and the terms that are left out.
+because all factors have modulus 1. So every frequency is off by at most ``e^{pi / 4}`` times the sum
+of these, and the terms that are left out, of ``sum f_j``.
 """
 
 from __future__ import annotations
@@ -36,19 +36,21 @@ Complex = NDArray[np.complex128]
 
 _UNIT = 2.0**-53
 _TERMS = 18
-_LANES = 32
+_MOST_LANES = 32
+# Of all cells together.
+_LANES = 2**20
 _LEFT_OUT = 3e-18
 
 
-def band_characteristic(
+def band_sums(
     mass: Float, distance: Index, size: int, frequencies: int
 ) -> tuple[Complex, float]:
-    """``sum f_j (e^{2 pi i m d_j / size} - 1)`` for ``m < frequencies``, and what it is off by.
+    """``sum f_j e^{2 pi i m d_j / size}`` for ``m < frequencies``, and what it is off by.
 
     Parameters
     ----------
     mass
-        ``f``, of sum 1
+        ``f``, not negative
     distance
         whole ``d``, below ``2^31`` in modulus
     size
@@ -61,7 +63,8 @@ def band_characteristic(
     scaled = distance.astype(np.int64) * cells
     cell = (2 * scaled + size) // (2 * size)
     rest = (scaled - cell * size) * (2.0 / size)
-    lane = (cell % cells) * _LANES + np.arange(cell.size) % _LANES
+    lanes = min(max(_LANES // cells, 1), _MOST_LANES)
+    lane = (cell % cells) * lanes + np.arange(cell.size) % lanes
     longest = int(np.bincount(lane, minlength=1).max())
     transform = core.Transform(cells)
     angle = (math.pi / cells) * np.arange(frequencies)
@@ -69,13 +72,13 @@ def band_characteristic(
     factor = np.ones(frequencies, dtype=np.complex128)
     weights = mass.copy()
     for power in range(_TERMS):
-        lanes = np.bincount(lane, weights=weights, minlength=cells * _LANES)
+        sums = np.bincount(lane, weights=weights, minlength=cells * lanes)
         spectrum = np.ones(cells // 2 + 1, dtype=np.complex128)
-        transform.compose_into(lanes.reshape(cells, _LANES).sum(axis=1), 1, spectrum)
+        transform.compose_into(sums.reshape(cells, lanes).sum(axis=1), 1, spectrum)
         # A transform turns the other way.
         total += factor * np.conj(spectrum[:frequencies])
         weights *= rest
         factor *= (1j / (power + 1)) * angle
-    units = longest + _LANES + _TERMS + 8.0 + 6.0 * math.log2(cells)
+    units = longest + lanes + _TERMS + 8.0 + 6.0 * math.log2(cells)
     error = math.exp(0.25 * math.pi) * _UNIT * units + _LEFT_OUT
-    return total - total[0], 2.0 * error
+    return total, error * float(np.sum(mass)) * (1.0 + 1e-9)

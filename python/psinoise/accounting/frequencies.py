@@ -34,7 +34,7 @@ Errors that are added to the bound
   ``theta``. The transform of the masses wrapped around any number ``n`` of nodes has ``F`` at
   ``n`` angles; half way between them ``|F|`` is larger by at most the deviation times ``pi / n``.
 
-``|F|^n <= e^{-_DEAD}`` beyond the last frequency then, and ``sum |W_m| <= N W_0``.
+``|F|^n <= e^{-DEAD}`` beyond the last frequency then, and ``sum |W_m| <= N W_0``.
 """
 
 from __future__ import annotations
@@ -63,11 +63,12 @@ from psinoise.accounting.spectra import (
 
 Complex = NDArray[np.complex128]
 
-# Frequencies whose product is below e^-_DEAD are left out.
-_DEAD = 80.0
+# Frequencies whose product is below e^-DEAD are left out.
+DEAD = 80.0
 # More frequencies than are summed directly are worth it on windows that are long for a transform.
 _MOST_FREQUENCIES = 2**16
 _LONG_WINDOW = 2**17
+_LARGEST_EXPONENT = 700.0
 # Half of a cell times the standard deviation, at most; and cells.
 _CELL = 0.05
 _CELLS = (2**8, 2**20)
@@ -123,7 +124,7 @@ class FrequencyProfile(ProfileBound):
         series = np.expm1(exponent) * np.expm1(exponent - h)
         terms = np.conj(self.low.values) * (2.0 / self.lattice.size) / series
         terms[0] *= 0.5
-        relative = np.expm1(np.minimum(self.low.error, 1.0))
+        relative = np.expm1(np.minimum(self.low.error, _LARGEST_EXPONENT))
         relative += UNIT * 32.0 * (1.0 + np.arange(terms.size))
         return terms, terms * np.exp(exponent), float(np.sum(np.abs(terms) * relative))
 
@@ -133,7 +134,7 @@ class FrequencyProfile(ProfileBound):
         t, h = self.lattice.tilt, self.lattice.step
         largest = largest_weight(t)
         total = 1.0 / (t * (t + 1.0) * h) + largest  # of the weights: the integral, and a maximum
-        return largest * self.lattice.outside + math.exp(-_DEAD) * total
+        return largest * self.lattice.outside + math.exp(-DEAD) * total
 
     def log_delta(self, epsilon: float) -> float:
         """Log of the bound on delta at ``epsilon``."""
@@ -187,7 +188,7 @@ def low_profile(
     """
     first, size = window_needed(parts, tail)
     size = max(size, 16)
-    theta = _last_frequency(parts)
+    theta = last_frequency(parts)
     needed = theta * size / (2.0 * math.pi) + 1.0
     most = _MOST_FREQUENCIES if size > _LONG_WINDOW else MOST_DIRECT
     if needed > min(most, size // 4):
@@ -208,8 +209,8 @@ def low_profile(
     return FrequencyProfile(lattice, low, sign)
 
 
-def _last_frequency(parts: list[tuple[NodeMeasure, int]]) -> float:
-    """An angle from which on, up to ``pi``, the product is below ``e^-_DEAD``; inf if none is seen.
+def last_frequency(parts: list[tuple[NodeMeasure, int]]) -> float:
+    """An angle from which on, up to ``pi``, the product is below ``e^-DEAD``; inf if none is seen.
 
     Angles are per node, and proofs at the head of this module.
     """
@@ -231,13 +232,13 @@ def _last_frequency(parts: list[tuple[NodeMeasure, int]]) -> float:
         share, diameter = _near_variance(measure, deviation)
         curvature += count * share
         widest = max(widest, diameter)
-    alive = int(np.flatnonzero(bound > -_DEAD)[-1])
+    alive = int(np.flatnonzero(bound > -DEAD)[-1])
     if alive == cells // 2:
         return math.inf
     last = (alive + 0.5) * (2.0 * math.pi / cells)
     if last <= math.pi / widest and curvature > 0.0:
         # 1 - x <= e^-x.
-        return min(math.pi * math.sqrt(0.5 * _DEAD / curvature), last)
+        return min(math.pi * math.sqrt(0.5 * DEAD / curvature), last)
     return last
 
 

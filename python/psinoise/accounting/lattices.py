@@ -39,6 +39,8 @@ DEFAULT_TOLERANCE = 1e-4
 _ATTEMPTS = 16
 # Lattices that look for epsilon around the saddle point begin with this share of it as their width.
 _FIRST_LOOK = 0.25
+# ... or this many times the distance over which delta falls by a factor of e.
+_FIRST_DISTANCE = 4.0
 # ... and end with this one, if they can.
 _RELATIVE = 1e-2
 # An estimate has settled where the last step moved it by this share of the width.
@@ -148,8 +150,10 @@ def _epsilon_from_lattices(
         return known
     composition = Composition.of(steps, way, reach_for(log_delta, 1.0))
     top = largest_finite_loss(steps, way)
-    epsilon = min(max(composition.saddle_at_delta(log_delta).epsilon, 0.0), top)
-    width = max(_FIRST_LOOK * epsilon, width_of(epsilon, tolerance))
+    saddle = composition.saddle_at_delta(log_delta)
+    epsilon = min(max(saddle.epsilon, 0.0), top)
+    look = min(_FIRST_LOOK * epsilon, _FIRST_DISTANCE / saddle.c)
+    width = max(look, width_of(epsilon, tolerance))
     step, best, known = math.inf, epsilon, math.inf
     for _ in range(_ATTEMPTS):
         target = Target(steps, way, log_delta, epsilon, width)

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.accounting.band import band_characteristic
+from psinoise.accounting.band import band_sums
 from psinoise.accounting.bounds import NodeMeasure
 from psinoise.accounting.integrand import log_power
 from psinoise.accounting.pairs import Float
@@ -111,8 +111,9 @@ def low_frequencies(
         distance = (measure.index - center).astype(np.float64)
         shift += count * center
         if frequencies > MOST_DIRECT:
-            change, off = band_characteristic(measure.mass, measure.index - center, size, frequencies)
-            error += count * (off / np.maximum(np.abs(1.0 + change) - off, UNIT) + 4.0 * UNIT)
+            sums, off = band_sums(measure.mass, measure.index - center, size, frequencies)
+            change, modulus = sums - 1.0, np.maximum(np.abs(sums) - off, UNIT)
+            error += count * (off / modulus + 4.0 * UNIT / modulus**2)
         else:
             change = core.characteristic(measure.mass, distance, theta, frequencies)
             spread = np.sqrt(np.maximum(-2.0 * change.real, 0.0))

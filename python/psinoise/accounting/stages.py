@@ -20,6 +20,7 @@ from psinoise.accounting.convolution import (
     window_size,
 )
 from psinoise.accounting.crossing import ProfileBound
+from psinoise.accounting.divided_bound import divided_bound
 from psinoise.accounting.frequencies import low_profile
 from psinoise.accounting.pairs import Pair
 from psinoise.accounting.single_bound import SingleBound
@@ -52,6 +53,10 @@ def profile_bound(target: Target, step: float, side: Side, tuned: bool = False) 
     parts = [
         (bound_of_step(target, pair, step, side, tuned), count) for pair, count in target.steps
     ]
+    division = target.division
+    if division is not None:
+        near = target.log_delta, target.epsilon, target.share
+        return divided_bound(parts, division, *near, sign)
     tail = _tail(target, parts)
     profile = low_profile(parts, tail, sign)
     if profile is not None:

@@ -17,6 +17,7 @@ from psinoise.accounting.bins import Bins, dense, loss_bins
 from psinoise.accounting.bounds import NodeMeasure, Side, best_offset, node_measure
 from psinoise.accounting.cells import CellPair, Dominating
 from psinoise.accounting.composition import Composition, Saddle
+from psinoise.accounting.division import Division, divide
 from psinoise.accounting.grading import graded_edges
 from psinoise.accounting.pairs import Direction
 from psinoise.accounting.quadrature import reach_for
@@ -34,6 +35,8 @@ FEW_ATOMS = 64
 _MOST_LATTICES = 1 << 10
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
+# Of the sums of tilted masses at one frequency, for one use.
+_FOURIER_ROUNDING = 5e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,17 @@ class Target:
             pair: part.value
             for (pair, _), part in zip(self.steps, self._at_tilt.parts, strict=True)
         }
+
+    @functools.cached_property
+    def division(self) -> Division | None:
+        """How large losses are taken apart; None if rounding of the whole costs next to nothing."""
+        if self.uses < 2.0 or any(isinstance(pair, CellPair) for pair, _ in self.steps):
+            return None
+        log_share = self.log_delta - (self._at_tilt.value - self.tilt * self.epsilon)
+        rounding = math.log(_FOURIER_ROUNDING * self.uses) - log_share
+        if rounding <= math.log(_CUT * self.width * self.tilt):
+            return None
+        return divide(self.composition, self.tilt, self.epsilon)
 
     @functools.cached_property
     def top(self) -> float:
