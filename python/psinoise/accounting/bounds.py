@@ -94,9 +94,7 @@ class NodeMeasure:
 
     def log_mgf(self, s: float) -> float:
         """Log of ``E[e^{s L}]`` under the tilted measure."""
-        exponent = s * self.losses
-        top = float(exponent[self.mass > 0.0].max())
-        return top + math.log(float(np.sum(self.mass * np.exp(np.minimum(exponent - top, 0.0)))))
+        return core.log_mgf(self.mass, self.losses, s)
 
 
 def node_measure(bins: Bins, side: Side) -> NodeMeasure:

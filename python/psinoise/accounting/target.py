@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from psinoise._backend import core
 from psinoise.accounting.bins import Bins, dense, loss_bins
 from psinoise.accounting.bounds import NodeMeasure, Side, best_offset, node_measure
 from psinoise.accounting.cells import CellPair, Dominating
@@ -143,20 +144,16 @@ def _bins(target: Target, pair: Dominating, step: float, fraction: float) -> Bin
     """Bins of one step, out to where what is cut off costs no more than the share of delta."""
     source = dense(pair, target.direction, target.reach)
     log_norm = target.log_norms[pair]
-    chosen = np.ones(source.log_mass.size, dtype=np.bool_)
-    # From above: untilted mass goes to infinity, once for each use.
-    order = np.argsort(-source.highest)
-    total = np.logaddexp.accumulate(source.log_mass[order])
-    limit = target.log_delta + math.log(target.share / target.uses)
-    large = np.zeros_like(chosen)
-    large[order[: int(np.searchsorted(total, limit))]] = True
-    # From below: mass moves up to the first node, where the tilt weighs it.
-    order = np.argsort(source.highest)
-    total = np.logaddexp.accumulate(source.log_mass[order])
-    gained = total + target.tilt * source.highest[order] - log_norm
-    cut = np.maximum.accumulate(gained) < math.log(1e-2 * target.share / target.uses)
-    chosen[order[cut]] = False
-    chosen &= ~large
+    # From above untilted mass goes to infinity, once for each use; from below mass moves up to the
+    # first node, where the tilt weighs it.
+    chosen, large = core.cut_tails(
+        source.highest,
+        source.log_mass,
+        target.tilt,
+        log_norm,
+        target.log_delta + math.log(target.share / target.uses),
+        math.log(1e-2 * target.share / target.uses),
+    )
     if not chosen.any():
         raise CertificationError("the bounds find no mass where the estimate has put it")
     step, offset = _lattice(target, pair, step)
