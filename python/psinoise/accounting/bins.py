@@ -230,7 +230,7 @@ def loss_bins(
         )
         slack = max(slack, error)
     atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
-    at_edges = np.zeros(edges.size)
+    at_edges: Float | None = None
     if atoms.size:
         values = source.lowest[atoms]
         # An atom that is a node but for rounding is that node: next below would be a bin too low.
@@ -241,7 +241,7 @@ def loss_bins(
         weights = np.exp(source.log_mass[atoms] + tilt * levels[bins] - log_norm)
         on_edge = np.abs(above) <= source.rounding
         slack = max(slack, float(np.abs(above[on_edge]).max(initial=0.0)))
-        at_edges += np.bincount(bins[on_edge], weights[on_edge], edges.size)
+        at_edges = np.bincount(bins[on_edge], weights[on_edge], edges.size).astype(np.float64)
         weights[on_edge] = 0.0
         over = weights * -np.expm1(np.minimum(above, 0.0))
         mass += np.bincount(bins, weights=weights, minlength=count)

@@ -99,7 +99,7 @@ class NodeMeasure:
 
 def node_measure(bins: Bins, side: Side) -> NodeMeasure:
     """Move the masses of the bins to the nodes, so that the profile rises or falls."""
-    held = np.zeros(bins.edges.size) if bins.at_edges is None else bins.at_edges
+    held = 0.0 if bins.at_edges is None else bins.at_edges
     if side == "upper":
         nodes = (_connect_the_dots(bins) + held) * (1.0 + MASS_ROUNDING)
         ceiling = bins.offset + int(bins.edges[bins.ceiling]) * bins.step

@@ -33,6 +33,7 @@ _LARGEST_EXPONENT = 25.0
 # So few atoms are fitted to a lattice, the best of so many.
 FEW_ATOMS = 64
 _MOST_LATTICES = 1 << 10
+_BESIDE_ATOMS = 0.7
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
 
@@ -101,6 +102,9 @@ class Target:
     def first_step(self) -> float:
         """The step whose bias, ``n h^2 (t + 1) / 4`` in epsilon, takes four fifths of the width."""
         step = math.sqrt(3.2 * self.width / (self.uses * (self.tilt + 1.0)))
+        if any(measure.atoms for measure in self.composition.measures):
+            # The contraction ends beside an atom, which costs about as much again from below.
+            step *= _BESIDE_ATOMS
         # The bias formula takes the loss to vary over several bins.
         spread = min(part.variance for part in self._at_tilt.parts)
         step = min(step, 0.25 * math.sqrt(spread), _LARGEST_STEP)
