@@ -27,6 +27,12 @@ struct Tile {
   Lanes turn_im[kGroups];
 };
 
+// For any angle, by the C library.
+inline Rotation far_rotation(double theta) {
+  const double half_sine = __builtin_sin(0.5 * theta);
+  return {-2.0 * half_sine * half_sine, __builtin_sin(theta)};
+}
+
 // Nodes that are missing have weight 0.
 inline void fill(const double* weights, const double* losses, std::size_t size, double step,
                  Tile& tile) {

@@ -3,9 +3,8 @@
 // Computes: exp(i theta) - 1 = -2 sin^2(theta/2) + 2 i sin(theta/2) cos(theta/2).
 // Regions: theta/2 = k pi + r with |r| <= pi/2, k pi in three parts whose products with k are exact
 //   for |k| < 2^20; Taylor sums to degree 21 and 22 (first omitted terms 2e-18 r and 1e-19).
-//   Elsewhere the sine of the C library.
 // Error: 4 units of 2^-53 of the modulus, relative for tiny angles as well.
-// Edge values: NaN for infinite angles and NaN.
+// Edge values: beyond kLargestAngle nothing is promised.
 // Constants: pi as fdlibm splits it; 1/n!.
 #pragma once
 
@@ -18,10 +17,9 @@ struct Rotation {
   double im;
 };
 
-// The largest modulus of an angle for `rotation`.
 inline constexpr double kLargestAngle = 0x1p21;
 
-// For |theta| <= kLargestAngle, without a branch, so that loops vectorise.
+// Without a branch, so that loops vectorise.
 inline Rotation rotation(double theta) {
   const double half = 0.5 * theta;
   const double round = 0x1.8p52;  // adding it rounds to an integer
@@ -52,12 +50,6 @@ inline Rotation rotation(double theta) {
   cosine = cosine * z + 1.0 / 24.0;
   cosine = 1.0 + z * (cosine * z - 0.5);
   return {-2.0 * sine * sine, 2.0 * sine * cosine};
-}
-
-// For any angle.
-inline Rotation far_rotation(double theta) {
-  const double half_sine = __builtin_sin(0.5 * theta);
-  return {-2.0 * half_sine * half_sine, __builtin_sin(theta)};
 }
 
 }  // namespace psinoise::PSINOISE_LEVEL

@@ -86,10 +86,10 @@ def test_what_is_left_out_is_dead(law, rate, count):
     angles = np.concatenate([theta * np.geomspace(1.0, 2.0, 300), np.linspace(theta, np.pi, 4000)])
     modulus = np.abs(np.exp(1j * np.outer(angles, measure.index)) @ measure.mass)
     with np.errstate(divide="ignore"):
-        assert (count * np.log(modulus) <= -frequencies._DEAD + 1e-6).all()
+        assert (count * np.log(modulus) <= -frequencies.DEAD + 1e-6).all()
     # It is not much too late either.
     deviation = math.sqrt(count * measure.moments[1]) / measure.step
-    assert theta * deviation <= 4.0 * math.sqrt(2.0 * frequencies._DEAD)
+    assert theta * deviation <= 4.0 * math.sqrt(2.0 * frequencies.DEAD)
 
 
 def test_a_lattice_within_the_lattice_is_never_dead():
