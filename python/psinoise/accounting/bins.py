@@ -13,6 +13,7 @@ edges are off by it are exact bins of a loss that is off by it.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ Mask = NDArray[np.bool_]
 # A loss is a difference of two logs of densities, each right to this much per unit of its size
 # (tests/test_laws.py); panels reach as far as the logs are large.
 _LOG_ROUNDING = 4e-16
+# Of log(1 - q + q e^r), relative, and of sums of an offset and some steps.
+_MIXTURE_ROUNDING = 2e-15
 # Of the losses of atoms: logs of masses that are right to a few ulp, and what merging moves.
 _ATOM_ROUNDING = 8e-15
 
@@ -123,6 +126,28 @@ class Dense:
     @property
     def panels(self) -> int:
         return int(self.x.shape[0])
+
+    def rounded_within(self, chosen: Mask) -> Dense:
+        """The same, with the rounding that the chosen losses have.
+
+        Sampling makes ``Lambda = log(1 - q + q e^r)`` of a log ratio ``r``, with the slope
+        ``1 - (1 - q) e^{-Lambda}``: small losses have a small share of the rounding of ``r``.
+        """
+        pair = self.pair
+        if not isinstance(pair, Pair) or pair.replaced or pair.noise.score_limit == 0.0:
+            return self
+        ends = self.highest if self.sign > 0.0 else -self.lowest
+        slope = 1.0 - (1.0 - pair.sampling_rate) * math.exp(-float(np.abs(ends[chosen]).max()))
+        # Of the mixture itself, and of levels, which may be counted from an end of the loss.
+        limits = [pair.largest_loss(way) for way in ("remove", "add")]
+        largest = max(
+            float(np.abs(self.lowest[chosen]).max()),
+            float(np.abs(self.highest[chosen]).max()),
+            *(abs(limit) for limit in limits if math.isfinite(limit)),
+        )
+        return dataclasses.replace(
+            self, rounding=min(slope * self.rounding + _MIXTURE_ROUNDING * largest, self.rounding)
+        )
 
 
 # Samples are large, and those of a thousand steps are asked for once.

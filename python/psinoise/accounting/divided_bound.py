@@ -188,7 +188,8 @@ def divided_bound(
         terms.append(alone)
     whole = [(retilted(m, division.above), n) for m, n in parts]
     tail = _tail(whole, log_delta, epsilon, share)
-    terms.append(_large_profile(whole, division.threshold, tail, sign))
+    if any(_has(m, division.threshold) for m, _ in whole):
+        terms.append(_large_profile(whole, division.threshold, tail, sign))
     rounding = max(_rounding(parts, division.below), _rounding(parts, division.above))
     infinite = infinite_mass(parts)
     return DividedBound(
@@ -229,10 +230,10 @@ def _large_profile(parts: Parts, threshold: float, tail: float, sign: float) -> 
     """The bound on what compositions with at least one large loss contribute."""
     step, tilt = parts[0][0].step, parts[0][0].tilt
     offset = math.fsum(count * measure.offset for measure, count in parts)
-    low, high = _ends(parts, threshold, math.log(tail))
+    small = [(retilted(m, tilt, m.losses <= threshold), n) for m, n in parts]
+    low, high = _ends(parts, small, threshold, math.log(tail))
     first = math.floor((low - offset) / step) - 1
     size = max(math.ceil((high - offset) / step) + 2 - first, _LEAST_WINDOW)
-    small = [(retilted(m, tilt, m.losses <= threshold), n) for m, n in parts]
     theta = max(last_frequency(parts), last_frequency(small))
     frequencies = math.ceil(min(theta * size / (2.0 * math.pi), size) + 1.0)
     if frequencies > size // _FEW:
@@ -257,25 +258,27 @@ def _large_profile(parts: Parts, threshold: float, tail: float, sign: float) -> 
     return FrequencyProfile(lattice, _large_sums(parts, threshold, first, size, frequencies), sign)
 
 
-def _ends(parts: Parts, threshold: float, log_tail: float) -> tuple[float, float]:
+def _ends(parts: Parts, small: Parts, threshold: float, log_tail: float) -> tuple[float, float]:
     """What the sum of losses, one of them large, is below and above of with the mass of a tail."""
+    tilt = parts[0][0].tilt
+    large = [retilted(m, tilt, m.losses > threshold) for m, _ in parts if _has(m, threshold)]
+    large_counts = [n for m, n in parts if _has(m, threshold)]
+    beside = [s for (s, _), (m, _) in zip(small, parts, strict=True) if _has(m, threshold)]
 
     def log_mgf(s: float) -> float:
-        below, log_rise = 0.0, -math.inf
-        for measure, count in parts:
-            exponent = s * measure.losses
-            held = measure.mass > 0.0
-            large = measure.losses > threshold
-            logs = [
-                _log_sum(measure.mass[held & side], exponent[held & side])
-                for side in (~large, large)
-            ]
-            below += count * logs[0]
-            gap = logs[1] - logs[0]
-            log_rise = np.logaddexp(log_rise, math.log(count) + _log_log1p_exp(gap))
+        below = math.fsum(
+            n * (b.log_mgf(s) + b.log_norm - m.log_norm)
+            for (b, n), (m, _) in zip(small, parts, strict=True)
+        )
+        gaps = (
+            (e.log_mgf(s) + e.log_norm) - (b.log_mgf(s) + b.log_norm)
+            for e, b in zip(large, beside, strict=True)
+        )
+        terms = (math.log(n) + _log_log1p_exp(g) for n, g in zip(large_counts, gaps, strict=True))
+        log_rise = float(np.logaddexp.reduce(list(terms)))
         # B^n (e^rise - 1).
         if log_rise < _LINEAR:
-            return below + float(log_rise)
+            return below + log_rise
         rise = math.exp(log_rise)
         return below + rise + math.log(-math.expm1(-rise))
 
@@ -283,7 +286,7 @@ def _ends(parts: Parts, threshold: float, log_tail: float) -> tuple[float, float
     for sign in (-1.0, 1.0):
         best = math.inf
         for multiple in _MULTIPLES:
-            s = multiple * parts[0][0].tilt
+            s = multiple * tilt
             reach = (log_mgf(sign * s) - log_tail) / s
             if reach > best:
                 break
@@ -292,16 +295,13 @@ def _ends(parts: Parts, threshold: float, log_tail: float) -> tuple[float, float
     return ends[0], ends[1]
 
 
+def _has(measure: NodeMeasure, threshold: float) -> bool:
+    return bool((measure.losses > threshold).any())
+
+
 def _log_log1p_exp(x: float) -> float:
     """``log log(1 + e^x)``; for very negative x it is x to double precision."""
     return x if x < _LINEAR else math.log(float(np.logaddexp(0.0, x)))
-
-
-def _log_sum(mass: Float, exponent: Float) -> float:
-    if mass.size == 0:
-        return -math.inf
-    top = float(exponent.max())
-    return top + math.log(float(np.sum(mass * np.exp(exponent - top))))
 
 
 def _large_sums(
@@ -309,6 +309,7 @@ def _large_sums(
 ) -> LowFrequencies:
     """``F^n - B^n``, and its error; proofs at the head of this module."""
     exponent = np.zeros(frequencies, dtype=np.complex128)
+    without = np.zeros(frequencies, dtype=np.complex128)
     shares = np.zeros(frequencies, dtype=np.complex128)
     log_moduli = np.zeros(frequencies)
     least = np.zeros(frequencies)
@@ -330,22 +331,26 @@ def _large_sums(
         part = rest / np.where(modulus > _TINY, whole, _TINY)
         exponent += log_power(whole - 1.0, count)
         shares += log_power(-part, count)
+        without += log_power(small - 1.0, count)
         log_modulus = np.log(np.maximum(np.abs(whole), np.abs(small)) + error)
         log_moduli += count * log_modulus
         least = np.minimum(least, log_modulus)
         # log_power is right to a rounding of 1, divided by the square of the modulus.
         relative += count * 4.0 * UNIT / modulus**2
         size_of = np.abs(part)
-        left = np.maximum(np.minimum(np.abs(1.0 - part), 1.0), _TINY) ** 2
+        left = np.maximum(np.minimum(np.abs(1.0 - part), 1.0) ** 2, _TINY)
         residual += count * 4.0 * UNIT * size_of * (1.0 + size_of) / left
         large_mass += count * mass
         off += count * error
-    value = np.exp(exponent) * -np.expm1(shares)
-    without = np.exp(np.minimum((exponent + shares).real, log_moduli))
+    # F^n (1 - e^s) = B^n (e^{-s} - 1), the one whose exponential does not grow.
+    rises = shares.real > 0.0
+    shares[rises] *= -1.0
+    value = np.where(rises, 1.0, -1.0) * np.exp(np.where(rises, without, exponent))
+    value *= np.expm1(shares)
     turns = np.array([(shift * k) % size for k in range(frequencies)]) * (2.0 * math.pi / size)
     modulus = np.maximum(np.abs(value), _TINY)
-    relative += UNIT * (24.0 + 4.0 * np.abs(exponent))
-    absolute = 1.001 * off * large_mass * np.exp(log_moduli - 2.0 * least) + residual * without
+    relative += UNIT * (24.0 + 4.0 * np.maximum(np.abs(exponent), np.abs(without)))
+    absolute = 1.001 * off * large_mass * np.exp(log_moduli - 2.0 * least) + residual * np.exp(without.real)
     value = np.where(np.abs(value) > _TINY, value, _TINY)
     if 2 * (frequencies - 1) == size:
         value[-1] *= 0.5  # each stands for two, but for the last one

@@ -41,6 +41,8 @@ _ATTEMPTS = 16
 _FIRST_LOOK = 0.25
 # ... or this many times the distance over which delta falls by a factor of e.
 _FIRST_DISTANCE = 4.0
+# Bounds this many widths apart tell nothing about where to look.
+_FAR = 4.0
 # ... and end with this one, if they can.
 _RELATIVE = 1e-2
 # An estimate has settled where the last step moved it by this share of the width.
@@ -99,8 +101,31 @@ def settled_epsilons(
     from_lattices = _epsilon_from_above if has_cells(steps) else _epsilon_from_lattices
     # A few uses at a small rate: the contour is long, and lattices are short.
     with contextlib.suppress(CertificationError):
-        return {way: from_lattices(steps, way, log_delta, tolerance) for way in directions(steps)}
+        found: dict[Direction, float] = {}
+        for way in sorted(directions(steps), key=lambda way: -_guess(steps, way, log_delta)):
+            if not found or not _behind(steps, way, log_delta, max(found.values())):
+                found[way] = from_lattices(steps, way, log_delta, tolerance)
+        return found
     return epsilons(steps, log_delta)
+
+
+def _guess(steps: Steps, way: Direction, log_delta: float) -> float:
+    """About the epsilon of one direction."""
+    known, log_delta = known_epsilon(steps, way, log_delta)
+    if known is not None:
+        return known
+    saddle = Composition.of(steps, way, reach_for(log_delta, 1.0)).saddle_at_delta(log_delta)
+    return min(saddle.epsilon, largest_finite_loss(steps, way))
+
+
+def _behind(steps: Steps, way: Direction, log_delta: float, epsilon: float) -> bool:
+    """Whether the epsilon of one direction is certainly at most that of another."""
+    if largest_finite_loss(steps, way) <= epsilon:
+        return True
+    known, log_delta = known_epsilon(steps, way, log_delta)
+    if known is not None:
+        return False
+    return Composition.of(steps, way, reach_for(log_delta, 1.0)).stays_below(epsilon, log_delta)
 
 
 def _epsilon_from_above(
@@ -168,6 +193,10 @@ def _epsilon_from_lattices(
         except CertificationError:
             break  # the lattice would be too long
         found, before = upper - lower, epsilon
+        if found > _FAR * width and lower <= epsilon <= upper:
+            # Too coarse to say anything: the lower bound has nothing to balance with.
+            step *= shrinkage(width, found)
+            continue
         epsilon = min(upper - found / 3.0, top)
         if abs(epsilon - before) > width:
             # The tilt belongs to another epsilon: look again with the right one.
@@ -177,7 +206,12 @@ def _epsilon_from_lattices(
         goal = min(width_of(epsilon, tolerance), _RELATIVE * epsilon)
         if found <= goal:
             return epsilon
-        step *= shrinkage(goal, found)
+        finer = Target(steps, way, log_delta, epsilon, goal)
+        if finer.division is not None and target.division is None:
+            # Rounding is what keeps them apart, which no step mends.
+            step = min(step, finer.first_step)
+        else:
+            step *= shrinkage(goal, found)
         width = found
     if not known <= width_of(best, tolerance):
         raise CertificationError("neither the contour nor lattices settle for this composition")

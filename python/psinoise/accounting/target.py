@@ -7,6 +7,7 @@ above it goes to ``+infinity``, from below to the lowest node.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from dataclasses import dataclass, field
@@ -37,8 +38,9 @@ _MOST_LATTICES = 1 << 10
 _BESIDE_ATOMS = 0.7
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
-# Of the sums of tilted masses at one frequency, for one use.
-_FOURIER_ROUNDING = 5e-14
+# Of Fourier sums of tilted masses, for one use; those of many uses lose their first digits.
+_ROUNDING = 5e-14
+_ROUNDING_OF_MANY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +100,8 @@ class Target:
         if self.uses < 2.0 or any(isinstance(pair, CellPair) for pair, _ in self.steps):
             return None
         log_share = self.log_delta - (self._at_tilt.value - self.tilt * self.epsilon)
-        rounding = math.log(_FOURIER_ROUNDING * self.uses) - log_share
-        if rounding <= math.log(_CUT * self.width * self.tilt):
+        rounding = min(_ROUNDING * self.uses, _ROUNDING_OF_MANY * math.sqrt(self.uses))
+        if math.log(rounding) - log_share <= math.log(_CUT * self.width * self.tilt):
             return None
         return divide(self.composition, self.tilt, self.epsilon)
 
@@ -161,19 +163,30 @@ def bound_of_step(
 def _bins(target: Target, pair: Dominating, step: float, fraction: float) -> Bins:
     """Bins of one step, out to where what is cut off costs no more than the share of delta."""
     source = dense(pair, target.direction, target.reach)
-    log_norm = target.log_norms[pair]
+    tilt, log_norm = target.tilt, target.log_norms[pair]
+    scales, graded = [(tilt, log_norm)], source
+    if target.division is not None:
+        division, place = target.division, [step for step, _ in target.steps].index(pair)
+        norms = division.norms[place]
+        scales = [(division.below, norms.small), (division.above, norms.beside)]
+        tilt, log_norm = division.above, float(np.logaddexp(norms.beside, norms.large))
+        weight = division.log_weight(place, source.log_mass, source.highest)
+        graded = dataclasses.replace(source, log_mass=weight - tilt * source.highest + log_norm)
     # From above untilted mass goes to infinity, once for each use; from below mass moves up to the
     # first node, where the tilt weighs it.
-    chosen, large = core.cut_tails(
-        source.highest,
-        source.log_mass,
-        target.tilt,
-        log_norm,
-        target.log_delta + math.log(target.share / target.uses),
-        math.log(1e-2 * target.share / target.uses),
-    )
+    chosen = np.zeros(source.log_mass.size, dtype=np.bool_)
+    for scale in scales:
+        held, large = core.cut_tails(
+            source.highest,
+            source.log_mass,
+            *scale,
+            target.log_delta + math.log(target.share / target.uses),
+            math.log(1e-2 * target.share / target.uses),
+        )
+        chosen |= held
     if not chosen.any():
         raise CertificationError("the bounds find no mass where the estimate has put it")
+    source = source.rounded_within(chosen)
     step, offset = _lattice(target, pair, step)
     span = (source.highest[chosen].max() - source.lowest[chosen].min()) / step
     if not span < _LARGEST_SPAN:
@@ -181,8 +194,8 @@ def _bins(target: Target, pair: Dominating, step: float, fraction: float) -> Bin
             f"the losses of one step span {span:.3g} nodes, more than {_LARGEST_SPAN}"
         )
     lattice = step, offset + fraction * step
-    edges = graded_edges(source, chosen, lattice, target.tilt, log_norm)
-    return loss_bins(source, chosen, large, lattice, edges, target.tilt, log_norm)
+    edges = graded_edges(graded, chosen, lattice, tilt, log_norm)
+    return loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
 
 
 def _lattice(target: Target, pair: Dominating, step: float) -> tuple[float, float]:
