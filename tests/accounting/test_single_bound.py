@@ -106,7 +106,8 @@ def test_what_is_beyond_counts_from_above():
     assert 0.0 < source.beyond < math.exp(exact)
     near = math.log(source.beyond)
     low, high = (
-        SingleBound(pair, "remove", 50.0, near, 5.0, sign).log_delta(epsilon) for sign in (-1.0, 1.0)
+        SingleBound(pair, "remove", 50.0, near, 5.0, sign).log_delta(epsilon)
+        for sign in (-1.0, 1.0)
     )
     assert low <= exact <= high
     # Half of the losses above epsilon count as too large to be cut into bins.

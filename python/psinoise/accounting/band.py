@@ -1,9 +1,9 @@
 """Thousands of low frequencies of a measure on a lattice, by transforms as long as they are many.
 
 ``core.characteristic`` costs nodes times frequencies, and a transform of the window grows with the
-window. Here the frequencies ``2 pi m / N``, ``m < M``, of a window of ``N`` nodes come from a circle
-of ``n >= 4 M`` cells: a node at ``d`` nodes from the middle lies in cell ``g``, ``d n / N = g + r``
-with ``|r| <= 1/2``, and
+window. Here the frequencies ``2 pi m / N``, ``m < M``, of a window of ``N`` nodes come from a
+circle of ``n >= 4 M`` cells: a node at ``d`` nodes from the middle lies in cell ``g``,
+``d n / N = g + r`` with ``|r| <= 1/2``, and
 
     ``e^{2 pi i m d / N} = e^{2 pi i m g / n} sum over p of (i pi m / n)^p (2 r)^p / p!``.
 
@@ -12,13 +12,13 @@ As ``pi m / n <= pi / 4``, 18 terms leave out less than 3e-18. Each is one trans
 
 Error
 -----
-``g`` is exact and ``r`` right to a rounding, in whole numbers. A sum over a cell goes over some lanes,
-at most 32, each of at most ``k`` nodes: it is off by ``(k + 32) u`` of the sum of moduli, and each of
-its terms by ``(p + 2) u``. A transform of ``n`` points adds at most ``6 u log2 n`` of the sum of moduli of all
-its points to every frequency: the induction of Higham's theorem 24.2 over the passes of a transform
-holds for each output with sums of moduli of the points that it depends on in place of 2-norms,
-because all factors have modulus 1. So every frequency is off by at most ``e^{pi / 4}`` times the sum
-of these, and the terms that are left out, of ``sum f_j``.
+``g`` is exact and ``r`` right to a rounding, in whole numbers. A sum over a cell goes over some
+lanes, at most 32, each of at most ``k`` nodes: it is off by ``(k + 32) u`` of the sum of moduli,
+and each of its terms by ``(p + 2) u``. A transform of ``n`` points adds at most ``6 u log2 n`` of
+the sum of moduli of all its points to every frequency: the induction of Higham's theorem 24.2 over
+the passes holds for each output with sums of moduli of the points that it depends on in place of
+2-norms, because all factors have modulus 1. So every frequency is off by at most ``e^{pi / 4}``
+times the sum of these, and the terms that are left out, of ``sum f_j``.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ _LANES = 2**20
 _LEFT_OUT = 3e-18
 
 
-def band_sums(
-    mass: Float, distance: Index, size: int, frequencies: int
-) -> tuple[Complex, float]:
+def band_sums(mass: Float, distance: Index, size: int, frequencies: int) -> tuple[Complex, float]:
     """``sum f_j e^{2 pi i m d_j / size}`` for ``m < frequencies``, and what it is off by.
 
     Parameters

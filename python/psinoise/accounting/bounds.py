@@ -32,13 +32,13 @@ Atoms whose loss is that of a node are in no bin: they stay there, and both boun
 Rounding of the masses
 ----------------------
 The masses ``f_j`` of the nodes are known to a relative error ``r``. Many uses would raise that to
-``n r``, but what they share is known: ``sum f_j`` is 1, less what was left out. So take ``(1 + r)``
-times the masses above some node, the *pivot*, ``(1 - r)`` times those below it, and at the pivot
-what is left of 1. Of this measure every ``P(L >= l)`` is at least that of the true one; sums of
-independent losses keep that order, and ``(1 - e^{eps - L})^+`` rises with ``L``: it is an upper
-bound, off by about ``n r E|L - pivot|`` in epsilon. A lower bound has the factors the other way
-around. The pivot is the last node below the mean: ``e^{t pivot} <= e^{t E L} <= M(t)`` then, so that
-a tilt makes no more than ``2 r`` of ``r``.
+``n r``, but ``sum f_j`` is known: 1, less what was left out. So take ``(1 + r)`` times the masses
+above some node, the *pivot*, ``(1 - r)`` times those below it, and at the pivot what is left of 1.
+Of this measure every ``P(L >= l)`` is at least that of the true one; sums of independent losses
+keep that order, and ``(1 - e^{eps - L})^+`` rises with ``L``: it is an upper bound, off by about
+``n r E|L - pivot|`` in epsilon. A lower bound has the factors the other way around. The pivot is
+the last node below the mean: ``e^{t pivot} <= e^{t E L} <= M(t)`` then, so that a tilt makes no
+more than ``2 r`` of ``r``.
 
 Both profiles differ from the true one by ``O(h^2)``: relative to delta by about ``n h^2 t (t + 1)
 / 12`` above and ``n h^2 t (t + 1) / 6`` below for ``n`` uses, ``t`` the saddle point.

@@ -1,30 +1,30 @@
 """Bounds on the profile where one large loss decides, and rounding would drown what it leaves.
 
-With a small rate and few uses one tilt does not do: it raises losses beyond epsilon and weighs down
-what is below, and what lies around epsilon is a small share ``s`` of the tilted mass between. The
-rounding of a Fourier sum, some ``n u`` of *all* of the tilted mass, is ``n u / s`` of delta. So the
-nodes of each step are divided at a loss ``lambda``, ``f = b + e``, and
+With a small rate and few uses one tilt does not do: most of the tilted mass is next to 0 and far
+beyond epsilon, and what lies around epsilon is a small share ``s`` of it. The rounding of a Fourier
+sum, some ``n u`` of *all* of the tilted mass, is ``n u / s`` of delta. So the nodes of each step are
+divided at a loss ``lambda``, ``f = b + e``, and
 
     ``prod f^n = prod b^n + R``,  ``R = prod f^n - prod b^n``.
 
 Both are measures, and what they contribute to delta adds up. Each is composed under a tilt of its
-own: ``b``, which is bounded, under a larger one, and ``R``, of which one loss at least is larger than
-``lambda``, under a smaller one. ``lambda`` and the tilts are those that make Chernoff's bounds of
-both at epsilon least: they bound what their rounding can be.
+own: ``b``, which is bounded, under a larger one, and ``R``, of which one loss at least is larger
+than ``lambda``, under a smaller one. ``lambda`` and the tilts are those that make Chernoff's bounds
+of both at epsilon least: they bound what their rounding can be.
 
 Fourier sums of ``R``
 ---------------------
 With ``F = B + E`` at one frequency, ``R = F^n - B^n = F^n (1 - (1 - E / F)^n)``, of which nothing
-cancels where ``E`` is small. Let all ``B`` be off by ``r``, and ``E`` by ``r`` times the mass ``e`` of
-its nodes. By the product rule, and because the products of all factors but one differ by at most
+cancels where ``E`` is small. Let all ``B`` be off by ``r``, and ``E`` by ``r`` times the mass ``e``
+of its nodes. By the product rule, and because the products of all factors but one differ by at most
 ``sum n e`` times the modulus ``m >= |F|, |B|`` of the others, ``R`` is off by at most
 
     ``(sum n r) (sum n e) prod m^n / min m^2``:
 
 ``n r`` of the tilted mass of ``R``, and not of that of all.
 
-Tilting the masses anew is right to a rounding ``w`` of each; the composition is that of other masses,
-and its profile off by a factor of ``(1 + w)^n``.
+Tilting the masses anew is right to a rounding ``w`` of each; the composition is that of other
+masses, and its profile off by a factor of ``(1 + w)^n``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.accounting.band import band_sums
-from psinoise.accounting.bins import Index
+from psinoise.accounting.bins import Index, Mask
 from psinoise.accounting.bounds import NodeMeasure
 from psinoise.accounting.convolution import (
     Profile,
@@ -67,7 +67,6 @@ from psinoise.errors import CertificationError
 
 Parts = list[tuple[NodeMeasure, int]]
 
-# Frequencies below e^-_DEAD of the product are left out (``frequencies``).
 _MOST_FREQUENCIES = 2**19
 # What can contribute no more than this share of delta is not composed.
 _LOG_NEGLIGIBLE = -40.0
@@ -104,14 +103,17 @@ class DividedBound(ProfileBound):
         return float(np.logaddexp.reduce(logs)) + self.sign * self.rounding
 
 
-def retilted(measure: NodeMeasure, tilt: float, chosen: Float | None = None) -> NodeMeasure:
-    """Some of the nodes (all, if none are chosen), under another tilt."""
+def retilted(measure: NodeMeasure, tilt: float, chosen: Mask | None = None) -> NodeMeasure:
+    """The finite losses of some nodes (of all, if none are chosen), under another tilt."""
     held = measure.mass > 0.0
     if chosen is not None:
-        held &= chosen > 0.0
-    exponent = np.log(measure.mass[held]) + (tilt - measure.tilt) * measure.losses[held]
-    top = float(exponent.max())
-    mass = np.exp(exponent - top)
+        held &= chosen
+    mass = measure.mass[held]
+    exponent = (tilt - measure.tilt) * measure.losses[held]
+    top = float(np.max(np.log(mass) + exponent))
+    # A tiny mass may come with an exponential beyond float64.
+    half = np.exp(0.5 * (exponent - top))
+    mass = (mass * half) * half
     total = float(np.sum(mass))
     return NodeMeasure(
         measure.step,
@@ -120,17 +122,15 @@ def retilted(measure: NodeMeasure, tilt: float, chosen: Float | None = None) -> 
         mass / total,
         tilt,
         measure.log_norm + top + math.log(total),
-        measure.infinite,
+        0.0,
         measure.slack,
     )
 
 
 def _rounding(parts: Parts, tilt: float) -> float:
     """Of the log of a profile, from tilting the masses anew."""
-    sizes = (
-        count * float(np.abs((tilt - m.tilt) * m.losses).max() + 100.0) for m, count in parts
-    )
-    return 4.0 * UNIT * math.fsum(sizes)
+    sizes = (count * float(np.abs((tilt - m.tilt) * m.losses).max() + 20.0) for m, count in parts)
+    return 8.0 * UNIT * math.fsum(sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,9 +178,7 @@ def divided_bound(
         if a window would be too long
     """
     terms: list[ProfileBound] = []
-    small = [
-        (retilted(m, division.below, m.losses <= division.threshold), n) for m, n in parts
-    ]
+    small = [(retilted(m, division.below, m.losses <= division.threshold), n) for m, n in parts]
     alone = _Chernoff(small)
     if alone.log_delta(epsilon) > log_delta + _LOG_NEGLIGIBLE:
         terms.append(_composed(small, _tail(small, log_delta, epsilon, share), sign))
@@ -242,7 +240,7 @@ def _large_profile(parts: Parts, threshold: float, tail: float, sign: float) -> 
     if frequencies > _MOST_FREQUENCIES:
         raise _too_long(size)
     weight = largest_weight(tilt)
-    # F^n and B^n are left out, each below e^-_DEAD.
+    # F^n and B^n are left out, each below e^-DEAD.
     dead = math.exp(-DEAD) * (1.0 + 1.0 / (tilt * (tilt + 1.0) * step * weight))
     lattice = Lattice(
         step,
@@ -350,7 +348,9 @@ def _large_sums(
     turns = np.array([(shift * k) % size for k in range(frequencies)]) * (2.0 * math.pi / size)
     modulus = np.maximum(np.abs(value), _TINY)
     relative += UNIT * (24.0 + 4.0 * np.maximum(np.abs(exponent), np.abs(without)))
-    absolute = 1.001 * off * large_mass * np.exp(log_moduli - 2.0 * least) + residual * np.exp(without.real)
+    absolute = 1.001 * off * large_mass * np.exp(log_moduli - 2.0 * least) + residual * np.exp(
+        without.real
+    )
     value = np.where(np.abs(value) > _TINY, value, _TINY)
     if 2 * (frequencies - 1) == size:
         value[-1] *= 0.5  # each stands for two, but for the last one

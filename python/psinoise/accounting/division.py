@@ -1,4 +1,4 @@
-"""Where to divide the losses of a composition, and how to tilt both parts: see ``divided_bound``."""
+"""Where to divide the losses of a composition, and how to tilt both parts (``divided_bound``)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Norms(NamedTuple):
     ----------
     small : of the small losses, tilted for compositions of these
     beside, large : of the small and of the large losses, tilted for compositions with a large one
-    count : of the uses
+    uses : their number
     """
 
     small: float
     beside: float
     large: float
-    count: float
+    uses: float
 
 
 class Division(NamedTuple):
@@ -54,7 +54,7 @@ class Division(NamedTuple):
         Large losses are those of one of the uses.
         """
         norms = self.norms[step]
-        large = norms.large + np.log(norms.count)
+        large = norms.large + np.log(norms.uses)
         beside = np.where(loss > self.threshold, large, norms.beside)
         weight = self.above * loss - beside
         small = np.where(loss > self.threshold, -np.inf, self.below * loss - norms.small)
@@ -68,7 +68,9 @@ def divide(composition: Composition, tilt: float, epsilon: float) -> Division | 
     """
     tilts = tilt * _TILTS
     losses = np.concatenate([measure.loss for measure in composition.measures])
-    losses = np.sort(losses[losses > 0.0])
+    # Of each step some losses are small.
+    floor = max(0.0, *(float(measure.loss.min()) for measure in composition.measures))
+    losses = np.sort(losses[losses > floor])
     if losses.size == 0:
         return None
     thresholds = losses[:: max(losses.size // _THRESHOLDS, 1)]
@@ -80,8 +82,10 @@ def divide(composition: Composition, tilt: float, epsilon: float) -> Division | 
         small = np.logaddexp.accumulate(terms, axis=0)
         large = np.logaddexp.accumulate(terms[::-1], axis=0)[::-1]
         last = np.searchsorted(loss, thresholds, side="right")[:, None]
-        lows.append(np.where(last > 0, small[last[:, 0] - 1], -np.inf))
-        highs.append(np.where(last < loss.size, large[np.minimum(last[:, 0], loss.size - 1)], -np.inf))
+        lows.append(small[last[:, 0] - 1])
+        highs.append(
+            np.where(last < loss.size, large[np.minimum(last[:, 0], loss.size - 1)], -np.inf)
+        )
     weight = -tilts * np.log1p(1.0 / tilts) - np.log1p(tilts) - tilts * epsilon
     counts = composition.counts
     below, rises = np.zeros_like(lows[0]), np.zeros_like(lows[0])

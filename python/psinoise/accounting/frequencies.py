@@ -66,7 +66,7 @@ Complex = NDArray[np.complex128]
 # Frequencies whose product is below e^-DEAD are left out.
 DEAD = 80.0
 # More frequencies than are summed directly are worth it on windows that are long for a transform.
-_MOST_FREQUENCIES = 2**16
+_MOST_FREQUENCIES = 2**17
 _LONG_WINDOW = 2**17
 _LARGEST_EXPONENT = 700.0
 # Half of a cell times the standard deviation, at most; and cells.

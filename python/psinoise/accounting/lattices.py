@@ -41,6 +41,9 @@ _ATTEMPTS = 16
 _FIRST_LOOK = 0.25
 # ... or this many times the distance over which delta falls by a factor of e.
 _FIRST_DISTANCE = 4.0
+# The next width to ask for, and how much finer than its own the step may be at first.
+_NEXT = 0.1
+_CLOSE = 0.7
 # Bounds this many widths apart tell nothing about where to look.
 _FAR = 4.0
 # ... and end with this one, if they can.
@@ -198,7 +201,7 @@ def _epsilon_from_lattices(
             step *= shrinkage(width, found)
             continue
         epsilon = min(upper - found / 3.0, top)
-        if abs(epsilon - before) > width:
+        if abs(epsilon - before) > max(width, known):
             # The tilt belongs to another epsilon: look again with the right one.
             width = max(abs(epsilon - before), found)
             continue
@@ -206,13 +209,13 @@ def _epsilon_from_lattices(
         goal = min(width_of(epsilon, tolerance), _RELATIVE * epsilon)
         if found <= goal:
             return epsilon
-        finer = Target(steps, way, log_delta, epsilon, goal)
-        if finer.division is not None and target.division is None:
-            # Rounding is what keeps them apart, which no step mends.
-            step = min(step, finer.first_step)
-        else:
+        own = Target(steps, way, log_delta, epsilon, goal).first_step
+        if step > own:
+            step = max(step * shrinkage(goal, found), _CLOSE * own)
+        elif width <= goal:
             step *= shrinkage(goal, found)
-        width = found
+        # Else the cut tails, or the rounding, of a larger width may be what keeps them apart.
+        width = max(goal, _NEXT * found)
     if not known <= width_of(best, tolerance):
         raise CertificationError("neither the contour nor lattices settle for this composition")
     return best

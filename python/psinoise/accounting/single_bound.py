@@ -6,8 +6,8 @@ excesses ``u_j = P(bin) - e^{l_j} Q(bin)`` of the losses between them (``bins``)
     ``delta(eps) = integral over {L > eps} of dP - e^eps dQ
     = sum of A_j (1 - e^{eps - l_j}) + u_j e^{eps - l_j}``,
 
-because ``e^eps Q(bin) = e^{eps - l_j} (A_j - u_j)``. Every term is positive, so that the sum has the
-relative error of its terms: that of the masses, and of the sums over their pieces. The levels are
+because ``e^eps Q(bin) = e^{eps - l_j} (A_j - u_j)``. Every term is positive: the sum has the
+relative error of its terms, that of the masses and of the sums over their pieces. The levels are
 met to a *slack* ``s``: what is summed is ``E_P[(1 - e^{eps - L'})^+]`` with ``|L' - L| <= s``, and
 that is at least ``delta(eps + s)`` and at most ``delta(eps - s)``, since ``(1 - e^{eps - L})^+``
 rises with ``L``. Masses beyond the panels, and of losses so large that they do not matter, count in

@@ -54,9 +54,9 @@ def profile_bound(target: Target, step: float, side: Side, tuned: bool = False) 
         (bound_of_step(target, pair, step, side, tuned), count) for pair, count in target.steps
     ]
     division = target.division
-    if division is not None:
-        near = target.log_delta, target.epsilon, target.share
-        return divided_bound(parts, division, *near, sign)
+    if division is not None and all((m.losses <= division.threshold).any() for m, _ in parts):
+        place = target.log_delta, target.epsilon
+        return divided_bound(parts, division, *place, target.share, sign)
     tail = _tail(target, parts)
     profile = low_profile(parts, tail, sign)
     if profile is not None:
