@@ -2,8 +2,8 @@
 
 With a small rate and few uses one tilt does not do: most of the tilted mass is next to 0 and far
 beyond epsilon, and what lies around epsilon is a small share ``s`` of it. The rounding of a Fourier
-sum, some ``n u`` of *all* of the tilted mass, is ``n u / s`` of delta. So the nodes of each step are
-divided at a loss ``lambda``, ``f = b + e``, and
+sum, some ``n u`` of *all* of the tilted mass, is ``n u / s`` of delta. So the nodes of each step
+are divided at a loss ``lambda``, ``f = b + e``, and
 
     ``prod f^n = prod b^n + R``,  ``R = prod f^n - prod b^n``.
 

@@ -65,9 +65,11 @@ Complex = NDArray[np.complex128]
 
 # Frequencies whose product is below e^-DEAD are left out.
 DEAD = 80.0
-# More frequencies than are summed directly are worth it on windows that are long for a transform.
+# Windows that are long for a transform; on others frequencies must be fewer than nodes by a factor
+# to be summed faster than by that.
 _MOST_FREQUENCIES = 2**17
-_LONG_WINDOW = 2**17
+_LONG_WINDOW = 2**20
+_FEW = 32
 _LARGEST_EXPONENT = 700.0
 # Half of a cell times the standard deviation, at most; and cells.
 _CELL = 0.05
@@ -192,7 +194,7 @@ def low_profile(
     size = max(size, 16)
     theta = last_frequency(parts)
     needed = theta * size / (2.0 * math.pi) + 1.0
-    most = _MOST_FREQUENCIES if size > _LONG_WINDOW else MOST_DIRECT
+    most = max(MOST_DIRECT, size // _FEW) if size <= _LONG_WINDOW else _MOST_FREQUENCIES
     if needed > min(most, size // 4):
         return None
     frequencies = math.ceil(needed)

@@ -182,23 +182,23 @@ def _epsilon_from_lattices(
     epsilon = min(max(saddle.epsilon, 0.0), top)
     look = min(_FIRST_LOOK * epsilon, _FIRST_DISTANCE / saddle.c)
     width = max(look, width_of(epsilon, tolerance))
-    step, best, known = math.inf, epsilon, math.inf
+    step, best, known, tuned = math.inf, epsilon, math.inf, False
     for _ in range(_ATTEMPTS):
         target = Target(steps, way, log_delta, epsilon, width)
         step = min(step, target.first_step)
         # Bounds of a few atoms can be much closer than was asked for.
         resolution = 1e-3 * min(width, width_of(epsilon, tolerance))
         try:
-            upper, lower = (
-                profile_bound(target, step, side).root(log_delta, epsilon, width, resolution)
-                for side in ("upper", "lower")
-            )
+            asked = log_delta, epsilon, width, resolution
+            upper = profile_bound(target, step, "upper").root(*asked)
+            lower = profile_bound(target, step, "lower", tuned).root(*asked)
         except CertificationError:
             break  # the lattice would be too long
         found, before = upper - lower, epsilon
         if found > _FAR * width and lower <= epsilon <= upper:
             # Too coarse to say anything: the lower bound has nothing to balance with.
-            step *= shrinkage(width, found)
+            step *= shrinkage(width, found) if tuned else 1.0
+            tuned = True
             continue
         epsilon = min(upper - found / 3.0, top)
         if abs(epsilon - before) > max(width, known):
@@ -212,8 +212,11 @@ def _epsilon_from_lattices(
         own = Target(steps, way, log_delta, epsilon, goal).first_step
         if step > own:
             step = max(step * shrinkage(goal, found), _CLOSE * own)
-        elif width <= goal:
+        elif width <= goal and tuned:
             step *= shrinkage(goal, found)
+        elif width <= goal:
+            # The lower bound loses what it cannot balance, unless its lattice is shifted.
+            tuned = True
         # Else the cut tails, or the rounding, of a larger width may be what keeps them apart.
         width = max(goal, _NEXT * found)
     if not known <= width_of(best, tolerance):

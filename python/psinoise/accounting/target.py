@@ -16,7 +16,13 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.accounting.bins import Bins, dense, loss_bins
-from psinoise.accounting.bounds import NodeMeasure, Side, best_offset, node_measure
+from psinoise.accounting.bounds import (
+    MASS_ROUNDING,
+    NodeMeasure,
+    Side,
+    best_offset,
+    node_measure,
+)
 from psinoise.accounting.cells import CellPair, Dominating
 from psinoise.accounting.composition import Composition, Saddle
 from psinoise.accounting.division import Division, divide
@@ -195,7 +201,11 @@ def _bins(target: Target, pair: Dominating, step: float, fraction: float) -> Bin
         )
     lattice = step, offset + fraction * step
     edges = graded_edges(graded, chosen, lattice, tilt, log_norm)
-    return loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
+    bins = loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
+    if target.uses * MASS_ROUNDING <= 0.1 * target.share:
+        # Each mass may bear its own rounding, which is quicker.
+        bins = dataclasses.replace(bins, whole=False)
+    return bins
 
 
 def _lattice(target: Target, pair: Dominating, step: float) -> tuple[float, float]:
