@@ -70,7 +70,7 @@ _UNIT = 2.0**-53
 # Masses that are tilted by no more have all of their digits.
 _LARGEST_EXPONENT = 600.0
 _OFFSETS = 8
-_REFINEMENTS = 3
+_REFINEMENTS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +201,7 @@ def best_offset(at: Callable[[float], NodeMeasure]) -> NodeMeasure:
 
     What the contraction cannot balance is the difference of two recursions that alternate from bin
     to bin. As the lattice moves by a step the difference changes sign once, and the mass that is
-    lost is its modulus: the mass has one peak, with straight sides.
+    lost is its modulus: the mass has one peak, whose sides are straight where the density is even.
     """
     best = at(0.0)
     at_best = 0.0
@@ -221,10 +221,19 @@ def best_offset(at: Callable[[float], NodeMeasure]) -> NodeMeasure:
         center = at_best
         points = sorted(((f - center + 0.5) % 1.0 - 0.5, value) for f, value in found)
         i = min(range(len(points)), key=lambda k: abs(points[k][0]))
-        for left in (i - 1, i - 2):
-            peak = _meeting_point(*points[left : left + 4])
-            if points[left + 1][0] < peak < points[left + 2][0]:
-                look((center + peak) % 1.0)
+        peaks = [
+            peak
+            for left in (i - 1, i - 2)
+            if points[left + 1][0]
+            < (peak := _meeting_point(*points[left : left + 4]))
+            < points[left + 2][0]
+        ]
+        if not peaks:
+            # Sides that are bent: the peak is somewhere in the longer interval beside the best one.
+            before, here, after = (points[k][0] for k in (i - 1, i, i + 1))
+            peaks = [0.5 * (here + (after if after - here > here - before else before))]
+        for peak in peaks:
+            look((center + peak) % 1.0)
     return best
 
 

@@ -47,6 +47,8 @@ _CUT = 0.02
 # Of Fourier sums of tilted masses, for one use; those of many uses lose their first digits.
 _ROUNDING = 5e-14
 _ROUNDING_OF_MANY = 1e-12
+# Distinct steps for which dividing the losses takes little time.
+_MOST_DIVIDED = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,9 @@ class Target:
     @functools.cached_property
     def division(self) -> Division | None:
         """How large losses are taken apart; None if rounding of the whole costs next to nothing."""
-        if self.uses < 2.0 or any(isinstance(pair, CellPair) for pair, _ in self.steps):
+        if self.uses < 2.0 or len(self.steps) > _MOST_DIVIDED:
+            return None
+        if any(isinstance(pair, CellPair) for pair, _ in self.steps):
             return None
         log_share = self.log_delta - (self._at_tilt.value - self.tilt * self.epsilon)
         rounding = min(_ROUNDING * self.uses, _ROUNDING_OF_MANY * math.sqrt(self.uses))
