@@ -148,16 +148,19 @@ def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
     not all of the mass is in the bins, each mass bears its own.
     """
     plain = nodes * (1.0 + sign * MASS_ROUNDING)
+    if not bins.whole:
+        return plain
     tilts = bins.tilt * (bins.offset + bins.edges * bins.step)
     size = np.abs(tilts) + abs(bins.log_norm)
-    if not bins.whole or float(size.max()) > _LARGEST_EXPONENT:
+    if float(size.max()) > _LARGEST_EXPONENT:
         return plain
+    # Right to the rounding of its exponent.
     untilted = np.exp(bins.log_norm - tilts)
+    exponential = _UNIT * (4.0 + 2.0 * size)
     masses = nodes * untilted
     mean = float(np.sum(masses * bins.edges))
     pivot = int(np.clip(np.searchsorted(bins.edges, mean) - 1, 0, bins.edges.size - 1))
-    # Untilting is right to the rounding of its exponent.
-    rounding = MASS_ROUNDING + _UNIT * (4.0 + 2.0 * size)
+    rounding = MASS_ROUNDING + exponential
     # What was left out below is rounded up, and is to be found here.
     rounding[bins.ceiling] += _CUT_ROUNDING
     factors = 1.0 + sign * rounding
@@ -168,7 +171,7 @@ def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
     if not (left > 0.0 and abs(left - masses[pivot]) <= 4.0 * MASS_ROUNDING):
         return plain
     nodes = nodes * factors
-    nodes[pivot] = left / untilted[pivot]
+    nodes[pivot] = left * (1.0 + sign * float(exponential[pivot])) / untilted[pivot]
     return nodes
 
 

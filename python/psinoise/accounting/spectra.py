@@ -118,7 +118,9 @@ def low_frequencies(
             change = core.characteristic(measure.mass, distance, theta, frequencies)
             spread = np.sqrt(np.maximum(-2.0 * change.real, 0.0))
             relative = 18.0 * order + 24.0 + measure.mass.size / 128.0
-            error += count * UNIT * (relative * spread / np.abs(1.0 + change) + 4.0 * spread)
+            modulus = np.abs(1.0 + change)
+            # The second term is that of the logarithm, whose digits cancel near 0.
+            error += count * UNIT * spread * (relative / modulus + 4.0 / modulus**2)
         exponent += log_power(change, count)
     # The turn of the window is taken modulo its length in whole numbers: no digit is lost.
     turns = np.array([(shift * k) % size for k in range(frequencies)]) * theta

@@ -33,7 +33,9 @@ _COMFORTABLE_WINDOW = 2**17
 # More stages than two are worth their bias above this.
 _LONG_WINDOW = 2**19
 _MOST_STAGES = 4
-_MANY_USES = 64.0
+# Of so few uses the bias of a stage is worth a longer window, or any that there can be.
+_MANY_USES, _FEW_WINDOW = 1024.0, 2**20
+_FEW_USES = 64.0
 
 # A bound on the masses of one step, its count, and how far off its masses are in total.
 _Part = tuple[NodeMeasure, int, float]
@@ -82,7 +84,7 @@ def _stages(size: int, uses: float) -> int:
     ``k`` stages take the power ``(k - 1)/(2 k)`` of the number of uses off its length. Each has a
     bias of its own, and the first must hold the largest losses however many there are.
     """
-    if size <= _COMFORTABLE_WINDOW or uses < _MANY_USES:
+    if uses < _FEW_USES or size <= (_COMFORTABLE_WINDOW if uses >= _MANY_USES else _FEW_WINDOW):
         return 1
     sizes = [size * uses ** (-0.5 + 0.5 / k) for k in range(2, _MOST_STAGES)]
     return next((k for k, length in enumerate(sizes, 2) if length <= _LONG_WINDOW), _MOST_STAGES)

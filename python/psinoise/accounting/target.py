@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.bins import Bins, dense, loss_bins
+from psinoise.accounting.bins import Bins, Dense, Mask, dense, loss_bins
 from psinoise.accounting.bounds import (
     MASS_ROUNDING,
     NodeMeasure,
@@ -178,29 +178,22 @@ def _bins(target: Target, pair: Dominating, step: float, fraction: float) -> Bin
     """Bins of one step, out to where what is cut off costs no more than the share of delta."""
     source = dense(pair, target.direction, target.reach)
     tilt, log_norm = target.tilt, target.log_norms[pair]
-    scales, graded = [(tilt, log_norm)], source
-    if target.division is not None:
-        division, place = target.division, [step for step, _ in target.steps].index(pair)
+    division = target.division
+    if division is None:
+        chosen, large = _cut_tails(target, source, tilt, log_norm)
+    else:
+        place = [other for other, _ in target.steps].index(pair)
         norms = division.norms[place]
-        scales = [(division.below, norms.small), (division.above, norms.beside)]
+        # What matters under either tilt.
+        chosen, large = _cut_tails(target, source, division.below, norms.small)
+        chosen |= _cut_tails(target, source, division.above, norms.beside)[0]
         tilt, log_norm = division.above, float(np.logaddexp(norms.beside, norms.large))
-        weight = division.log_weight(place, source.log_mass, source.highest)
-        graded = dataclasses.replace(source, log_mass=weight - tilt * source.highest + log_norm)
-    # From above untilted mass goes to infinity, once for each use; from below mass moves up to the
-    # first node, where the tilt weighs it.
-    chosen = np.zeros(source.log_mass.size, dtype=np.bool_)
-    for scale in scales:
-        held, large = core.cut_tails(
-            source.highest,
-            source.log_mass,
-            *scale,
-            target.log_delta + math.log(target.share / target.uses),
-            math.log(1e-2 * target.share / target.uses),
-        )
-        chosen |= held
     if not chosen.any():
         raise CertificationError("the bounds find no mass where the estimate has put it")
-    source = source.rounded_within(chosen)
+    graded = source = source.rounded_within(chosen)
+    if division is not None:
+        weight = division.log_weight(place, source.log_mass, source.highest)
+        graded = dataclasses.replace(source, log_mass=weight - tilt * source.highest + log_norm)
     step, offset = _lattice(target, pair, step)
     span = (source.highest[chosen].max() - source.lowest[chosen].min()) / step
     if not span < _LARGEST_SPAN:
@@ -214,6 +207,22 @@ def _bins(target: Target, pair: Dominating, step: float, fraction: float) -> Bin
         # Each mass may bear its own rounding, which is quicker.
         bins = dataclasses.replace(bins, whole=False)
     return bins
+
+
+def _cut_tails(target: Target, source: Dense, tilt: float, log_norm: float) -> tuple[Mask, Mask]:
+    """Which panels and atoms to keep, and which of the others have large losses.
+
+    From above untilted mass goes to infinity, once for each use; from below mass moves up to the
+    first node, where the tilt weighs it.
+    """
+    return core.cut_tails(
+        source.highest,
+        source.log_mass,
+        tilt,
+        log_norm,
+        target.log_delta + math.log(target.share / target.uses),
+        math.log(1e-2 * target.share / target.uses),
+    )
 
 
 def _lattice(target: Target, pair: Dominating, step: float) -> tuple[float, float]:
