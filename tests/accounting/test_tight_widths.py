@@ -10,6 +10,7 @@ import csv
 import dataclasses
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import mpmath as mp
 import numpy as np
@@ -154,3 +155,36 @@ def test_rounding_of_sampled_losses(way, rate):
             assert (
                 abs((exact if way == "remove" else -exact) - mp.mpf(float(loss))) <= within.rounding
             )
+
+
+# -- offsets of lattices ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("peak", [0.06, 0.31, 0.97])
+def test_offsets_where_the_sides_of_the_peak_are_bent(peak):
+    """Kills: lines alone, which meet outside of the interval and leave the offset where it is."""
+
+    def loss(fraction):
+        distance = (fraction - peak) % 1.0
+        return min(1.0 - distance, 4.0 * math.sqrt(distance * 0.1))
+
+    looks = []
+
+    def at(fraction):
+        looks.append(fraction)
+        return SimpleNamespace(log_norm=-loss(fraction % 1.0), at=fraction % 1.0)
+
+    best = bounds.best_offset(at)
+    coarse = min(loss(k / 8) for k in range(8))
+    assert -best.log_norm <= 0.6 * coarse
+    assert len(looks) <= 16
+
+
+@pytest.mark.parametrize(("rate", "count", "delta"), [(1e-3, 10, 1e-12)])
+def test_losses_that_crowd_at_their_lower_end(rate, count, delta):
+    """Small noise at a small rate: nine tenths of the losses next to ``log(1 - q)``."""
+    mechanism = pn.Mechanism(pn.Gaussian(std=0.3))
+    exact = mechanism.epsilon(delta, count, rate, method="estimate")
+    bracket = mechanism.epsilon(delta, count, rate, tolerance=WIDTH * exact)
+    assert bracket.lower <= exact + 1e-9 and exact - 1e-9 <= bracket.upper
+    assert bracket.width <= WIDTH * exact
