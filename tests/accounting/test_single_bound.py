@@ -116,3 +116,36 @@ def test_what_is_beyond_counts_from_above():
         for sign in (-1.0, 1.0)
     )
     assert low <= exact <= high
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.1])
+@pytest.mark.parametrize("below", [1e-3, 1e-6, 1e-9])
+def test_where_a_loss_turns(rate, below):
+    """Cauchy noise next to its largest loss: the level set is an interval with known ends.
+
+    Kills: a bound that is returned with less slack than was found, and a panel that is cut on the
+    wrong side.
+    """
+    pair = Pair(pn.Cauchy(scale=2.0), 1.0, rate)
+    epsilon = pair.largest_loss("remove") - below * rate
+    with mp.workdps(60):
+        # p(x - 1) / p(x) = g on a parabola.
+        gamma = (mp.exp(mp.mpf(epsilon)) - 1) / mp.mpf(rate) + 1
+        square = 4
+        a, b, c = gamma - 1, -2 * gamma, gamma * (1 + square) - square
+        root = mp.sqrt(b * b - 4 * a * c)
+        ends = [(-b - root) / (2 * a), (-b + root) / (2 * a)]
+
+        def mass(low, high):
+            return (mp.atan(high / 2) - mp.atan(low / 2)) / mp.pi
+
+        exact = rate * (mass(ends[0] - 1, ends[1] - 1) - gamma * mass(*ends))
+    near = float(mp.log(exact))
+    low, high = (
+        SingleBound(pair, "remove", 850.0, near, 1.0, sign).log_delta(epsilon)
+        for sign in (-1.0, 1.0)
+    )
+    with mp.workdps(60):
+        assert mp.exp(low) <= exact <= mp.exp(high)
+    # Delta falls by its 3/2 power next to the largest loss; heavy tails have a slack of 1e-11.
+    assert high - low <= 3e-10 / (below * rate)

@@ -150,6 +150,15 @@ class Dense:
         )
 
 
+def samples(pair: Pair, sign: float, left: Float, right: Float) -> tuple[Float, Float, Float]:
+    """Outputs, losses and slopes at both ends and at the nodes of any panels, as in `Dense`."""
+    half = 0.5 * (right - left)
+    x = (left + half)[:, None] + half[:, None] * _SAMPLES
+    x[:, 0], x[:, -1] = left, right
+    loss = sign * pair.loss(x)
+    return x, loss, (loss[:, 1:-1] @ _DIFFERENTIATION.T) / half[:, None]
+
+
 # Samples are large, and those of a thousand steps are asked for once.
 @functools.lru_cache(maxsize=256)
 def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
