@@ -57,6 +57,7 @@ from psinoise.accounting.frequencies import (
 from psinoise.accounting.integrand import log_power
 from psinoise.accounting.pairs import Float
 from psinoise.accounting.spectra import (
+    LEAST_MODULUS,
     UNIT,
     Complex,
     LowFrequencies,
@@ -75,6 +76,7 @@ _LEAST_WINDOW = 64
 _FEW = 64
 _TINY = 1e-300
 _LINEAR = -37.0
+_LARGEST_EXPONENT = 700.0
 _MULTIPLES = 2.0 ** np.arange(-6.0, 12.0, 0.5)
 
 
@@ -311,7 +313,7 @@ def _large_sums(
     shares = np.zeros(frequencies, dtype=np.complex128)
     log_moduli = np.zeros(frequencies)
     least = np.zeros(frequencies)
-    relative = np.zeros(frequencies)
+    powers = np.zeros(frequencies)
     residual = np.zeros(frequencies)
     large_mass, off = 0.0, 0.0
     shift = -first
@@ -334,7 +336,7 @@ def _large_sums(
         log_moduli += count * log_modulus
         least = np.minimum(least, log_modulus)
         # log_power is right to a rounding of 1, divided by the square of the modulus.
-        relative += count * 4.0 * UNIT / modulus**2
+        powers += count * np.log1p(4.0 * UNIT / np.maximum(modulus, LEAST_MODULUS) ** 2)
         size_of = np.abs(part)
         left = np.maximum(np.minimum(np.abs(1.0 - part), 1.0) ** 2, _TINY)
         residual += count * 4.0 * UNIT * size_of * (1.0 + size_of) / left
@@ -347,6 +349,7 @@ def _large_sums(
     value *= np.expm1(shares)
     turns = np.array([(shift * k) % size for k in range(frequencies)]) * (2.0 * math.pi / size)
     modulus = np.maximum(np.abs(value), _TINY)
+    relative = np.expm1(np.minimum(powers, _LARGEST_EXPONENT))
     relative += UNIT * (24.0 + 4.0 * np.maximum(np.abs(exponent), np.abs(without)))
     absolute = 1.001 * off * large_mass * np.exp(log_moduli - 2.0 * least) + residual * np.exp(
         without.real

@@ -44,6 +44,8 @@ _FIRST_DISTANCE = 4.0
 # The next width to ask for, and how much finer than its own the step may be at first.
 _NEXT = 0.1
 _CLOSE = 0.7
+# Offsets of more lattices than these take too long to find.
+_MOST_TUNED = 16
 # Bounds this many widths apart tell nothing about where to look.
 _FAR = 4.0
 # ... and end with this one, if they can.
@@ -182,7 +184,8 @@ def _epsilon_from_lattices(
     epsilon = min(max(saddle.epsilon, 0.0), top)
     look = min(_FIRST_LOOK * epsilon, _FIRST_DISTANCE / saddle.c)
     width = max(look, width_of(epsilon, tolerance))
-    step, best, known, tuned = math.inf, epsilon, math.inf, False
+    step, best, known = math.inf, epsilon, math.inf
+    tuned, tunable = False, len(steps) <= _MOST_TUNED
     for _ in range(_ATTEMPTS):
         target = Target(steps, way, log_delta, epsilon, width)
         step = min(step, target.first_step)
@@ -197,8 +200,8 @@ def _epsilon_from_lattices(
         found, before = upper - lower, epsilon
         if found > _FAR * width and lower <= epsilon <= upper:
             # Too coarse to say anything: the lower bound has nothing to balance with.
-            step *= shrinkage(width, found) if tuned else 1.0
-            tuned = True
+            step *= 1.0 if tunable else shrinkage(width, found)
+            tuned, tunable = tuned or tunable, False
             continue
         epsilon = min(upper - found / 3.0, top)
         if abs(epsilon - before) > max(width, known):
@@ -212,11 +215,11 @@ def _epsilon_from_lattices(
         own = Target(steps, way, log_delta, epsilon, goal).first_step
         if step > own:
             step = max(step * shrinkage(goal, found), _CLOSE * own)
-        elif width <= goal and tuned:
+        elif width <= goal and not tunable:
             step *= shrinkage(goal, found)
         elif width <= goal:
             # The lower bound loses what it cannot balance, unless its lattice is shifted.
-            tuned = True
+            tuned, tunable = True, False
         # Else the cut tails, or the rounding, of a larger width may be what keeps them apart.
         width = max(goal, _NEXT * found)
     if not known <= width_of(best, tolerance):

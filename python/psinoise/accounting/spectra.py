@@ -15,6 +15,8 @@ by at most ``18 u k min(2, k theta |d|)``. The sum over nodes runs in 8 lanes of
 128: its relative error is at most ``(24 + nodes / 128) u`` of ``sum f_j |e_kj|``, which
 Cauchy-Schwarz bounds by ``sqrt(sum f_j |e_kj|^2) = sqrt(-2 Re sum f_j e_kj)``.
 
+A factor that is off by ``r`` relative to itself makes its power off by ``(1 + r)^n - 1``.
+
 All other frequencies are set to 0. Of a subset of the factors, whose transforms are taken, the
 modulus bounds that of the product (``|F_i| <= 1``), and what was dropped is added to the error.
 """
@@ -42,6 +44,9 @@ _LOG_DEAD = 80.0
 _MOST_FREQUENCIES = 256
 # More than these are not summed directly.
 MOST_DIRECT = 512
+# Of a sum as ``log_power`` sees it; what is less is off by as much.
+LEAST_MODULUS = 1e-8
+_LARGEST_EXPONENT = 300.0
 
 
 @functools.lru_cache(maxsize=2)
@@ -77,7 +82,7 @@ def compose_low(
     product[:frequencies] = np.conj(low.values)
     modulus = np.abs(low.values)
     dropped = np.exp(2.0 * bound[frequencies:])
-    square = float(np.sum((modulus * np.expm1(np.minimum(low.error, 1.0))) ** 2) + np.sum(dropped))
+    square = float(np.sum((modulus * np.expm1(np.minimum(low.error, _LARGEST_EXPONENT))) ** 2) + np.sum(dropped))
     norm = math.sqrt(2.0 * float(np.sum(modulus**2)) / size)
     rounding = math.sqrt(2.0 * square / size) + transform_error(size) * norm
     return transform_of(size).inverse(product), rounding
@@ -112,15 +117,17 @@ def low_frequencies(
         shift += count * center
         if frequencies > MOST_DIRECT:
             sums, off = band_sums(measure.mass, measure.index - center, size, frequencies)
-            change, modulus = sums - 1.0, np.maximum(np.abs(sums) - off, UNIT)
-            error += count * (off / modulus + 4.0 * UNIT / modulus**2)
+            change = sums - 1.0
+            modulus = np.maximum(np.abs(sums), LEAST_MODULUS)
+            relative = off / modulus + 4.0 * UNIT / modulus**2
         else:
             change = core.characteristic(measure.mass, distance, theta, frequencies)
             spread = np.sqrt(np.maximum(-2.0 * change.real, 0.0))
-            relative = 18.0 * order + 24.0 + measure.mass.size / 128.0
-            modulus = np.abs(1.0 + change)
+            modulus = np.maximum(np.abs(1.0 + change), LEAST_MODULUS)
+            units = 18.0 * order + 24.0 + measure.mass.size / 128.0
             # The second term is that of the logarithm, whose digits cancel near 0.
-            error += count * UNIT * spread * (relative / modulus + 4.0 / modulus**2)
+            relative = UNIT * spread * (units / modulus + 4.0 / modulus**2)
+        error += count * np.log1p(relative)
         exponent += log_power(change, count)
     # The turn of the window is taken modulo its length in whole numbers: no digit is lost.
     turns = np.array([(shift * k) % size for k in range(frequencies)]) * theta
