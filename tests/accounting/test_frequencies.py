@@ -146,3 +146,21 @@ def test_the_upper_bound_alone_and_the_other_direction(monkeypatch):
 
     monkeypatch.setattr(certify, "settled_epsilons", only_add)
     assert certify.certify_epsilon(steps, 1e-8, None) == both
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_factor_that_is_next_to_0(sign):
+    """Few uses of a wide loss. Kills: a multiple of an error that is larger than its factor."""
+    narrow, wide = (
+        NodeMeasure(0.01, 0.0, index, mass / mass.sum(), 2.0, 0.0, 0.0, 0.0)
+        for index, mass in (
+            (np.arange(-8 * k, 8 * k + 1), np.exp(-0.5 * (np.arange(-8 * k, 8 * k + 1) / k) ** 2))
+            for k in (9, 60)
+        )
+    )
+    parts = [(narrow, 30), (wide, 3)]
+    low = low_profile(parts, 1e-18, sign)
+    whole = Profile(compose(parts, *window_size(parts, 1e-18)), sign)
+    assert low is not None
+    for epsilon in (0.5, 2.0, 4.0):
+        assert low.log_delta(epsilon) == pytest.approx(whole.log_delta(epsilon), abs=3e-9)

@@ -82,7 +82,10 @@ def compose_low(
     product[:frequencies] = np.conj(low.values)
     modulus = np.abs(low.values)
     dropped = np.exp(2.0 * bound[frequencies:])
-    square = float(np.sum((modulus * np.expm1(np.minimum(low.error, _LARGEST_EXPONENT))) ** 2) + np.sum(dropped))
+    square = float(
+        np.sum((modulus * np.expm1(np.minimum(low.error, _LARGEST_EXPONENT))) ** 2)
+        + np.sum(dropped)
+    )
     norm = math.sqrt(2.0 * float(np.sum(modulus**2)) / size)
     rounding = math.sqrt(2.0 * square / size) + transform_error(size) * norm
     return transform_of(size).inverse(product), rounding
