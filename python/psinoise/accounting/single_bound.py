@@ -103,7 +103,8 @@ class SingleBound(ProfileBound):
         """Log of the bound on delta at ``epsilon``, which may be negative."""
         whole = dense(self.pair, self.direction, self.reach)
         source, gap = whole, 0.0
-        slack = 2.0 * source.rounding
+        # That of the levels and of the losses, and a little for sums.
+        slack = 3.0 * source.rounding
         for _ in range(_ATTEMPTS):
             bound, found = self._profile(source, epsilon - self.sign * slack)
             if found + gap <= slack:
