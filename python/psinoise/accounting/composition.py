@@ -9,6 +9,7 @@ function of ``c``, and the saddle-point estimate of ``log delta`` a decreasing o
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -65,6 +66,11 @@ class Saddle:
         prefactor = math.log(self.c) + math.log1p(self.c)
         return exponent - prefactor - 0.5 * math.log(2.0 * math.pi * self.curvature)
 
+    def log_delta_at(self, epsilon: float) -> float:
+        """The same at an epsilon whose saddle point is near."""
+        exponent = self.value - self.c * epsilon - math.log(self.c) - math.log1p(self.c)
+        return exponent - 0.5 * math.log(2.0 * math.pi * self.curvature)
+
     def log_chernoff(self, epsilon: float) -> float:
         """Upper bound on log delta at any epsilon.
 
@@ -75,8 +81,77 @@ class Saddle:
         return exponent - self.c * math.log1p(1.0 / self.c) - math.log1p(self.c)
 
 
+class Transform(ABC):
+    """The exponent ``K`` of some moment generating function, and the search for saddle points.
+
+    ``K`` is convex, and so is the exponent of the contour integral.
+    """
+
+    @abstractmethod
+    def saddle(self, c: float) -> Saddle:
+        """``K`` and its derivatives at a real ``c > 0``."""
+
+    def saddle_at_delta(self, log_delta: float) -> Saddle:
+        """Saddle point of the epsilon whose log delta is about ``log_delta``, or a saturated one.
+
+        The slope of the estimate in ``log c`` is ``-c^2 curvature`` up to the prefactor's share.
+        """
+
+        def newton(saddle: Saddle) -> float:
+            return (saddle.log_delta - log_delta) / (saddle.c**2 * saddle.curvature)
+
+        start = self._deviations(math.sqrt(2.0 * max(-log_delta, 0.0)) + 1.0)
+        return self.search(start, newton, lambda at, step: _close(at, step) or at.saturated)
+
+    def saddle_at_epsilon(self, epsilon: float) -> Saddle:
+        """Saddle point of ``epsilon``, or a point whose Chernoff bound is below any float64."""
+
+        def newton(saddle: Saddle) -> float:
+            return (epsilon - saddle.epsilon) / (saddle.c * saddle.curvature)
+
+        tiny = self.saddle(1e-8)
+        excess = max(epsilon - tiny.mean, -math.sqrt(tiny.variance))
+        start = self._deviations(excess / math.sqrt(tiny.variance) + 1.5 if tiny.variance else 1.0)
+
+        def done(saddle: Saddle, step: float) -> bool:
+            return _close(saddle, step) or saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
+
+        return self.search(start, newton, done)
+
+    def _deviations(self, count: float) -> float:
+        """The tilt that moves the mean by ``count`` untilted standard deviations, at a guess."""
+        return min(max(count, 0.1) / math.sqrt(self.saddle(1e-8).variance + 1e-300), 1e6)
+
+    def search(
+        self,
+        start: float,
+        newton: Callable[[Saddle], float],
+        done: Callable[[Saddle, float], bool],
+    ) -> Saddle:
+        """Safeguarded Newton in ``log c`` from ``start``.
+
+        ``newton`` gives the step, whose sign is always right; ``done`` looks at a saddle point and
+        the step from there.
+        """
+        low, high = -_LARGEST_LOG_C, _LARGEST_LOG_C
+        position = math.log(start)
+        for _ in range(_MOST_ITERATIONS):
+            saddle = self.saddle(math.exp(position))
+            step = newton(saddle)
+            if done(saddle, step):
+                break
+            if step > 0.0:
+                low = position
+            else:
+                high = position
+            position += min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
+            if not low < position < high:
+                position = 0.5 * (low + high)
+        return saddle
+
+
 @dataclass(frozen=True, eq=False)
-class Composition:
+class Composition(Transform):
     """``n_i`` uses of each step ``i``, all in the same direction."""
 
     measures: tuple[LossMeasure, ...]
@@ -122,33 +197,6 @@ class Composition:
             return self
         return Composition(tuple(measures), self.counts)
 
-    def saddle_at_delta(self, log_delta: float) -> Saddle:
-        """Saddle point of the epsilon whose log delta is about ``log_delta``, or a saturated one.
-
-        The slope of the estimate in ``log c`` is ``-c^2 curvature`` up to the prefactor's share.
-        """
-
-        def newton(saddle: Saddle) -> float:
-            return (saddle.log_delta - log_delta) / (saddle.c**2 * saddle.curvature)
-
-        start = self._deviations(math.sqrt(2.0 * max(-log_delta, 0.0)) + 1.0)
-        return self.search(start, newton, lambda at, step: _close(at, step) or at.saturated)
-
-    def saddle_at_epsilon(self, epsilon: float) -> Saddle:
-        """Saddle point of ``epsilon``, or a point whose Chernoff bound is below any float64."""
-
-        def newton(saddle: Saddle) -> float:
-            return (epsilon - saddle.epsilon) / (saddle.c * saddle.curvature)
-
-        tiny = self.saddle(1e-8)
-        excess = max(epsilon - tiny.mean, -math.sqrt(tiny.variance))
-        start = self._deviations(excess / math.sqrt(tiny.variance) + 1.5 if tiny.variance else 1.0)
-
-        def done(saddle: Saddle, step: float) -> bool:
-            return _close(saddle, step) or saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
-
-        return self.search(start, newton, done)
-
     def stays_below(self, epsilon: float, log_delta: float) -> bool:
         """Whether Chernoff's bound shows that log delta at ``epsilon`` is below ``log_delta``.
 
@@ -157,37 +205,6 @@ class Composition:
         """
         margin = 1e-9 + 1e-13 * math.fsum(self.counts)
         return self.saddle_at_epsilon(epsilon).log_chernoff(epsilon) + margin < log_delta
-
-    def _deviations(self, count: float) -> float:
-        """The tilt that moves the mean by ``count`` untilted standard deviations, at a guess."""
-        return min(max(count, 0.1) / math.sqrt(self.saddle(1e-8).variance + 1e-300), 1e6)
-
-    def search(
-        self,
-        start: float,
-        newton: Callable[[Saddle], float],
-        done: Callable[[Saddle, float], bool],
-    ) -> Saddle:
-        """Safeguarded Newton in ``log c`` from ``start``.
-
-        ``newton`` gives the step, whose sign is always right; ``done`` looks at a saddle point and
-        the step from there.
-        """
-        low, high = -_LARGEST_LOG_C, _LARGEST_LOG_C
-        position = math.log(start)
-        for _ in range(_MOST_ITERATIONS):
-            saddle = self.saddle(math.exp(position))
-            step = newton(saddle)
-            if done(saddle, step):
-                break
-            if step > 0.0:
-                low = position
-            else:
-                high = position
-            position += min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
-            if not low < position < high:
-                position = 0.5 * (low + high)
-        return saddle
 
 
 def _close(saddle: Saddle, step: float) -> bool:

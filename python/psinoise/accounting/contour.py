@@ -27,7 +27,7 @@ How the integrand decides
 
 5. If the integral is much smaller than that of the modulus, the saddle point belongs to outcomes
    too rare to matter. The caller sees that from `Line.error` and divides the measure
-   (``large_losses``).
+   (``large_losses``), as it does where the integrand lives long.
 
 No lattice of losses is involved: nothing has to be aligned with the atoms, and mechanisms with
 incommensurable atoms compose.
@@ -44,7 +44,15 @@ from numpy.typing import NDArray
 
 from psinoise.accounting.atoms import Atoms, atoms_integrand, composed_atoms
 from psinoise.accounting.composition import Composition, Saddle
-from psinoise.accounting.integrand import DEAD, DIRECT_STEPS, DIRECT_TERMS, horizon_of, integrand
+from psinoise.accounting.integrand import (
+    DEAD,
+    DIRECT_STEPS,
+    DIRECT_TERMS,
+    atoms_matter,
+    horizon_of,
+    integrand,
+)
+from psinoise.accounting.windows import descent
 from psinoise.errors import CertificationError
 
 Float = NDArray[np.float64]
@@ -102,10 +110,24 @@ class Line:
     def _modulus(self) -> float:
         return float(np.abs(self._weights).sum())
 
+    @property
+    def rounding(self) -> float:
+        """Absolute error of the integral from rounding, to which what cancels must be compared."""
+        return _DIRECT_ERROR * self._modulus
+
+    @property
+    def settled(self) -> bool:
+        """Whether the doubt is small if nothing cancels."""
+        return self.doubt <= LARGEST_ERROR * self._modulus
+
+    def value(self, epsilon: float) -> float:
+        """The integral relative to the integrand at ``t = 0``."""
+        return self._total(epsilon)[0]
+
     def error(self, epsilon: float) -> float:
         """Estimated relative error of delta, from what cancels and from how well it settled."""
-        total = self._total(epsilon)[0]
-        return (_DIRECT_ERROR * self._modulus + self.doubt) / total if total > 0.0 else math.inf
+        total = self.value(epsilon)
+        return (self.rounding + self.doubt) / total if total > 0.0 else math.inf
 
     def log_modulus(self, epsilon: float) -> float:
         """Log of what delta would be if nothing canceled."""
@@ -146,6 +168,10 @@ class UnsettledError(CertificationError):
     """The contour integral did not settle, or would take very long."""
 
 
+class LongContourError(UnsettledError):
+    """The integrand lives long, and no atoms of the losses are to blame."""
+
+
 def trace(
     composition: Composition, saddle: Saddle, epsilon: float, *, patient: bool = True
 ) -> Line:
@@ -153,8 +179,10 @@ def trace(
 
     Raises
     ------
-    UnsettledError
+    LongContourError
         without patience, where it lives long and no atoms of the losses are to blame
+    UnsettledError
+        where the losses are nothing but atoms, too many of them
     """
     deviation = 1.0 / math.sqrt(saddle.curvature)
     step = deviation / STEPS_PER_DEVIATION
@@ -175,8 +203,8 @@ def trace(
         values = integrand(*finer, step, steps)
         if dead(values) and steps * step >= horizon:
             return Line(finer[1], step, values, Atoms.none())
-    if not patient and all(measure.atoms == 0 for measure in composition.measures):
-        raise UnsettledError("the contour integral is long")
+    if not patient and not atoms_matter(composition, saddle):
+        raise LongContourError("the contour integral is long")
     return _long_line(composition, saddle, step, horizon, epsilon)
 
 
@@ -229,8 +257,6 @@ def _long_line(
 
 def cut_off(steps: int) -> Float:
     """1 on the first half, then a smooth descent to 0 with all derivatives zero at both ends."""
-    from scipy import special  # slow to import, and rarely needed
-
-    u = np.linspace(-1.0, 1.0, steps - steps // 2 + 2)[1:-1]
-    descent = 0.5 * special.erfc(2.5 * u / np.sqrt(1.0 - u * u))
-    return np.concatenate([np.ones(steps // 2), descent])
+    return np.concatenate(
+        [np.ones(steps // 2), descent(np.linspace(-1.0, 1.0, steps - steps // 2 + 2)[1:-1])]
+    )
