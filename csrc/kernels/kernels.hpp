@@ -96,6 +96,8 @@ struct Kernels {
   void (*tilted_moments)(const double* log_mass, const double* mass, const double* loss,
                          std::size_t count, double c, double drift, double lost, double* tilted,
                          double out[4]);
+  // log sum of mass[j] exp(slope losses[j]).
+  double (*log_mgf)(const double* mass, const double* losses, std::size_t count, double slope);
   void (*balanced_nodes)(const double* mass, const double* excess, std::size_t bins,
                          const double* growth, const double* rise, double* share, double* nodes);
   // Roots of unity for transforms of `size` points (a power of two): size doubles.

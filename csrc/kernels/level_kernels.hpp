@@ -67,6 +67,7 @@ double level_points(const LawTable& law, const LossPair& pair, const LossSamples
 void tilted_moments(const double* log_mass, const double* mass, const double* loss,
                     std::size_t count, double c, double drift, double lost, double* tilted,
                     double out[4]);
+double log_mgf(const double* mass, const double* losses, std::size_t count, double slope);
 void balanced_nodes(const double* mass, const double* excess, std::size_t bins,
                     const double* growth, const double* rise, double* share, double* nodes);
 void fft_roots(std::size_t size, double* roots);

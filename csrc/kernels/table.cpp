@@ -39,6 +39,7 @@ const Kernels kernels = {
     piece_masses,
     level_points,
     tilted_moments,
+    log_mgf,
     balanced_nodes,
     fft_roots,
     compose_into,

@@ -269,6 +269,34 @@ def loss_bins(
     """Tilted masses and excesses of the bins between levels, of losses with samples at both ends
     and between of each panel, and the largest error of the loss at the end of a bin; to 1e-14."""
 
+def cut_tails(
+    highest: NDArray[np.float64],
+    log_mass: NDArray[np.float64],
+    tilt: float,
+    log_norm: float,
+    log_large: float,
+    log_small: float,
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which parts of a loss are kept, and which are cut off for losses that are too large. Sums to
+    some ulp: parts at a limit may go to either side."""
+
+def graded_edges(
+    lowest: NDArray[np.float64],
+    highest: NDArray[np.float64],
+    log_mass: NDArray[np.float64],
+    step: float,
+    offset: float,
+    rounding: float,
+    tilt: float,
+    log_norm: float,
+) -> NDArray[np.int64]:
+    """Nodes that end bins of widths 1, 2, 4, ..., 256 steps, by the tilted mass around them. Widths
+    may differ where a mass is at a limit to some ulp."""
+
+def log_mgf(mass: NDArray[np.float64], losses: NDArray[np.float64], s: float) -> float:
+    """log sum_j mass[j] exp(s losses[j]), masses being non-negative; to some ulp, minus infinity
+    where there is no mass."""
+
 def tilted_moments(
     log_mass: NDArray[np.float64],
     mass: NDArray[np.float64],

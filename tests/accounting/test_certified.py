@@ -245,6 +245,8 @@ def test_mutant_all_mass_to_the_lower_node(monkeypatch):
 
 def test_mutant_all_mass_to_the_upper_node_is_no_lower_bound(monkeypatch):
     class Core:
+        log_mgf = bounds.core.log_mgf
+
         @staticmethod
         def balanced_nodes(mass, excess, widths, tilt):
             return np.append(0.0, mass * np.exp(tilt * widths))

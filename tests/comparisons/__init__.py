@@ -1,6 +1,15 @@
 """Comparisons of the two back ends, one for each name of the contract; see test_equivalence.py."""
 
-from comparisons import algebra, functions, losses, release, sampling
+from comparisons import algebra, functions, loss_bins, losses, release, sampling
 from comparisons.registry import COMPARISONS, compares
 
-__all__ = ["COMPARISONS", "algebra", "compares", "functions", "losses", "release", "sampling"]
+__all__ = [
+    "COMPARISONS",
+    "algebra",
+    "compares",
+    "functions",
+    "loss_bins",
+    "losses",
+    "release",
+    "sampling",
+]

@@ -156,6 +156,11 @@ def compare_characteristic(tables):
         assert values.dtype == np.complex128
         assert (np.abs(values - exact) <= bound).all()
     assert native.characteristic(weights[:0], losses[:0], step, 3).tolist() == [0.0] * 3
+    # Angles that are reduced by many turns, and those that are too large for that.
+    for size in (1e3, 1e6, 3e6, 1e9):
+        far = [core.characteristic(weights, losses, size, 2)[1] for core in (native, reference)]
+        exact = np.expm1(1j * size * losses) @ weights
+        assert np.abs(np.array(far) - exact).max() <= 8.0 * 2.0**-53 * weights.sum()
     # Relative accuracy for tiny steps, where exp(...) - 1 would lose everything.
     tiny = [core.characteristic(weights, losses, 1e-12, 3)[1:] for core in (native, reference)]
     expected = np.array([1j * 1e-12 * m * (weights @ losses) for m in (1, 2)])

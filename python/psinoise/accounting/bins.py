@@ -36,6 +36,7 @@ _LOG_ROUNDING = 4e-16
 _ATOM_ROUNDING = 8e-15
 
 _POINTS = np.polynomial.legendre.leggauss(ORDER)[0]
+_SAMPLES = np.concatenate([[-1.0], _POINTS, [1.0]])
 
 
 def _differentiation_matrix() -> Float:
@@ -44,7 +45,7 @@ def _differentiation_matrix() -> Float:
     slopes = np.stack(
         [
             np.polynomial.legendre.legval(
-                np.concatenate([[-1.0], _POINTS, [1.0]]),
+                _SAMPLES,
                 np.polynomial.legendre.legder([0.0] * k + [1.0]),
             )
             for k in range(ORDER)
@@ -131,10 +132,14 @@ def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
     grid = nodes(pair, reach)
     sign = 1.0 if direction == "remove" else -1.0
     half = 0.5 * (grid.right - grid.left)
-    x = (grid.left + half)[:, None] + half[:, None] * np.concatenate([[-1.0], _POINTS, [1.0]])
+    x = (grid.left + half)[:, None] + half[:, None] * _SAMPLES
     x[:, 0], x[:, -1] = grid.left, grid.right
-    loss = sign * pair.loss(x)
-    slope = sign * (grid.loss @ _DIFFERENTIATION.T) / half[:, None]
+    loss = np.empty(x.shape)
+    loss[:, 1:-1] = grid.loss
+    loss[:, :: ORDER + 1] = pair.loss(x[:, :: ORDER + 1])
+    slope = (grid.loss @ _DIFFERENTIATION.T) / half[:, None]
+    if sign < 0.0:
+        loss, slope = -loss, -slope
     atom_loss = sign * grid.atom_loss
     # Lambda is a loss under "remove", where P = Q e^Lambda.
     log_p = grid.log_mass + (grid.loss if sign > 0.0 else 0.0)
@@ -214,7 +219,9 @@ def loss_bins(
         assert isinstance(source.pair, Pair)
         mass, excess, error = core.loss_bins(
             *_arguments(source),
-            *(samples[rows] for samples in (source.x, source.loss, source.slope)),
+            source.x[rows],
+            source.loss[rows],
+            source.slope[rows],
             levels,
             tilt,
             # A bounded law is a part of that of its table.
@@ -223,7 +230,7 @@ def loss_bins(
         )
         slack = max(slack, error)
     atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
-    at_edges = np.zeros(edges.size)
+    at_edges: Float | None = None
     if atoms.size:
         values = source.lowest[atoms]
         # An atom that is a node but for rounding is that node: next below would be a bin too low.
@@ -234,7 +241,7 @@ def loss_bins(
         weights = np.exp(source.log_mass[atoms] + tilt * levels[bins] - log_norm)
         on_edge = np.abs(above) <= source.rounding
         slack = max(slack, float(np.abs(above[on_edge]).max(initial=0.0)))
-        at_edges += np.bincount(bins[on_edge], weights[on_edge], edges.size)
+        at_edges = np.bincount(bins[on_edge], weights[on_edge], edges.size).astype(np.float64)
         weights[on_edge] = 0.0
         over = weights * -np.expm1(np.minimum(above, 0.0))
         mass += np.bincount(bins, weights=weights, minlength=count)
@@ -264,9 +271,6 @@ def _beyond(pair: Pair, direction: Direction, grid: Nodes) -> float:
         # Runs of constant loss reach to the ends of the first edges and hold the rest of the mass.
         return 0.0
     shift, _ = pair.shifts(direction)
-    left, right = grid.ends.tolist()
-    outside = noise.cdf(left) + noise.ccdf(right)
-    if shift == 0.0:
-        return float(outside)
-    shifted = noise.cdf(left - shift) + noise.ccdf(right - shift)
+    moved = np.array([0.0, shift])
+    outside, shifted = noise.cdf(grid.ends[0] - moved) + noise.ccdf(grid.ends[1] - moved)
     return float((1.0 - q) * outside + q * shifted)

@@ -94,14 +94,12 @@ class NodeMeasure:
 
     def log_mgf(self, s: float) -> float:
         """Log of ``E[e^{s L}]`` under the tilted measure."""
-        exponent = s * self.losses
-        top = float(exponent[self.mass > 0.0].max())
-        return top + math.log(float(np.sum(self.mass * np.exp(np.minimum(exponent - top, 0.0)))))
+        return core.log_mgf(self.mass, self.losses, s)
 
 
 def node_measure(bins: Bins, side: Side) -> NodeMeasure:
     """Move the masses of the bins to the nodes, so that the profile rises or falls."""
-    held = np.zeros(bins.edges.size) if bins.at_edges is None else bins.at_edges
+    held = 0.0 if bins.at_edges is None else bins.at_edges
     if side == "upper":
         nodes = (_connect_the_dots(bins) + held) * (1.0 + MASS_ROUNDING)
         ceiling = bins.offset + int(bins.edges[bins.ceiling]) * bins.step

@@ -8,10 +8,11 @@ function of ``c``, and the saddle-point estimate of ``log delta`` a decreasing o
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from psinoise.accounting.cells import Dominating
 from psinoise.accounting.measure import Cumulants, LossMeasure, loss_measure
@@ -27,6 +28,7 @@ _SADDLE_TOLERANCE = 1e-2
 _LARGEST_LOG_C = 200.0
 _LONGEST_STEP = 3.0
 _MOST_NODES = 2**20
+_MOST_SADDLES = 16
 
 
 @dataclass(frozen=True)
@@ -156,16 +158,24 @@ class Composition(Transform):
 
     measures: tuple[LossMeasure, ...]
     counts: tuple[float, ...]
+    _known: dict[float, Saddle] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
         cls, steps: tuple[tuple[Dominating, int], ...], direction: Direction, reach: float
     ) -> Composition:
-        measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
-        return cls(measures, tuple(float(count) for _, count in steps))
+        """All steps in one direction, from nodes that reach that far; cached."""
+        return _composition(steps, direction, reach)
 
     def saddle(self, c: float) -> Saddle:
-        """The composition at ``c``."""
+        """The composition at ``c``; the last few are kept, since searches begin alike."""
+        if c not in self._known:
+            if len(self._known) >= _MOST_SADDLES:
+                self._known.clear()
+            self._known[c] = self._saddle(c)
+        return self._known[c]
+
+    def _saddle(self, c: float) -> Saddle:
         parts = tuple(measure.cumulants(c) for measure in self.measures)
         value, mean, variance = (
             math.fsum(n * part[k] for part, n in zip(parts, self.counts, strict=True))
@@ -205,6 +215,15 @@ class Composition(Transform):
         """
         margin = 1e-9 + 1e-13 * math.fsum(self.counts)
         return self.saddle_at_epsilon(epsilon).log_chernoff(epsilon) + margin < log_delta
+
+
+# One question asks for the same composition several times.
+@functools.lru_cache(maxsize=4)
+def _composition(
+    steps: tuple[tuple[Dominating, int], ...], direction: Direction, reach: float
+) -> Composition:
+    measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
+    return Composition(measures, tuple(float(count) for _, count in steps))
 
 
 def _close(saddle: Saddle, step: float) -> bool:

@@ -195,12 +195,14 @@ def _line_epsilon(
             return saddle.mean, 0.0
         line = trace(composition, saddle, at, patient=patient)
         epsilon = solve_epsilon(line, log_delta, at, 1.0 / saddle.c)
-        error = line.error(epsilon)
-        if error > LARGEST_ERROR:
-            break
+        error, missed = line.error(epsilon), abs(epsilon - at)
+        near = line.doubt == 0.0 or missed <= _SAME_EPSILON / saddle.c
         if abs(epsilon - saddle.epsilon) > _LARGEST_MISS * math.sqrt(saddle.curvature):
             saddle = composition.saddle_at_epsilon(epsilon)
-        elif line.doubt == 0.0 or abs(epsilon - at) <= _SAME_EPSILON / saddle.c:
+        elif near:
+            break
+        # The doubt of a line that was cut off is that of another epsilon.
+        if error > (LARGEST_ERROR if near else 1.0):
             break
         at = epsilon
     return epsilon, error

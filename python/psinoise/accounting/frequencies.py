@@ -68,6 +68,8 @@ _MOST_FREQUENCIES = 512
 # Half of a cell times the standard deviation, at most; and cells.
 _CELL = 0.05
 _CELLS = (2**8, 2**20)
+# After so many factors one looks whether that is enough.
+_FACTORS = 32
 # The nodes near the mean, in standard deviations.
 _NEAR = 3.0
 
@@ -215,18 +217,23 @@ def _last_frequency(parts: list[tuple[NodeMeasure, int]]) -> float:
         return math.inf
     transform = transform_of(cells)
     bound = np.zeros(cells // 2 + 1)
-    curvature: float = 0.0
-    widest: float = 1.0
-    for (measure, count), deviation in zip(parts, deviations, strict=True):
+    near = [_near_variance(m, d) for (m, _), d in zip(parts, deviations, strict=True)]
+    curvature = math.fsum(n * share for (_, n), (share, _) in zip(parts, near, strict=True))
+    widest = max(1.0, *(diameter for _, diameter in near))
+    # From here on a bound on some factors is enough; before, the curvature is that of all.
+    far = max(math.ceil(0.5 * cells / widest - 0.5), 0) if curvature > 0.0 else 0
+    order = sorted(range(len(parts)), key=lambda k: -parts[k][1] * near[k][0])
+    for place, k in enumerate(order):
+        measure, count = parts[k]
         wrapped = wrap(measure, cells)
         spectrum = np.ones(cells // 2 + 1, dtype=np.complex128)
         transform.compose_into(wrapped, 1, spectrum)
         error = transform_error(cells) * math.sqrt(cells * float(np.sum(wrapped * wrapped)))
-        error += 1.001 * math.pi * deviation / cells
-        bound += count * np.log(np.minimum(np.abs(spectrum) + error, 1.0))
-        share, diameter = _near_variance(measure, deviation)
-        curvature += count * share
-        widest = max(widest, diameter)
+        error += 1.001 * math.pi * deviations[k] / cells
+        modulus = np.sqrt(spectrum.real**2 + spectrum.imag**2)
+        bound += count * np.log(np.minimum(modulus + error, 1.0))
+        if far and place % _FACTORS == _FACTORS - 1 and not (bound[far:] > -_DEAD).any():
+            break
     alive = int(np.flatnonzero(bound > -_DEAD)[-1])
     if alive == cells // 2:
         return math.inf

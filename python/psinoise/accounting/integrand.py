@@ -24,7 +24,7 @@ _NEGLIGIBLE_WEIGHT = 1e-18
 _PROBES = 64
 _PROBE_STEP = 0.35
 _PROBE_PHASE = 24.0
-_MANY_USES = 100.0
+_MANY_USES = 50.0
 _LOW_CHANGE = -0.75
 # Stands for 0, whose logarithm is not finite.
 _LEAST_MODULUS = 1e-300

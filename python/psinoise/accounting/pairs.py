@@ -43,6 +43,7 @@ Laws that are not unimodal have no single worst shift. Those in cells have the e
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -206,12 +207,17 @@ class Pair:
 
     def largest_loss(self, direction: Direction) -> float:
         """Supremum of the finite losses; ``inf`` if there is none."""
+        return self._largest_losses[direction]
+
+    @functools.cached_property
+    def _largest_losses(self) -> dict[Direction, float]:
+        """That of each direction."""
         if self.sampling_rate == 0.0:
-            return 0.0
+            return {"remove": 0.0, "add": 0.0}
         if 2.0 * self.noise.support <= self.sensitivity:
             # Neighbors have no output in common.
             alone = math.log1p(-self.sampling_rate) if self.sampling_rate < 1.0 else -math.inf
-            return alone if direction == "remove" else -alone if alone > -math.inf else alone
+            return {"remove": alone, "add": -alone if alone > -math.inf else alone}
         pure = largest_log_ratio(self.noise, self.sensitivity)
         gain = loss = pure
         if self.sampling_rate < 1.0:
@@ -222,8 +228,8 @@ class Pair:
             loss = -math.log1p(self.sampling_rate * math.expm1(least))
         if self.replaced:
             # log P/p is largest and log Q/p least at the same end, both being monotone.
-            return gain + loss
-        return gain if direction == "remove" else loss
+            return {"remove": gain + loss, "add": gain + loss}
+        return {"remove": gain, "add": loss}
 
 
 def largest_log_ratio(noise: Law, sensitivity: float) -> float:

@@ -9,11 +9,11 @@ multiplies by ``n_i``. A transform has an error of the order of 1 times that.
 Error of the direct sums
 ------------------------
 ``core.characteristic`` forms ``e_k = e^{i k theta d} - 1`` by ``e_{k+1} = e_k + e_1 + e_k e_1``. A
-step has an error of at most ``6 u (|e_k| + |e_1|)`` and passes earlier ones on unchanged
-(``|1 + e_1| = 1``), so that ``e_k`` is off by at most ``8 u k min(2, k theta |d|)``. The sum over
-nodes runs in 8 lanes of 16 within tiles of 128: its relative error is at most ``(24 + nodes / 128)
-u`` of ``sum f_j |e_kj|``, which Cauchy-Schwarz bounds by ``sqrt(sum f_j |e_kj|^2) = sqrt(-2 Re
-sum f_j e_kj)``.
+step has an error of at most ``7 u (|e_k| + |e_1|)`` and passes earlier ones on unchanged
+(``|1 + e_1| = 1``); ``e_1`` itself is off by ``4 u |e_1|``, once for each step. So ``e_k`` is off
+by at most ``18 u k min(2, k theta |d|)``. The sum over nodes runs in 8 lanes of 16 within tiles of
+128: its relative error is at most ``(24 + nodes / 128) u`` of ``sum f_j |e_kj|``, which
+Cauchy-Schwarz bounds by ``sqrt(sum f_j |e_kj|^2) = sqrt(-2 Re sum f_j e_kj)``.
 
 All other frequencies are set to 0. Of a subset of the factors, whose transforms are taken, the
 modulus bounds that of the product (``|F_i| <= 1``), and what was dropped is added to the error.
@@ -109,7 +109,7 @@ def low_frequencies(
         shift += count * center
         change = core.characteristic(measure.mass, distance, theta, frequencies)
         spread = np.sqrt(np.maximum(-2.0 * change.real, 0.0))
-        relative = 8.0 * order + 24.0 + measure.mass.size / 128.0
+        relative = 18.0 * order + 24.0 + measure.mass.size / 128.0
         error += count * UNIT * (relative * spread / np.abs(1.0 + change) + 4.0 * spread)
         exponent += log_power(change, count)
     # The turn of the window is taken modulo its length in whole numbers: no digit is lost.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from psinoise._backend import core
 from psinoise.accounting.bins import Bins, dense, loss_bins
 from psinoise.accounting.bounds import NodeMeasure, Side, best_offset, node_measure
 from psinoise.accounting.cells import CellPair, Dominating
@@ -32,6 +33,7 @@ _LARGEST_EXPONENT = 25.0
 # So few atoms are fitted to a lattice, the best of so many.
 FEW_ATOMS = 64
 _MOST_LATTICES = 1 << 10
+_BESIDE_ATOMS = 0.7
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
 
@@ -100,6 +102,9 @@ class Target:
     def first_step(self) -> float:
         """The step whose bias, ``n h^2 (t + 1) / 4`` in epsilon, takes four fifths of the width."""
         step = math.sqrt(3.2 * self.width / (self.uses * (self.tilt + 1.0)))
+        if any(measure.atoms for measure in self.composition.measures):
+            # The contraction ends beside an atom, which costs about as much again from below.
+            step *= _BESIDE_ATOMS
         # The bias formula takes the loss to vary over several bins.
         spread = min(part.variance for part in self._at_tilt.parts)
         step = min(step, 0.25 * math.sqrt(spread), _LARGEST_STEP)
@@ -143,20 +148,16 @@ def _bins(target: Target, pair: Dominating, step: float, fraction: float) -> Bin
     """Bins of one step, out to where what is cut off costs no more than the share of delta."""
     source = dense(pair, target.direction, target.reach)
     log_norm = target.log_norms[pair]
-    chosen = np.ones(source.log_mass.size, dtype=np.bool_)
-    # From above: untilted mass goes to infinity, once for each use.
-    order = np.argsort(-source.highest)
-    total = np.logaddexp.accumulate(source.log_mass[order])
-    limit = target.log_delta + math.log(target.share / target.uses)
-    large = np.zeros_like(chosen)
-    large[order[: int(np.searchsorted(total, limit))]] = True
-    # From below: mass moves up to the first node, where the tilt weighs it.
-    order = np.argsort(source.highest)
-    total = np.logaddexp.accumulate(source.log_mass[order])
-    gained = total + target.tilt * source.highest[order] - log_norm
-    cut = np.maximum.accumulate(gained) < math.log(1e-2 * target.share / target.uses)
-    chosen[order[cut]] = False
-    chosen &= ~large
+    # From above untilted mass goes to infinity, once for each use; from below mass moves up to the
+    # first node, where the tilt weighs it.
+    chosen, large = core.cut_tails(
+        source.highest,
+        source.log_mass,
+        target.tilt,
+        log_norm,
+        target.log_delta + math.log(target.share / target.uses),
+        math.log(1e-2 * target.share / target.uses),
+    )
     if not chosen.any():
         raise CertificationError("the bounds find no mass where the estimate has put it")
     step, offset = _lattice(target, pair, step)

@@ -14,7 +14,7 @@ from psinoise.reference.airy import airy
 from psinoise.reference.band import band_backward, band_cholesky, band_forward, gram
 from psinoise.reference.cells import CellTable, sample_cells
 from psinoise.reference.characteristic import characteristic
-from psinoise.reference.cumulants import tilted_moments
+from psinoise.reference.cumulants import log_mgf, tilted_moments
 from psinoise.reference.elementary import exponential, log_one_plus, logarithm
 from psinoise.reference.lattice import (
     Transform,
@@ -24,6 +24,7 @@ from psinoise.reference.lattice import (
     piece_masses,
 )
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
+from psinoise.reference.loss_edges import cut_tails, graded_edges
 from psinoise.reference.losses import loss_bins, loss_panels
 from psinoise.reference.release import (
     LatticeTable,
@@ -51,9 +52,11 @@ __all__ = [
     "build_config",
     "chacha_block",
     "characteristic",
+    "cut_tails",
     "decayed_sums",
     "evaluate",
     "exponential",
+    "graded_edges",
     "gram",
     "ground_state",
     "inverse_survival",
@@ -62,6 +65,7 @@ __all__ = [
     "lattice_noise",
     "lattice_release",
     "level_points",
+    "log_mgf",
     "log_one_plus",
     "logarithm",
     "loss_bins",

@@ -36,3 +36,13 @@ def tilted_moments(
         mean = (float(first.sum()) + drift) / (1.0 + excess)
         square = float((tilted * (loss - mean) ** 2).sum())
     return float((log_mass + x).max(initial=-np.inf)), excess, mean, square
+
+
+def log_mgf(mass: Float, losses: Float, s: float) -> float:
+    """``log sum mass exp(s losses)``."""
+    held = mass > 0.0
+    if not held.any():
+        return -np.inf
+    exponent = s * losses[held]
+    top = float(exponent.max())
+    return top + float(np.log(np.sum(mass[held] * np.exp(exponent - top))))

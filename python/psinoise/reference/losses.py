@@ -42,10 +42,8 @@ def loss_panels(
 ) -> Panels | None:
     """Panels that resolve both densities and the loss; None if some lie beyond the table."""
     log_scale = float(logarithm(np.array([scale]))[0])
-    inside = True
 
     def sample(x: Float) -> tuple[Float, Float, Float]:
-        nonlocal inside
         flat = x.ravel()
         with np.errstate(all="ignore"):
             base = table_log(law, flat, scale)
@@ -55,12 +53,19 @@ def loss_panels(
                 for ratio, shift in zip(ratios, (shift_p, shift_q), strict=True)
             )
             log_density = ((base[0] - log_scale) + base[1]) + log_q
-        inside = inside and not bool(np.isnan(log_density + log_p).any())
+        if np.isnan(log_density + log_p).any():
+            raise _BeyondTableError
         values = log_density, ratios[0] - ratios[1], log_p - log_q
         return tuple(value.reshape(x.shape) for value in values)  # type: ignore[return-value]
 
-    found = refined_panels(sample, points, last, edges, floor)
-    return found if inside else None
+    try:
+        return refined_panels(sample, points, last, edges, floor)
+    except _BeyondTableError:
+        return None
+
+
+class _BeyondTableError(Exception):
+    """Some outputs have no density in the table."""
 
 
 def refined_panels(
@@ -120,8 +125,8 @@ def _resolved(
 def _constant(base: Float, ratio: Float, loss: Float) -> Mask:
     """Whether the loss is constant to rounding on a whole panel."""
     rounding = 8.0 * _ULP * np.maximum(1.0, np.abs(base).max(axis=1))
-    constant: Mask = np.ptp(ratio, axis=1) <= rounding
-    return constant | (np.ptp(loss, axis=1) <= 4.0 * _ULP * np.abs(loss).max(axis=1))
+    same = np.ptp(loss, axis=1) <= 4.0 * _ULP * np.abs(loss).max(axis=1)
+    return np.asarray((np.ptp(ratio, axis=1) <= rounding) | same)
 
 
 def loss_bins(

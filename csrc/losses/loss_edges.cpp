@@ -1,0 +1,100 @@
+// Computes: the cut of loss_edges.hpp, and edges of bins: every node where the tilted mass lies,
+// few
+//   where there is next to none.
+// Method: the bias of both bounds (psinoise/accounting/bounds.py) is a sum over bins of mass times
+//   width squared, so a bin that holds little mass may be wide. Blocks of 2^8 nodes share one
+//   width, which divides them; a block is as fine as the finest part that reaches into it or next
+//   to it.
+// Error: any edges give bounds; what is chosen here decides how close they come.
+#include "losses/loss_edges.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace psinoise {
+namespace {
+
+constexpr int kBlock = 8;
+// What all wide bins together may add to the bias, as a share.
+constexpr double kShare = 0.1;
+// The bias is quadratic in the width only while (t + 1) times it is small.
+constexpr double kLargestWidth = 0.25;
+
+double log_sum(double a, double b) {
+  const double high = std::max(a, b);
+  if (std::isinf(high)) return high;
+  return high + std::log1p(std::exp(std::min(a, b) - high));
+}
+
+// The node at or below a loss, give or take its rounding.
+std::int64_t node_below(const Lattice& lattice, double loss) {
+  return static_cast<std::int64_t>(std::floor((loss - lattice.offset) / lattice.step));
+}
+
+}  // namespace
+
+void cut_tails(const LossParts& parts, double tilt, double log_norm, double log_large,
+               double log_small, Part* out) {
+  std::vector<std::size_t> rising(parts.count);
+  std::iota(rising.begin(), rising.end(), std::size_t{0});
+  std::stable_sort(rising.begin(), rising.end(), [&](std::size_t a, std::size_t b) {
+    return parts.highest[a] < parts.highest[b];
+  });
+  std::fill(out, out + parts.count, Part::kept);
+  double total = -std::numeric_limits<double>::infinity();
+  for (const std::size_t k : rising) {
+    total = log_sum(total, parts.log_mass[k]);
+    if (!(total + tilt * parts.highest[k] - log_norm < log_small)) break;
+    out[k] = Part::small;
+  }
+  total = -std::numeric_limits<double>::infinity();
+  for (auto k = rising.rbegin(); k != rising.rend(); ++k) {
+    total = log_sum(total, parts.log_mass[*k]);
+    if (!(total < log_large)) break;
+    out[*k] = Part::large;
+  }
+}
+
+std::vector<std::int64_t> graded_edges(const LossParts& parts, const Lattice& lattice,
+                                       double rounding, double tilt, double log_norm) {
+  double low = parts.lowest[0];
+  double high = parts.highest[0];
+  for (std::size_t k = 1; k < parts.count; ++k) {
+    low = std::min(low, parts.lowest[k]);
+    high = std::max(high, parts.highest[k]);
+  }
+  // A loss that is a node but for rounding begins a bin there.
+  const std::int64_t first = node_below(lattice, low + rounding);
+  const std::int64_t last = std::max(node_below(lattice, high + rounding) + 1, first + 2);
+  const std::int64_t begin = first >> kBlock;
+  const std::int64_t end = (last >> kBlock) + 1;
+  const double room = std::max(kLargestWidth / ((tilt + 1.0) * lattice.step), 1.0);
+  const int widest = std::min(kBlock, static_cast<int>(std::floor(std::log2(room))));
+  std::vector<int> power(static_cast<std::size_t>(end - begin), widest);
+  for (std::size_t k = 0; k < parts.count; ++k) {
+    // The widest power of two with mass * width^2 at most the part's own part of the share.
+    const double exponent = parts.log_mass[k] + tilt * parts.highest[k] - log_norm;
+    const double ratio = std::log2(kShare / static_cast<double>(parts.count)) -
+                         std::max(exponent / std::log(2.0), -997.0);
+    const int wide = std::clamp(static_cast<int>(std::floor(0.5 * ratio)), 0, widest);
+    const std::int64_t from = (node_below(lattice, parts.lowest[k]) >> kBlock) - 1;
+    const std::int64_t to = (node_below(lattice, parts.highest[k]) >> kBlock) + 1;
+    for (std::int64_t b = std::max(from, begin); b <= std::min(to, end - 1); ++b) {
+      int& here = power[static_cast<std::size_t>(b - begin)];
+      here = std::min(here, wide);
+    }
+  }
+  std::vector<std::int64_t> edges = {first};
+  for (std::int64_t b = begin; b < end; ++b) {
+    const std::int64_t width = std::int64_t{1} << power[static_cast<std::size_t>(b - begin)];
+    for (std::int64_t at = b << kBlock; at < (b + 1) << kBlock; at += width) {
+      if (at > first && at < last) edges.push_back(at);
+    }
+  }
+  edges.push_back(last);
+  return edges;
+}
+
+}  // namespace psinoise

@@ -1,0 +1,76 @@
+"""Which losses are worth bins, and where the bins end: twins of ``csrc/losses/loss_edges.cpp``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Blocks of 2^8 nodes share one width, which divides them.
+_BLOCK = 8
+# What all wide bins together may add to the bias, as a share.
+_SHARE = 0.1
+# The bias is quadratic in the width only while (t + 1) times it is small.
+_LARGEST_WIDTH = 0.25
+
+
+def cut_tails(
+    highest: Float,
+    log_mass: Float,
+    tilt: float,
+    log_norm: float,
+    log_large: float,
+    log_small: float,
+) -> tuple[Mask, Mask]:
+    """Which panels and atoms are kept, and which have losses that are cut off for being large."""
+    order = np.argsort(highest, kind="stable")
+    gained = np.logaddexp.accumulate(log_mass[order]) + (tilt * highest[order] - log_norm)
+    kept = np.ones(highest.shape, dtype=np.bool_)
+    kept[order[np.maximum.accumulate(gained) < log_small]] = False
+    order = order[::-1]
+    large = np.zeros(highest.shape, dtype=np.bool_)
+    large[order[: np.searchsorted(np.logaddexp.accumulate(log_mass[order]), log_large)]] = True
+    return kept & ~large, large
+
+
+def graded_edges(
+    lowest: Float,
+    highest: Float,
+    log_mass: Float,
+    step: float,
+    offset: float,
+    rounding: float,
+    tilt: float,
+    log_norm: float,
+) -> NDArray[np.int64]:
+    """Nodes that end bins of widths 1, 2, 4, ..., 256 steps, by the tilted mass around them."""
+    if not lowest.size:
+        raise ValueError("there must be at least one part")
+    # A loss that is a node but for rounding begins a bin there.
+    first = math.floor((lowest.min() + rounding - offset) / step)
+    last = math.floor((highest.max() + rounding - offset) / step) + 1
+    last = max(last, first + 2)
+    begin, end = first >> _BLOCK, (last >> _BLOCK) + 1
+    widest = math.floor(math.log2(max(_LARGEST_WIDTH / ((tilt + 1.0) * step), 1.0)))
+    widest = min(_BLOCK, widest)
+    # The widest power of two with mass * width^2 at most the part's own part of the share.
+    exponent = np.maximum((log_mass + tilt * highest - log_norm) / math.log(2.0), -997.0)
+    ratio = math.log2(_SHARE / lowest.size) - exponent
+    power = np.clip(np.floor(0.5 * ratio), 0, widest).astype(np.int64)
+    low = (np.floor((lowest - offset) / step).astype(np.int64) >> _BLOCK) - begin
+    high = (np.floor((highest - offset) / step).astype(np.int64) >> _BLOCK) - begin
+    blocks = np.full(end - begin, widest)
+    # A block is as fine as the finest part that reaches into it or next to it.
+    for k in range(lowest.size):
+        reached = slice(max(low[k] - 1, 0), high[k] + 2)
+        blocks[reached] = np.minimum(blocks[reached], power[k])
+    count = 2 ** (_BLOCK - blocks)
+    start = np.repeat(begin + np.arange(end - begin), count) << _BLOCK
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    edges = start + (within << np.repeat(blocks, count))
+    edges = edges[(edges > first) & (edges < last)]
+    return np.concatenate([[first], edges, [last]]).astype(np.int64)

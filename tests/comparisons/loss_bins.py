@@ -1,0 +1,177 @@
+"""Panels, edges and bins of a loss: equal within rounding, and right by their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from comparisons.losses import law_values, loss_at
+from comparisons.registry import compares
+from psinoise import _core as native
+from psinoise import reference
+
+POINTS, WEIGHTS = np.polynomial.legendre.leggauss(16)
+LAST = np.stack(
+    [
+        (k + 0.5) * WEIGHTS * np.polynomial.legendre.legval(POINTS, [0.0] * k + [1.0])
+        for k in (14, 15)
+    ],
+    axis=1,
+)
+BOTH = (native, reference)
+SHIFTS = ((0.7, 0.0), (0.0, 0.7), (0.7, -0.7))
+
+
+def losses_at(law, pair, x):
+    return loss_at(law, pair, x.ravel()).reshape(x.shape)
+
+
+def density_of_q(law, pair, x):
+    scale, _, shift_q, rate = pair
+    flat = x.ravel()
+    plain, moved = (np.exp(law_values(law, (flat - s) / scale)) for s in (0.0, shift_q))
+    return (((1.0 - rate) * plain + rate * moved) / scale).reshape(x.shape)
+
+
+@compares("loss_panels")
+def compare_loss_panels(tables):
+    """The same panels where no criterion is met to rounding; they integrate both densities."""
+    law = reference.LawTable(*tables)
+    edges = np.array([-6.0, -3.0, 0.0, 0.7, 3.0, 6.0])
+    peak = float(law.log_density.value(np.zeros(1))[0])
+    for rate in (1.0, 0.3, 1e-6):
+        for shifts in SHIFTS:
+            pair = (1.25, *shifts, rate)
+            found = [
+                core.loss_panels(core.LawTable(*tables), *pair, POINTS, LAST, edges, peak - 60.0)
+                for core in BOTH
+            ]
+            for left, right, base, loss, flat in found:
+                assert (left[1:] == right[:-1]).all()
+                assert base.shape == loss.shape == (*left.shape, 16)
+                assert flat.dtype == np.bool_
+                half = 0.5 * (right - left)
+                x = (left + half)[:, None] + half[:, None] * POINTS
+                np.testing.assert_allclose(loss, losses_at(law, pair, x), rtol=1e-9, atol=1e-14)
+                exact = density_of_q(law, pair, x)
+                np.testing.assert_allclose(np.exp(base), exact, rtol=1e-12)
+                # A finer rule on the same panels finds the same mass of Q and P.
+                fine, fine_weights = np.polynomial.legendre.leggauss(40)
+                y = (left + half)[:, None] + half[:, None] * fine
+                density = density_of_q(law, pair, y)
+                for factor, values in ((1.0, 1.0), (np.exp(loss), np.exp(losses_at(law, pair, y)))):
+                    ours = (half[:, None] * WEIGHTS * np.exp(base) * factor).sum()
+                    theirs = (half[:, None] * fine_weights * density * values).sum()
+                    assert ours == pytest.approx(theirs, rel=1e-12)
+            same = [panels[0].size for panels in found]
+            if same[0] == same[1]:
+                np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-12)
+                np.testing.assert_array_equal(found[0][4], found[1][4])
+    for core in BOTH:
+        arguments = (core.LawTable(*tables), 1e-200, 0.7, 0.0, 1.0)
+        assert core.loss_panels(*arguments, POINTS, LAST, edges, -1e300) is None
+    with pytest.raises(ValueError, match="2 to 96 points"):
+        native.loss_panels(native.LawTable(*tables), 1.0, 0.7, 0.0, 1.0, edges[:1], edges, edges, 0)
+
+
+@compares("loss_bins")
+def compare_loss_bins(tables):
+    """Masses of all bins together are those of the panels, whatever the levels."""
+    law = reference.LawTable(*tables)
+    edges = np.linspace(1.5, 5.0, 9)
+    x = edges[:-1, None] + np.diff(edges)[:, None] * np.linspace(0.0, 1.0, 18)
+    x[:, -1] = edges[1:]
+    for rate in (1.0, 0.3, 1e-6):
+        for shifts in SHIFTS:
+            pair = (1.25, *shifts, rate)
+            loss = losses_at(law, pair, x)
+            slope = np.gradient(loss.ravel(), x.ravel() + 1e-12 * np.arange(x.size))
+            slope = np.ascontiguousarray(slope.reshape(x.shape))
+            if not np.abs(slope).min() > 1e-3 * rate:
+                continue  # the loss is constant
+            levels = np.linspace(loss.min() - 0.01 * rate, loss.max() + 0.01 * rate, 97)
+            found = [
+                core.loss_bins(
+                    core.LawTable(*tables), *pair, x, loss, slope, levels, 1.5, 0.2, 1e-14
+                )
+                for core in BOTH
+            ]
+            for mass, excess, error in found:
+                assert mass.shape == excess.shape == (96,)
+                assert error <= 2e-14
+                assert (excess >= 0.0).all()
+                assert (excess <= mass * -np.expm1(levels[:-1] - levels[1:]) * (1 + 1e-9)).all()
+            np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-9, atol=1e-15)
+            np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-6, atol=1e-14)
+            # Each bin is weighed by its level: taken off, the masses are those of P.
+            nodes, weights = np.polynomial.legendre.leggauss(30)
+            half = 0.5 * np.diff(edges)
+            y = (edges[:-1] + half)[:, None] + half[:, None] * nodes
+            swapped = (pair[0], pair[2], pair[1], pair[3])
+            exact = (half[:, None] * weights * density_of_q(law, swapped, y)).sum()
+            whole = (found[0][0] * np.exp(0.2 - 1.5 * levels[:-1])).sum()
+            assert whole == pytest.approx(exact, rel=1e-12)
+    for core in BOTH:
+        arguments = (core.LawTable(*tables), 1.0, 0.7, 0.0, 1.0)
+        two = np.zeros((1, 2))
+        with pytest.raises(ValueError, match="two samples"):
+            core.loss_bins(*arguments, edges, edges, edges, edges, 0.0, 0.0, 0.0)
+        with pytest.raises(ValueError, match="two levels"):
+            core.loss_bins(*arguments, two, two, two, edges[:1], 0.0, 0.0, 0.0)
+
+
+@compares("cut_tails")
+def compare_cut_tails(tables):
+    generator = np.random.default_rng(78)
+    for size in (1, 2, 40):
+        highest, log_mass = generator.normal(size=size), generator.uniform(-50.0, 0.0, size)
+        for large, small in ((-20.0, -25.0), (-1e9, -1e9), (10.0, 10.0)):
+            ours, theirs = (
+                core.cut_tails(highest, log_mass, 3.0, -0.5, large, small) for core in BOTH
+            )
+            np.testing.assert_array_equal(ours, theirs)
+    highest, mass = np.array([3.0, 1.0, 2.0, 0.0]), np.array([1e-9, 0.5, 0.5, 1e-6])
+    kept, large = native.cut_tails(highest, np.log(mass), 0.0, 0.0, np.log(2e-9), np.log(2e-6))
+    assert kept.tolist() == [False, True, True, False]
+    assert large.tolist() == [True, False, False, False]
+
+
+@compares("graded_edges")
+def compare_graded_edges(tables):
+    generator = np.random.default_rng(79)
+    for size in (1, 3, 60):
+        lowest = generator.normal(size=size)
+        highest = lowest + generator.uniform(0.0, 0.3, size)
+        log_mass = generator.uniform(-60.0, 0.0, size)
+        for step, tilt in ((1e-3, 5.0), (0.2, 1.0), (1e-4, 300.0)):
+            arguments = (lowest, highest, log_mass, step, 0.37 * step, 1e-15, tilt, -1.0)
+            ours, theirs = (core.graded_edges(*arguments) for core in BOTH)
+            np.testing.assert_array_equal(ours, theirs)
+            assert (np.diff(ours) > 0).all()
+            assert np.diff(ours).max() <= 256
+            nodes = 0.37 * step + ours * step
+            assert nodes[0] <= lowest.min()
+            assert nodes[-1] >= highest.max()
+    # A lone part with all of the mass has every node; next to nothing has few.
+    one = np.zeros(1), np.ones(1)
+    assert native.graded_edges(*one, np.zeros(1), 1e-3, 0.0, 0.0, 1.0, 0.0).size == 1002
+    assert native.graded_edges(*one, np.full(1, -99.0), 1e-3, 0.0, 0.0, 1.0, 0.0).size < 30
+    for core in BOTH:
+        with pytest.raises(ValueError, match="at least one part"):
+            core.graded_edges(*(np.empty(0),) * 3, 1e-3, 0.0, 0.0, 1.0, 0.0)
+
+
+@compares("log_mgf")
+def compare_log_mgf(tables):
+    generator = np.random.default_rng(80)
+    for size in (1, 7, 128, 1000):
+        mass, losses = generator.uniform(size=size), generator.normal(size=size)
+        mass[size // 2 :: 3] = 0.0
+        mass[0] = 0.5
+        for s in (-800.0, -1.0, 0.0, 1e-9, 40.0, 1e4):
+            ours, theirs = (core.log_mgf(mass, losses, s) for core in BOTH)
+            assert ours == pytest.approx(theirs, rel=1e-14, abs=1e-13)
+        exact = np.log((mass * np.exp(0.25 * losses)).sum())
+        assert native.log_mgf(mass, losses, 0.25) == pytest.approx(exact, rel=1e-13)
+    for core in BOTH:
+        assert core.log_mgf(np.zeros(3), np.ones(3), 1.0) == -np.inf
