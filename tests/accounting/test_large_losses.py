@@ -3,7 +3,8 @@
 Against the exact profile of two uses, and against divisions that are made elsewhere. Mutants, each
 seen by these tests: a class that leaves out the smaller losses beside the large one; one that
 counts a single large loss where there may be two; what is hidden by a window not counted as lost;
-a cut that is sharp; a modulus near 0 that keeps what rounding leaves of ``|phi|^2 - 1``.
+a cut that is sharp; aliases looked for below epsilon alone; a modulus near 0 that keeps what
+rounding leaves of ``|phi|^2 - 1``.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ CASES = [
     (pn.Gaussian(std=1.0), 10, 1e-4, 1e-12),
     (pn.Gaussian(std=1.0), 10, 0.01, 1e-100),
     (pn.Gaussian(std=1.0), 2000, 1e-4, 1e-100),
+    (pn.Gaussian(std=1.0), 10**4, 1e-4, 1e-100),
     (pn.Gaussian(std=1.0), 10**4, 1e-6, 1e-9),
     (pn.Gaussian(std=0.44), 2400, 1.0 / 2400.0, 1e-5),
     (pn.Airy(mean_abs=2.0), 2, 1e-3, 1e-100),
@@ -68,14 +70,14 @@ def test_where_losses_are_divided_does_not_matter(law, count, rate, delta, monke
     steps = ((Pair(law, 1.0, rate), count),)
     epsilon = epsilon_in_direction(steps, "remove", log_delta)
     composition = Composition.of(steps, "remove", 1.3 * reach_for(log_delta, count))
-    for expected, spread, steepest in ((0.3, 2.5, 30.0), (0.03, 4.0, 20.0)):
+    for expected, spread, steepest in ((0.3, 2.5, 60.0), (0.03, 4.0, 45.0)):
         monkeypatch.setattr(large_losses, "_EXPECTED", expected)
         monkeypatch.setattr(large_losses, "_SPREAD", spread)
         monkeypatch.setattr(large_losses, "_STEEPEST", steepest)
         division = Division.of(composition)
         assert division is not None
         profile = division.profile(epsilon)
-        assert profile.error(epsilon) <= LARGEST_ERROR
+        assert profile.error(epsilon) <= 10.0 * LARGEST_ERROR
         value, slope = profile.log_delta(epsilon)
         assert abs((value - log_delta) / slope) <= 1e-11 * epsilon
 

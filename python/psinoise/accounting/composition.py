@@ -29,6 +29,8 @@ _LARGEST_LOG_C = 200.0
 _LONGEST_STEP = 3.0
 _MOST_NODES = 2**20
 _MOST_SADDLES = 16
+_LARGER_TILTS = (2.0, 1.5, 1.25, 1.1, 1.05)
+_ALIAS = 45.0
 
 
 @dataclass(frozen=True)
@@ -68,10 +70,13 @@ class Saddle:
         prefactor = math.log(self.c) + math.log1p(self.c)
         return exponent - prefactor - 0.5 * math.log(2.0 * math.pi * self.curvature)
 
+    def log_height(self, epsilon: float) -> float:
+        """Log of the integrand at ``t = 0``."""
+        return self.value - self.c * epsilon - math.log(self.c) - math.log1p(self.c)
+
     def log_delta_at(self, epsilon: float) -> float:
         """The same at an epsilon whose saddle point is near."""
-        exponent = self.value - self.c * epsilon - math.log(self.c) - math.log1p(self.c)
-        return exponent - 0.5 * math.log(2.0 * math.pi * self.curvature)
+        return self.log_height(epsilon) - 0.5 * math.log(2.0 * math.pi * self.curvature)
 
     def log_chernoff(self, epsilon: float) -> float:
         """Upper bound on log delta at any epsilon.
@@ -119,6 +124,21 @@ class Transform(ABC):
             return _close(saddle, step) or saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
 
         return self.search(start, newton, done)
+
+    def alias_distance(self, saddle: Saddle, epsilon: float, enough: float) -> float:
+        """A distance ``D`` above epsilon beyond which the tilted loss weighs less than ``e^-45``.
+
+        By Chernoff's bound at a tilt ``b > c``, which is at most ``K(b) - K(c) - (b - c)(eps + D)``
+        as a logarithm. Some distance is ``enough``: no smaller one is looked for.
+        """
+        best = math.inf
+        for factor in _LARGER_TILTS:
+            more = (factor - 1.0) * saddle.c
+            gain = self.saddle(factor * saddle.c).value - saddle.value
+            best = min(best, (gain + _ALIAS) / more - epsilon)
+            if best <= enough:
+                break
+        return best
 
     def _deviations(self, count: float) -> float:
         """The tilt that moves the mean by ``count`` untilted standard deviations, at a guess."""

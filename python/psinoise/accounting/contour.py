@@ -6,8 +6,9 @@ For any real ``c > 0``, with ``phi_i(z) = E[exp(z L_i)]`` and ``n_i`` uses of st
 
 ``c`` is a saddle point (see ``composition``): the integrand is real, positive and largest at
 ``t = 0``, and everything is divided by its value there, so that delta = 1e-300 is no harder than
-1e-5. The trapezoidal rule with step ``1/(8 sqrt(curvature))`` puts the nearest alias of the loss 50
-standard deviations away; as ``curvature >= 1/c^2`` its weight is below ``e^{-50}``.
+1e-5. The trapezoidal rule with step ``2 pi / D`` adds ``sum delta(eps + k D) e^{c k D}`` over
+``k != 0`` to ``delta(eps)``. With ``D`` 50 standard deviations, the terms below are smaller than
+``e^{-50}`` as ``curvature >= 1/c^2``; those above by Chernoff's bound, or else ``D`` is larger.
 
 How the integrand decides
 -------------------------
@@ -43,7 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.accounting.atoms import Atoms, atoms_integrand, composed_atoms
-from psinoise.accounting.composition import Composition, Saddle
+from psinoise.accounting.composition import Composition, Saddle, Transform
 from psinoise.accounting.integrand import (
     DEAD,
     DIRECT_STEPS,
@@ -116,9 +117,9 @@ class Line:
         return _DIRECT_ERROR * self._modulus
 
     @property
-    def settled(self) -> bool:
-        """Whether the doubt is small if nothing cancels."""
-        return self.doubt <= LARGEST_ERROR * self._modulus
+    def relative_doubt(self) -> float:
+        """The doubt relative to what the integral would be if nothing canceled."""
+        return self.doubt / self._modulus
 
     def value(self, epsilon: float) -> float:
         """The integral relative to the integrand at ``t = 0``."""
@@ -184,8 +185,7 @@ def trace(
     UnsettledError
         where the losses are nothing but atoms, too many of them
     """
-    deviation = 1.0 / math.sqrt(saddle.curvature)
-    step = deviation / STEPS_PER_DEVIATION
+    step = step_of(composition, saddle, epsilon)
     composition, saddle = _resolved(composition, saddle, _FIRST_STEPS * step) or (
         composition,
         saddle,
@@ -206,6 +206,13 @@ def trace(
     if not patient and not atoms_matter(composition, saddle):
         raise LongContourError("the contour integral is long")
     return _long_line(composition, saddle, step, horizon, epsilon)
+
+
+def step_of(transform: Transform, saddle: Saddle, epsilon: float) -> float:
+    """The step, whose inverse is the distance of the nearest alias of the loss."""
+    distance = 2.0 * math.pi * STEPS_PER_DEVIATION * math.sqrt(saddle.curvature)
+    far = transform.alias_distance(saddle, epsilon, distance)
+    return 2.0 * math.pi / max(distance, far)
 
 
 def dead(values: Complex) -> bool:

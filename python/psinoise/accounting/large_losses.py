@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from psinoise.accounting.atoms import Atoms
 from psinoise.accounting.composition import Composition, Saddle, Transform
-from psinoise.accounting.contour import STEPS_PER_DEVIATION, Line, trace
+from psinoise.accounting.contour import LARGEST_ERROR, STEPS_PER_DEVIATION, Line, step_of, trace
 from psinoise.accounting.integrand import Complex, damping, log_power, ratios, tilted_sums
 from psinoise.accounting.measure import Cumulants, LossMeasure
 from psinoise.accounting.windows import Cut, Window
@@ -42,15 +42,21 @@ _MOST_CUTS = 64
 # A cut ends at this many times the loss where it begins, or where losses are rarer by this, as a
 # logarithm: within one size the logarithm of their density should not bend by more than a few.
 _SPREAD = 4.0
-_STEEPEST = 30.0
+_STEEPEST = 60.0
 _LEAST_SPREAD = 1.05
 # Terms below this share of delta, as a logarithm, are left out.
 _NEGLIGIBLE = -40.0
 # A term is followed to this over the width of its cut at first: where most have died.
 _REACH = 240.0
+_FURTHEST = 8
 _MOST_STEPS = 2**15
 # Error of delta from one line that is not asked to be smaller.
 _SMALL_ERROR = 1e-12
+# Tilts beside that of the saddle point, what may cancel there, as a logarithm, and how much longer
+# the steps must be.
+_LESS_TILT = (0.95, 0.9, 0.8)
+_LARGEST_RISE = 5.0
+_LONGER = 1.5
 # Shares of large losses so small that log(1 + x) = x to double precision.
 _LINEAR = -37.0
 
@@ -103,15 +109,35 @@ class SizeClass(Transform):
 
     def line(self, saddle: Saddle, epsilon: float, error: float) -> Line:
         """The integrand as far as it lives, or until delta is right to some relative error."""
-        step = 1.0 / (STEPS_PER_DEVIATION * math.sqrt(saddle.curvature))
+        saddle, step = self._beside(saddle, epsilon)
         steps = int(min(max(_REACH / (self.cut.width * step), 64.0), _MOST_STEPS))
+        most = min(_FURTHEST * steps, _MOST_STEPS)
         while True:
             line = (self._resolved(saddle, steps * step) or self)._evaluate(saddle, step, steps)
             # Where all but rounding has died, more steps are of no use.
             enough = max(error * line.value(epsilon), 10.0 * line.rounding)
-            if line.doubt <= enough or steps >= _MOST_STEPS:
+            if line.doubt <= enough or steps >= most:
                 return line
             steps *= 2
+
+    def _beside(self, saddle: Saddle, epsilon: float) -> tuple[Saddle, float]:
+        """A point beside the saddle point, if longer steps may be taken there; and the step.
+
+        At the saddle point two large losses may weigh about as much as one, and three as two: the
+        aliases are far. With a little less of a tilt they are near, and little more cancels.
+        """
+        step = step_of(self, saddle, epsilon)
+        if step * math.sqrt(saddle.curvature) * STEPS_PER_DEVIATION > 1.0 / _LONGER:
+            return saddle, step
+        top = saddle.log_height(epsilon)
+        for factor in _LESS_TILT:
+            other = self.saddle(factor * saddle.c)
+            other_step = step_of(self, other, epsilon)
+            if other.log_height(epsilon) > top + _LARGEST_RISE:
+                break
+            if other_step > _LONGER * step:
+                saddle, step = other, other_step
+        return saddle, step
 
     def _log_sum(self, log_ratios: list[float]) -> float:
         """``log sum n_i log(1 + r_i)``."""
@@ -233,19 +259,20 @@ class Division:
         )
         return cls(below[0], classes)
 
-    def _saddles(self, epsilon: float) -> list[tuple[Transform, Saddle]]:
-        """The saddle points of all terms that may matter."""
+    def _saddles(self, epsilon: float) -> list[tuple[float, Transform, Saddle]]:
+        """The terms with their Chernoff bounds, largest first, and their saddle points."""
         terms: list[Transform] = [*self.classes]
         if epsilon < self.bulk.largest_loss:
             terms.append(self.bulk)
-        found = [(term, term.saddle_at_epsilon(epsilon)) for term in terms]
-        bounds = [saddle.log_chernoff(epsilon) for _, saddle in found]
-        least = max(bounds, default=0.0) + _NEGLIGIBLE
-        return [pair for pair, bound in zip(found, bounds, strict=True) if bound > least]
+        found = []
+        for term in terms:
+            saddle = term.saddle_at_epsilon(epsilon)
+            found.append((saddle.log_chernoff(epsilon), term, saddle))
+        return sorted(found, key=lambda entry: -entry[0])
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
-        """Log delta by saddle points alone, right to 10 % or so of delta, and its derivative."""
-        saddles = [saddle for _, saddle in self._saddles(epsilon)]
+        """Log delta by saddle points alone, about right, and its derivative."""
+        saddles = [saddle for _, _, saddle in self._saddles(epsilon)]
         values = np.array([saddle.log_delta_at(epsilon) for saddle in saddles])
         total = float(np.logaddexp.reduce(values, initial=-np.inf))
         if total == -math.inf:
@@ -255,19 +282,21 @@ class Division:
 
     def profile(self, epsilon: float) -> DividedProfile:
         """The lines of all terms that matter, through their saddle points for ``epsilon``."""
-        found = self._saddles(epsilon)
-        rough = [saddle.log_delta_at(epsilon) for _, saddle in found]
-        total = float(np.logaddexp.reduce(rough, initial=-np.inf))
-        lines = []
-        for (term, saddle), value in zip(found, rough, strict=True):
+        total = -math.inf
+        lines: list[Line] = []
+        for bound, term, saddle in self._saddles(epsilon):
+            if bound < total + _NEGLIGIBLE:
+                break
+            share = math.exp(min(bound - total, 0.0))
             if isinstance(term, SizeClass):
-                error = _SMALL_ERROR * math.exp(min(max(total - value, 0.0), 25.0))
-                lines.append(term.line(saddle, epsilon, error))
-                if value > total + _NEGLIGIBLE and not lines[-1].settled:
-                    # Losses that are atoms, or crowd at an end.
-                    return DividedProfile(())
+                line = term.line(saddle, epsilon, _SMALL_ERROR / share)
             else:
-                lines.append(trace(self.bulk, saddle, epsilon))
+                line = trace(self.bulk, saddle, epsilon)
+            if line.relative_doubt * share > LARGEST_ERROR:
+                # Losses that are atoms, or crowd at an end.
+                return DividedProfile(())
+            lines.append(line)
+            total = float(np.logaddexp(total, line.log_delta(epsilon)[0]))
         return DividedProfile(tuple(lines))
 
 
