@@ -49,9 +49,9 @@ from psinoise.accounting.integrand import (
     DEAD,
     DIRECT_STEPS,
     DIRECT_TERMS,
-    atoms_matter,
     horizon_of,
     integrand,
+    large_atoms_matter,
 )
 from psinoise.accounting.windows import descent
 from psinoise.errors import CertificationError
@@ -170,7 +170,7 @@ class UnsettledError(CertificationError):
 
 
 class LongContourError(UnsettledError):
-    """The integrand lives long, and no atoms of the losses are to blame."""
+    """The integrand lives long, and no atoms of large losses are to blame."""
 
 
 def trace(
@@ -181,7 +181,7 @@ def trace(
     Raises
     ------
     LongContourError
-        without patience, where it lives long and no atoms of the losses are to blame
+        without patience, where it lives long and no atoms of large losses are to blame
     UnsettledError
         where the losses are nothing but atoms, too many of them
     """
@@ -203,7 +203,7 @@ def trace(
         values = integrand(*finer, step, steps)
         if dead(values) and steps * step >= horizon:
             return Line(finer[1], step, values, Atoms.none())
-    if not patient and not atoms_matter(composition, saddle):
+    if not patient and not large_atoms_matter(composition, saddle):
         raise LongContourError("the contour integral is long")
     return _long_line(composition, saddle, step, horizon, epsilon)
 

@@ -86,11 +86,12 @@ def estimate_delta(steps: Steps, epsilon: float) -> float:
         return max((infinite_mass(steps, way) for way in directions(steps)), default=0.0)
     if not steps:
         return max(0.0, -math.expm1(epsilon)) if epsilon < 0.0 else 0.0
+    largest = -math.inf
     with np.errstate(under="ignore"):
-        logs = [
-            log_delta_in_direction(steps, direction, epsilon) for direction in directions(steps)
-        ]
-    return min(math.exp(max(logs)), 1.0)
+        for direction in directions(steps):
+            found = log_delta_in_direction(steps, direction, epsilon, largest)
+            largest = max(largest, found)
+    return min(math.exp(largest), 1.0)
 
 
 def _single(steps: Steps) -> bool:
@@ -108,7 +109,7 @@ def epsilons(
     Raises
     ------
     UnsettledError
-        if the integral does not settle; without patience, if its contour is long
+        if the integral does not settle; without patience, if that takes more than a moment
     """
     if _single(steps):
         return {way: epsilon_in_direction(steps, way, log_delta) for way in directions(steps)}
@@ -166,21 +167,18 @@ def _start(steps: Steps, direction: Direction, log_delta: float) -> tuple[Compos
 def _contour_epsilon(
     composition: Composition, saddle: Saddle, log_delta: float, *, patient: bool = True
 ) -> float:
+    epsilon, error, long = math.nan, math.inf, False
     try:
         epsilon, error = _line_epsilon(composition, saddle, log_delta, patient=False)
     except LongContourError:
-        if not patient:
-            raise
-        epsilon, error = math.nan, math.inf
-    if error <= LARGEST_ERROR:
-        return epsilon
-    if not patient:
-        raise UnsettledError("digits of the contour integral cancel")
-    ways = [_divided_epsilon, *([_line_epsilon] if math.isnan(epsilon) else [])]
+        long = True
+    ways = [_divided_epsilon, *([_line_epsilon] if long and patient else [])]
     for way in ways:
         if error > LARGEST_ERROR:
             found = way(composition, saddle, log_delta)
             epsilon, error = min((epsilon, error), found, key=_error_of)
+    if error > LARGEST_ERROR and not patient:
+        raise UnsettledError("the contour integral is long, or its digits cancel")
     return _settled(epsilon, error)
 
 
@@ -240,19 +238,29 @@ def _settled(value: float, error: float) -> float:
     return value
 
 
-def log_delta_in_direction(steps: Steps, direction: Direction, epsilon: float) -> float:
-    """Log of one direction's delta, composed on its own; ``-inf`` below any float64."""
+def log_delta_in_direction(
+    steps: Steps, direction: Direction, epsilon: float, least: float = -math.inf
+) -> float:
+    """Log of one direction's delta, composed on its own; ``-inf`` below any float64.
+
+    Or where Chernoff's bound shows that it is below the ``least`` one of interest.
+    """
     if _single(steps):
         return SingleStep(steps[0][0], direction).log_delta(epsilon)[0]
     mass = infinite_mass(steps, direction)
     if mass == 1.0:
         return 0.0
-    finite = finite_log_delta(steps, direction, epsilon)
+    finite = finite_log_delta(steps, direction, epsilon, least)
     return float(np.logaddexp(finite, math.log(mass))) if mass > 0.0 else finite
 
 
-def finite_log_delta(steps: Steps, direction: Direction, epsilon: float) -> float:
-    """What the finite losses of one direction contribute to its delta, as a logarithm."""
+def finite_log_delta(
+    steps: Steps, direction: Direction, epsilon: float, least: float = -math.inf
+) -> float:
+    """What the finite losses of one direction contribute to its delta, as a logarithm.
+
+    ``-inf`` where Chernoff's bound is below the ``least`` one of interest.
+    """
     if epsilon >= largest_finite_loss(steps, direction):
         return -math.inf
     if _single(steps):
@@ -261,10 +269,13 @@ def finite_log_delta(steps: Steps, direction: Direction, epsilon: float) -> floa
     while True:
         composition = Composition.of(steps, direction, reach)
         saddle = composition.saddle_at_epsilon(epsilon)
+        bound = saddle.log_chernoff(epsilon)
+        if bound < least:
+            return -math.inf
         value, error = -math.inf, 0.0
-        if reach_for(max(saddle.log_chernoff(epsilon), LEAST_LOG_DELTA), _uses(steps)) > reach:
-            value = saddle.log_chernoff(epsilon)
-        elif saddle.log_chernoff(epsilon) >= LEAST_LOG_DELTA:
+        if reach_for(max(bound, LEAST_LOG_DELTA), _uses(steps)) > reach:
+            value = bound
+        elif bound >= LEAST_LOG_DELTA:
             value, error = _log_delta(composition, saddle, epsilon)
         need = reach_for(max(value, LEAST_LOG_DELTA), _uses(steps))
         if need <= reach:

@@ -132,15 +132,18 @@ def horizon_of(composition: Composition, saddle: Saddle, start: float) -> float:
     return math.inf if alive[-1] >= probes - 2 else float(frequencies[alive[-1]] + step)
 
 
-def atoms_matter(composition: Composition, saddle: Saddle) -> bool:
-    """Whether losses that are atoms have more of the tilted mass than rounding has.
+def large_atoms_matter(composition: Composition, saddle: Saddle) -> bool:
+    """Whether positive losses that are atoms have more of the tilted mass than rounding has.
 
-    Far out, where a loss is constant to double precision, there are always some.
+    Far out a loss is constant to double precision. Where it is small there, as that of a sampled
+    record is, its atom belongs to the bulk, and large losses have none.
     """
     for measure, part, count in zip(
         composition.measures, saddle.parts, composition.counts, strict=True
     ):
-        atoms = measure.log_tilted(saddle.c, part.value)[measure.loss.size - measure.atoms :]
+        where = slice(measure.loss.size - measure.atoms, None)
+        large = measure.loss[where] > 0.0
+        atoms = measure.log_tilted(saddle.c, part.value)[where][large]
         if math.log(count) + float(np.logaddexp.reduce(atoms, initial=-np.inf)) > _LOG_DEAD:
             return True
     return False
