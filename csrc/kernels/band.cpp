@@ -1,18 +1,14 @@
 // Cholesky factors of band matrices, and what Newton's method does with them.
 //
 // Computes: L with L L' = A in place; L^-1 and L'^-1 times rows of right-hand sides; the Gram
-// matrix
-//   of rows.
+//   matrix of rows.
 // Storage: band[j (width + 1) + d] = A[j + d, j], so that A[i, j] is element i + j width of memory:
-// a
-//   dense matrix whose columns may be read past the band, but hold other columns' entries there.
+//   a dense matrix whose columns may be read past the band, but hold other columns' entries there.
 // Method: right-looking by blocks of columns; tiles of two vectors by four columns stay in
-// registers
-//   while a block is subtracted from them.
+//   registers while a block is subtracted from them.
 // Error: backward stable (Higham, Accuracy and Stability of Numerical Algorithms, section 10.1).
-// For
-//   the matrices of the cactus program, diagonally dominant with nonpositive off-diagonals, every
-//   subtraction in the pivots but the first is of terms of one sign.
+//   For the matrices of the cactus program, diagonally dominant with nonpositive off-diagonals,
+//   every subtraction in the pivots but the first is of terms of one sign.
 // Threads: none, on purpose: the blocks are too small to share, and a library that tries to spends
 //   its time waiting.
 #include "base/vector.hpp"

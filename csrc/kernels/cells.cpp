@@ -8,14 +8,13 @@
 //   no end. Whatever needs more than the first word is collected and finished sixteen at a time.
 //   Cells are read from tables, or are those of a lattice, which needs one look-up instead of
 //   three.
-// Error: cell probabilities are multiples of 2^-(64 + b), positions odd multiples of 2^-(52 - b)
-//   of the width; x is the rounded sum of start, position and periods. Tail counts have the
-//   relative rounding of one division.
+// Error: cell probabilities are multiples of 2^-(64 + b), positions odd multiples of 2^-(52 - b) of
+//   the width; x is the rounded sum of start, position and periods. Tail counts have the relative
+//   rounding of one division.
 // Determinism: integers, and IEEE operations in a fixed order: the same bits at every level and
-// from
-//   the NumPy twin (psinoise/reference/cells.py). An atom at 0 gives +0.
+//   from the NumPy twin (psinoise/reference/cells.py). An atom at 0 gives +0.
 // References: Walker, ACM Trans. Math. Softw. 3(3), 1977; Vose, IEEE Trans. Softw. Eng. 17(9),
-// 1991.
+//   1991.
 #include "base/vector.hpp"
 #include "kernels/level_kernels.hpp"
 #include "kernels/variates.hpp"

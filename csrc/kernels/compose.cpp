@@ -1,8 +1,7 @@
 // Composition of privacy losses on a lattice: spectra, their powers, and back.
 //
 // Computes: the real transform of a measure on N points raised to an integer power and multiplied
-// into
-//   a product of spectra; the inverse transform of the product.
+//   into a product of spectra; the inverse transform of the product.
 // Method: a real transform of N points is a complex one of N/2; powers by repeated squaring.
 // Error: relative 2-norm error of one forward transform at most 6 u log2(N) (math/fft.hpp); the
 //   accounting adds (n + 1) times that for n-fold composition (psinoise/accounting/lattice.py).

@@ -3,10 +3,9 @@
 //
 // Computes: K_i from element first + i of the ChaCha20 stream of a key.
 // Method: Walker's alias method. The top bit of the first word is the sign, its low bits
-// (draw_mask)
-//   are a column and a position; the position against the column's threshold picks the listed
-//   integer, exactly: no bits are left over to be compared later. The integers of the tail stand
-//   for copies, whose number counts successes of further words against `ratio`:
+//   (draw_mask) are a column and a position; the position against the column's threshold picks the
+//   listed integer, exactly: no bits are left over to be compared later. The integers of the tail
+//   stand for copies, whose number counts successes of further words against `ratio`:
 //     translate: k + copies * repeated;
 //     dilate:    k 2^copies and as many low bits of one more word: the copies of k are 2^copies
 //                integers that are equally likely.

@@ -9,8 +9,7 @@
 // Error: none; integers only. weights add up to columns * capacity, so that no heavy column is left
 //   when the light ones are used up, and none is wanting.
 // References: Vose, IEEE Trans. Softw. Eng. 17(9), 1991; the sweep: Huebschle-Schneider and
-// Sanders,
-//   "Parallel weighted random sampling", ACM Trans. Math. Softw. 48(3), 2022.
+//   Sanders, "Parallel weighted random sampling", ACM Trans. Math. Softw. 48(3), 2022.
 #include "kernels/level_kernels.hpp"
 
 namespace psinoise::PSINOISE_LEVEL {

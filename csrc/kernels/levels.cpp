@@ -7,7 +7,7 @@
 // Error: of the loss, at most `tolerance` where rounding allows it; the largest is returned. An
 //   infinite error says that the loss could not be evaluated.
 // Edge values: levels outside of the samples give the nearest end, with their distance as the
-// error.
+//   error.
 #include <cstddef>
 
 #include "kernels/level_kernels.hpp"

@@ -1,10 +1,9 @@
 // What the bits of one random word mean to the ziggurat.
 //
 // Computes: layer, sign and position of a word, the candidate that they make with the entry of a
-// strip,
-//   and whether the strip's threshold decides. All bits of a word are used, and none twice:
-//     float64: position 63..12, sign 11, layer 10..0;   float32: position 31..10, sign 9,
-//     layer 8..0.
+//   strip, and whether the strip's threshold decides. All bits of a word are used, and none twice:
+//     float64: position 63..12, sign 11, layer 10..0;
+//     float32: position 31..10, sign 9, layer 8..0.
 // Error: positions are exact; a candidate has the rounding of one multiplication.
 #pragma once
 

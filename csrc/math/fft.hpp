@@ -1,12 +1,10 @@
 // Fast Fourier transform of a power-of-two length, with twiddle factors right to half an ulp.
 //
 // Computes: the complex transform sum_k x_k exp(-+ 2 pi i j k / n) by Stockham's radix-4 passes
-// (one of
-//   radix 2 if the exponent is odd), on split real and imaginary arrays, and the real transform of
-//   2n points through it.
+//   (one of radix 2 if the exponent is odd), on split real and imaginary arrays, and the real
+//   transform of 2n points through it.
 // Error: relative 2-norm error at most 6 u log2(n) with u = 2^-53 (Higham, Accuracy and Stability
-// of
-//   Numerical Algorithms, theorem 24.2, with twiddles right to u); measured 20 times less.
+//   of Numerical Algorithms, theorem 24.2, with twiddles right to u); measured 20 times less.
 // Why our own: certified bounds need a transform whose rounding is known.
 // Edge values: length 1 is the identity; infinities and NaN spread.
 #pragma once

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -161,6 +162,14 @@ def compare_characteristic(tables):
         far = [core.characteristic(weights, losses, size, 2)[1] for core in (native, reference)]
         exact = np.expm1(1j * size * losses) @ weights
         assert np.abs(np.array(far) - exact).max() <= 8.0 * 2.0**-53 * weights.sum()
+    # One angle at a time, against many digits: near whole turns the modulus itself is tiny.
+    turns = 2.0 * np.pi * np.array([0.5, 1.0, 7.0, 1e3, 1e5, 3e5])
+    angles = np.concatenate([turns, -turns, [1e-300, 1e-9, 0.1, 1.5, 3.0, 100.0, 2.0**21]])
+    with mpmath.workdps(60):
+        for angle in angles.tolist():
+            found = native.characteristic(np.ones(1), np.full(1, angle), 1.0, 2)[1]
+            exact = mpmath.expm1(1j * mpmath.mpf(angle))
+            assert abs(mpmath.mpc(found) - exact) <= 4.0 * 2.0**-53 * abs(exact)
     # Relative accuracy for tiny steps, where exp(...) - 1 would lose everything.
     tiny = [core.characteristic(weights, losses, 1e-12, 3)[1:] for core in (native, reference)]
     expected = np.array([1j * 1e-12 * m * (weights @ losses) for m in (1, 2)])

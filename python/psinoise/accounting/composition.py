@@ -233,8 +233,11 @@ class Composition(Transform):
         ``K`` comes from a quadrature that is right to 1e-13 for each use and leaves out mass that
         is ``e^{-38}`` of delta (`quadrature.reach_for`).
         """
-        margin = 1e-9 + 1e-13 * math.fsum(self.counts)
-        return self.saddle_at_epsilon(epsilon).log_chernoff(epsilon) + margin < log_delta
+        room = log_delta - (1e-9 + 1e-13 * math.fsum(self.counts))
+        # Far from epsilon any tilt will do, and this one is asked for anyway.
+        if self.saddle_at_delta(log_delta).log_chernoff(epsilon) < room:
+            return True
+        return self.saddle_at_epsilon(epsilon).log_chernoff(epsilon) < room
 
 
 # One question asks for the same composition several times.

@@ -98,13 +98,10 @@ class Target:
         """The log delta at which a bound on epsilon holds, on the safe side."""
         return self.log_delta - self.doubt if side == "upper" else self.log_delta + self.doubt
 
-    @property
-    def first_step(self) -> float:
+    @functools.cached_property
+    def _step(self) -> float:
         """The step whose bias, ``n h^2 (t + 1) / 4`` in epsilon, takes four fifths of the width."""
         step = math.sqrt(3.2 * self.width / (self.uses * (self.tilt + 1.0)))
-        if any(measure.atoms for measure in self.composition.measures):
-            # The contraction ends beside an atom, which costs about as much again from below.
-            step *= _BESIDE_ATOMS
         # The bias formula takes the loss to vary over several bins.
         spread = min(part.variance for part in self._at_tilt.parts)
         step = min(step, 0.25 * math.sqrt(spread), _LARGEST_STEP)
@@ -112,9 +109,16 @@ class Target:
         return max(step, 0.5 * self.width / self.uses)
 
     @property
+    def first_step(self) -> float:
+        """That of both bounds."""
+        # The contraction ends beside an atom, which costs about as much again from below.
+        beside = any(measure.atoms for measure in self.composition.measures)
+        return (_BESIDE_ATOMS if beside else 1.0) * self._step
+
+    @property
     def upper_step(self) -> float:
         """That of the upper bound alone, whose bias is a third."""
-        return min(math.sqrt(3.0) * self.first_step, _LARGEST_STEP)
+        return min(math.sqrt(3.0) * self._step, _LARGEST_STEP)
 
     @property
     def share(self) -> float:
