@@ -286,3 +286,9 @@ def test_uses_whose_bulk_is_a_point():
     """Bounds where the typical loss is a hundredth of a step, and rare ones are ten thousand."""
     bracket = pn.Mechanism(pn.Gaussian(std=0.442)).epsilon(1e-5, 2400, 1.0 / 2400.0)
     assert bracket.lower <= bracket.estimate <= bracket.upper <= bracket.lower + 4.01e-4
+
+
+def test_the_other_direction_is_far_below():
+    """Its epsilon is near its largest loss there, and no lattice finds any mass so far out."""
+    bracket = pn.Mechanism(pn.Airy(mean_abs=2.0)).epsilon(1e-5, 2, 0.01)
+    assert 0.0 < bracket.lower <= bracket.estimate <= bracket.upper <= bracket.lower + 1.01e-4
