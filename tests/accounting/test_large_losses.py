@@ -3,8 +3,8 @@
 Against the exact profile of two uses, and against divisions that are made elsewhere. Mutants, each
 seen by these tests: a class that leaves out the smaller losses beside the large one; one that
 counts a single large loss where there may be two; what is hidden by a window not counted as lost;
-a cut that is sharp; aliases looked for below epsilon alone; a modulus near 0 that keeps what
-rounding leaves of ``|phi|^2 - 1``.
+a cut that is sharp; aliases looked for below epsilon alone; panels that are refined once
+for a tilt; a modulus near 0 that keeps what rounding leaves of ``|phi|^2 - 1``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import math
 import numpy as np
 import pytest
 from profile_oracles import sampled_gaussian_delta_twice
+from scipy import optimize
 
 import psinoise as pn
 from psinoise.accounting import large_losses
@@ -22,8 +23,9 @@ from psinoise.accounting.contour import LARGEST_ERROR, trace
 from psinoise.accounting.estimate import epsilon_in_direction
 from psinoise.accounting.integrand import log_power
 from psinoise.accounting.large_losses import Division
-from psinoise.accounting.pairs import Pair
+from psinoise.accounting.pairs import Pair, turning_point
 from psinoise.accounting.quadrature import reach_for
+from psinoise.accounting.single import SingleStep
 from psinoise.accounting.windows import Cut, Window
 
 
@@ -48,6 +50,29 @@ def test_two_sampled_gaussian_uses(rate, epsilon):
     )
     delta = pn.Mechanism(pn.Gaussian(std=1.0)).delta(epsilon, 2, rate, method="estimate")
     assert delta == pytest.approx(exact, rel=1e-11)
+
+
+def test_two_uses_next_to_the_largest_loss():
+    """Of Cauchy noise, whose loss has a maximum inside: the tilted mass is between coarse nodes."""
+    law, rate, epsilon = pn.Cauchy(scale=1.0), 0.1, 0.2999444261559871
+    pair = Pair(law, 1.0, rate)
+    once = SingleStep(pair, "remove")
+    center, top = turning_point(law, 1.0), pair.largest_loss("remove")
+
+    def excess(x):
+        return float(pair.loss(np.array(x))) - (epsilon - top)
+
+    ends = [optimize.brentq(excess, center, center + side) for side in (-0.5, 0.5)]
+    points, weights = np.polynomial.legendre.leggauss(120)
+    angle = 0.5 * math.pi * points
+    half = 0.5 * (ends[1] - ends[0])
+    x = ends[0] + half * (1.0 + np.sin(angle))
+    loss = pair.loss(x)
+    mass = 0.5 * math.pi * weights * half * np.cos(angle) * np.exp(law.logpdf(x) + loss)
+    exact = float(mass @ [math.exp(once.log_delta(epsilon - one)[0]) for one in loss])
+    mechanism = pn.Mechanism(law)
+    assert mechanism.delta(epsilon, 2, rate, method="estimate") == pytest.approx(exact, rel=1e-8)
+    assert mechanism.epsilon(exact, 2, rate, method="estimate") == pytest.approx(epsilon, rel=1e-12)
 
 
 CASES = [

@@ -28,6 +28,7 @@ _SADDLE_TOLERANCE = 1e-2
 _LARGEST_LOG_C = 200.0
 _LONGEST_STEP = 3.0
 _MOST_NODES = 2**20
+_MOST_REFINEMENTS = 8
 _MOST_SADDLES = 16
 _LARGER_TILTS = (2.0, 1.5, 1.25, 1.1, 1.05)
 _ALIAS = 45.0
@@ -211,8 +212,18 @@ class Composition(Transform):
     def resolved(self, saddle: Saddle, frequency: float) -> Composition | None:
         """A composition whose panels resolve ``exp((c + i t) L)`` for ``|t| <= frequency``.
 
-        Itself if they do already; None if that takes more than 2^20 nodes.
+        Itself if they do already; None if that takes more than 2^20 nodes. Each refinement shows
+        what coarser panels could not: with a large tilt the mass may lie between their nodes.
         """
+        composition = self
+        for _ in range(_MOST_REFINEMENTS):
+            finer = composition._refined(saddle, frequency)
+            if finer is None or finer is composition:
+                return finer
+            composition = finer
+        return composition
+
+    def _refined(self, saddle: Saddle, frequency: float) -> Composition | None:
         pieces = [
             measure.pieces(saddle.c, part.value, frequency)
             for measure, part in zip(self.measures, saddle.parts, strict=True)

@@ -226,9 +226,6 @@ def _resolved(
     finer = composition.resolved(saddle, frequency)
     if finer is None or finer is composition:
         return None if finer is None else (composition, saddle)
-    # One refinement shows what the coarse panels could not: once more is enough.
-    again = finer.resolved(saddle, frequency)
-    finer = finer if again is None else again
     return finer, finer.saddle(saddle.c)
 
 

@@ -112,12 +112,15 @@ class SizeClass(Transform):
         saddle, step = self._beside(saddle, epsilon)
         steps = int(min(max(_REACH / (self.cut.width * step), 64.0), _MOST_STEPS))
         most = min(_FURTHEST * steps, _MOST_STEPS)
+        tapered: Line | None = None
         while True:
             line = (self._resolved(saddle, steps * step) or self)._evaluate(saddle, step, steps)
             # Where all but rounding has died, more steps are of no use.
-            enough = max(error * line.value(epsilon), 10.0 * line.rounding)
-            if line.doubt <= enough or steps >= most:
+            if line.doubt <= max(error * line.value(epsilon), 10.0 * line.rounding):
                 return line
+            tapered = line.cut(tapered, epsilon)
+            if steps >= most or tapered.doubt <= error * tapered.value(epsilon):
+                return min(line, tapered, key=lambda found: found.doubt)
             steps *= 2
 
     def _beside(self, saddle: Saddle, epsilon: float) -> tuple[Saddle, float]:
