@@ -149,3 +149,29 @@ def test_powers_of_a_small_modulus():
     """Two uses: what is left of each must be smaller than a rounding of 1."""
     small = np.array([1e-14 + 3e-15j, -2e-11j, 0.3 + 0.1j])
     assert log_power(small - 1.0, 2.0).real == pytest.approx(2.0 * np.log(np.abs(small)), rel=2e-3)
+
+
+def test_an_alias_above_epsilon_is_far_enough(monkeypatch):
+    """Of losses told apart finely: under the tilt two large ones weigh 1e-8 of what one does."""
+    steps = ((Pair(pn.Gaussian(std=1.0), 1.0, 1e-4), 10**4),)
+    composition = Composition.of(steps, "remove", reach_for(math.log(1e-100), 1e4))
+    values = []
+    for steepest in (60.0, 30.0):
+        monkeypatch.setattr(large_losses, "_STEEPEST", steepest)
+        division = Division.of(composition)
+        assert division is not None
+        values.append(division.profile(12.46885443092).log_delta(12.46885443092)[0])
+    assert values[0] == pytest.approx(values[1], abs=3e-10)
+
+
+def test_panels_resolve_a_large_tilt():
+    """The tilted mass lies between nodes: one refinement does not show where."""
+    composition = Composition.of(((Pair(pn.Cauchy(scale=1.0), 1.0, 0.1), 2),), "remove", 70.0)
+    saddle = composition.saddle(2.4e6)
+    resolved = composition.resolved(saddle, 0.0)
+    assert resolved is not None
+    measure = composition.measures[0]
+    fine = measure.split(np.full(measure.panels, 400))
+    exact = 2.0 * fine.cumulants(2.4e6).value
+    assert resolved.saddle(2.4e6).value == pytest.approx(exact, abs=1e-8)
+    assert abs(saddle.value - exact) > 1.0
