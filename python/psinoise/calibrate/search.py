@@ -32,6 +32,7 @@ _LARGEST_LOG_RATIO = 40.0 * math.log(2.0)
 # The root is found to this in log scale.
 _ROOT = 1e-9
 _ROUGHLY = 0.05
+_BESIDE = 0.01
 _SLOPE_STEP = 1e-5
 _FIRST_STRIDE = 0.25
 # Where each use has its share of delta and one large loss decides, the guess is this close.
@@ -133,7 +134,8 @@ def _first_position(target: Target) -> float:
         return guess
     alone = dataclasses.replace(target, count=1, delta=target.delta / target.count)
     with contextlib.suppress(CalibrationError):
-        return max(_root(alone.log_delta, guess, _ROUGHLY), guess)
+        # Not where epsilon is the largest loss of one use, at which the profile may have a kink.
+        return max(_root(alone.log_delta, guess, _ROUGHLY) + _BESIDE, guess)
     return guess
 
 
