@@ -82,8 +82,7 @@ def search(target: Target, method: str) -> Calibration:
             # Noise that has no loss above epsilon at all, for next to nothing.
             return Calibration(pure[1], Bracket(0.0, 0.0, 0.0), _LARGEST_EXCESS, method)
         start = min(start, pure[0])
-    stride = _SHORT_STRIDE if _rare(target) else _FIRST_STRIDE
-    position = _root(target.log_delta, start, _ROOT, stride)
+    position = _position(target, start)
     if method == "estimate":
         position = _estimated(target, position)
         value = target.delta * math.exp(target.log_delta(position))
@@ -119,17 +118,22 @@ def _pure(target: Target) -> tuple[float, Noise] | None:
     return math.log(noise.scale / target.sensitivity), noise
 
 
+def _central_limit(target: Target) -> float:
+    """A guess: Gaussian noise in the central limit, for losses of a few deviations."""
+    tail = math.sqrt(2.0 * max(-math.log(target.delta), 0.5))
+    deviation = max(target.epsilon / tail, target.delta)
+    return min(
+        max(math.log(target.sampling_rate * math.sqrt(target.count) / deviation), -3.0), 20.0
+    )
+
+
 def _first_position(target: Target) -> float:
-    """A guess: Gaussian noise in the central limit, for losses of a few deviations, or more.
+    """A guess: that of the central limit, or more.
 
     With a small sampling rate one use with a large loss may be all that matters: then each has its
     share of delta, and the scale of one use with that share is quickly found.
     """
-    tail = math.sqrt(2.0 * max(-math.log(target.delta), 0.5))
-    deviation = max(target.epsilon / tail, target.delta)
-    guess = min(
-        max(math.log(target.sampling_rate * math.sqrt(target.count) / deviation), -3.0), 20.0
-    )
+    guess = _central_limit(target)
     if not _rare(target):
         return guess
     alone = dataclasses.replace(target, count=1, delta=target.delta / target.count)
@@ -137,6 +141,16 @@ def _first_position(target: Target) -> float:
         # Not where epsilon is the largest loss of one use, at which the profile may have a kink.
         return max(_root(alone.log_delta, guess, _ROUGHLY) + _BESIDE, guess)
     return guess
+
+
+def _position(target: Target, start: float) -> float:
+    """Where the estimate meets the target."""
+    if _rare(target):
+        # An estimate may not settle next to the guess, and do so on other ways to the root.
+        with contextlib.suppress(CertificationError):
+            return _root(target.log_delta, start, _ROOT, _SHORT_STRIDE)
+        start = _central_limit(target)
+    return _root(target.log_delta, start, _ROOT)
 
 
 def _rare(target: Target) -> bool:
