@@ -58,6 +58,24 @@ def test_the_target_is_met_and_little_noise_wasted(
     assert delta_of(less, target, "estimate") > delta
 
 
+@pytest.mark.parametrize(("epsilon", "count", "rate"), [(4.0, 2400, 1 / 2400), (0.1, 10, 1e-3)])
+def test_rare_large_losses(epsilon: float, count: int, rate: float) -> None:
+    """Where each record is used once or so: one use with a large loss decides."""
+    target = (epsilon, 1e-5, count, rate)
+    found = calibrated(pn.Gaussian, target)
+    assert found.delta.upper <= 1e-5
+    assert found.excess <= 1e-4
+    less = pn.Gaussian(std=found.noise.scale / (1.0 + found.excess) * (1.0 - 1e-7))
+    assert delta_of(less, target, "estimate") > 1e-5
+
+
+def test_the_guess_is_not_at_the_largest_loss() -> None:
+    """One use of Laplace noise has its share of delta just where the profile of ten has a kink."""
+    found = calibration(pn.Laplace, epsilon=1.0, delta=1e-5, count=10, sampling_rate=1e-3)
+    assert found.delta.upper <= 1e-5
+    assert found.excess <= 1e-4
+
+
 @pytest.mark.parametrize("law", FAMILIES, ids=lambda law: law.__name__)
 def test_what_mechanism_says_by_default(law: Family) -> None:
     for epsilon, delta, count, rate in TARGETS:

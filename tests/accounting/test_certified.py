@@ -25,7 +25,7 @@ from psinoise.accounting.convolution import Profile, compose, window_size
 from psinoise.accounting.estimate import epsilon_in_direction
 from psinoise.accounting.grading import even_edges
 from psinoise.accounting.pairs import Pair
-from psinoise.accounting.target import Target
+from psinoise.accounting.target import Target, _bins, bound_of_step
 from psinoise.errors import CertificationError
 
 DELTAS = (1e-2, 1e-5, 1e-8, 1e-12, 1e-30, 1e-100)
@@ -263,3 +263,32 @@ def test_mutant_all_mass_to_the_upper_node_is_no_lower_bound(monkeypatch):
 
 def test_the_real_thing_is_not_violated(monkeypatch):
     assert not violated(monkeypatch, lambda patch: None)
+
+
+@pytest.mark.parametrize("step", [4.2e-4, 1.05e-4])
+def test_no_offset_of_a_lattice_loses_less(step):
+    """All of the bulk in a bin or two: the peak over offsets is steep, and straight nowhere.
+
+    A search that follows straight lines alone misses it by a hundred times of what is enough.
+    """
+    pair = Pair(pn.Gaussian(std=0.442), 1.0, 1.0 / 2400.0)
+    target = Target(((pair, 2400),), "remove", -11.5, 4.0, 4e-4)
+    found = bound_of_step(target, pair, step, "lower", True).log_norm
+    others = [
+        node_measure(_bins(target, pair, step, k / 80.0), "lower").log_norm for k in range(80)
+    ]
+    assert found >= max(others)
+    upper = bound_of_step(target, pair, step, "upper", False).log_norm
+    assert found >= upper - 2e-7
+
+
+def test_uses_whose_bulk_is_a_point():
+    """Bounds where the typical loss is a hundredth of a step, and rare ones are ten thousand."""
+    bracket = pn.Mechanism(pn.Gaussian(std=0.442)).epsilon(1e-5, 2400, 1.0 / 2400.0)
+    assert bracket.lower <= bracket.estimate <= bracket.upper <= bracket.lower + 4.01e-4
+
+
+def test_the_other_direction_is_far_below():
+    """Its epsilon is near its largest loss there, and no lattice finds any mass so far out."""
+    bracket = pn.Mechanism(pn.Airy(mean_abs=2.0)).epsilon(1e-5, 2, 0.01)
+    assert 0.0 < bracket.lower <= bracket.estimate <= bracket.upper <= bracket.lower + 1.01e-4

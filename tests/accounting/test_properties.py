@@ -13,8 +13,6 @@ from profile_oracles import brute_force_delta, sampled_gaussian_delta_twice
 import psinoise as pn
 from psinoise.accounting.composition import Composition
 from psinoise.accounting.contour import trace
-from psinoise.accounting.estimate import epsilon_in_direction
-from psinoise.accounting.large_losses import divide
 from psinoise.accounting.pairs import Pair
 from psinoise.accounting.quadrature import reach_for
 from psinoise.accounting.solve import solve_epsilon
@@ -108,36 +106,6 @@ def test_the_contour_may_be_anywhere(direction, law, count, rate, delta):
                 epsilon = solve_epsilon(line, log_delta, epsilon, 1.0 / c)
             values.append(epsilon)
     assert np.ptp(values) <= 1e-10 * max(1.0, *values)
-
-
-@pytest.mark.parametrize(
-    ("count", "rate", "delta"),
-    [(3, 0.01, 1e-8), (10, 1e-3, 1e-6), (10**4, 1e-4, 1e-9), (10**4, 1e-6, 1e-9)],
-)
-def test_one_rare_large_loss(count, rate, delta):
-    """Where the losses are divided does not matter; without division 4 to 14 digits cancel."""
-    log_delta = math.log(delta)
-    steps = ((Pair(pn.Gaussian(std=1.0), 1.0, rate), count),)
-    epsilon = epsilon_in_direction(steps, "remove", log_delta)
-    composition = Composition.of(steps, "remove", 1.3 * reach_for(log_delta, count))
-    for factor in (0.3, 4.0):
-        value, slope = (
-            divide(composition, log_delta + math.log(factor)).profile(epsilon).log_delta(epsilon)
-        )
-        assert abs((value - log_delta) / slope) <= 1e-10 * epsilon
-
-
-@pytest.mark.parametrize(
-    ("rate", "epsilon"), [(0.01, 0.2454), (0.01, 1.5), (0.2, 0.5), (0.2, 6.0), (0.001, 0.01)]
-)
-def test_two_sampled_gaussian_uses(rate, epsilon):
-    """One rare large loss decides: the hardest case for a contour."""
-    exact = max(
-        float(sampled_gaussian_delta_twice(epsilon, 1.0, rate, direction))
-        for direction in ("remove", "add")
-    )
-    delta = pn.Mechanism(pn.Gaussian(std=1.0)).delta(epsilon, 2, rate, method="estimate")
-    assert delta == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 20.0])

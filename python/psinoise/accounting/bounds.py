@@ -70,7 +70,9 @@ _UNIT = 2.0**-53
 # Masses that are tilted by no more have all of their digits.
 _LARGEST_EXPONENT = 600.0
 _OFFSETS = 8
-_REFINEMENTS = 4
+_REFINEMENTS = 12
+# Offsets are not looked at closer to others than this share of a gap.
+_MARGIN = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,12 +201,14 @@ def _connect_the_dots(bins: Bins) -> Float:
     return nodes
 
 
-def best_offset(at: Callable[[float], NodeMeasure]) -> NodeMeasure:
+def best_offset(at: Callable[[float], NodeMeasure], enough: float) -> NodeMeasure:
     """The lower bound with the largest mass over the offsets of its lattice, in steps.
 
     What the contraction cannot balance is the difference of two recursions that alternate from bin
     to bin. As the lattice moves by a step the difference changes sign once, and the mass that is
-    lost is its modulus: the mass has one peak, whose sides are straight where the density is even.
+    lost is its modulus: the mass has one peak. Its sides are straight nearby; where they are not,
+    as when next to all mass crowds in one bin, halving the gaps beside the best offset gets there.
+    The search ends where no more than ``enough`` of the logarithm of the mass is to be gained.
     """
     best = at(0.0)
     at_best = 0.0
@@ -224,19 +228,19 @@ def best_offset(at: Callable[[float], NodeMeasure]) -> NodeMeasure:
         center = at_best
         points = sorted(((f - center + 0.5) % 1.0 - 0.5, value) for f, value in found)
         i = min(range(len(points)), key=lambda k: abs(points[k][0]))
-        peaks = [
-            peak
-            for left in (i - 1, i - 2)
-            if points[left + 1][0]
-            < (peak := _meeting_point(*points[left : left + 4]))
-            < points[left + 2][0]
-        ]
-        if not peaks:
-            # Sides that are bent: the peak is somewhere in the longer interval beside the best one.
-            before, here, after = (points[k][0] for k in (i - 1, i, i + 1))
-            peaks = [0.5 * (here + (after if after - here > here - before else before))]
-        for peak in peaks:
-            look((center + peak) % 1.0)
+        if max(points[i][1] - points[i - 1][1], points[i][1] - points[i + 1][1]) <= enough:
+            break
+        places = []
+        for left in (i - 1, i - 2):
+            low, high = points[left + 1][0], points[left + 2][0]
+            margin = _MARGIN * (high - low)
+            peak = _meeting_point(*points[left : left + 4])
+            within = low < peak < high
+            places.append(
+                min(max(peak, low + margin), high - margin) if within else 0.5 * (low + high)
+            )
+        for place in places:
+            look((center + place) % 1.0)
     return best
 
 

@@ -145,7 +145,8 @@ def _bracket_of(
 def _stays_behind(steps: Steps, way: Direction, log_delta: float, bracket: Bracket) -> bool:
     """Whether one direction's epsilon is shown to be at most an upper bound on that of the others.
 
-    That takes a bound on delta at one epsilon, and a lattice as coarse as its distance allows.
+    That takes Chernoff's bound, or else a bound on delta at one epsilon, and a lattice as coarse as
+    its distance allows.
     """
     goal, ceiling = finite_share(steps, way, log_delta), bracket.upper
     doubt = doubt_of_share(steps, way, log_delta)
@@ -156,6 +157,8 @@ def _stays_behind(steps: Steps, way: Direction, log_delta: float, bracket: Brack
     composition = Composition.of(
         steps, way, reach_for(goal, float(sum(count for _, count in steps)))
     )
+    if composition.stays_below(ceiling, goal - doubt):
+        return True
     saddle = composition.saddle_at_epsilon(ceiling)
     room = (goal - saddle.log_delta) / saddle.c
     width = max(room, bracket.upper - bracket.estimate)

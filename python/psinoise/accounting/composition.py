@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -27,7 +28,10 @@ _SADDLE_TOLERANCE = 1e-2
 _LARGEST_LOG_C = 200.0
 _LONGEST_STEP = 3.0
 _MOST_NODES = 2**20
+_MOST_REFINEMENTS = 8
 _MOST_SADDLES = 16
+_LARGER_TILTS = (2.0, 1.5, 1.25, 1.1, 1.05)
+_ALIAS = 45.0
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,14 @@ class Saddle:
         prefactor = math.log(self.c) + math.log1p(self.c)
         return exponent - prefactor - 0.5 * math.log(2.0 * math.pi * self.curvature)
 
+    def log_height(self, epsilon: float) -> float:
+        """Log of the integrand at ``t = 0``."""
+        return self.value - self.c * epsilon - math.log(self.c) - math.log1p(self.c)
+
+    def log_delta_at(self, epsilon: float) -> float:
+        """The same at an epsilon whose saddle point is near."""
+        return self.log_height(epsilon) - 0.5 * math.log(2.0 * math.pi * self.curvature)
+
     def log_chernoff(self, epsilon: float) -> float:
         """Upper bound on log delta at any epsilon.
 
@@ -77,8 +89,92 @@ class Saddle:
         return exponent - self.c * math.log1p(1.0 / self.c) - math.log1p(self.c)
 
 
+class Transform(ABC):
+    """The exponent ``K`` of some moment generating function, and the search for saddle points.
+
+    ``K`` is convex, and so is the exponent of the contour integral.
+    """
+
+    @abstractmethod
+    def saddle(self, c: float) -> Saddle:
+        """``K`` and its derivatives at a real ``c > 0``."""
+
+    def saddle_at_delta(self, log_delta: float) -> Saddle:
+        """Saddle point of the epsilon whose log delta is about ``log_delta``, or a saturated one.
+
+        The slope of the estimate in ``log c`` is ``-c^2 curvature`` up to the prefactor's share.
+        """
+
+        def newton(saddle: Saddle) -> float:
+            return (saddle.log_delta - log_delta) / (saddle.c**2 * saddle.curvature)
+
+        start = self._deviations(math.sqrt(2.0 * max(-log_delta, 0.0)) + 1.0)
+        return self.search(start, newton, lambda at, step: _close(at, step) or at.saturated)
+
+    def saddle_at_epsilon(self, epsilon: float) -> Saddle:
+        """Saddle point of ``epsilon``, or a point whose Chernoff bound is below any float64."""
+
+        def newton(saddle: Saddle) -> float:
+            return (epsilon - saddle.epsilon) / (saddle.c * saddle.curvature)
+
+        tiny = self.saddle(1e-8)
+        excess = max(epsilon - tiny.mean, -math.sqrt(tiny.variance))
+        start = self._deviations(excess / math.sqrt(tiny.variance) + 1.5 if tiny.variance else 1.0)
+
+        def done(saddle: Saddle, step: float) -> bool:
+            return _close(saddle, step) or saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
+
+        return self.search(start, newton, done)
+
+    def alias_distance(self, saddle: Saddle, epsilon: float, enough: float) -> float:
+        """A distance ``D`` above epsilon beyond which the tilted loss weighs less than ``e^-45``.
+
+        By Chernoff's bound at a tilt ``b > c``, which is at most ``K(b) - K(c) - (b - c)(eps + D)``
+        as a logarithm. Some distance is ``enough``: no smaller one is looked for.
+        """
+        best = math.inf
+        for factor in _LARGER_TILTS:
+            more = (factor - 1.0) * saddle.c
+            gain = self.saddle(factor * saddle.c).value - saddle.value
+            best = min(best, (gain + _ALIAS) / more - epsilon)
+            if best <= enough:
+                break
+        return best
+
+    def _deviations(self, count: float) -> float:
+        """The tilt that moves the mean by ``count`` untilted standard deviations, at a guess."""
+        return min(max(count, 0.1) / math.sqrt(self.saddle(1e-8).variance + 1e-300), 1e6)
+
+    def search(
+        self,
+        start: float,
+        newton: Callable[[Saddle], float],
+        done: Callable[[Saddle, float], bool],
+    ) -> Saddle:
+        """Safeguarded Newton in ``log c`` from ``start``.
+
+        ``newton`` gives the step, whose sign is always right; ``done`` looks at a saddle point and
+        the step from there.
+        """
+        low, high = -_LARGEST_LOG_C, _LARGEST_LOG_C
+        position = math.log(start)
+        for _ in range(_MOST_ITERATIONS):
+            saddle = self.saddle(math.exp(position))
+            step = newton(saddle)
+            if done(saddle, step):
+                break
+            if step > 0.0:
+                low = position
+            else:
+                high = position
+            position += min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
+            if not low < position < high:
+                position = 0.5 * (low + high)
+        return saddle
+
+
 @dataclass(frozen=True, eq=False)
-class Composition:
+class Composition(Transform):
     """``n_i`` uses of each step ``i``, all in the same direction."""
 
     measures: tuple[LossMeasure, ...]
@@ -116,8 +212,18 @@ class Composition:
     def resolved(self, saddle: Saddle, frequency: float) -> Composition | None:
         """A composition whose panels resolve ``exp((c + i t) L)`` for ``|t| <= frequency``.
 
-        Itself if they do already; None if that takes more than 2^20 nodes.
+        Itself if they do already; None if that takes more than 2^20 nodes. Each refinement shows
+        what coarser panels could not: with a large tilt the mass may lie between their nodes.
         """
+        composition = self
+        for _ in range(_MOST_REFINEMENTS):
+            finer = composition._refined(saddle, frequency)
+            if finer is None or finer is composition:
+                return finer
+            composition = finer
+        return composition
+
+    def _refined(self, saddle: Saddle, frequency: float) -> Composition | None:
         pieces = [
             measure.pieces(saddle.c, part.value, frequency)
             for measure, part in zip(self.measures, saddle.parts, strict=True)
@@ -132,33 +238,6 @@ class Composition:
             return self
         return Composition(tuple(measures), self.counts)
 
-    def saddle_at_delta(self, log_delta: float) -> Saddle:
-        """Saddle point of the epsilon whose log delta is about ``log_delta``, or a saturated one.
-
-        The slope of the estimate in ``log c`` is ``-c^2 curvature`` up to the prefactor's share.
-        """
-
-        def newton(saddle: Saddle) -> float:
-            return (saddle.log_delta - log_delta) / (saddle.c**2 * saddle.curvature)
-
-        start = self._deviations(math.sqrt(2.0 * max(-log_delta, 0.0)) + 1.0)
-        return self.search(start, newton, lambda at, step: _close(at, step) or at.saturated)
-
-    def saddle_at_epsilon(self, epsilon: float) -> Saddle:
-        """Saddle point of ``epsilon``, or a point whose Chernoff bound is below any float64."""
-
-        def newton(saddle: Saddle) -> float:
-            return (epsilon - saddle.epsilon) / (saddle.c * saddle.curvature)
-
-        tiny = self.saddle(1e-8)
-        excess = max(epsilon - tiny.mean, -math.sqrt(tiny.variance))
-        start = self._deviations(excess / math.sqrt(tiny.variance) + 1.5 if tiny.variance else 1.0)
-
-        def done(saddle: Saddle, step: float) -> bool:
-            return _close(saddle, step) or saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
-
-        return self.search(start, newton, done)
-
     def stays_below(self, epsilon: float, log_delta: float) -> bool:
         """Whether Chernoff's bound shows that log delta at ``epsilon`` is below ``log_delta``.
 
@@ -170,37 +249,6 @@ class Composition:
         if self.saddle_at_delta(log_delta).log_chernoff(epsilon) < room:
             return True
         return self.saddle_at_epsilon(epsilon).log_chernoff(epsilon) < room
-
-    def _deviations(self, count: float) -> float:
-        """The tilt that moves the mean by ``count`` untilted standard deviations, at a guess."""
-        return min(max(count, 0.1) / math.sqrt(self.saddle(1e-8).variance + 1e-300), 1e6)
-
-    def search(
-        self,
-        start: float,
-        newton: Callable[[Saddle], float],
-        done: Callable[[Saddle, float], bool],
-    ) -> Saddle:
-        """Safeguarded Newton in ``log c`` from ``start``.
-
-        ``newton`` gives the step, whose sign is always right; ``done`` looks at a saddle point and
-        the step from there.
-        """
-        low, high = -_LARGEST_LOG_C, _LARGEST_LOG_C
-        position = math.log(start)
-        for _ in range(_MOST_ITERATIONS):
-            saddle = self.saddle(math.exp(position))
-            step = newton(saddle)
-            if done(saddle, step):
-                break
-            if step > 0.0:
-                low = position
-            else:
-                high = position
-            position += min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
-            if not low < position < high:
-                position = 0.5 * (low + high)
-        return saddle
 
 
 # One question asks for the same composition several times.

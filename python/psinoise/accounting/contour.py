@@ -6,8 +6,9 @@ For any real ``c > 0``, with ``phi_i(z) = E[exp(z L_i)]`` and ``n_i`` uses of st
 
 ``c`` is a saddle point (see ``composition``): the integrand is real, positive and largest at
 ``t = 0``, and everything is divided by its value there, so that delta = 1e-300 is no harder than
-1e-5. The trapezoidal rule with step ``1/(8 sqrt(curvature))`` puts the nearest alias of the loss 50
-standard deviations away; as ``curvature >= 1/c^2`` its weight is below ``e^{-50}``.
+1e-5. The trapezoidal rule with step ``2 pi / D`` adds ``sum delta(eps + k D) e^{c k D}`` over
+``k != 0`` to ``delta(eps)``. With ``D`` 50 standard deviations, the terms below are smaller than
+``e^{-50}`` as ``curvature >= 1/c^2``; those above by Chernoff's bound, or else ``D`` is larger.
 
 How the integrand decides
 -------------------------
@@ -27,7 +28,7 @@ How the integrand decides
 
 5. If the integral is much smaller than that of the modulus, the saddle point belongs to outcomes
    too rare to matter. The caller sees that from `Line.error` and divides the measure
-   (``large_losses``).
+   (``large_losses``), as it does where the integrand lives long.
 
 No lattice of losses is involved: nothing has to be aligned with the atoms, and mechanisms with
 incommensurable atoms compose.
@@ -43,8 +44,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.accounting.atoms import Atoms, atoms_integrand, composed_atoms
-from psinoise.accounting.composition import Composition, Saddle
-from psinoise.accounting.integrand import DEAD, DIRECT_STEPS, DIRECT_TERMS, horizon_of, integrand
+from psinoise.accounting.composition import Composition, Saddle, Transform
+from psinoise.accounting.integrand import (
+    DEAD,
+    DIRECT_STEPS,
+    DIRECT_TERMS,
+    horizon_of,
+    integrand,
+    large_atoms_matter,
+)
+from psinoise.accounting.windows import descent
 from psinoise.errors import CertificationError
 
 Float = NDArray[np.float64]
@@ -102,10 +111,24 @@ class Line:
     def _modulus(self) -> float:
         return float(np.abs(self._weights).sum())
 
+    @property
+    def rounding(self) -> float:
+        """Absolute error of the integral from rounding, to which what cancels must be compared."""
+        return _DIRECT_ERROR * self._modulus
+
+    @property
+    def relative_doubt(self) -> float:
+        """The doubt relative to what the integral would be if nothing canceled."""
+        return self.doubt / self._modulus
+
+    def value(self, epsilon: float) -> float:
+        """The integral relative to the integrand at ``t = 0``."""
+        return self._total(epsilon)[0]
+
     def error(self, epsilon: float) -> float:
         """Estimated relative error of delta, from what cancels and from how well it settled."""
-        total = self._total(epsilon)[0]
-        return (_DIRECT_ERROR * self._modulus + self.doubt) / total if total > 0.0 else math.inf
+        total = self.value(epsilon)
+        return (self.rounding + self.doubt) / total if total > 0.0 else math.inf
 
     def log_modulus(self, epsilon: float) -> float:
         """Log of what delta would be if nothing canceled."""
@@ -146,6 +169,10 @@ class UnsettledError(CertificationError):
     """The contour integral did not settle, or would take very long."""
 
 
+class LongContourError(UnsettledError):
+    """The integrand lives long, and no atoms of large losses are to blame."""
+
+
 def trace(
     composition: Composition, saddle: Saddle, epsilon: float, *, patient: bool = True
 ) -> Line:
@@ -153,11 +180,12 @@ def trace(
 
     Raises
     ------
+    LongContourError
+        without patience, where it lives long and no atoms of large losses are to blame
     UnsettledError
-        without patience, where it lives long and no atoms of the losses are to blame
+        where the losses are nothing but atoms, too many of them
     """
-    deviation = 1.0 / math.sqrt(saddle.curvature)
-    step = deviation / STEPS_PER_DEVIATION
+    step = step_of(composition, saddle, epsilon)
     composition, saddle = _resolved(composition, saddle, _FIRST_STEPS * step) or (
         composition,
         saddle,
@@ -175,9 +203,16 @@ def trace(
         values = integrand(*finer, step, steps)
         if dead(values) and steps * step >= horizon:
             return Line(finer[1], step, values, Atoms.none())
-    if not patient and all(measure.atoms == 0 for measure in composition.measures):
-        raise UnsettledError("the contour integral is long")
+    if not patient and not large_atoms_matter(composition, saddle):
+        raise LongContourError("the contour integral is long")
     return _long_line(composition, saddle, step, horizon, epsilon)
+
+
+def step_of(transform: Transform, saddle: Saddle, epsilon: float) -> float:
+    """The step, whose inverse is the distance of the nearest alias of the loss."""
+    distance = 2.0 * math.pi * STEPS_PER_DEVIATION * math.sqrt(saddle.curvature)
+    far = transform.alias_distance(saddle, epsilon, distance)
+    return 2.0 * math.pi / max(distance, far)
 
 
 def dead(values: Complex) -> bool:
@@ -191,9 +226,6 @@ def _resolved(
     finer = composition.resolved(saddle, frequency)
     if finer is None or finer is composition:
         return None if finer is None else (composition, saddle)
-    # One refinement shows what the coarse panels could not: once more is enough.
-    again = finer.resolved(saddle, frequency)
-    finer = finer if again is None else again
     return finer, finer.saddle(saddle.c)
 
 
@@ -229,8 +261,6 @@ def _long_line(
 
 def cut_off(steps: int) -> Float:
     """1 on the first half, then a smooth descent to 0 with all derivatives zero at both ends."""
-    from scipy import special  # slow to import, and rarely needed
-
-    u = np.linspace(-1.0, 1.0, steps - steps // 2 + 2)[1:-1]
-    descent = 0.5 * special.erfc(2.5 * u / np.sqrt(1.0 - u * u))
-    return np.concatenate([np.ones(steps // 2), descent])
+    return np.concatenate(
+        [np.ones(steps // 2), descent(np.linspace(-1.0, 1.0, steps - steps // 2 + 2)[1:-1])]
+    )

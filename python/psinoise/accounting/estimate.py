@@ -7,13 +7,21 @@ out by itself how far it has to go.
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from psinoise.accounting.composition import LEAST_LOG_DELTA, Composition, Saddle
-from psinoise.accounting.contour import LARGEST_ERROR, Line, UnsettledError, trace
-from psinoise.accounting.large_losses import RedrawnProfile, divide, divided_profile
+from psinoise.accounting.contour import (
+    LARGEST_ERROR,
+    Line,
+    LongContourError,
+    UnsettledError,
+    trace,
+)
+from psinoise.accounting.large_losses import DividedProfile, Division
 from psinoise.accounting.pairs import Direction
 from psinoise.accounting.quadrature import reach_for
 from psinoise.accounting.single import SingleStep
@@ -30,10 +38,12 @@ from psinoise.accounting.steps import (
 # A contour belongs to the epsilons within this many standard deviations of its saddle point.
 _LARGEST_MISS = 4.0
 _MOST_CONTOURS = 6
+_MOST_SEARCHES = 3
 # A contour that was cut off for one epsilon serves another this close, in units of 1/c.
 _SAME_EPSILON = 1e-6
-_SAME_DIVIDED = 0.1
-_MOST_DIVISIONS = 3
+# Lines of a divided measure are drawn where saddle points alone put epsilon, and once more.
+_ROUGHLY = 1e-2
+_MOST_DIVISIONS = 5
 # An estimate whose own error estimate is worse than this is refused.
 _LARGEST_ACCEPTED_ERROR = 1e-6
 _FIRST_REACH = 80.0
@@ -56,11 +66,15 @@ def estimate_epsilon(steps: Steps, delta: float) -> float:
     Raises
     ------
     CertificationError
-        if the integral does not settle to 1e-6: a few uses at a tiny sampling rate
+        if the integral does not settle to 1e-6 of delta
 
     Notes
     -----
-    Accurate to about 1e-10 of ``max(epsilon, 1)``; the tests state it by regime.
+    Accurate to about 1e-10 of ``max(epsilon, 1)``; the tests state it by regime. Gaussian and Airy
+    noise, rates down to 1e-3, any number of uses and delta settle, within a fifth of a second; so
+    they do at rates down to 1e-6, but for few of the cells with delta 1e-100. The losses of other
+    laws may crowd at their largest one: two or three uses of them, with a delta that only losses
+    next to that one reach, may be refused.
     """
     if delta >= 1.0 or sum(count * pair.total_variation_bound for pair, count in steps) <= delta:
         return 0.0
@@ -78,11 +92,12 @@ def estimate_delta(steps: Steps, epsilon: float) -> float:
         return max((infinite_mass(steps, way) for way in directions(steps)), default=0.0)
     if not steps:
         return max(0.0, -math.expm1(epsilon)) if epsilon < 0.0 else 0.0
+    largest = -math.inf
     with np.errstate(under="ignore"):
-        logs = [
-            log_delta_in_direction(steps, direction, epsilon) for direction in directions(steps)
-        ]
-    return min(math.exp(max(logs)), 1.0)
+        for direction in directions(steps):
+            found = log_delta_in_direction(steps, direction, epsilon, largest)
+            largest = max(largest, found)
+    return min(math.exp(largest), 1.0)
 
 
 def _single(steps: Steps) -> bool:
@@ -100,7 +115,7 @@ def epsilons(
     Raises
     ------
     UnsettledError
-        if the integral does not settle; without patience, if its contour is long
+        if the integral does not settle; without patience, if that takes more than a moment
     """
     if _single(steps):
         return {way: epsilon_in_direction(steps, way, log_delta) for way in directions(steps)}
@@ -152,42 +167,84 @@ def known_epsilon(
 
 def _start(steps: Steps, direction: Direction, log_delta: float) -> tuple[Composition, Saddle]:
     composition = Composition.of(steps, direction, reach_for(log_delta, _uses(steps)))
-    return composition, composition.saddle_at_delta(log_delta)
+    return _resolved(composition, lambda finer: finer.saddle_at_delta(log_delta))
+
+
+def _resolved(
+    composition: Composition, search: Callable[[Composition], Saddle]
+) -> tuple[Composition, Saddle]:
+    """A composition whose panels resolve the tilt of its own saddle point, and that."""
+    saddle = search(composition)
+    for _ in range(_MOST_SEARCHES):
+        finer = composition.resolved(saddle, 0.0)
+        if finer is None or finer is composition:
+            break
+        composition, saddle = finer, search(finer)
+    return composition, saddle
 
 
 def _contour_epsilon(
     composition: Composition, saddle: Saddle, log_delta: float, *, patient: bool = True
 ) -> float:
-    epsilon = at = saddle.epsilon
+    epsilon, error, long = math.nan, math.inf, False
+    try:
+        epsilon, error = _line_epsilon(composition, saddle, log_delta, patient=False)
+    except LongContourError:
+        long = True
+    ways = [_divided_epsilon, *([_line_epsilon] if long and patient else [])]
+    for way in ways:
+        if error > LARGEST_ERROR:
+            found = way(composition, saddle, log_delta)
+            epsilon, error = min((epsilon, error), found, key=_error_of)
+    if error > LARGEST_ERROR and not patient:
+        raise UnsettledError("the contour integral is long, or its digits cancel")
+    return _settled(epsilon, error)
+
+
+def _line_epsilon(
+    composition: Composition, saddle: Saddle, log_delta: float, *, patient: bool = True
+) -> tuple[float, float]:
+    """Epsilon from one line, and the relative error of delta there."""
+    epsilon, error = saddle.epsilon, 0.0
+    at = epsilon
     for _ in range(_MOST_CONTOURS):
         if saddle.saturated:
-            epsilon = saddle.mean
-            break
+            return saddle.mean, 0.0
         line = trace(composition, saddle, at, patient=patient)
         epsilon = solve_epsilon(line, log_delta, at, 1.0 / saddle.c)
-        if line.error(epsilon) > LARGEST_ERROR:
-            if not patient:
-                raise UnsettledError("digits of the contour integral cancel")
-            epsilon = _divided_epsilon(composition, log_delta, line, epsilon)
-            break
+        error, missed = line.error(epsilon), abs(epsilon - at)
+        near = line.doubt == 0.0 or missed <= _SAME_EPSILON / saddle.c
         if abs(epsilon - saddle.epsilon) > _LARGEST_MISS * math.sqrt(saddle.curvature):
             saddle = composition.saddle_at_epsilon(epsilon)
-        elif line.doubt == 0.0 or abs(epsilon - at) <= _SAME_EPSILON / saddle.c:
+        elif near:
+            break
+        # The doubt of a line that was cut off is that of another epsilon.
+        if error > (LARGEST_ERROR if near else 1.0):
             break
         at = epsilon
-    return epsilon
+    return epsilon, error
 
 
 def _divided_epsilon(
-    composition: Composition, log_delta: float, line: Line, epsilon: float
-) -> float:
-    """Epsilon from a divided measure, unless the one line turns out to be better."""
-    saddle = divide(composition, log_delta).below.saddle_at_delta(log_delta)
-    profile = RedrawnProfile(composition, log_delta, _SAME_DIVIDED / saddle.c)
-    divided = solve_epsilon(profile, log_delta, saddle.epsilon, 1.0 / saddle.c)
-    if profile.error(divided) < line.error(epsilon):
-        return _settled(divided, profile.error(divided))
-    return _settled(epsilon, line.error(epsilon))
+    composition: Composition, saddle: Saddle, log_delta: float
+) -> tuple[float, float]:
+    """Epsilon from the sizes of losses, and the relative error of delta there."""
+    division = Division.of(composition)
+    if division is None:
+        return math.nan, math.inf
+    scale = 1.0 / saddle.c
+    epsilon = solve_epsilon(division, log_delta, saddle.epsilon, scale, _ROUGHLY)
+    error = math.inf
+    for _ in range(_MOST_DIVISIONS):
+        profile = division.profile(epsilon)
+        if not profile.error(epsilon) < 1.0:
+            break
+        at, scale = epsilon, -1.0 / profile.log_delta(epsilon)[1]
+        epsilon = solve_epsilon(profile, log_delta, at, scale)
+        error = profile.error(epsilon)
+        if error <= LARGEST_ERROR and abs(epsilon - at) <= scale:
+            break
+    return epsilon, error
 
 
 def _settled(value: float, error: float) -> float:
@@ -200,54 +257,81 @@ def _settled(value: float, error: float) -> float:
     return value
 
 
-def log_delta_in_direction(steps: Steps, direction: Direction, epsilon: float) -> float:
-    """Log of one direction's delta, composed on its own; ``-inf`` below any float64."""
+def log_delta_in_direction(
+    steps: Steps, direction: Direction, epsilon: float, least: float = -math.inf
+) -> float:
+    """Log of one direction's delta, composed on its own; ``-inf`` below any float64.
+
+    Or where Chernoff's bound shows that it is below the ``least`` one of interest.
+    """
     if _single(steps):
         return SingleStep(steps[0][0], direction).log_delta(epsilon)[0]
     mass = infinite_mass(steps, direction)
     if mass == 1.0:
         return 0.0
-    finite = finite_log_delta(steps, direction, epsilon)
+    finite = finite_log_delta(steps, direction, epsilon, least)
     return float(np.logaddexp(finite, math.log(mass))) if mass > 0.0 else finite
 
 
-def finite_log_delta(steps: Steps, direction: Direction, epsilon: float) -> float:
-    """What the finite losses of one direction contribute to its delta, as a logarithm."""
+def finite_log_delta(
+    steps: Steps, direction: Direction, epsilon: float, least: float = -math.inf
+) -> float:
+    """What the finite losses of one direction contribute to its delta, as a logarithm.
+
+    ``-inf`` where Chernoff's bound is below the ``least`` one of interest.
+    """
     if epsilon >= largest_finite_loss(steps, direction):
         return -math.inf
     if _single(steps):
         return SingleStep(steps[0][0], direction).finite_log_delta(epsilon)[0]
     reach = _FIRST_REACH
     while True:
-        composition = Composition.of(steps, direction, reach)
-        saddle = composition.saddle_at_epsilon(epsilon)
+        composition, saddle = _resolved(
+            Composition.of(steps, direction, reach),
+            lambda finer: finer.saddle_at_epsilon(epsilon),
+        )
+        bound = saddle.log_chernoff(epsilon)
+        if bound < least:
+            return -math.inf
         value, error = -math.inf, 0.0
-        if saddle.log_chernoff(epsilon) >= LEAST_LOG_DELTA:
-            line = trace(composition, saddle, epsilon)
-            value, error = line.log_delta(epsilon)[0], line.error(epsilon)
-            if error > LARGEST_ERROR:
-                # Chernoff's bound is above, and where it is of no use it is far above.
-                rough = value if error < 1.0 else saddle.log_chernoff(epsilon) - 10.0
-                value, error = _divided_log_delta(composition, rough, epsilon, (value, error))
+        if reach_for(max(bound, LEAST_LOG_DELTA), _uses(steps)) > reach:
+            value = bound
+        elif bound >= LEAST_LOG_DELTA:
+            value, error = _log_delta(composition, saddle, epsilon)
         need = reach_for(max(value, LEAST_LOG_DELTA), _uses(steps))
         if need <= reach:
             return _settled(value, error)
         reach = need
 
 
-def _divided_log_delta(
-    composition: Composition, log_delta: float, epsilon: float, best: tuple[float, float]
-) -> tuple[float, float]:
-    """Log delta and its error from divided measures, or the best so far."""
-    for _ in range(_MOST_DIVISIONS):
-        profile = divided_profile(composition, log_delta, epsilon)
-        value, error = profile.log_delta(epsilon)[0], profile.error(epsilon)
-        if error < best[1]:
-            best = value, error
-        if error < LARGEST_ERROR or not math.isfinite(value):
-            break
-        log_delta = value
+def _log_delta(composition: Composition, saddle: Saddle, epsilon: float) -> tuple[float, float]:
+    """Log delta and the relative error of delta, by the first way that settles or the best."""
+    line = _quick_line(composition, saddle, epsilon)
+    best = _value_and_error(line, epsilon)
+    if best[1] > LARGEST_ERROR:
+        division = Division.of(composition)
+        divided = None if division is None else division.profile(epsilon)
+        best = min(best, _value_and_error(divided, epsilon), key=_error_of)
+    if best[1] > LARGEST_ERROR and line is None:
+        line = trace(composition, saddle, epsilon)
+        best = min(best, _value_and_error(line, epsilon), key=_error_of)
     return best
+
+
+def _quick_line(composition: Composition, saddle: Saddle, epsilon: float) -> Line | None:
+    with contextlib.suppress(LongContourError):
+        return trace(composition, saddle, epsilon, patient=False)
+    return None
+
+
+def _value_and_error(profile: Line | DividedProfile | None, epsilon: float) -> tuple[float, float]:
+    if profile is None:
+        return -math.inf, math.inf
+    return profile.log_delta(epsilon)[0], profile.error(epsilon)
+
+
+def _error_of(found: tuple[float, float]) -> float:
+    return found[1]
 
 
 def _uses(steps: Steps) -> float:

@@ -25,6 +25,9 @@ _PROBES = 64
 _PROBE_STEP = 0.35
 _PROBE_PHASE = 24.0
 _MANY_USES = 50.0
+_LOW_CHANGE = -0.75
+# Stands for 0, whose logarithm is not finite.
+_LEAST_MODULUS = 1e-300
 _MANY_ATOMS = 64
 
 
@@ -66,7 +69,11 @@ def tilted_sums(
 def log_power(ratio: Complex, count: float) -> Complex:
     """``count * log(1 + ratio)`` with relative accuracy for small ratios."""
     re, im = ratio.real, ratio.imag
-    log_modulus = 0.5 * np.log1p(np.maximum(re * (2.0 + re) + im * im, -1.0 + 2.0**-53))
+    change = re * (2.0 + re) + im * im
+    # Near -1 it has lost the digits of the modulus, which the plain sum of squares keeps.
+    low = np.flatnonzero(change < _LOW_CHANGE)
+    log_modulus = 0.5 * np.log1p(np.maximum(change, _LOW_CHANGE))
+    log_modulus[low] = np.log(np.maximum(np.hypot(1.0 + re[low], im[low]), _LEAST_MODULUS))
     return np.asarray(count * log_modulus + (1j * count) * np.arctan2(im, 1.0 + re))
 
 
@@ -123,6 +130,23 @@ def horizon_of(composition: Composition, saddle: Saddle, start: float) -> float:
     if alive.size == 0:
         return 0.0
     return math.inf if alive[-1] >= probes - 2 else float(frequencies[alive[-1]] + step)
+
+
+def large_atoms_matter(composition: Composition, saddle: Saddle) -> bool:
+    """Whether positive losses that are atoms have more of the tilted mass than rounding has.
+
+    Far out a loss is constant to double precision. Where it is small there, as that of a sampled
+    record is, its atom belongs to the bulk, and large losses have none.
+    """
+    for measure, part, count in zip(
+        composition.measures, saddle.parts, composition.counts, strict=True
+    ):
+        where = slice(measure.loss.size - measure.atoms, None)
+        large = measure.loss[where] > 0.0
+        atoms = measure.log_tilted(saddle.c, part.value)[where][large]
+        if math.log(count) + float(np.logaddexp.reduce(atoms, initial=-np.inf)) > _LOG_DEAD:
+            return True
+    return False
 
 
 def _log_atoms(composition: Composition, saddle: Saddle) -> float:

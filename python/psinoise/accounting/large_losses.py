@@ -1,20 +1,27 @@
-"""Compositions in which one rare, large loss decides: the large losses are taken apart.
+"""Compositions in which rare, large losses decide: they are told apart by their largest loss.
 
-With a small sampling rate and few uses the loss is heavy-tailed: most of ``E[exp(c L)]`` comes from
-outcomes too rare to matter for delta, the integrand is many orders of magnitude larger than the
-integral, and digits cancel. So the measure of each step is divided at a loss ``lambda``,
-``phi = phi_A + phi_B``, and
+With a small sampling rate and few uses the loss is heavy-tailed. Most of ``E[exp(c L)]`` may come
+from outcomes too rare to matter for delta; then the integrand is many orders of magnitude larger
+than the integral, and digits cancel. Or the losses that matter are a thousand times as large as
+the typical one, whose transform lives a thousand times as far: the contour is long.
 
-    ``prod phi^n = prod phi_A^n + (prod phi^n - prod phi_A^n)``
+So the losses of each step are divided by size, by cuts at ever larger losses. With ``psi_k`` the
+transform of those below the cut ``k``, and ``psi_K = phi``, the sum telescopes:
 
-is integrated along two lines, each through its own saddle point: compositions without any large
-loss, which are light-tailed, and those with at least one, whose total mass is about delta if
-``lambda`` is chosen so that ``n_i P(L_i > lambda)`` is. Both contributions to delta
-are positive: nothing cancels between them.
+    ``prod phi^n = prod psi_0^n + sum_k (prod psi_{k+1}^n - prod psi_k^n)``.
+
+A term is the transform of those compositions whose largest loss lies between two sizes; it is
+integrated along a line of its own, through its own saddle point, in steps and to an end that suit
+its size. Every term contributes a positive amount to delta: nothing cancels between them. As the
+cuts are smooth (``windows``), a term decays like the transform of a smooth density as wide as its
+cut, however narrow the smaller losses are. Within one size the density of the loss is close to
+log-linear, and a saddle point represents it well.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -22,42 +29,189 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.accounting.atoms import Atoms
-from psinoise.accounting.composition import Composition, Saddle
-from psinoise.accounting.contour import (
-    LARGEST_ERROR,
-    STEPS_PER_DEVIATION,
-    Line,
-    dead,
-    trace,
-)
+from psinoise.accounting.composition import Composition, Saddle, Transform
+from psinoise.accounting.contour import LARGEST_ERROR, STEPS_PER_DEVIATION, Line, step_of, trace
 from psinoise.accounting.integrand import Complex, damping, log_power, ratios, tilted_sums
 from psinoise.accounting.measure import Cumulants, LossMeasure
+from psinoise.accounting.windows import Cut, Window
 
-# Panels are cut before the measure is divided, so that lambda is not too coarse.
-_PIECES = 4
-# Expected numbers of large losses to try, as powers of delta times 8: the first serves one kind of
-# step; in a mixture rare losses can matter that are much rarer or much more frequent than delta.
-_POWERS = (1.0, 0.8, 0.6, 0.4, 0.2, 0.1)
-_MANY = 8.0
-# Steps along the second line until it is dead or settled.
-_STEPS = (320, 1280, 5120, 2**14, 2**16, 2**18)
-# Where the second saddle point is sought, relative to the saddle point of the whole.
-_LOG_RANGE = (-12.0, 12.0)
-_DIFFERENCE = 0.01
+# The smallest cut: so many losses are expected to be larger, but not more than a fifth of all.
+_EXPECTED = 1.0
+_SHARE = 0.2
+_MOST_CUTS = 64
+# A cut ends at this many times the loss where it begins, or where losses are rarer by this, as a
+# logarithm: within one size the logarithm of their density should not bend by more than a few.
+_SPREAD = 4.0
+_STEEPEST = 60.0
+_LEAST_SPREAD = 1.05
+# Terms below this share of delta, as a logarithm, are left out.
+_NEGLIGIBLE = -40.0
+# A term is followed to this over the width of its cut at first: where most have died.
+_REACH = 240.0
+_FURTHEST = 8
+_MOST_STEPS = 2**15
+# Error of delta from one line that is not asked to be smaller.
+_SMALL_ERROR = 1e-12
+# Tilts beside that of the saddle point, what may cancel there, as a logarithm, and how much longer
+# the steps must be.
+_LESS_TILT = (0.95, 0.9, 0.8)
+_LARGEST_RISE = 5.0
+_LONGER = 1.5
 # Shares of large losses so small that log(1 + x) = x to double precision.
 _LINEAR = -37.0
 
 
 @dataclass(frozen=True, eq=False)
-class DividedProfile:
-    """The sum of two lines; one is missing where it would contribute nothing."""
+class SizeClass(Transform):
+    """Compositions whose largest loss is of one size.
 
-    small: Line | None
-    large: Line | None
+    Attributes
+    ----------
+    below : the composition of smaller losses alone
+    own : the losses of this size, of each step
+    cut : where they begin
+    """
+
+    below: Composition
+    own: tuple[LossMeasure, ...]
+    cut: Cut
+
+    def saddle(self, c: float) -> Saddle:
+        """Value and derivatives of ``sum n log psi_{k+1} - sum n log psi_k``, exponentiated.
+
+        With ``r_i`` the ratio of a step's own losses to the smaller ones at ``c`` the exponent is
+        ``K_k + log(e^s - 1)`` with ``s = sum n_i log(1 + r_i)``.
+        """
+        smaller = self.below.saddle(c)
+        own = [measure.tilted_moments(c) for measure in self.own]
+        log_ratios = _log_ratios(own, smaller)
+        log_sum = self._log_sum(log_ratios)
+        # n_i r_i/(1 + r_i)/(1 - e^-s), which is how many uses are of this size if any is.
+        log_any = _log_expm1(log_sum) - math.exp(log_sum)
+        mean, square, spread = 0.0, 0.0, 0.0
+        for part, before, log_ratio, count in zip(
+            own, smaller.parts, log_ratios, self.below.counts, strict=True
+        ):
+            log_share = -float(np.logaddexp(0.0, -log_ratio))
+            expected = math.exp(math.log(count) + log_share - log_any)
+            distance = part.mean - before.mean
+            mean += expected * distance
+            rest = -math.expm1(log_share)
+            square += expected * (part.variance - before.variance + rest * distance**2)
+        spread = mean**2 * math.exp(-math.exp(log_sum))
+        return Saddle(
+            c,
+            smaller.parts,
+            smaller.value + _log_expm1(log_sum),
+            smaller.mean + mean,
+            max(smaller.variance + square - spread, 0.0),
+        )
+
+    def line(self, saddle: Saddle, epsilon: float, error: float) -> Line:
+        """The integrand as far as it lives, or until delta is right to some relative error."""
+        saddle, step = self._beside(saddle, epsilon)
+        steps = int(min(max(_REACH / (self.cut.width * step), 64.0), _MOST_STEPS))
+        most = min(_FURTHEST * steps, _MOST_STEPS)
+        tapered: Line | None = None
+        while True:
+            line = (self._resolved(saddle, steps * step) or self)._evaluate(saddle, step, steps)
+            # Where all but rounding has died, more steps are of no use.
+            if line.doubt <= max(error * line.value(epsilon), 10.0 * line.rounding):
+                return line
+            tapered = line.cut(tapered, epsilon)
+            if steps >= most or tapered.doubt <= error * tapered.value(epsilon):
+                return min(line, tapered, key=lambda found: found.doubt)
+            steps *= 2
+
+    def _beside(self, saddle: Saddle, epsilon: float) -> tuple[Saddle, float]:
+        """A point beside the saddle point, if longer steps may be taken there; and the step.
+
+        At the saddle point two large losses may weigh about as much as one, and three as two: the
+        aliases are far. With a little less of a tilt they are near, and little more cancels.
+        """
+        step = step_of(self, saddle, epsilon)
+        if step * math.sqrt(saddle.curvature) * STEPS_PER_DEVIATION > 1.0 / _LONGER:
+            return saddle, step
+        top = saddle.log_height(epsilon)
+        for factor in _LESS_TILT:
+            other = self.saddle(factor * saddle.c)
+            other_step = step_of(self, other, epsilon)
+            if other.log_height(epsilon) > top + _LARGEST_RISE:
+                break
+            if other_step > _LONGER * step:
+                saddle, step = other, other_step
+        return saddle, step
+
+    def _log_sum(self, log_ratios: list[float]) -> float:
+        """``log sum n_i log(1 + r_i)``."""
+        counts = self.below.counts
+        if max(log_ratios) < _LINEAR:
+            return float(np.logaddexp.reduce(np.log(counts) + np.array(log_ratios)))
+        terms = zip(counts, log_ratios, strict=True)
+        return math.log(math.fsum(n * float(np.logaddexp(0.0, x)) for n, x in terms))
+
+    def _resolved(self, saddle: Saddle, frequency: float) -> SizeClass | None:
+        below = self.below.resolved(saddle, frequency)
+        own = Composition(self.own, self.below.counts)
+        parts = tuple(measure.tilted_moments(saddle.c) for measure in self.own)
+        finer = own.resolved(dataclasses.replace(saddle, parts=parts), frequency)
+        if below is None or finer is None:
+            return None
+        return SizeClass(below, finer.measures, self.cut)
+
+    def _evaluate(self, saddle: Saddle, step: float, steps: int) -> Line:
+        """``prod psi_k^n ((psi_{k+1}/psi_k)^n - 1)`` on ``c + iR`` relative to ``t = 0``."""
+        c = saddle.c
+        smaller = self.below.saddle(c)
+        log_ratios = _log_ratios([measure.tilted_moments(c) for measure in self.own], smaller)
+        log_sum = self._log_sum(log_ratios)
+        linear = max(log_ratios) < _LINEAR
+        exponent = np.zeros(steps, dtype=np.complex128)
+        sums = np.zeros(steps, dtype=np.complex128)
+        for measure, log_ratio, part, (ratio, count) in zip(
+            self.own,
+            log_ratios,
+            smaller.parts,
+            ratios(self.below, smaller, step, steps),
+            strict=True,
+        ):
+            exponent += log_power(ratio, count)
+            if log_ratio == -math.inf:
+                continue
+            tilted = Cumulants(log_ratio + part.value, part.mean, 0.0)
+            turned = (1.0 + tilted_sums(measure, c, tilted, count, step, steps)[0]) / (1.0 + ratio)
+            if linear:
+                sums += math.exp(math.log(count) + log_ratio - log_sum) * turned
+            elif log_ratio <= 0.0:
+                sums += log_power(math.exp(log_ratio) * turned, count)
+            else:
+                sums += count * log_ratio + log_power(math.exp(-log_ratio) + turned - 1.0, count)
+        if linear:
+            values: Complex = np.exp(exponent) * sums
+        else:
+            at_zero = math.exp(log_sum)
+            remaining: Complex = np.asarray(np.expm1(-sums), dtype=np.complex128)
+            values = np.exp(exponent + (sums - at_zero)) * (remaining / math.expm1(-at_zero))
+        # The line measures losses from the mean of the smaller ones.
+        whole = dataclasses.replace(
+            saddle, value=smaller.value + _log_expm1(log_sum), mean=smaller.mean
+        )
+        frequencies = step * np.arange(steps, dtype=np.float64)
+        integrand: Complex = values * damping(whole, frequencies)
+        # Beyond the end the integrand falls at least as fast as 1/(z (z + 1)).
+        left = float(np.abs(integrand[-8:]).max()) * step * steps / math.pi
+        return Line(whole, step, integrand, Atoms.none(), left)
+
+
+@dataclass(frozen=True, eq=False)
+class DividedProfile:
+    """The sum of several lines."""
+
+    lines: tuple[Line, ...]
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Log delta and its derivative in epsilon."""
-        values = [line.log_delta(epsilon) for line in (self.small, self.large) if line is not None]
+        values = [line.log_delta(epsilon) for line in self.lines]
         total = float(np.logaddexp.reduce([value for value, _ in values], initial=-np.inf))
         if total == -math.inf:
             return total, -1.0
@@ -67,9 +221,7 @@ class DividedProfile:
         """Estimated relative error of delta; ``inf`` if it cannot be told."""
         total = self.log_delta(epsilon)[0]
         error = 0.0
-        for line in (self.small, self.large):
-            if line is None:
-                continue
+        for line in self.lines:
             value = line.log_delta(epsilon)[0]
             if value == -math.inf:
                 # Nothing is left of it: its modulus bounds what it might have been.
@@ -81,162 +233,108 @@ class DividedProfile:
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """The measures of a composition below and above the losses that divide them."""
+    """A composition, divided by the size of its largest loss.
 
-    whole: Composition
-    below: Composition
-    above: tuple[LossMeasure, ...]
+    Attributes
+    ----------
+    bulk : the composition of the smallest losses alone
+    classes : those whose largest loss is of some size, in rising order
+    """
 
-    def profile(self, epsilon: float) -> DividedProfile:
-        """Both lines, through their saddle points for ``epsilon``."""
-        small = None
-        if epsilon < self.below.largest_loss:
-            small = trace(self.below, self.below.saddle_at_epsilon(epsilon), epsilon)
-        large = None
-        if any(above.loss.size for above in self.above):
-            large = self._large_line(epsilon)
-        return DividedProfile(small, large)
+    bulk: Composition
+    classes: tuple[SizeClass, ...]
 
-    def _log_share(self, saddle: Saddle) -> tuple[list[float], float]:
-        """``log phi_B/phi_A`` of each step, and ``log sum n log(1 + phi_B/phi_A)``."""
-        logs = [
-            above.log_transform(saddle.c) - part.value
-            for above, part in zip(self.above, saddle.parts, strict=True)
-        ]
-        if max(logs) < _LINEAR:
-            terms = np.log(self.below.counts) + np.array(logs)
-            return logs, float(np.logaddexp.reduce(terms))
-        share = sum(
-            n * float(np.logaddexp(0.0, x)) for n, x in zip(self.below.counts, logs, strict=True)
-        )
-        return logs, math.log(share)
-
-    def _large_line(self, epsilon: float) -> Line:
-        from scipy import optimize  # slow to import, and rarely needed
-
-        def height(log_c: float) -> float:
-            c = math.exp(log_c)
-            saddle = self.below.saddle(c)
-            value = saddle.value + _log_expm1(self._log_share(saddle)[1]) - c * epsilon
-            return value - log_c - math.log1p(c)
-
-        center = math.log(self.whole.saddle_at_epsilon(epsilon).c)
-        bounds = (center + _LOG_RANGE[0], center + _LOG_RANGE[1])
-        log_c = float(optimize.minimize_scalar(height, bounds=bounds, method="bounded").x)
-        c = math.exp(log_c)
-        # Second derivative in c from that in log c, at the minimum.
-        around = [height(log_c + shift) for shift in (-_DIFFERENCE, 0.0, _DIFFERENCE)]
-        bend = (around[0] - 2.0 * around[1] + around[2]) / _DIFFERENCE**2
-        curvature = max(bend, 1.0) / c**2
-        step = 1.0 / (STEPS_PER_DEVIATION * math.sqrt(curvature))
-        line: Line | None = None
-        for steps in _STEPS:
-            finer = self._resolved(c, steps * step)
-            if finer is None and line is not None:
-                break
-            previous = line
-            line = (finer or self)._evaluate(c, curvature, step, steps)
-            if dead(line.values):
-                return line
-            line = line.cut(previous, epsilon)
-            if line.hopeless(epsilon) or line.error(epsilon) < LARGEST_ERROR:
-                break
-        if line is not None:
-            return line
-        return self._evaluate(c, curvature, step, _STEPS[0]).cut(None, epsilon)
-
-    def _resolved(self, c: float, frequency: float) -> Division | None:
-        below = self.below.resolved(self.below.saddle(c), frequency)
-        above = Composition(self.above, self.below.counts)
-        parts = tuple(Cumulants(m.log_transform(c), 0.0, 0.0) for m in self.above)
-        finer = above.resolved(Saddle(c, parts, 0.0, 0.0, 0.0), frequency)
-        if below is None or finer is None:
+    @classmethod
+    def of(cls, composition: Composition) -> Division | None:
+        """The division of a composition; None if no loss of it is large."""
+        cuts = _cuts(composition)
+        if not cuts:
             return None
-        return Division(self.whole, below, finer.measures)
+        windows = [Window(*ends) for ends in itertools.pairwise([*cuts, None])]
+        fine = [measure.resolving(cuts) for measure in composition.measures]
+        below = [
+            Composition(tuple(m.within(Window(None, cut)) for m in fine), composition.counts)
+            for cut in cuts
+        ]
+        own = [tuple(measure.within(window) for measure in fine) for window in windows]
+        classes = tuple(
+            SizeClass(*parts) for parts in zip(below, own, cuts, strict=True) if _any(parts[1])
+        )
+        return cls(below[0], classes)
 
-    def _evaluate(self, c: float, curvature: float, step: float, steps: int) -> Line:
-        """``prod phi_A^n ((phi/phi_A)^n - 1)`` on ``c + iR`` relative to ``t = 0``."""
-        saddle = self.below.saddle(c)
-        logs, log_share = self._log_share(saddle)
-        linear = max(logs) < _LINEAR
-        exponent = np.zeros(steps, dtype=np.complex128)
-        shares = np.zeros(steps, dtype=np.complex128)
-        small_ratios = ratios(self.below, saddle, step, steps)
-        for above, log_ratio, part, (ratio, count) in zip(
-            self.above, logs, saddle.parts, small_ratios, strict=True
-        ):
-            exponent += log_power(ratio, count)
-            if log_ratio == -math.inf:
-                continue
-            tilted = Cumulants(log_ratio + part.value, part.mean, 0.0)
-            sums, _ = tilted_sums(above, c, tilted, count, step, steps)
-            turned = (1.0 + sums) / (1.0 + ratio)
-            if linear:
-                shares += math.exp(math.log(count) + log_ratio - log_share) * turned
-            elif log_ratio <= 0.0:
-                shares += log_power(math.exp(log_ratio) * turned, count)
-            else:
-                shares += count * log_ratio + log_power(math.exp(-log_ratio) + turned - 1.0, count)
-        if linear:
-            values: Complex = np.exp(exponent) * shares
-        else:
-            share = math.exp(log_share)
-            remaining: Complex = np.asarray(np.expm1(-shares), dtype=np.complex128)
-            values = np.exp(exponent + (shares - share)) * (remaining / math.expm1(-share))
-        frequencies = step * np.arange(steps, dtype=np.float64)
-        variance = curvature - 1.0 / c**2 - 1.0 / (c + 1.0) ** 2
-        whole = Saddle(c, (), saddle.value + _log_expm1(log_share), saddle.mean, variance)
-        integrand: Complex = values * damping(whole, frequencies)
-        return Line(whole, step, integrand, Atoms.none())
-
-
-def divided_profile(composition: Composition, log_delta: float, epsilon: float) -> DividedProfile:
-    """The division that is most accurate around ``epsilon``, given a rough log delta there."""
-    best, least = DividedProfile(None, None), math.inf
-    for power in _POWERS:
-        profile = divide(composition, power * log_delta).profile(epsilon)
-        error = profile.error(epsilon)
-        if error < least:
-            best, least = profile, error
-        if error < LARGEST_ERROR:
-            break
-    return best
-
-
-class RedrawnProfile:
-    """The divided profile, with lines drawn anew for every epsilon that is not near the last."""
-
-    def __init__(self, composition: Composition, log_delta: float, near: float) -> None:
-        self._composition = composition
-        self._log_delta = log_delta
-        self._near = near
-        self._at = math.nan
-        self._profile: DividedProfile | None = None
+    def _saddles(self, epsilon: float) -> list[tuple[float, Transform, Saddle]]:
+        """The terms with their Chernoff bounds, largest first, and their saddle points."""
+        terms: list[Transform] = [*self.classes]
+        if epsilon < self.bulk.largest_loss:
+            terms.append(self.bulk)
+        found = []
+        for term in terms:
+            saddle = term.saddle_at_epsilon(epsilon)
+            found.append((saddle.log_chernoff(epsilon), term, saddle))
+        return sorted(found, key=lambda entry: -entry[0])
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
-        """Log delta and its derivative in epsilon."""
-        if self._profile is None or not abs(epsilon - self._at) <= self._near:
-            self._profile = divided_profile(self._composition, self._log_delta, epsilon)
-            self._at = epsilon
-        return self._profile.log_delta(epsilon)
+        """Log delta by saddle points alone, about right, and its derivative."""
+        saddles = [saddle for _, _, saddle in self._saddles(epsilon)]
+        values = np.array([saddle.log_delta_at(epsilon) for saddle in saddles])
+        total = float(np.logaddexp.reduce(values, initial=-np.inf))
+        if total == -math.inf:
+            return total, -1.0
+        slopes = zip(np.exp(values - total).tolist(), saddles, strict=True)
+        return total, -math.fsum(share * saddle.c for share, saddle in slopes)
 
-    def error(self, epsilon: float) -> float:
-        """Estimated relative error of delta at the epsilon of the last call."""
-        return self._profile.error(epsilon) if self._profile is not None else math.inf
+    def profile(self, epsilon: float) -> DividedProfile:
+        """The lines of all terms that matter, through their saddle points for ``epsilon``."""
+        total = -math.inf
+        lines: list[Line] = []
+        for bound, term, saddle in self._saddles(epsilon):
+            if bound < total + _NEGLIGIBLE:
+                break
+            share = math.exp(min(bound - total, 0.0))
+            if isinstance(term, SizeClass):
+                line = term.line(saddle, epsilon, _SMALL_ERROR / share)
+            else:
+                line = trace(self.bulk, saddle, epsilon)
+            if line.relative_doubt * share > LARGEST_ERROR:
+                # Losses that are atoms, or crowd at an end.
+                return DividedProfile(())
+            lines.append(line)
+            total = float(np.logaddexp(total, line.log_delta(epsilon)[0]))
+        return DividedProfile(tuple(lines))
 
 
-def divide(composition: Composition, log_delta: float) -> Division:
-    """Divide each step where the expected number of larger losses is a few times delta."""
-    below, above = [], []
-    for measure, count in zip(composition.measures, composition.counts, strict=True):
-        fine = measure.split(np.full(measure.nodes.left.size, _PIECES, dtype=np.int64))
-        order: NDArray[np.intp] = np.argsort(fine.loss)[::-1]
-        numbers = np.logaddexp.accumulate(fine.log_mass[order]) + math.log(count)
-        rare = np.flatnonzero(numbers <= log_delta + math.log(_MANY))
-        halves = fine.halves(float(fine.loss[order[rare[-1]]]) if rare.size else math.inf)
-        below.append(halves[0])
-        above.append(halves[1])
-    return Division(composition, Composition(tuple(below), composition.counts), tuple(above))
+def _any(measures: tuple[LossMeasure, ...]) -> bool:
+    return any(measure.loss.size for measure in measures)
+
+
+def _cuts(composition: Composition) -> list[Cut]:
+    """Cuts side by side, from where losses begin to be large up to the largest loss of a step."""
+    parts = list(zip(composition.measures, composition.counts, strict=True))
+    loss = np.concatenate([measure.loss for measure, _ in parts])
+    numbers = np.concatenate([measure.log_mass + math.log(count) for measure, count in parts])
+    order: NDArray[np.intp] = np.argsort(loss)[::-1]
+    loss, numbers = loss[order], np.logaddexp.accumulate(numbers[order])
+
+    def place(number: float) -> float:
+        """The loss that is exceeded so often, as a logarithm."""
+        return float(loss[min(int(np.searchsorted(numbers, number)), loss.size - 1)])
+
+    expected = math.log(min(_EXPECTED, _SHARE * math.fsum(composition.counts)))
+    begin = place(expected)
+    while begin <= 0.0 < loss[0]:
+        # Most losses are negative: those that are not are large.
+        begin, expected = place(expected - 2.0), expected - 1.0
+    cuts: list[Cut] = []
+    while 0.0 < begin < loss[0] and len(cuts) < _MOST_CUTS:
+        rarer = numbers[min(int(np.searchsorted(-loss, -begin)), loss.size - 1)] - _STEEPEST
+        end = min(max(place(float(rarer)), _LEAST_SPREAD * begin), _SPREAD * begin)
+        cuts.append(Cut(begin, end))
+        begin = end
+    return cuts
+
+
+def _log_ratios(own: list[Cumulants], smaller: Saddle) -> list[float]:
+    return [part.value - before.value for part, before in zip(own, smaller.parts, strict=True)]
 
 
 def _log_expm1(log_x: float) -> float:

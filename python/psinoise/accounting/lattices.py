@@ -1,6 +1,6 @@
 """Epsilon and delta from lattices, where the contour integral is long or does not settle.
 
-A few uses at a small rate have a long contour; losses that are atoms, many of them, have none that
+A few uses may have a long contour; losses that are atoms, many of them, have none that
 ends. Both are short on a lattice, whose bounds come from either side: the lower one is off twice as
 far as the upper one, and what lies between is an estimate. Atoms have upper bounds alone that come
 close quickly, and estimates from those.
@@ -104,7 +104,7 @@ def settled_epsilons(
     with contextlib.suppress(UnsettledError):
         return epsilons(steps, log_delta, patient=False, behind=behind)
     from_lattices = _epsilon_from_above if has_cells(steps) else _epsilon_from_lattices
-    # A few uses at a small rate: the contour is long, and lattices are short.
+    # The contour is long, and lattices are short.
     with contextlib.suppress(CertificationError):
         found: dict[Direction, float] = {}
         for way in sorted(directions(steps), key=lambda way: -_guess(steps, way, log_delta)):

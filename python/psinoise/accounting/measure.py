@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from psinoise._backend import core
 from psinoise.accounting.cells import CellPair, Dominating
 from psinoise.accounting.pairs import Direction, Float, Pair
 from psinoise.accounting.quadrature import ORDER, Nodes, nodes, sample
+from psinoise.accounting.windows import Cut, Window
 
 LARGEST_EXPONENT = 600.0
 # Nodes that carry less than this of the tilted mass do not count when panels are judged.
@@ -32,6 +34,8 @@ _NEGLIGIBLE = -40.0
 _HEAVY = -14.0
 _LARGEST_TILT = 14.0
 _LARGEST_PHASE = 12.0
+# Stands for 0, whose logarithm is not finite.
+_LEAST_SHARE = 1e-300
 
 
 class Cumulants(NamedTuple):
@@ -69,7 +73,8 @@ class LossMeasure:
     Attributes
     ----------
     log_mass, loss : log-weights under ``P`` and losses; panel nodes first, then ``atoms`` atoms
-    lost : what is not here, under ``P`` and under ``Q``: infinite losses, and what was taken away
+    lost : what is not here, under ``P`` and under ``Q``: infinite losses, and what is hidden
+    window : what shows the losses that are here; None shows all of them
     """
 
     nodes: Nodes
@@ -78,17 +83,25 @@ class LossMeasure:
     loss: Float
     atoms: int
     lost: tuple[float, float] = (0.0, 0.0)
+    window: Window | None = None
 
     @classmethod
     def of(
-        cls, grid: Nodes, direction: Direction, lost: tuple[float, float] = (0.0, 0.0)
+        cls,
+        grid: Nodes,
+        direction: Direction,
+        lost: tuple[float, float] = (0.0, 0.0),
+        window: Window | None = None,
     ) -> LossMeasure:
         log_mass, loss = grid.log_mass.ravel(), grid.loss.ravel()
         if grid.atom_loss.size:
             # Else no copies: a composition may have thousands of steps.
             log_mass = np.concatenate([log_mass, grid.atom_log_mass])
             loss = np.concatenate([loss, grid.atom_loss])
-        return cls(grid, direction, *_turned(direction, log_mass, loss), grid.atom_loss.size, lost)
+        log_mass, loss = _turned(direction, log_mass, loss)
+        if window is not None:
+            log_mass = log_mass + np.log(np.maximum(window.shown(loss), _LEAST_SHARE))
+        return cls(grid, direction, log_mass, loss, grid.atom_loss.size, lost, window)
 
     def loss_at(self, x: Float) -> Float:
         """The loss at outputs ``x``."""
@@ -170,23 +183,35 @@ class LossMeasure:
         return float(ranges[heavy].max(initial=0.0))
 
     def split(self, pieces: NDArray[np.int64]) -> LossMeasure:
-        return LossMeasure.of(self.nodes.split(pieces), self.direction, self.lost)
+        return LossMeasure.of(self.nodes.split(pieces), self.direction, self.lost, self.window)
 
-    def halves(self, threshold: float) -> tuple[LossMeasure, LossMeasure]:
-        """The panels and atoms whose losses do not all exceed a threshold, and those that do."""
-        shape = (self.nodes.left.size, ORDER)
-        panels = shape[0] * ORDER
-        high = self.loss[:panels].reshape(shape).min(axis=1, initial=np.inf) > threshold
-        high_atoms = self.loss[panels:] > threshold
-        above = LossMeasure.of(self.nodes.take(high, high_atoms), self.direction)
-        taken = float(above.mass.sum()), float(np.exp(above.log_mass - above.loss).sum())
-        lost = (self.lost[0] + taken[0], self.lost[1] + taken[1])
-        below = LossMeasure.of(self.nodes.take(~high, ~high_atoms), self.direction, lost)
-        return below, above
+    def resolving(self, cuts: Iterable[Cut]) -> LossMeasure:
+        """The same measure on panels that resolve these cuts."""
+        shape = (self.panels, ORDER)
+        nodes = shape[0] * ORDER
+        loss = self.loss[:nodes].reshape(shape)
+        low, high = loss.min(axis=1, initial=math.inf), loss.max(axis=1, initial=-math.inf)
+        pieces = np.ones(self.panels)
+        for cut in cuts:
+            np.maximum(pieces, cut.pieces(low, high), out=pieces)
+        return self.split(np.ceil(pieces).astype(np.int64))
 
-    def log_transform(self, c: float) -> float:
-        """``log E_P[exp(c L)]`` over these nodes alone; ``-inf`` if there are none."""
-        return float(np.logaddexp.reduce(self.log_mass + c * self.loss, initial=-np.inf))
+    def within(self, window: Window) -> LossMeasure:
+        """The part of the measure that a window shows; the rest counts as lost."""
+        hidden = window.hidden(self.loss)
+        taken = float(self.mass @ hidden), float(np.exp(self.log_mass - self.loss) @ hidden)
+        lost = self.lost[0] + taken[0], self.lost[1] + taken[1]
+        shown = hidden < 1.0
+        nodes = self.panels * ORDER
+        panels = np.any(shown[:nodes].reshape(-1, ORDER), axis=1)
+        return LossMeasure.of(self.nodes.take(panels, shown[nodes:]), self.direction, lost, window)
+
+    def tilted_moments(self, c: float) -> Cumulants:
+        """``log E_P[exp(c L)]`` over these nodes alone, which may be few, and its derivatives."""
+        if not self.loss.size:
+            return Cumulants(-math.inf, 0.0, 0.0)
+        exponent = self.log_mass + c * self.loss
+        return self._far_cumulants(exponent, float(exponent.max()))
 
 
 @functools.lru_cache(maxsize=2048)

@@ -6,7 +6,7 @@ import math
 from typing import Protocol
 
 _MOST_ITERATIONS = 80
-_CLOSE = 1e-8
+CLOSE = 1e-8
 
 
 class Profile(Protocol):
@@ -15,11 +15,14 @@ class Profile(Protocol):
     def log_delta(self, epsilon: float) -> tuple[float, float]: ...
 
 
-def solve_epsilon(profile: Profile, log_delta: float, start: float, scale: float) -> float:
+def solve_epsilon(
+    profile: Profile, log_delta: float, start: float, scale: float, close: float = CLOSE
+) -> float:
     """Newton's method on log delta, safeguarded by the monotony of the profile.
 
     ``scale`` is a change of epsilon that matters to the profile, such as ``1/c``: steps grow from
-    it where Newton's method is of no use.
+    it where Newton's method is of no use. A log delta that is ``close`` ends the search after one
+    more step.
     """
     low, high = -math.inf, math.inf
     epsilon, reach = start, scale
@@ -30,7 +33,7 @@ def solve_epsilon(profile: Profile, log_delta: float, start: float, scale: float
         else:
             high = epsilon
         step = (log_delta - value) / slope if slope < 0.0 and math.isfinite(value) else math.nan
-        if abs(log_delta - value) <= _CLOSE or abs(step) <= 4e-16 * abs(epsilon):
+        if abs(log_delta - value) <= close or abs(step) <= 4e-16 * abs(epsilon):
             # Quadratic convergence: what is left after such a step is below rounding.
             return epsilon + step
         moved = epsilon + step

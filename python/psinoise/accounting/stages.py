@@ -29,7 +29,7 @@ from psinoise.errors import CertificationError
 
 # A window of this many nodes needs about 64 bytes for each.
 _LARGEST_WINDOW = 2**21
-_COMFORTABLE_WINDOW = 2**17
+_COMFORTABLE_WINDOW = 2**18
 # More stages than two are worth their bias above this.
 _LONG_WINDOW = 2**19
 _MOST_STAGES = 4

@@ -170,7 +170,8 @@ def bound_of_step(
         return node_measure(kept[pair], side)
     target.kept.clear()
     return best_offset(
-        lambda fraction: node_measure(_bins(target, pair, step, fraction % 1.0), side)
+        lambda fraction: node_measure(_bins(target, pair, step, fraction % 1.0), side),
+        target.share / target.uses,
     )
 
 

@@ -9,6 +9,8 @@ asked for where the first one costs too much noise.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -29,8 +31,12 @@ _LARGEST_EXCESS = 8e-5
 _LARGEST_LOG_RATIO = 40.0 * math.log(2.0)
 # The root is found to this in log scale.
 _ROOT = 1e-9
+_ROUGHLY = 0.05
+_BESIDE = 0.01
 _SLOPE_STEP = 1e-5
 _FIRST_STRIDE = 0.25
+# Where each use has its share of delta and one large loss decides, the guess is this close.
+_SHORT_STRIDE = 0.03
 _LONGEST_STRIDE = math.log(64.0)
 _MOST_CERTIFICATES = 12
 # Of the largest loss of a composition, a few elementary functions of parameters.
@@ -76,7 +82,7 @@ def search(target: Target, method: str) -> Calibration:
             # Noise that has no loss above epsilon at all, for next to nothing.
             return Calibration(pure[1], Bracket(0.0, 0.0, 0.0), _LARGEST_EXCESS, method)
         start = min(start, pure[0])
-    position = _root(target.log_delta, start, _ROOT)
+    position = _position(target, start)
     if method == "estimate":
         position = _estimated(target, position)
         value = target.delta * math.exp(target.log_delta(position))
@@ -112,7 +118,7 @@ def _pure(target: Target) -> tuple[float, Noise] | None:
     return math.log(noise.scale / target.sensitivity), noise
 
 
-def _first_position(target: Target) -> float:
+def _central_limit(target: Target) -> float:
     """A guess: Gaussian noise in the central limit, for losses of a few deviations."""
     tail = math.sqrt(2.0 * max(-math.log(target.delta), 0.5))
     deviation = max(target.epsilon / tail, target.delta)
@@ -121,7 +127,43 @@ def _first_position(target: Target) -> float:
     )
 
 
-def _root(function: Callable[[float], float], start: float, tolerance: float) -> float:
+def _first_position(target: Target) -> float:
+    """A guess: that of the central limit, or more.
+
+    With a small sampling rate one use with a large loss may be all that matters: then each has its
+    share of delta, and the scale of one use with that share is quickly found.
+    """
+    guess = _central_limit(target)
+    if not _rare(target):
+        return guess
+    alone = dataclasses.replace(target, count=1, delta=target.delta / target.count)
+    with contextlib.suppress(CalibrationError):
+        # Not where epsilon is the largest loss of one use, at which the profile may have a kink.
+        return max(_root(alone.log_delta, guess, _ROUGHLY) + _BESIDE, guess)
+    return guess
+
+
+def _position(target: Target, start: float) -> float:
+    """Where the estimate meets the target."""
+    if _rare(target):
+        # An estimate may not settle next to the guess, and do so on other ways to the root.
+        with contextlib.suppress(CertificationError):
+            return _root(target.log_delta, start, _ROOT, _SHORT_STRIDE)
+        start = _central_limit(target)
+    return _root(target.log_delta, start, _ROOT)
+
+
+def _rare(target: Target) -> bool:
+    """Whether one use with a large loss may be all that matters."""
+    return target.count > 1 and target.sampling_rate < 1.0
+
+
+def _root(
+    function: Callable[[float], float],
+    start: float,
+    tolerance: float,
+    stride: float = _FIRST_STRIDE,
+) -> float:
     """Where a decreasing function of the position is 0."""
     decreasing = functools.lru_cache(maxsize=None)(function)
     start = min(max(start, -_LARGEST_LOG_RATIO), _LARGEST_LOG_RATIO)
@@ -129,7 +171,7 @@ def _root(function: Callable[[float], float], start: float, tolerance: float) ->
     if value == 0.0:
         return start
     sign = 1.0 if value > 0.0 else -1.0
-    near, stride = start, _FIRST_STRIDE
+    near = start
     while True:
         far = min(max(near + sign * stride, -_LARGEST_LOG_RATIO), _LARGEST_LOG_RATIO)
         if decreasing(far) * sign <= 0.0:

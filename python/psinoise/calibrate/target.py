@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from psinoise import _validate
 from psinoise.accounting import Mechanism, contract
@@ -40,6 +40,7 @@ class Target:
     sampling_rate: float
     adjacency: str
     contribution: float | None
+    _known: dict[float, float] = field(default_factory=dict, init=False, repr=False)
 
     def noise(self, position: float) -> Noise:
         """The law at a position, the logarithm of scale over sensitivity."""
@@ -68,12 +69,14 @@ class Target:
         )
 
     def log_delta(self, position: float) -> float:
-        """Estimate of log delta at the target's epsilon, relative to the target."""
-        mechanism = self.mechanism(self.noise(position))
-        delta = mechanism.delta(
-            self.epsilon, self.count, self.sampling_rate, self.adjacency, method="estimate"
-        )
-        return log_ratio(float(delta), self.delta)
+        """Estimate of log delta at the target's epsilon, relative to the target; kept."""
+        if position not in self._known:
+            mechanism = self.mechanism(self.noise(position))
+            delta = mechanism.delta(
+                self.epsilon, self.count, self.sampling_rate, self.adjacency, method="estimate"
+            )
+            self._known[position] = log_ratio(float(delta), self.delta)
+        return self._known[position]
 
     def bounds(self, noise: Noise, tolerance: float | None) -> Bracket:
         """Certified bounds on delta at the target's epsilon."""
