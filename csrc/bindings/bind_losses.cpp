@@ -100,6 +100,19 @@ py::array_t<std::int64_t> edges_of_bins(const py::array& lowest, const py::array
   return array_of<std::int64_t>(edges, {static_cast<py::ssize_t>(edges.size())});
 }
 
+py::array_t<std::int64_t> pieces_of_panels(const py::array& log_mass, const py::array& loss,
+                                           std::size_t panels, std::size_t order, double c,
+                                           double value, double frequency) {
+  const PanelValues values = {input<double>(log_mass, "log_mass"), input<double>(loss, "loss"),
+                              panels, order};
+  if (order == 0 || std::min(size_of(log_mass), size_of(loss)) / order < panels) {
+    throw py::value_error("there must be a node for each point of each panel");
+  }
+  py::array_t<std::int64_t> out(static_cast<py::ssize_t>(panels));
+  panel_pieces(values, c, value, frequency, out.mutable_data());
+  return out;
+}
+
 double log_mgf(const py::array& mass, const py::array& losses, double slope) {
   require_same_size(mass, losses);
   return kernels().log_mgf(input<double>(mass, "mass"), input<double>(losses, "losses"),
@@ -118,6 +131,9 @@ void bind_losses(py::module_& module) {
   module.def("loss_panels", &loss_panels, py::arg("law"), py::arg("scale"), py::arg("shift_p"),
              py::arg("shift_q"), py::arg("rate"), py::arg("points"), py::arg("last"),
              py::arg("edges"), py::arg("floor"));
+  module.def("panel_pieces", &pieces_of_panels, py::arg("log_mass"), py::arg("loss"),
+             py::arg("panels"), py::arg("order"), py::arg("c"), py::arg("value"),
+             py::arg("frequency"));
   module.def("loss_bins", &loss_bins, py::arg("law"), py::arg("scale"), py::arg("shift_p"),
              py::arg("shift_q"), py::arg("rate"), py::arg("x"), py::arg("loss"), py::arg("slope"),
              py::arg("levels"), py::arg("tilt"), py::arg("log_norm"), py::arg("tolerance"));

@@ -1,10 +1,13 @@
-// Computes: the panels of loss_panels.hpp, round by round: all that are not fine are cut into equal
+// Computes: how finely panels must be cut; and the panels of loss_panels.hpp, round by round: all
+// that are not fine are cut into equal
 //   pieces, which share their ends to the last bit.
 // Error and criteria: kernels/quadrature.cpp.
 // Edge values: after 60 rounds a panel counts as fine.
 #include "losses/loss_panels.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "dispatch/dispatch.hpp"
@@ -13,6 +16,11 @@ namespace psinoise {
 namespace {
 
 constexpr int kMostRounds = 60;
+// Nodes that carry less than this of the tilted mass, as a logarithm, do not count.
+constexpr double kNegligible = -40.0;
+// Range of the complex exponent over half a panel that 16 nodes integrate to 1e-15.
+constexpr double kLargestTilt = 14.0;
+constexpr double kLargestPhase = 12.0;
 
 class Collector {
  public:
@@ -82,6 +90,33 @@ bool make_panels(const LawTable& law, const LossPair& pair, const PanelRule& rul
   }
   panels.sort();
   return true;
+}
+
+void panel_pieces(const PanelValues& values, double c, double value, double frequency,
+                  std::int64_t* out) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (std::size_t k = 0; k < values.panels; ++k) {
+    double least = infinity;
+    double most = kNegligible - 10.0;
+    double lowest = infinity;
+    double highest = -infinity;
+    for (std::size_t j = k * values.order; j < (k + 1) * values.order; ++j) {
+      const double loss = values.loss[j];
+      const double tilted = values.log_mass[j] + (c * loss - value);
+      least = std::min(least, std::max(tilted, kNegligible - 10.0));
+      most = std::max(most, tilted);
+      if (tilted > kNegligible) {
+        lowest = std::min(lowest, loss);
+        highest = std::max(highest, loss);
+      }
+    }
+    double need = 1.0;
+    if (most > kNegligible) {
+      need =
+          std::max((most - least) / kLargestTilt, (highest - lowest) * frequency / kLargestPhase);
+    }
+    out[k] = static_cast<std::int64_t>(std::ceil(std::clamp(need, 1.0, 0x1p40)));
+  }
 }
 
 }  // namespace psinoise

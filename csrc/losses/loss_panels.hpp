@@ -1,6 +1,8 @@
 // Panels that resolve the densities and the loss of one use.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "kernels/tables.hpp"
@@ -20,5 +22,18 @@ struct LossPanels {
 // floor are left out. False if some of them lie beyond the table of the law.
 bool make_panels(const LawTable& law, const LossPair& pair, const PanelRule& rule,
                  const double* edges, std::size_t count, double floor, LossPanels& out);
+
+// Values at the nodes of panels, one after another.
+struct PanelValues {
+  const double* log_mass;
+  const double* loss;
+  std::size_t panels;
+  std::size_t order;
+};
+
+// Into how many pieces each panel must be cut to resolve exp((c + i t) L), |t| <= frequency, where
+// the mass tilted by exp(c L - value) is not negligible.
+void panel_pieces(const PanelValues& values, double c, double value, double frequency,
+                  std::int64_t* out);
 
 }  // namespace psinoise

@@ -252,6 +252,18 @@ def loss_panels(
     loss is constant on a panel; None beyond the table. To 1e-15, and panels differ where a
     criterion is met to rounding."""
 
+def panel_pieces(
+    log_mass: NDArray[np.float64],
+    loss: NDArray[np.float64],
+    panels: int,
+    order: int,
+    c: float,
+    value: float,
+    frequency: float,
+) -> NDArray[np.int64]:
+    """Into how many pieces panels, whose nodes come first, must be cut to resolve
+    exp((c + i t) loss) for |t| <= frequency where the tilted mass is not negligible."""
+
 def loss_bins(
     law: LawTable,
     scale: float,

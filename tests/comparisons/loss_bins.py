@@ -74,6 +74,29 @@ def compare_loss_panels(tables):
         native.loss_panels(native.LawTable(*tables), 1.0, 0.7, 0.0, 1.0, edges[:1], edges, edges, 0)
 
 
+@compares("panel_pieces")
+def compare_panel_pieces(tables):
+    generator = np.random.default_rng(81)
+    for panels, order in ((0, 16), (1, 16), (30, 16), (5, 3)):
+        size = panels * order + 2  # two atoms
+        log_mass = generator.uniform(-80.0, 0.0, size)
+        loss = np.sort(generator.normal(size=size))
+        for c, frequency in ((0.0, 0.0), (3.0, 1.0), (1.0, 5e3), (200.0, 1e15)):
+            ours, theirs = (
+                core.panel_pieces(log_mass, loss, panels, order, c, 1.0, frequency) for core in BOTH
+            )
+            np.testing.assert_array_equal(ours, theirs)
+            assert ours.shape == (panels,)
+            assert (ours >= 1).all()
+    # A range of the tilted mass, one of the phase, and a panel that does not matter.
+    log_mass, loss = np.tile([0.0, -28.0], 2), np.array([0.0, 0.0, 0.0, 6.0])
+    assert native.panel_pieces(log_mass, loss, 2, 2, 0.0, 0.0, 7.0).tolist() == [2, 4]
+    assert native.panel_pieces(log_mass - 50.0, loss, 2, 2, 0.0, 0.0, 7.0).tolist() == [1, 1]
+    for core in BOTH:
+        with pytest.raises(ValueError, match="a node for each point"):
+            core.panel_pieces(loss, loss, 3, 2, 0.0, 0.0, 1.0)
+
+
 @compares("loss_bins")
 def compare_loss_bins(tables):
     """Masses of all bins together are those of the panels, whatever the levels."""

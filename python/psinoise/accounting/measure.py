@@ -28,12 +28,8 @@ from psinoise.accounting.quadrature import ORDER, Nodes, nodes, sample
 from psinoise.accounting.windows import Cut, Window
 
 LARGEST_EXPONENT = 600.0
-# Nodes that carry less than this of the tilted mass do not count when panels are judged.
-_NEGLIGIBLE = -40.0
-# Range of the complex exponent over half a panel that 16 nodes integrate to 1e-15 (see quadrature).
+# Panels that carry less than this of the tilted mass, as a logarithm, are not judged.
 _HEAVY = -14.0
-_LARGEST_TILT = 14.0
-_LARGEST_PHASE = 12.0
 # Stands for 0, whose logarithm is not finite.
 _LEAST_SHARE = 1e-300
 
@@ -49,21 +45,6 @@ class Cumulants(NamedTuple):
 def _turned(direction: Direction, log_mass: Float, loss: Float) -> tuple[Float, Float]:
     """From ``Q`` and ``Lambda`` of "remove" to ``P`` and the loss of a direction."""
     return (log_mass + loss, loss) if direction == "remove" else (log_mass, -loss)
-
-
-def panel_pieces(tilted: Float, loss: Float, frequency: float) -> NDArray[np.int64]:
-    """Pieces of each panel from the log of its tilted masses; see `LossMeasure.pieces`."""
-    top = tilted.max(axis=1, initial=-np.inf)
-    seen = np.maximum(tilted, _NEGLIGIBLE - 10.0)
-    swing = np.ptp(seen, axis=1) / _LARGEST_TILT
-    heavy = tilted > _NEGLIGIBLE
-    highest = np.where(heavy, loss, -np.inf).max(axis=1, initial=-np.inf)
-    lowest = np.where(heavy, loss, np.inf).min(axis=1, initial=np.inf)
-    relevant = top > _NEGLIGIBLE
-    turns = np.where(relevant, highest - lowest, 0.0) * frequency / _LARGEST_PHASE
-    need = np.maximum(np.where(relevant, swing, 0.0), turns)
-    pieces: NDArray[np.int64] = np.ceil(np.clip(need, 1.0, 2.0**40)).astype(np.int64)
-    return pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +150,7 @@ class LossMeasure:
 
         For ``|t| <= frequency``, where the tilted mass is not negligible.
         """
-        shape = (self.panels, ORDER)
-        nodes = shape[0] * ORDER
-        tilted = self.log_tilted(c, value)[:nodes].reshape(shape)
-        return panel_pieces(tilted, self.loss[:nodes].reshape(shape), frequency)
+        return core.panel_pieces(self.log_mass, self.loss, self.panels, ORDER, c, value, frequency)
 
     def widest_panel(self, c: float, value: float) -> float:
         """The largest range of the loss on a panel that carries more than 1e-6 of the mass."""

@@ -25,7 +25,7 @@ from psinoise.reference.lattice import (
 )
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
 from psinoise.reference.loss_edges import cut_tails, graded_edges
-from psinoise.reference.losses import loss_bins, loss_panels
+from psinoise.reference.losses import loss_bins, loss_panels, panel_pieces
 from psinoise.reference.release import (
     LatticeTable,
     lattice_choices,
@@ -70,6 +70,7 @@ __all__ = [
     "logarithm",
     "loss_bins",
     "loss_panels",
+    "panel_pieces",
     "panel_values",
     "piece_masses",
     "riccati",

@@ -25,6 +25,11 @@ _LARGEST_RANGE = 8.0
 _LARGEST_COEFFICIENT = 3e-8
 _MOST_HALVINGS = 4
 _MOST_ROUNDS = 60
+# Nodes that carry less than this of the tilted mass, as a logarithm, do not count.
+_NEGLIGIBLE = -40.0
+# Range of the complex exponent over half a panel that 16 nodes integrate to 1e-15.
+_LARGEST_TILT = 14.0
+_LARGEST_PHASE = 12.0
 # Pieces of a panel on which log p varies by at most 3/4 (panels allow 8, and half as much again).
 _PIECES_PER_PANEL = 16
 
@@ -127,6 +132,32 @@ def _constant(base: Float, ratio: Float, loss: Float) -> Mask:
     rounding = 8.0 * _ULP * np.maximum(1.0, np.abs(base).max(axis=1))
     same = np.ptp(loss, axis=1) <= 4.0 * _ULP * np.abs(loss).max(axis=1)
     return np.asarray((np.ptp(ratio, axis=1) <= rounding) | same)
+
+
+def panel_pieces(
+    log_mass: Float,
+    loss: Float,
+    panels: int,
+    order: int,
+    c: float,
+    value: float,
+    frequency: float,
+) -> NDArray[np.int64]:
+    """Into how many pieces panels must be cut to resolve ``exp((c + i t) L)`` of a loss."""
+    nodes = panels * order
+    if min(log_mass.size, loss.size) < nodes:
+        raise ValueError("there must be a node for each point of each panel")
+    loss = loss[:nodes].reshape(panels, order)
+    tilted = log_mass[:nodes].reshape(panels, order) + (c * loss - value)
+    swing = np.ptp(np.maximum(tilted, _NEGLIGIBLE - 10.0), axis=1) / _LARGEST_TILT
+    heavy = tilted > _NEGLIGIBLE
+    highest = np.where(heavy, loss, -np.inf).max(axis=1, initial=-np.inf)
+    lowest = np.where(heavy, loss, np.inf).min(axis=1, initial=np.inf)
+    relevant = heavy.any(axis=1)
+    turns = np.where(relevant, highest - lowest, 0.0) * frequency / _LARGEST_PHASE
+    need = np.maximum(np.where(relevant, swing, 0.0), turns)
+    pieces: NDArray[np.int64] = np.ceil(np.clip(need, 1.0, 2.0**40)).astype(np.int64)
+    return pieces
 
 
 def loss_bins(
