@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import psinoise
-from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.certified.bracket import Bracket
 from psinoise.bench import add_arguments, cases, checks, report, run
 from psinoise.bench.cases import Case, find, matrix, standard_law
 from psinoise.bench.fingerprint import file_name, fingerprint

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import psinoise as pn
-from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.certify import delta_bounds
+from psinoise.accounting.certified.bracket import Bracket
+from psinoise.accounting.certified.certify import delta_bounds
 from psinoise.calibrate import Calibration, calibrate, calibration
 from psinoise.calibrate import target as target_module
 from psinoise.noise import FAMILIES, Family

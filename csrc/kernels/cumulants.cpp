@@ -3,7 +3,7 @@
 // Computes: with g(x) = exp(x) - 1 - x and the tilted masses P exp(c L),
 //   excess = sum of P g(c L) + c drift - lost, which is E exp(c L) - 1,
 //   mean = (sum of P L (exp(c L) - 1) + drift) / (1 + excess), and
-//   square = sum of P exp(c L) (L - mean)^2;  psinoise/accounting/measure.py says why.
+//   square = sum of P exp(c L) (L - mean)^2;  psinoise/accounting/loss/measure.py says why.
 // Regions: |c L| <= 1/20 by the series of g, above by subtraction.
 // Error: relative (24 + count / 128) u of each sum of positive terms; terms within 40 ulp.
 // Edge values: where the largest exponent `top` is above 709 the sums overflow to infinity, and the

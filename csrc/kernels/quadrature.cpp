@@ -3,7 +3,7 @@
 //
 // Computes: at the nodes of panels [left, right], log Q and Lambda = log P/Q (LossPair has P and
 //   Q), and for each panel whether it matters, is resolved, and has a constant loss.
-// Method: the criteria are those of psinoise/accounting/quadrature.py, at whose head they are
+// Method: the criteria are those of psinoise/accounting/loss/quadrature.py, at whose head they are
 //   explained: the range of log P and log Q, and the last two Legendre coefficients of log Q and
 //   Lambda.
 // Error: log Q 4e-16 * max(1, |value|), Lambda the same of log Q and a few ulp.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from psinoise.accounting import band
-from psinoise.accounting.band import band_sums
+from psinoise.accounting.lattice import band
+from psinoise.accounting.lattice.band import band_sums
 
 
 def plain_sums(mass, distance, size, orders):

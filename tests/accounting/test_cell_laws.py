@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psinoise as pn
-from psinoise.accounting.cells import CellPair
-from psinoise.accounting.measure import loss_measure
-from psinoise.accounting.pairs import Pair
-from psinoise.accounting.quadrature import nodes
-from psinoise.accounting.renyi import renyi_delta
+from psinoise.accounting.contour.renyi import renyi_delta
+from psinoise.accounting.loss.cells import CellPair
+from psinoise.accounting.loss.measure import loss_measure
+from psinoise.accounting.loss.pairs import Pair
+from psinoise.accounting.loss.quadrature import nodes
 
 ESTIMATE = {"method": "estimate"}
 SMALL = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=6, cells=48, tail_ratio=0.5)

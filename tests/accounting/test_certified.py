@@ -18,14 +18,15 @@ import pytest
 from profile_oracles import gaussian_epsilon
 
 import psinoise as pn
-from psinoise.accounting import bounds, certify
-from psinoise.accounting.bins import Bins, dense, loss_bins
-from psinoise.accounting.bounds import node_measure
-from psinoise.accounting.convolution import Profile, compose, window_size
-from psinoise.accounting.estimate import epsilon_in_direction
-from psinoise.accounting.grading import even_edges
-from psinoise.accounting.pairs import Pair
-from psinoise.accounting.target import Target, _bins, bound_of_step
+from psinoise.accounting.certified import certify
+from psinoise.accounting.contour.estimate import epsilon_in_direction
+from psinoise.accounting.lattice import bounds
+from psinoise.accounting.lattice.bins import Bins, dense, loss_bins
+from psinoise.accounting.lattice.bounds import node_measure
+from psinoise.accounting.lattice.convolution import Profile, compose, window_size
+from psinoise.accounting.lattice.grading import even_edges
+from psinoise.accounting.lattice.target import Target, _bins, bound_of_step
+from psinoise.accounting.loss.pairs import Pair
 from psinoise.errors import CertificationError
 
 DELTAS = (1e-2, 1e-5, 1e-8, 1e-12, 1e-30, 1e-100)

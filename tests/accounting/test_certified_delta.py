@@ -13,9 +13,9 @@ import pytest
 from profile_oracles import gaussian_delta, gaussian_epsilon, laplace_delta
 
 import psinoise as pn
-from psinoise.accounting import certify
-from psinoise.accounting.certify import delta_bounds
-from psinoise.accounting.pairs import Pair
+from psinoise.accounting.certified import certify
+from psinoise.accounting.certified.certify import delta_bounds
+from psinoise.accounting.loss.pairs import Pair
 
 # On the lattice that the tolerance suggests these are up to twice as wide as asked.
 WIDE = [(2, 1e-8), (3, 1e-30), (10**9, 1e-2)]

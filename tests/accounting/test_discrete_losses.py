@@ -16,9 +16,10 @@ import pytest
 from profile_oracles import gaussian_delta
 
 import psinoise as pn
-from psinoise.accounting import DiscreteLoss, convolution
-from psinoise.accounting.discrete import LossNodes, upper_nodes
-from psinoise.accounting.pairs import Pair
+from psinoise.accounting import DiscreteLoss
+from psinoise.accounting.lattice import convolution
+from psinoise.accounting.lattice.discrete import LossNodes, upper_nodes
+from psinoise.accounting.loss.pairs import Pair
 
 UPPER: dict[str, Any] = {"method": "upper"}
 STEP = math.log(2.0) / 4.0

@@ -13,15 +13,16 @@ import pytest
 from profile_oracles import gaussian_epsilon, sampled_gaussian_delta_twice
 
 import psinoise as pn
-from psinoise.accounting import certify, divided_bound, target
-from psinoise.accounting.bounds import NodeMeasure
-from psinoise.accounting.convolution import Profile, compose, window_size
-from psinoise.accounting.divided_bound import divided_bound as bound_of
-from psinoise.accounting.divided_bound import retilted
-from psinoise.accounting.division import Division, Norms
-from psinoise.accounting.pairs import Pair
-from psinoise.accounting.stages import profile_bound
-from psinoise.accounting.target import Target
+from psinoise.accounting.certified import certify
+from psinoise.accounting.lattice import divided_bound, target
+from psinoise.accounting.lattice.bounds import NodeMeasure
+from psinoise.accounting.lattice.convolution import Profile, compose, window_size
+from psinoise.accounting.lattice.divided_bound import divided_bound as bound_of
+from psinoise.accounting.lattice.divided_bound import retilted
+from psinoise.accounting.lattice.division import Division, Norms
+from psinoise.accounting.lattice.stages import profile_bound
+from psinoise.accounting.lattice.target import Target
+from psinoise.accounting.loss.pairs import Pair
 
 STEP, TILT, COUNT = 0.01, 2.0, 8
 # A narrow bulk and rare large losses: a share of 1e-16 lies between.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from psinoise.accounting.envelope import envelope
+from psinoise.accounting.loss.envelope import envelope
 
 
 def spiky(cells: int, seed: int, *, zeros: bool = False) -> np.ndarray:

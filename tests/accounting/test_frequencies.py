@@ -14,13 +14,14 @@ import pytest
 from profile_oracles import gaussian_epsilon
 
 import psinoise as pn
-from psinoise.accounting import certify, frequencies
-from psinoise.accounting.bounds import NodeMeasure
-from psinoise.accounting.convolution import Profile, compose, window_size
-from psinoise.accounting.frequencies import FrequencyProfile, low_profile
-from psinoise.accounting.pairs import Pair
-from psinoise.accounting.stages import profile_bound
-from psinoise.accounting.target import Target, bound_of_step
+from psinoise.accounting.certified import certify
+from psinoise.accounting.lattice import frequencies
+from psinoise.accounting.lattice.bounds import NodeMeasure
+from psinoise.accounting.lattice.convolution import Profile, compose, window_size
+from psinoise.accounting.lattice.frequencies import FrequencyProfile, low_profile
+from psinoise.accounting.lattice.stages import profile_bound
+from psinoise.accounting.lattice.target import Target, bound_of_step
+from psinoise.accounting.loss.pairs import Pair
 
 LAWS = [pn.Gaussian(std=1.0), pn.Laplace(scale=2.0), pn.Airy(mean_abs=2.0)]
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import psinoise as pn
-from psinoise.accounting.bins import dense, loss_bins
-from psinoise.accounting.grading import even_edges
-from psinoise.accounting.pairs import Pair
+from psinoise.accounting.lattice.bins import dense, loss_bins
+from psinoise.accounting.lattice.grading import even_edges
+from psinoise.accounting.loss.pairs import Pair
 
 LAWS = [
     pn.Cauchy(scale=2.0),

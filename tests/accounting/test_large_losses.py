@@ -17,16 +17,16 @@ from profile_oracles import sampled_gaussian_delta_twice
 from scipy import optimize
 
 import psinoise as pn
-from psinoise.accounting import large_losses
-from psinoise.accounting.composition import Composition
-from psinoise.accounting.contour import LARGEST_ERROR, trace
-from psinoise.accounting.estimate import epsilon_in_direction
-from psinoise.accounting.integrand import log_power
-from psinoise.accounting.large_losses import Division
-from psinoise.accounting.pairs import Pair, turning_point
-from psinoise.accounting.quadrature import reach_for
-from psinoise.accounting.single import SingleStep
-from psinoise.accounting.windows import Cut, Window
+from psinoise.accounting.contour import large_losses
+from psinoise.accounting.contour.composition import Composition
+from psinoise.accounting.contour.estimate import epsilon_in_direction
+from psinoise.accounting.contour.integrand import log_power
+from psinoise.accounting.contour.large_losses import Division
+from psinoise.accounting.contour.line import LARGEST_ERROR, trace
+from psinoise.accounting.contour.single import SingleStep
+from psinoise.accounting.loss.pairs import Pair, turning_point
+from psinoise.accounting.loss.quadrature import reach_for
+from psinoise.accounting.loss.windows import Cut, Window
 
 
 @pytest.mark.parametrize(

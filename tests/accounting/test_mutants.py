@@ -19,11 +19,13 @@ import pytest
 from profile_oracles import brute_force_delta, gaussian_delta, gaussian_epsilon, subsampled_delta
 
 import psinoise as pn
-from psinoise.accounting import certify, estimate, frequencies
-from psinoise.accounting.bounds import NodeMeasure
-from psinoise.accounting.convolution import Profile, compose, window_needed, window_size
-from psinoise.accounting.pairs import Pair
-from psinoise.accounting.target import Target
+from psinoise.accounting.certified import certify
+from psinoise.accounting.contour import estimate
+from psinoise.accounting.lattice import frequencies
+from psinoise.accounting.lattice.bounds import NodeMeasure
+from psinoise.accounting.lattice.convolution import Profile, compose, window_needed, window_size
+from psinoise.accounting.lattice.target import Target
+from psinoise.accounting.loss.pairs import Pair
 from psinoise.noise import FAMILIES
 
 COUNT = 100

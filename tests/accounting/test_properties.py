@@ -11,11 +11,11 @@ import pytest
 from profile_oracles import brute_force_delta, sampled_gaussian_delta_twice
 
 import psinoise as pn
-from psinoise.accounting.composition import Composition
-from psinoise.accounting.contour import trace
-from psinoise.accounting.pairs import Pair
-from psinoise.accounting.quadrature import reach_for
-from psinoise.accounting.solve import solve_epsilon
+from psinoise.accounting.contour.composition import Composition
+from psinoise.accounting.contour.line import trace
+from psinoise.accounting.contour.solve import solve_epsilon
+from psinoise.accounting.loss.pairs import Pair
+from psinoise.accounting.loss.quadrature import reach_for
 
 LAWS = [pn.Gaussian, pn.Airy, pn.Laplace]
 

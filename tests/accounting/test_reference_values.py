@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import psinoise as pn
-from psinoise.accounting.estimate import epsilon_in_direction
-from psinoise.accounting.pairs import Pair
+from psinoise.accounting.contour.estimate import epsilon_in_direction
+from psinoise.accounting.loss.pairs import Pair
 
 DATA = Path(__file__).parents[1] / "data" / "epsilon_contour.json"
 CASES = [

@@ -9,8 +9,8 @@ import pytest
 from scipy import optimize, special
 
 import psinoise as pn
-from psinoise.accounting.composition import Composition
-from psinoise.accounting.pairs import Pair
+from psinoise.accounting.contour.composition import Composition
+from psinoise.accounting.loss.pairs import Pair
 
 RENYI = {"method": "renyi"}
 ESTIMATE = {"method": "estimate"}

@@ -16,9 +16,9 @@ import pytest
 
 import psinoise as pn
 from psinoise.__main__ import main
-from psinoise.accounting.estimate import epsilon_in_direction
-from psinoise.accounting.measure import loss_measure
-from psinoise.accounting.pairs import Pair
+from psinoise.accounting.contour.estimate import epsilon_in_direction
+from psinoise.accounting.loss.measure import loss_measure
+from psinoise.accounting.loss.pairs import Pair
 
 NOISES = [pn.Gaussian(std=1.2), pn.Laplace(scale=0.9), pn.Airy(mean_abs=1.0)]
 ESTIMATE = {"method": "estimate"}

@@ -15,10 +15,11 @@ import pytest
 from profile_oracles import gaussian_delta, gaussian_epsilon, laplace_delta_once, subsampled_delta
 
 import psinoise as pn
-from psinoise.accounting import certify, single_bound
-from psinoise.accounting.bins import dense
-from psinoise.accounting.pairs import Pair
-from psinoise.accounting.single_bound import SingleBound
+from psinoise.accounting.certified import certify
+from psinoise.accounting.lattice import single_bound
+from psinoise.accounting.lattice.bins import dense
+from psinoise.accounting.lattice.single_bound import SingleBound
+from psinoise.accounting.loss.pairs import Pair
 
 DELTAS = (1e-2, 1e-12, 1e-100, 1e-300)
 

@@ -18,11 +18,12 @@ import pytest
 from profile_oracles import gaussian_epsilon
 
 import psinoise as pn
-from psinoise.accounting import bounds, certify, target
-from psinoise.accounting.bins import dense, loss_bins
-from psinoise.accounting.bounds import MASS_ROUNDING, node_measure
-from psinoise.accounting.grading import even_edges
-from psinoise.accounting.pairs import Pair
+from psinoise.accounting.certified import certify
+from psinoise.accounting.lattice import bounds, target
+from psinoise.accounting.lattice.bins import dense, loss_bins
+from psinoise.accounting.lattice.bounds import MASS_ROUNDING, node_measure
+from psinoise.accounting.lattice.grading import even_edges
+from psinoise.accounting.loss.pairs import Pair
 
 WIDTH = 1e-6
 LAWS = {"Gaussian": pn.Gaussian(std=1.0), "Airy": pn.Airy(mean_abs=2.0)}

@@ -11,10 +11,10 @@ import pytest
 import psinoise as pn
 from psinoise import reference
 from psinoise._backend import core
-from psinoise.accounting.atoms import Atoms
-from psinoise.accounting.measure import loss_measure
-from psinoise.accounting.nonuniform import characteristic_many
-from psinoise.accounting.pairs import Pair, mixture_loss
+from psinoise.accounting.contour.atoms import Atoms
+from psinoise.accounting.contour.nonuniform import characteristic_many
+from psinoise.accounting.loss.measure import loss_measure
+from psinoise.accounting.loss.pairs import Pair, mixture_loss
 
 
 @pytest.mark.parametrize("backend", [core, reference], ids=["backend", "reference"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from psinoise.accounting.accountant import Accountant
-from psinoise.accounting.discrete import DiscreteLoss
+from psinoise.accounting.lattice.discrete import DiscreteLoss
 from psinoise.accounting.lattice_mechanism import LatticeMechanism
 from psinoise.accounting.mechanism import Mechanism
 

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate
 from psinoise.accounting import contract, serialize
 from psinoise.accounting.accounted import Accounted, total_uses
-from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.cells import Dominating
+from psinoise.accounting.certified.bracket import Bracket
 from psinoise.accounting.contract import Certified, Number
-from psinoise.accounting.discrete import DiscreteLoss, Imports
+from psinoise.accounting.lattice.discrete import DiscreteLoss, Imports
+from psinoise.accounting.loss.cells import Dominating
+from psinoise.accounting.loss.steps import Steps
 from psinoise.accounting.queries import ProfileBracket, delta_of, epsilon_of, profile_of
-from psinoise.accounting.steps import Steps
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import DomainError
 

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise.accounting import contract, vectors
-from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.cells import CellLaw, CellPair, Dominating, in_cells
+from psinoise.accounting.certified.bracket import Bracket
 from psinoise.accounting.contract import Certified, Number
-from psinoise.accounting.pairs import Law, Pair
+from psinoise.accounting.loss.cells import CellLaw, CellPair, Dominating, in_cells
+from psinoise.accounting.loss.pairs import Law, Pair
+from psinoise.accounting.loss.steps import Steps
 from psinoise.accounting.queries import ProfileBracket, delta_of, epsilon_of, profile_of
-from psinoise.accounting.steps import Steps
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import DomainError
 

@@ -32,7 +32,7 @@ from psinoise._version import __version__
 from psinoise.accounting import vectors
 from psinoise.accounting.accounted import Accounted, dominating_pair
 from psinoise.accounting.adjacency import worst_shift
-from psinoise.accounting.cells import Dominating
+from psinoise.accounting.loss.cells import Dominating
 from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
 from psinoise.release import (

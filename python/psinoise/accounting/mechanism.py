@@ -13,9 +13,9 @@ from psinoise import _validate
 from psinoise.accounting import vectors
 from psinoise.accounting.accounted import Accounted, dominating_pair
 from psinoise.accounting.adjacency import worst_shift
-from psinoise.accounting.cells import CellLaw, CellPair, Dominating, in_cells
 from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice, refuse
-from psinoise.accounting.pairs import Law, turning_point
+from psinoise.accounting.loss.cells import CellLaw, CellPair, Dominating, in_cells
+from psinoise.accounting.loss.pairs import Law, turning_point
 from psinoise.errors import DomainError
 
 

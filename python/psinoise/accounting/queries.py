@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.central_limit import central_limit_delta, central_limit_epsilon
-from psinoise.accounting.certify import certify_delta, certify_epsilon, check_certifiable
-from psinoise.accounting.discrete import Imports, upper_delta, upper_epsilon
-from psinoise.accounting.lattices import settled_delta, settled_epsilon
-from psinoise.accounting.renyi import renyi_delta, renyi_epsilon
-from psinoise.accounting.steps import Steps
+from psinoise.accounting.certified.bracket import Bracket
+from psinoise.accounting.certified.certify import certify_delta, certify_epsilon, check_certifiable
+from psinoise.accounting.certified.settled import settled_delta, settled_epsilon
+from psinoise.accounting.contour.central_limit import central_limit_delta, central_limit_epsilon
+from psinoise.accounting.contour.renyi import renyi_delta, renyi_epsilon
+from psinoise.accounting.lattice.discrete import Imports, upper_delta, upper_epsilon
+from psinoise.accounting.loss.steps import Steps
 from psinoise.errors import DomainError
 
 Float = NDArray[np.float64]

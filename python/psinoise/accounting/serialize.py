@@ -26,9 +26,9 @@ from psinoise import _hashed_json, _validate
 from psinoise._hashed_json import canonical, members_of
 from psinoise.accounting import contract
 from psinoise.accounting.arguments import hexadecimal, read_argument, written_argument
-from psinoise.accounting.cells import Dominating
+from psinoise.accounting.loss.cells import Dominating
+from psinoise.accounting.loss.steps import Steps
 from psinoise.accounting.mechanism import Mechanism
-from psinoise.accounting.steps import Steps
 from psinoise.errors import DomainError
 from psinoise.noise import DESIGNED, LAWS, NoiseLaw
 from psinoise.release import LatticeNoise

@@ -26,11 +26,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.accounting.certify import delta_bounds
-from psinoise.accounting.discrete import Imports, largest_imported_loss, upper_delta
-from psinoise.accounting.lattices import settled_delta
+from psinoise.accounting.certified.certify import delta_bounds
+from psinoise.accounting.certified.settled import settled_delta
+from psinoise.accounting.lattice.discrete import Imports, largest_imported_loss, upper_delta
+from psinoise.accounting.loss.steps import Steps, directions, largest_finite_loss
 from psinoise.accounting.queries import CERTIFIED, delta_of
-from psinoise.accounting.steps import Steps, directions, largest_finite_loss
 
 Float = NDArray[np.float64]
 

@@ -49,8 +49,8 @@ import math
 from typing import Literal
 
 from psinoise import _validate
-from psinoise.accounting.cells import CellLaw
-from psinoise.accounting.pairs import Law
+from psinoise.accounting.loss.cells import CellLaw
+from psinoise.accounting.loss.pairs import Law
 from psinoise.errors import DomainError
 from psinoise.noise import Gaussian, Laplace
 

@@ -2,7 +2,7 @@
 
 Both sides keep a probability mass function of the loss on a lattice, for each direction of
 "add-remove", and a mass at infinity. What is exported is the upper bound of
-``psinoise.accounting.bounds``, so that every number which ``dp_accounting`` computes from it is an
+``psinoise.accounting.lattice.bounds``, so that every number which ``dp_accounting`` computes from it is an
 upper bound as well, up to the rounding of its own convolutions (about 1e-15 in delta for each, and
 no certificate): not for deltas near that. What is imported must have been made pessimistic.
 
@@ -20,11 +20,11 @@ import numpy as np
 
 from psinoise import _validate
 from psinoise.accounting import Accountant, Mechanism
-from psinoise.accounting.cells import Dominating
-from psinoise.accounting.discrete import DiscreteLoss, LossNodes, upper_nodes
-from psinoise.accounting.pairs import Direction
-from psinoise.accounting.quadrature import reach_for
-from psinoise.accounting.steps import directions
+from psinoise.accounting.lattice.discrete import DiscreteLoss, LossNodes, upper_nodes
+from psinoise.accounting.loss.cells import Dominating
+from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.loss.quadrature import reach_for
+from psinoise.accounting.loss.steps import directions
 from psinoise.errors import DomainError
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """What is asked of a law: a target, and how far a scale is from it.
 
 Scales are on a logarithmic axis, in units of the sensitivity: a *position* is the logarithm of
-scale over sensitivity. By the lemma of ``psinoise.accounting.pairs``, and that of ``adjacency`` for
+scale over sensitivity. By the lemma of ``psinoise.accounting.loss.pairs``, and that of ``adjacency`` for
 replaced records, delta at a fixed epsilon falls as the position grows.
 """
 
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from psinoise import _validate
 from psinoise.accounting import Mechanism, contract
 from psinoise.accounting.adjacency import worst_shift
-from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.certify import delta_bounds
+from psinoise.accounting.certified.bracket import Bracket
+from psinoise.accounting.certified.certify import delta_bounds
 from psinoise.errors import CalibrationError, CertificationError, DomainError
 from psinoise.noise import Noise
 

@@ -1,0 +1,408 @@
+"""Certified bounds on epsilon and delta of a composition.
+
+The estimate by contour integration tells where to look (``target``); both bounds are composed on a
+lattice of the step that follows from the width that was asked for (``stages``), and the width is
+*verified*: if it is larger than asked, the step shrinks. What cannot be reached raises, and nothing
+falls back to an estimate.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from psinoise.accounting.certified.bracket import Bracket
+from psinoise.accounting.certified.certify_cells import cells_delta, cells_epsilon
+from psinoise.accounting.certified.settled import (
+    has_cells,
+    settled_delta,
+    settled_epsilon,
+    settled_epsilons,
+    settled_finite_log_delta,
+    shrinkage,
+    width_of,
+)
+from psinoise.accounting.contour.composition import LEAST_LOG_DELTA, Composition
+from psinoise.accounting.contour.estimate import estimate_epsilon
+from psinoise.accounting.lattice.bounds import Side
+from psinoise.accounting.lattice.stages import profile_bound
+from psinoise.accounting.lattice.target import Target
+from psinoise.accounting.loss.cells import CellPair
+from psinoise.accounting.loss.pairs import Direction, Pair
+from psinoise.accounting.loss.quadrature import reach_for
+from psinoise.accounting.loss.steps import (
+    SAME,
+    Steps,
+    directions,
+    doubt_of_share,
+    finite_share,
+    infinite_mass,
+    largest_finite_loss,
+)
+from psinoise.errors import CertificationError
+
+_ATTEMPTS = 8
+_LOOKS_BEHIND = 2
+# Relative rounding of the delta of one use of a law in cells.
+_SUM_ROUNDING = 1e-12
+# The bounds on delta give way to rounding by 1e-9 of it on each side.
+_LEAST_WIDTH = 1e-7
+_RETRIES = 4
+# Lattices grow as the root of this; bounds that need more do not converge as they should.
+_SHRINK = 3e-2
+# The lower bound is off twice as far as the upper one; if it is more, tuning may help.
+_LOPSIDED = 2.5
+# ... where a little smaller a step would not be enough.
+_FAR = 3.0
+
+
+def certify_epsilon(
+    steps: Steps, delta: float, tolerance: float | None, *, above: bool = False
+) -> Bracket:
+    """Bounds on epsilon at ``delta``, no further apart than the tolerance.
+
+    Just below the largest loss delta falls too steeply for a lattice. There the largest loss itself
+    is the bound from above, and the bound from below is that of a larger delta: epsilon falls as
+    delta grows.
+
+    Parameters
+    ----------
+    steps
+        distinct pairs and positive counts
+    delta
+        in [0, 1]
+    tolerance
+        largest ``upper - lower``; None is ``1e-4 * max(1, epsilon)``
+    above
+        the upper bound is all that matters: ``upper - estimate`` is held to that width instead, and
+        the lower bound is 0
+
+    Raises
+    ------
+    CertificationError
+        if that width cannot be reached
+    """
+    if not steps or delta in (0.0, 1.0):
+        exact = estimate_epsilon(steps, delta)
+        return Bracket(exact, exact, exact)
+    log_delta = math.log(delta)
+    check_certifiable(steps)
+    top = max(largest_finite_loss(steps, way) for way in directions(steps))
+    if top <= 0.0 or any(finite_share(steps, w, log_delta) is None for w in directions(steps)):
+        # Decided by infinite losses alone.
+        exact = estimate_epsilon(steps, delta)
+        return Bracket(exact, exact, exact)
+    if _single_atoms(steps):
+        # A sum of positive terms, each right to a few ulp.
+        exact = estimate_epsilon(steps, delta)
+        low, high = (
+            estimate_epsilon(steps, min(delta * (1.0 + sign * _SUM_ROUNDING), 1.0))
+            for sign in (1.0, -1.0)
+        )
+        return Bracket(min(low, exact), exact, max(high, exact))
+    below_top = _below_largest_loss(steps, delta, top, tolerance)
+    if below_top is not None:
+        return below_top
+    if has_cells(steps):
+        return cells_epsilon(steps, log_delta, tolerance)
+    found = settled_epsilons(steps, log_delta, tolerance, behind=False)
+    bracket = _bracket_of(steps, log_delta, found, tolerance, above)
+    if any(
+        way not in found and not _stays_behind(steps, way, log_delta, bracket)
+        for way in directions(steps)
+    ):
+        found = settled_epsilons(steps, log_delta, tolerance)
+        bracket = _bracket_of(steps, log_delta, found, tolerance, above)
+    return bracket
+
+
+def _bracket_of(
+    steps: Steps,
+    log_delta: float,
+    found: dict[Direction, float],
+    tolerance: float | None,
+    above: bool,
+) -> Bracket:
+    """Bounds on the largest of the epsilons of some directions, which are known by estimates."""
+    estimate = max(found.values())
+    width = width_of(estimate, tolerance)
+    targets = [
+        Target(steps, way, goal, epsilon, width, doubt_of_share(steps, way, log_delta))
+        for way, epsilon in found.items()
+        if (goal := finite_share(steps, way, log_delta)) is not None and goal > -math.inf
+    ]
+    leading = max(targets, key=lambda target: target.epsilon)
+    lower, upper = _upper_epsilon(leading) if above else _epsilon_bounds(leading)
+    for target in targets:
+        if target is not leading:
+            # The other direction matters only if its upper bound is the larger one.
+            upper = max(upper, _epsilon_below(target, upper))
+    return _checked(Bracket(lower, estimate, upper), width)
+
+
+def _stays_behind(steps: Steps, way: Direction, log_delta: float, bracket: Bracket) -> bool:
+    """Whether one direction's epsilon is shown to be at most an upper bound on that of the others.
+
+    That takes Chernoff's bound, or else a bound on delta at one epsilon, and a lattice as coarse as
+    its distance allows.
+    """
+    goal, ceiling = finite_share(steps, way, log_delta), bracket.upper
+    doubt = doubt_of_share(steps, way, log_delta)
+    if largest_finite_loss(steps, way) <= ceiling:
+        return True
+    if goal is None or goal == -math.inf:
+        return False
+    composition = Composition.of(
+        steps, way, reach_for(goal, float(sum(count for _, count in steps)))
+    )
+    if composition.stays_below(ceiling, goal - doubt):
+        return True
+    saddle = composition.saddle_at_epsilon(ceiling)
+    room = (goal - saddle.log_delta) / saddle.c
+    width = max(room, bracket.upper - bracket.estimate)
+    for _ in range(_LOOKS_BEHIND):
+        target = Target(steps, way, goal, ceiling, width, doubt)
+        bound = profile_bound(target, target.upper_step, "upper")
+        if bound.log_delta(ceiling) <= target.goal("upper"):
+            return True
+        width *= 0.1
+    return False
+
+
+def _single_atoms(steps: Steps) -> bool:
+    """Whether this is one use of a law in cells."""
+    return len(steps) == 1 and steps[0][1] == 1 and isinstance(steps[0][0], CellPair)
+
+
+def _below_largest_loss(
+    steps: Steps, delta: float, top: float, tolerance: float | None
+) -> Bracket | None:
+    """Bounds just below the largest loss; None if epsilon is not that close to it.
+
+    Chernoff's bound, which is quick, tells most questions that are far from it.
+    """
+    if math.isinf(top) or _stays_below(steps, top - 0.5 * width_of(top, tolerance), delta):
+        return None
+    estimate = settled_epsilon(steps, delta)
+    width = width_of(estimate, tolerance)
+    if not estimate > top - 0.5 * width > 0.0:
+        return None
+    easier = settled_delta(steps, top - 0.5 * width)
+    below = certify_epsilon(steps, easier, 0.5 * width)
+    return Bracket(min(below.lower, estimate), estimate, top)
+
+
+def _stays_below(steps: Steps, epsilon: float, delta: float) -> bool:
+    """Whether Chernoff's bound shows that the epsilon of delta is below this."""
+    uses = float(sum(count for _, count in steps))
+    for way in directions(steps):
+        log_delta = finite_share(steps, way, math.log(delta))
+        if log_delta is None or log_delta == -math.inf:
+            return False
+        composition = Composition.of(steps, way, reach_for(log_delta, uses))
+        doubt = doubt_of_share(steps, way, math.log(delta))
+        if not composition.stays_below(epsilon, log_delta - doubt):
+            return False
+    return True
+
+
+def certify_delta(
+    steps: Steps, epsilon: float, tolerance: float | None, *, above: bool = False
+) -> Bracket:
+    """Certified bounds on delta whose width is that of the tolerance, a distance in epsilon.
+
+    The width is verified: ``upper / lower`` is at most ``delta(epsilon - tolerance)`` over
+    ``delta(epsilon)``, by the estimate, or ``1 + 1e-7`` where that is more. Bounds that are further
+    apart are made again, for smaller tolerances.
+
+    Parameters
+    ----------
+    tolerance
+        None is ``1e-4 * max(1, |epsilon|)``
+    above
+        the upper bound is all that matters: ``upper / estimate`` is held to that width instead
+
+    Raises
+    ------
+    CertificationError
+        if that width cannot be reached
+    """
+    width = asked = width_of(epsilon, tolerance)
+    bounds = delta_bounds(steps, epsilon, width)
+    if has_cells(steps):
+        return bounds  # verified already
+    if bounds.lower == bounds.upper or bounds.estimate == 0.0:
+        return bounds
+    # At least that of the epsilon itself, where delta stays at 1 or the estimate is rough.
+    moved = max(settled_delta(steps, epsilon - width), bounds.estimate)
+    allowed = max(math.log(moved / bounds.estimate), _LEAST_WIDTH)
+    found = _logwidth_of(bounds, above)
+    for _ in range(_RETRIES):
+        if found <= allowed:
+            break
+        width *= max(0.7 * allowed / found, _SHRINK)
+        bounds = delta_bounds(steps, epsilon, width)
+        found = _logwidth_of(bounds, above)
+    if found > allowed:
+        raise CertificationError(
+            f"delta could not be certified to a width of {asked!r} in epsilon: the logarithms of "
+            f"the bounds are {found:.3g} apart and may be {allowed:.3g}"
+            + ("" if above else "; method='upper' asks for the upper bound alone")
+        )
+    return bounds
+
+
+def _logwidth_of(bounds: Bracket, above: bool) -> float:
+    low = bounds.estimate if above else bounds.lower
+    return math.log(bounds.upper / low) if low > 0.0 else math.inf
+
+
+def delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
+    """Bounds on delta at ``epsilon``, on the lattice that the tolerance suggests, of any width."""
+    check_certifiable(steps)
+    with np.errstate(under="ignore"):
+        return _delta_bounds(steps, epsilon, tolerance)
+
+
+def _delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
+    estimate = settled_delta(steps, epsilon)
+    top = max((largest_finite_loss(steps, way) for way in directions(steps)), default=0.0)
+    if not steps or math.isinf(epsilon) or epsilon >= top:
+        return Bracket(estimate, estimate, estimate)
+    if estimate == 0.0:
+        return _vanishing(steps, epsilon)
+    if _single_atoms(steps):
+        off = _SUM_ROUNDING * estimate
+        return Bracket(estimate - off, estimate, min(estimate + off, 1.0))
+    if has_cells(steps):
+        return cells_delta(steps, epsilon, tolerance)
+    width = width_of(epsilon, tolerance)
+    lower, upper = -math.inf, -math.inf
+    for way in directions(steps):
+        below, above = _log_bounds(steps, way, epsilon, estimate, width)
+        lower, upper = max(lower, below), max(upper, above)
+    floor = -math.expm1(min(epsilon, 0.0))
+    return Bracket(
+        min(max(math.exp(lower), floor), estimate),
+        estimate,
+        max(min(math.exp(upper), 1.0), estimate),
+    )
+
+
+def _log_bounds(
+    steps: Steps, way: Direction, epsilon: float, estimate: float, width: float
+) -> tuple[float, float]:
+    """Logs of both bounds on the delta of one direction; the estimate is the larger one's."""
+    mass = infinite_mass(steps, way)
+    beyond = math.log(mass) if mass > 0.0 else -math.inf
+    if largest_finite_loss(steps, way) <= epsilon:
+        return beyond - SAME, beyond + SAME
+    log_delta = math.log(estimate) if mass == 0.0 else settled_finite_log_delta(steps, way, epsilon)
+    target = Target(steps, way, max(log_delta, LEAST_LOG_DELTA), epsilon, width)
+    step = target.first_step
+    lower = profile_bound(target, step, "lower").log_delta(epsilon)
+    upper = profile_bound(target, step, "upper").log_delta(epsilon)
+    if mass == 0.0:
+        return lower, upper
+    return float(np.logaddexp(lower, beyond - SAME)), float(np.logaddexp(upper, beyond + SAME))
+
+
+def _vanishing(steps: Steps, epsilon: float) -> Bracket:
+    """Where delta is below every float64, by Chernoff's bound; else it cannot be told from 0."""
+    uses = float(sum(count for _, count in steps))
+    bounds = []
+    for way in directions(steps):
+        composition = Composition.of(steps, way, reach_for(LEAST_LOG_DELTA, uses))
+        bounds.append(composition.saddle_at_epsilon(epsilon).log_chernoff(epsilon))
+    if not max(bounds) < LEAST_LOG_DELTA + 1.0:
+        raise CertificationError("delta is too small to be told from 0, and not below 5e-324")
+    return Bracket(0.0, 0.0, 5e-324)
+
+
+def _epsilon_bounds(target: Target) -> tuple[float, float]:
+    step, width = target.first_step, target.width
+    found = math.inf
+    tuned = False
+    for _ in range(_ATTEMPTS):
+        upper = crossing(target, step, "upper")
+        lower = crossing(target, step, "lower", tuned)
+        upper = min(upper, target.top)
+        lopsided = target.epsilon - lower > _LOPSIDED * (upper - target.epsilon)
+        if upper - lower > _FAR * width and lopsided and not tuned:
+            # The mass crowds in a few bins at an end of the loss: where they begin matters.
+            tuned = True
+            lower = crossing(target, step, "lower", tuned)
+        found = upper - lower
+        if found <= width:
+            return lower, upper
+        step *= shrinkage(width, found)
+    raise CertificationError(
+        f"epsilon could not be certified to {width!r}: the bounds are {found!r} apart"
+    )
+
+
+def _upper_epsilon(target: Target) -> tuple[float, float]:
+    """0, and the upper bound, no further from the estimate than the width."""
+    step = target.upper_step
+    found = math.inf
+    for _ in range(_ATTEMPTS):
+        upper = min(crossing(target, step, "upper"), target.top)
+        found = upper - target.epsilon
+        if found <= target.width:
+            return 0.0, upper
+        step *= shrinkage(target.width, found)
+    raise CertificationError(
+        f"epsilon could not be certified to {target.width!r}: the upper bound is {found!r} above "
+        "the estimate"
+    )
+
+
+def _epsilon_below(target: Target, ceiling: float) -> float:
+    """An upper bound that is below the ceiling, if possible, on as coarse a lattice as will do."""
+    if target.top <= ceiling or target.composition.stays_below(ceiling, target.log_delta):
+        return min(target.top, ceiling)
+    room = max(ceiling - target.epsilon, target.width)
+    target = dataclasses.replace(target, width=room)
+    step = target.first_step
+    upper = math.inf
+    for _ in range(_ATTEMPTS):
+        upper = crossing(target, step, "upper")
+        upper = min(upper, target.top)
+        if upper <= ceiling or upper - target.epsilon <= 0.5 * target.width:
+            break
+        step *= 0.4
+    return upper
+
+
+def crossing(target: Target, step: float, side: Side, tuned: bool = False) -> float:
+    """Where the bound of the profile has the target's delta."""
+    profile = profile_bound(target, step, side, tuned)
+    return profile.epsilon(target.goal(side), target.epsilon, target.width)
+
+
+def _checked(bracket: Bracket, width: float) -> Bracket:
+    if not bracket.lower <= bracket.estimate <= bracket.upper:
+        # Rounding may put the estimate an ulp or so outside of a very narrow bracket.
+        miss = max(bracket.lower - bracket.estimate, bracket.estimate - bracket.upper)
+        if miss > 0.01 * width:
+            raise CertificationError(
+                f"estimate and bounds disagree: {bracket.estimate!r} is outside "
+                f"[{bracket.lower!r}, {bracket.upper!r}]"
+            )
+        return Bracket(
+            min(bracket.lower, bracket.estimate),
+            bracket.estimate,
+            max(bracket.upper, bracket.estimate),
+        )
+    return bracket
+
+
+def check_certifiable(steps: Steps) -> None:
+    """Refuse laws that are not compiled to the tables that the certified kernels read."""
+    for pair, _ in steps:
+        if isinstance(pair, Pair) and not hasattr(pair.noise, "_table"):
+            raise CertificationError(
+                f"certified bounds need a law of psinoise.noise, got {pair.noise!r}"
+            )

@@ -1,0 +1,265 @@
+"""A composition of steps in one direction, and the saddle point of its contour integral.
+
+With ``K(c) = sum_i n_i log phi_i(c)`` the exponent ``K(c) - c eps - log c - log(c + 1)`` is convex
+in ``c > 0``. Its minimizer satisfies ``K'(c) = eps + 1/c + 1/(c + 1)``, which is read in both
+directions: given epsilon it is an equation for ``c``; given delta it makes epsilon an explicit
+function of ``c``, and the saddle-point estimate of ``log delta`` a decreasing one.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from psinoise.accounting.loss.cells import Dominating
+from psinoise.accounting.loss.measure import Cumulants, LossMeasure, loss_measure
+from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.loss.quadrature import ORDER
+
+# Float64 cannot hold a delta below exp(-745.2).
+LEAST_LOG_DELTA = -746.0
+_MOST_ITERATIONS = 200
+# Any c > 0 gives the same integral; a hundredth of a standard deviation from the saddle is close.
+_SADDLE_TOLERANCE = 1e-2
+# Keeps c^2, 1/c^2 and their products with any loss inside float64.
+_LARGEST_LOG_C = 200.0
+_LONGEST_STEP = 3.0
+_MOST_NODES = 2**20
+_MOST_REFINEMENTS = 8
+_MOST_SADDLES = 16
+_LARGER_TILTS = (2.0, 1.5, 1.25, 1.1, 1.05)
+_ALIAS = 45.0
+
+
+@dataclass(frozen=True)
+class Saddle:
+    """A point ``c`` of the real axis and the cumulants of the whole composition there."""
+
+    c: float
+    parts: tuple[Cumulants, ...]
+    value: float
+    mean: float
+    variance: float
+
+    @property
+    def curvature(self) -> float:
+        """Second derivative of the exponent."""
+        return self.variance + 1.0 / self.c**2 + 1.0 / (self.c + 1.0) ** 2
+
+    @property
+    def offset(self) -> float:
+        """``K'(c) - eps`` where ``c`` is the saddle point of ``eps``."""
+        return 1.0 / self.c + 1.0 / (self.c + 1.0)
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon whose saddle point is ``c``."""
+        return self.mean - self.offset
+
+    @property
+    def saturated(self) -> bool:
+        """Whether epsilon is the largest loss to double precision."""
+        return self.offset <= 2.0**-54 * abs(self.mean)
+
+    @property
+    def log_delta(self) -> float:
+        """Saddle-point estimate of log delta at ``epsilon``; within about 10 % of delta."""
+        exponent = (self.value - self.c * self.mean) + self.c * self.offset
+        prefactor = math.log(self.c) + math.log1p(self.c)
+        return exponent - prefactor - 0.5 * math.log(2.0 * math.pi * self.curvature)
+
+    def log_height(self, epsilon: float) -> float:
+        """Log of the integrand at ``t = 0``."""
+        return self.value - self.c * epsilon - math.log(self.c) - math.log1p(self.c)
+
+    def log_delta_at(self, epsilon: float) -> float:
+        """The same at an epsilon whose saddle point is near."""
+        return self.log_height(epsilon) - 0.5 * math.log(2.0 * math.pi * self.curvature)
+
+    def log_chernoff(self, epsilon: float) -> float:
+        """Upper bound on log delta at any epsilon.
+
+        ``E[(1 - e^{eps - L})^+] <= E[e^{c (L - eps)}] c^c / (1 + c)^{1 + c}``, from the maximum of
+        ``(1 - e^{-y}) e^{-c y}``.
+        """
+        exponent = self.value - self.c * epsilon
+        return exponent - self.c * math.log1p(1.0 / self.c) - math.log1p(self.c)
+
+
+class Transform(ABC):
+    """The exponent ``K`` of some moment generating function, and the search for saddle points.
+
+    ``K`` is convex, and so is the exponent of the contour integral.
+    """
+
+    @abstractmethod
+    def saddle(self, c: float) -> Saddle:
+        """``K`` and its derivatives at a real ``c > 0``."""
+
+    def saddle_at_delta(self, log_delta: float) -> Saddle:
+        """Saddle point of the epsilon whose log delta is about ``log_delta``, or a saturated one.
+
+        The slope of the estimate in ``log c`` is ``-c^2 curvature`` up to the prefactor's share.
+        """
+
+        def newton(saddle: Saddle) -> float:
+            return (saddle.log_delta - log_delta) / (saddle.c**2 * saddle.curvature)
+
+        start = self._deviations(math.sqrt(2.0 * max(-log_delta, 0.0)) + 1.0)
+        return self.search(start, newton, lambda at, step: _close(at, step) or at.saturated)
+
+    def saddle_at_epsilon(self, epsilon: float) -> Saddle:
+        """Saddle point of ``epsilon``, or a point whose Chernoff bound is below any float64."""
+
+        def newton(saddle: Saddle) -> float:
+            return (epsilon - saddle.epsilon) / (saddle.c * saddle.curvature)
+
+        tiny = self.saddle(1e-8)
+        excess = max(epsilon - tiny.mean, -math.sqrt(tiny.variance))
+        start = self._deviations(excess / math.sqrt(tiny.variance) + 1.5 if tiny.variance else 1.0)
+
+        def done(saddle: Saddle, step: float) -> bool:
+            return _close(saddle, step) or saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
+
+        return self.search(start, newton, done)
+
+    def alias_distance(self, saddle: Saddle, epsilon: float, enough: float) -> float:
+        """A distance ``D`` above epsilon beyond which the tilted loss weighs less than ``e^-45``.
+
+        By Chernoff's bound at a tilt ``b > c``, which is at most ``K(b) - K(c) - (b - c)(eps + D)``
+        as a logarithm. Some distance is ``enough``: no smaller one is looked for.
+        """
+        best = math.inf
+        for factor in _LARGER_TILTS:
+            more = (factor - 1.0) * saddle.c
+            gain = self.saddle(factor * saddle.c).value - saddle.value
+            best = min(best, (gain + _ALIAS) / more - epsilon)
+            if best <= enough:
+                break
+        return best
+
+    def _deviations(self, count: float) -> float:
+        """The tilt that moves the mean by ``count`` untilted standard deviations, at a guess."""
+        return min(max(count, 0.1) / math.sqrt(self.saddle(1e-8).variance + 1e-300), 1e6)
+
+    def search(
+        self,
+        start: float,
+        newton: Callable[[Saddle], float],
+        done: Callable[[Saddle, float], bool],
+    ) -> Saddle:
+        """Safeguarded Newton in ``log c`` from ``start``.
+
+        ``newton`` gives the step, whose sign is always right; ``done`` looks at a saddle point and
+        the step from there.
+        """
+        low, high = -_LARGEST_LOG_C, _LARGEST_LOG_C
+        position = math.log(start)
+        for _ in range(_MOST_ITERATIONS):
+            saddle = self.saddle(math.exp(position))
+            step = newton(saddle)
+            if done(saddle, step):
+                break
+            if step > 0.0:
+                low = position
+            else:
+                high = position
+            position += min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
+            if not low < position < high:
+                position = 0.5 * (low + high)
+        return saddle
+
+
+@dataclass(frozen=True, eq=False)
+class Composition(Transform):
+    """``n_i`` uses of each step ``i``, all in the same direction."""
+
+    measures: tuple[LossMeasure, ...]
+    counts: tuple[float, ...]
+    _known: dict[float, Saddle] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(
+        cls, steps: tuple[tuple[Dominating, int], ...], direction: Direction, reach: float
+    ) -> Composition:
+        """All steps in one direction, from nodes that reach that far; cached."""
+        return _composition(steps, direction, reach)
+
+    def saddle(self, c: float) -> Saddle:
+        """The composition at ``c``; the last few are kept, since searches begin alike."""
+        if c not in self._known:
+            if len(self._known) >= _MOST_SADDLES:
+                self._known.clear()
+            self._known[c] = self._saddle(c)
+        return self._known[c]
+
+    def _saddle(self, c: float) -> Saddle:
+        parts = tuple(measure.cumulants(c) for measure in self.measures)
+        value, mean, variance = (
+            math.fsum(n * part[k] for part, n in zip(parts, self.counts, strict=True))
+            for k in range(3)
+        )
+        return Saddle(c, parts, value, mean, variance)
+
+    @property
+    def largest_loss(self) -> float:
+        """The largest total loss that the nodes see."""
+        return sum(n * m.largest for m, n in zip(self.measures, self.counts, strict=True))
+
+    def resolved(self, saddle: Saddle, frequency: float) -> Composition | None:
+        """A composition whose panels resolve ``exp((c + i t) L)`` for ``|t| <= frequency``.
+
+        Itself if they do already; None if that takes more than 2^20 nodes. Each refinement shows
+        what coarser panels could not: with a large tilt the mass may lie between their nodes.
+        """
+        composition = self
+        for _ in range(_MOST_REFINEMENTS):
+            finer = composition._refined(saddle, frequency)
+            if finer is None or finer is composition:
+                return finer
+            composition = finer
+        return composition
+
+    def _refined(self, saddle: Saddle, frequency: float) -> Composition | None:
+        pieces = [
+            measure.pieces(saddle.c, part.value, frequency)
+            for measure, part in zip(self.measures, saddle.parts, strict=True)
+        ]
+        if max(float(cuts.sum(dtype=float)) for cuts in pieces) * ORDER > _MOST_NODES:
+            return None
+        measures = [
+            measure.split(cuts) if (cuts > 1).any() else measure
+            for measure, cuts in zip(self.measures, pieces, strict=True)
+        ]
+        if all(a is b for a, b in zip(measures, self.measures, strict=True)):
+            return self
+        return Composition(tuple(measures), self.counts)
+
+    def stays_below(self, epsilon: float, log_delta: float) -> bool:
+        """Whether Chernoff's bound shows that log delta at ``epsilon`` is below ``log_delta``.
+
+        ``K`` comes from a quadrature that is right to 1e-13 for each use and leaves out mass that
+        is ``e^{-38}`` of delta (`quadrature.reach_for`).
+        """
+        room = log_delta - (1e-9 + 1e-13 * math.fsum(self.counts))
+        # Far from epsilon any tilt will do, and this one is asked for anyway.
+        if self.saddle_at_delta(log_delta).log_chernoff(epsilon) < room:
+            return True
+        return self.saddle_at_epsilon(epsilon).log_chernoff(epsilon) < room
+
+
+# One question asks for the same composition several times.
+@functools.lru_cache(maxsize=4)
+def _composition(
+    steps: tuple[tuple[Dominating, int], ...], direction: Direction, reach: float
+) -> Composition:
+    measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
+    return Composition(measures, tuple(float(count) for _, count in steps))
+
+
+def _close(saddle: Saddle, step: float) -> bool:
+    """Whether a step in ``log c`` is small: ``1/(c sqrt(curvature))`` is a standard deviation."""
+    return abs(step) * saddle.c * math.sqrt(saddle.curvature) < _SADDLE_TOLERANCE

@@ -1,0 +1,177 @@
+"""The integrand of the contour integral, and how far along the contour it lives."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise._backend import core
+from psinoise.accounting.contour.composition import Composition, Saddle
+from psinoise.accounting.contour.nonuniform import characteristic_many
+from psinoise.accounting.loss.measure import Cumulants, LossMeasure
+
+Float = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+DIRECT_STEPS = 2**15
+# Direct sums of more terms than this are slower than the non-uniform FFT.
+DIRECT_TERMS = 2**23
+DEAD = 1e-17
+_LOG_DEAD = math.log(DEAD)
+_NEGLIGIBLE_WEIGHT = 1e-18
+_PROBES = 64
+_PROBE_STEP = 0.35
+_PROBE_PHASE = 24.0
+_MANY_USES = 50.0
+_LOW_CHANGE = -0.75
+# Stands for 0, whose logarithm is not finite.
+_LEAST_MODULUS = 1e-300
+_MANY_ATOMS = 64
+
+
+def ratios(
+    composition: Composition, saddle: Saddle, step: float, steps: int
+) -> list[tuple[Complex, float]]:
+    """``exp(-i t K_i'(c)) phi_i(c + i t)/phi_i(c) - 1`` and ``n_i`` for each step ``i``.
+
+    The first-order term vanishes by definition of ``K_i'``; what the sum has left of it is
+    rounding, and is taken off.
+    """
+    result = []
+    frequencies = step * np.arange(steps, dtype=np.float64)
+    for measure, part, count in zip(
+        composition.measures, saddle.parts, composition.counts, strict=True
+    ):
+        sums, drift = tilted_sums(measure, saddle.c, part, count, step, steps)
+        result.append((sums - (1j * drift) * frequencies, count))
+    return result
+
+
+def tilted_sums(
+    measure: LossMeasure, c: float, part: Cumulants, count: float, step: float, steps: int
+) -> tuple[Complex, float]:
+    """``sum M (exp(i t (L - K')) - 1)`` over the tilted masses ``M``, and ``sum M (L - K')``.
+
+    Nodes that change ``count`` uses by less than 1e-18 in all are left out.
+    """
+    weights = np.exp(measure.log_tilted(c, part.value))
+    losses = measure.loss - part.mean
+    effect = weights * np.minimum(1.0, np.abs(losses) * (step * steps)) ** 2
+    keep = effect * (count * weights.size) > _NEGLIGIBLE_WEIGHT
+    weights, losses = weights[keep], losses[keep]
+    many = steps > DIRECT_STEPS or steps * weights.size > DIRECT_TERMS
+    sums = (characteristic_many if many else core.characteristic)(weights, losses, step, steps)
+    return sums, float(weights @ losses)
+
+
+def log_power(ratio: Complex, count: float) -> Complex:
+    """``count * log(1 + ratio)`` with relative accuracy for small ratios."""
+    re, im = ratio.real, ratio.imag
+    change = re * (2.0 + re) + im * im
+    # Near -1 it has lost the digits of the modulus, which the plain sum of squares keeps.
+    low = np.flatnonzero(change < _LOW_CHANGE)
+    log_modulus = 0.5 * np.log1p(np.maximum(change, _LOW_CHANGE))
+    log_modulus[low] = np.log(np.maximum(np.hypot(1.0 + re[low], im[low]), _LEAST_MODULUS))
+    return np.asarray(count * log_modulus + (1j * count) * np.arctan2(im, 1.0 + re))
+
+
+def damping(saddle: Saddle, frequencies: Float) -> Complex:
+    """``c (c + 1) / (z (z + 1))`` at ``z = c + i t``."""
+    c = saddle.c
+    denominator = (1.0 + 1j * (frequencies / c)) * (1.0 + 1j * (frequencies / (c + 1.0)))
+    return np.asarray(1.0 / denominator)
+
+
+def integrand(composition: Composition, saddle: Saddle, step: float, steps: int) -> Complex:
+    exponent = np.zeros(steps, dtype=np.complex128)
+    for ratio, count in ratios(composition, saddle, step, steps):
+        exponent += log_power(ratio, count)
+    return np.asarray(np.exp(exponent) * damping(saddle, step * np.arange(steps, dtype=np.float64)))
+
+
+def horizon_of(composition: Composition, saddle: Saddle, start: float) -> float:
+    """The largest frequency beyond ``start`` at which the integrand is seen alive; 0 if none.
+
+    ``inf`` if it is alive at the end of the probes, or if losses with atoms revive it for ever.
+    """
+    widest = math.sqrt(max(part.variance for part in saddle.parts))
+    if widest == 0.0:
+        return math.inf
+    step = _PROBE_STEP / widest
+    probes = _PROBES
+    finer = None
+    if _MANY_USES * widest**2 > 1.001 * saddle.variance:
+        # Few factors must be small themselves: noise of coarse panels would look alive.
+        finer = composition.resolved(saddle, step * probes)
+    if finer is None:
+        swing = max(
+            measure.widest_panel(saddle.c, part.value)
+            for measure, part in zip(composition.measures, saddle.parts, strict=True)
+        )
+        probes = min(probes, int(_PROBE_PHASE / max(swing * step, 1e-300)) + 2)
+    elif finer is not composition:
+        composition, saddle = finer, finer.saddle(saddle.c)
+    frequencies = step * np.arange(probes, dtype=np.float64)
+    level = np.log(np.abs(damping(saddle, frequencies)))
+    for ratio, count in ratios(composition, saddle, step, probes):
+        level += log_power(ratio, count).real
+    if probes >= 3:
+        before, middle, after = level[:-2], level[1:-1], level[2:]
+        bend = 2.0 * middle - before - after
+        peak = (middle >= before) & (middle >= after) & (bend > 0.0)
+        gain = np.where(peak, (after - before) ** 2 / (8.0 * np.where(peak, bend, 1.0)), 0.0)
+        # A tenth more than the parabola says.
+        level[1:-1] += 1.1 * gain
+    if _log_atoms(composition, saddle) > _LOG_DEAD:
+        return math.inf
+    alive = np.flatnonzero((level > _LOG_DEAD) & (frequencies > start))
+    if alive.size == 0:
+        return 0.0
+    return math.inf if alive[-1] >= probes - 2 else float(frequencies[alive[-1]] + step)
+
+
+def large_atoms_matter(composition: Composition, saddle: Saddle) -> bool:
+    """Whether positive losses that are atoms have more of the tilted mass than rounding has.
+
+    Far out a loss is constant to double precision. Where it is small there, as that of a sampled
+    record is, its atom belongs to the bulk, and large losses have none.
+    """
+    for measure, part, count in zip(
+        composition.measures, saddle.parts, composition.counts, strict=True
+    ):
+        where = slice(measure.loss.size - measure.atoms, None)
+        large = measure.loss[where] > 0.0
+        atoms = measure.log_tilted(saddle.c, part.value)[where][large]
+        if math.log(count) + float(np.logaddexp.reduce(atoms, initial=-np.inf)) > _LOG_DEAD:
+            return True
+    return False
+
+
+def _log_atoms(composition: Composition, saddle: Saddle) -> float:
+    """Log of the modulus to which losses that are all atoms revive the integrand far out.
+
+    A few atoms return to their whole probability again and again. Many in no order do not, within
+    any distance of interest.
+    """
+    total = 0.0
+    for measure, part, count in zip(
+        composition.measures, saddle.parts, composition.counts, strict=True
+    ):
+        if measure.atoms == 0:
+            return -math.inf
+        where = slice(measure.loss.size - measure.atoms, None)
+        atoms = measure.log_tilted(saddle.c, part.value)[where]
+        log_mass = float(np.logaddexp.reduce(atoms))
+        if measure.atoms > _MANY_ATOMS and not _evenly_spaced(measure.loss[where]):
+            # Far out their phases are as good as random: the mean square of the sum of all.
+            log_mass = 0.5 * float(np.logaddexp.reduce(2.0 * atoms))
+        total += count * log_mass
+    return total
+
+
+def _evenly_spaced(positions: Float) -> bool:
+    """Whether atoms lie on a lattice without gaps, on which their phases return together."""
+    gaps = np.diff(np.sort(positions))
+    return float(np.ptp(gaps)) <= 1e-6 * float(gaps.max())

@@ -1,0 +1,313 @@
+"""Masses of the privacy loss in the bins of a lattice, each to full relative precision.
+
+Bin ``j`` of a lattice with step ``h`` holds the outputs with loss in ``[j h, (j + 1) h)``. Of each
+bin two integrals are kept, both of positive terms: ``A = P(bin)`` and the excess
+``u = P(bin) - e^{j h} Q(bin)``. Everything is tilted by the level of the bin: multiplied by
+``exp(t j h - k)`` with a common ``k``, so that the bins around the epsilon of interest are of order
+1 when delta is 1e-100.
+
+Edges of bins are level points of the loss, found to rounding on the panels of the quadrature, on
+which the loss is monotone. What is left of ``loss(x_j) - j h`` is reported as *slack*: bins whose
+edges are off by it are exact bins of a loss that is off by it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise._backend import core
+from psinoise.accounting.loss.cells import CellPair, Dominating
+from psinoise.accounting.loss.pairs import Direction, Float, Pair
+from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes
+
+Index = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+# A loss is a difference of two logs of densities, each right to this much per unit of its size
+# (tests/test_laws.py); panels reach as far as the logs are large.
+_LOG_ROUNDING = 4e-16
+# Of log(1 - q + q e^r), relative, and of sums of an offset and some steps.
+_MIXTURE_ROUNDING = 2e-15
+# Of the losses of atoms: logs of masses that are right to a few ulp, and what merging moves.
+_ATOM_ROUNDING = 8e-15
+
+_POINTS = np.polynomial.legendre.leggauss(ORDER)[0]
+_SAMPLES = np.concatenate([[-1.0], _POINTS, [1.0]])
+
+
+def _differentiation_matrix() -> Float:
+    """Derivative at the nodes and both ends of the polynomial through the nodes."""
+    vandermonde = np.polynomial.legendre.legvander(_POINTS, ORDER - 1)
+    slopes = np.stack(
+        [
+            np.polynomial.legendre.legval(
+                _SAMPLES,
+                np.polynomial.legendre.legder([0.0] * k + [1.0]),
+            )
+            for k in range(ORDER)
+        ],
+        axis=1,
+    )
+    return np.asarray(slopes @ np.linalg.inv(vandermonde))
+
+
+_DIFFERENTIATION = _differentiation_matrix()
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Bins whose edges are nodes of a lattice: bin ``j`` begins at ``offset + edges[j] h``.
+
+    Attributes
+    ----------
+    step, offset : of the lattice
+    edges : whole numbers that rise, one more than there are bins
+    mass, excess : tilted ``A`` and ``u``
+    tilt, log_norm : a bin was multiplied by ``exp(tilt * level - log_norm)``, its level being that
+        of its lower edge
+    below, above : probability under ``P`` of what was left out, with small and with large losses
+    ceiling : number of the first edge that no loss that counts as below exceeds
+    slack : largest error of a loss
+    at_edges : tilted masses of atoms that lie on the edges, and in no bin; None if there are none
+    whole : whether the masses, ``below`` and ``above`` are all of ``P``
+    """
+
+    step: float
+    offset: float
+    edges: Index
+    mass: Float
+    excess: Float
+    tilt: float
+    log_norm: float
+    below: float
+    above: float
+    slack: float
+    ceiling: int = 0
+    at_edges: Float | None = None
+    whole: bool = False
+
+    @property
+    def widths(self) -> Float:
+        """Lengths of the bins, in units of loss."""
+        return np.asarray(np.diff(self.edges) * self.step)
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """The loss of one step in one direction, densely on the panels of its quadrature.
+
+    Attributes
+    ----------
+    x, loss, slope : at both ends and at the nodes of each panel, shape ``(panels, ORDER + 2)``
+    lowest, highest : of the loss on each panel, then of each atom
+    log_mass : log of the probability under ``P`` of each panel, then of each atom
+    rounding : of a loss
+    beyond : probability under ``P`` of outputs beyond all panels
+    """
+
+    pair: Dominating
+    sign: float
+    x: Float
+    loss: Float
+    slope: Float
+    lowest: Float
+    highest: Float
+    log_mass: Float
+    beyond: float
+    rounding: float
+
+    @property
+    def panels(self) -> int:
+        return int(self.x.shape[0])
+
+    def rounded_within(self, chosen: Mask) -> Dense:
+        """The same, with the rounding that the chosen losses have.
+
+        Sampling makes ``Lambda = log(1 - q + q e^r)`` of a log ratio ``r``, with the slope
+        ``1 - (1 - q) e^{-Lambda}``: small losses have a small share of the rounding of ``r``.
+        """
+        pair = self.pair
+        if not isinstance(pair, Pair) or pair.replaced or pair.noise.score_limit == 0.0:
+            return self
+        ends = self.highest if self.sign > 0.0 else -self.lowest
+        slope = 1.0 - (1.0 - pair.sampling_rate) * math.exp(-float(np.abs(ends[chosen]).max()))
+        # Of the mixture itself, and of levels, which may be counted from an end of the loss.
+        limits = [pair.largest_loss(way) for way in ("remove", "add")]
+        largest = max(
+            float(np.abs(self.lowest[chosen]).max()),
+            float(np.abs(self.highest[chosen]).max()),
+            *(abs(limit) for limit in limits if math.isfinite(limit)),
+        )
+        return dataclasses.replace(
+            self, rounding=min(slope * self.rounding + _MIXTURE_ROUNDING * largest, self.rounding)
+        )
+
+
+def samples(pair: Pair, sign: float, left: Float, right: Float) -> tuple[Float, Float, Float]:
+    """Outputs, losses and slopes at both ends and at the nodes of any panels, as in `Dense`."""
+    half = 0.5 * (right - left)
+    x = (left + half)[:, None] + half[:, None] * _SAMPLES
+    x[:, 0], x[:, -1] = left, right
+    loss = sign * pair.loss(x)
+    return x, loss, (loss[:, 1:-1] @ _DIFFERENTIATION.T) / half[:, None]
+
+
+# Samples are large, and those of a thousand steps are asked for once.
+@functools.lru_cache(maxsize=256)
+def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
+    """Sample the loss on the panels of a quadrature; cached."""
+    if isinstance(pair, CellPair):
+        return _atoms_alone(pair, direction)
+    grid = nodes(pair, reach)
+    sign = 1.0 if direction == "remove" else -1.0
+    half = 0.5 * (grid.right - grid.left)
+    x = (grid.left + half)[:, None] + half[:, None] * _SAMPLES
+    x[:, 0], x[:, -1] = grid.left, grid.right
+    loss = np.empty(x.shape)
+    loss[:, 1:-1] = grid.loss
+    loss[:, :: ORDER + 1] = pair.loss(x[:, :: ORDER + 1])
+    slope = (grid.loss @ _DIFFERENTIATION.T) / half[:, None]
+    if sign < 0.0:
+        loss, slope = -loss, -slope
+    atom_loss = sign * grid.atom_loss
+    # Lambda is a loss under "remove", where P = Q e^Lambda.
+    log_p = grid.log_mass + (grid.loss if sign > 0.0 else 0.0)
+    atom_log_p = grid.atom_log_mass + (atom_loss if sign > 0.0 else 0.0)
+    panel_log_p = np.logaddexp.reduce(log_p, axis=1) if grid.left.size else np.empty(0)
+    # A replaced record adds the error of a second ratio.
+    rounding = _LOG_ROUNDING * (len(pair.centers) - 1)
+    rounding *= 16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))
+    beyond = _beyond(pair, direction, grid)
+    if pair.noise.score_limit == 0.0:
+        # Heavy tails are cut where the loss is next to 0, to which it falls: their mass is an atom
+        # at 0, off by no more than the loss at the ends.
+        atom_loss = np.append(atom_loss, 0.0)
+        atom_log_p = np.append(atom_log_p, math.log(max(beyond, 5e-324)))
+        rounding = max(rounding, float(np.abs(pair.loss(grid.ends)).max()))
+        beyond = 0.0
+    return Dense(
+        pair,
+        sign,
+        x,
+        loss,
+        slope,
+        np.concatenate([loss.min(axis=1, initial=math.inf), atom_loss]),
+        np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss]),
+        np.concatenate([panel_log_p, atom_log_p]),
+        beyond,
+        rounding,
+    )
+
+
+def _atoms_alone(pair: CellPair, direction: Direction) -> Dense:
+    """The loss of a law in cells, which has no panels."""
+    log_mass, loss = pair.atoms
+    if direction == "remove":
+        log_mass = log_mass + loss
+    else:
+        loss = -loss
+    none = np.empty((0, ORDER + 2))
+    sign = 1.0 if direction == "remove" else -1.0
+    rounding = _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), 1.0)
+    return Dense(pair, sign, none, none, none, loss, loss, log_mass, 0.0, rounding)
+
+
+def loss_bins(
+    source: Dense,
+    chosen: Mask,
+    large: Mask,
+    lattice: tuple[float, float],
+    edges: Index,
+    tilt: float,
+    log_norm: float,
+) -> Bins:
+    """Bins of the loss on the chosen panels and atoms; the others count as below or above.
+
+    Parameters
+    ----------
+    source
+        the loss of one step
+    chosen, large
+        which panels, then which atoms are cut into bins, and which count as above all of them; the
+        others count as below
+    lattice
+        step and offset
+    edges
+        of the bins, at most 1/2 apart; they hold all of the chosen losses
+    tilt, log_norm
+        see `Bins`
+    """
+    step, offset = lattice
+    levels: Float = np.asarray(offset + edges * step, dtype=np.float64)
+    count = edges.size - 1
+    mass = np.zeros(count)
+    excess = np.zeros(count)
+    slack = source.rounding
+    rows = np.flatnonzero(chosen[: source.panels])
+    if rows.size:
+        assert isinstance(source.pair, Pair)
+        mass, excess, error = core.loss_bins(
+            *_arguments(source),
+            source.x[rows],
+            source.loss[rows],
+            source.slope[rows],
+            levels,
+            tilt,
+            # A bounded law is a part of that of its table.
+            log_norm + source.pair.noise._log_kept,
+            source.rounding,
+        )
+        slack = max(slack, error)
+    atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
+    at_edges: Float | None = None
+    if atoms.size:
+        values = source.lowest[atoms]
+        # An atom that is a node but for rounding is that node: next below would be a bin too low.
+        bins = np.searchsorted(levels, values + source.rounding, side="right") - 1
+        bins = np.clip(bins, 0, count - 1)
+        above = levels[bins] - values
+        slack = max(slack, float(above.max()))
+        weights = np.exp(source.log_mass[atoms] + tilt * levels[bins] - log_norm)
+        on_edge = np.abs(above) <= source.rounding
+        slack = max(slack, float(np.abs(above[on_edge]).max(initial=0.0)))
+        at_edges = np.bincount(bins[on_edge], weights[on_edge], edges.size).astype(np.float64)
+        weights[on_edge] = 0.0
+        over = weights * -np.expm1(np.minimum(above, 0.0))
+        mass += np.bincount(bins, weights=weights, minlength=count)
+        excess += np.bincount(bins, weights=over, minlength=count)
+    mass_of = np.exp(source.log_mass)
+    small = ~(chosen | large)
+    below = float(mass_of[small].sum()) * (1.0 + 1e-12)
+    beyond = float(mass_of[large].sum()) * (1.0 + 1e-12) + source.beyond
+    highest = float(source.highest[small].max(initial=-math.inf)) - source.rounding
+    ceiling = min(int(np.searchsorted(levels, highest)), count)
+    outside = below, beyond, slack, ceiling
+    whole = isinstance(source.pair, Pair) and math.isinf(source.pair.noise.support)
+    return Bins(step, offset, edges, mass, excess, tilt, log_norm, *outside, at_edges, whole)
+
+
+def _arguments(source: Dense) -> tuple[Any, float, float, float, float]:
+    """The law and the pair, as kernels take them."""
+    pair = source.pair
+    assert isinstance(pair, Pair)
+    shifts = pair.shifts("remove" if source.sign > 0.0 else "add")
+    return (pair.noise._table, pair.noise.scale, *shifts, pair.sampling_rate)
+
+
+def _beyond(pair: Pair, direction: Direction, grid: Nodes) -> float:
+    """Probability under ``P`` beyond the ends of the quadrature."""
+    noise, q = pair.noise, pair.sampling_rate
+    if math.isfinite(noise.support) or (grid.atom_loss.size and noise.score_limit != 0.0):
+        # Runs of constant loss reach to the ends of the first edges and hold the rest of the mass.
+        return 0.0
+    shift, _ = pair.shifts(direction)
+    moved = np.array([0.0, shift])
+    outside, shifted = noise.cdf(grid.ends[0] - moved) + noise.ccdf(grid.ends[1] - moved)
+    return float((1.0 - q) * outside + q * shifted)

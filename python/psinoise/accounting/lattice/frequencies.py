@@ -1,0 +1,264 @@
+"""Bounds on the profile of many uses, from the low frequencies of their composition.
+
+With ``w(y) = (1 - e^{-y}) e^{-t y}`` for ``y > 0``, and 0 elsewhere, delta is a sum of
+``w(l_k - eps)`` over the tilted masses ``g_k`` of the composition. On a window of ``N`` nodes
+
+    ``sum g_k w(l_k - eps) = 1/N sum over |m| < N/2 of G_m conj(W_m)``,
+
+with the Fourier sums ``G`` of the masses and ``W`` of the weights, ``theta = 2 pi m / N``. Both are
+known without a transform: ``G`` is a product of powers that dies within some tens of frequencies,
+where ``spectra.low_frequencies`` has it, and ``W`` is the difference of two geometric series,
+
+    ``sum over k >= 0 of w(y + k h) e^{i theta k} = e^{-t y}
+    (1 - e^{-y} + r (e^{-y} - e^{-h})) / ((1 - r) (1 - r e^{-h}))``, ``r = e^{i theta - t h}``,
+
+written so that nothing cancels for ``0 < y <= h``. So neither time nor memory depends on the
+length of the window, which need not be a power of two.
+
+Errors that are added to the bound
+----------------------------------
+*Outside* of the window there is at most twice the tail; it counts with the largest weight.
+
+*Rounding.* ``log G_m`` is off by at most the bound of ``low_frequencies``, ``W_m`` by
+``32 (m + 1) u`` of its largest value over ``y``: its phase ``m theta (k - first)`` is less than
+``2 pi m``, and every factor is right to some ulp.
+
+*Frequencies left out.* Let ``F`` be the Fourier sum of one measure, ``f`` normalized.
+
+* Near 0: take the nodes of an interval of length ``D``, with mass ``w``, variance ``v`` and the
+  Fourier sum ``w E``. For two independent draws ``x, x'`` of them and ``theta <= pi / D`` the angle
+  ``a = theta (x - x')`` is at most ``pi``, where ``1 - cos a >= 2 a^2 / pi^2``. So ``|E|^2``, the
+  mean of ``cos a``, is at most ``1 - (4 / pi^2) theta^2 v``, and
+  ``|F| <= w |E| + 1 - w <= 1 - (2 / pi^2) theta^2 w v``.
+* Elsewhere: ``F``, turned by the mean, changes by at most the standard deviation per unit of
+  ``theta``. The transform of the masses wrapped around any number ``n`` of nodes has ``F`` at
+  ``n`` angles; half way between them ``|F|`` is larger by at most the deviation times ``pi / n``.
+
+``|F|^n <= e^{-DEAD}`` beyond the last frequency then, and ``sum |W_m| <= N W_0``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise.accounting.lattice.bounds import NodeMeasure
+from psinoise.accounting.lattice.convolution import infinite_mass, largest_weight, window_needed
+from psinoise.accounting.lattice.crossing import ProfileBound
+from psinoise.accounting.lattice.spectra import (
+    MOST_DIRECT,
+    UNIT,
+    LowFrequencies,
+    low_frequencies,
+    transform_error,
+    transform_of,
+    wrap,
+)
+from psinoise.accounting.loss.pairs import Float
+
+Complex = NDArray[np.complex128]
+
+# Frequencies whose product is below e^-DEAD are left out.
+DEAD = 80.0
+# Windows that are long for a transform; on others frequencies must be fewer than nodes by a factor
+# to be summed faster than by that.
+_MOST_FREQUENCIES = 2**17
+_LONG_WINDOW = 2**20
+_FEW = 32
+_LARGEST_EXPONENT = 700.0
+# Half of a cell times the standard deviation, at most; and cells.
+_CELL = 0.05
+_CELLS = (2**8, 2**20)
+# After so many factors one looks whether that is enough.
+_FACTORS = 32
+# The nodes near the mean, in standard deviations.
+_NEAR = 3.0
+
+
+class Lattice(NamedTuple):
+    """Where the losses of a composition lie, and how they are tilted; see `NodeMeasure`.
+
+    Attributes
+    ----------
+    step, offset, tilt, log_norm, infinite, slack : of the composition
+    first, size : of the window
+    outside : bound on the tilted mass outside the window
+    """
+
+    step: float
+    offset: float
+    tilt: float
+    log_norm: float
+    infinite: float
+    slack: float
+    first: int
+    size: int
+    outside: float
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencyProfile(ProfileBound):
+    """A bound on the profile: above if ``sign`` is 1, below if -1."""
+
+    lattice: Lattice
+    low: LowFrequencies
+    sign: float
+
+    @property
+    def tilt(self) -> float:
+        return self.lattice.tilt
+
+    @functools.cached_property
+    def _turns(self) -> Float:
+        return np.asarray((2.0 * math.pi / self.lattice.size) * np.arange(self.low.values.size))
+
+    @functools.cached_property
+    def _terms(self) -> tuple[Complex, Complex, float]:
+        """``conj(G_m) / (N (1 - r) (1 - r e^{-h}))``, that times ``r``, and what they are off by.
+
+        Twice that for ``m > 0``, which stands for ``-m`` as well.
+        """
+        t, h = self.lattice.tilt, self.lattice.step
+        exponent = 1j * self._turns - t * h
+        series = np.expm1(exponent) * np.expm1(exponent - h)
+        terms = np.conj(self.low.values) * (2.0 / self.lattice.size) / series
+        terms[0] *= 0.5
+        relative = np.expm1(np.minimum(self.low.error, _LARGEST_EXPONENT))
+        relative += UNIT * 32.0 * (1.0 + np.arange(terms.size))
+        return terms, terms * np.exp(exponent), float(np.sum(np.abs(terms) * relative))
+
+    @functools.cached_property
+    def _spill(self) -> float:
+        """What is outside of the window, and the frequencies that were left out."""
+        t, h = self.lattice.tilt, self.lattice.step
+        largest = largest_weight(t)
+        total = 1.0 / (t * (t + 1.0) * h) + largest  # of the weights: the integral, and a maximum
+        return largest * self.lattice.outside + math.exp(-DEAD) * total
+
+    def log_delta(self, epsilon: float) -> float:
+        """Log of the bound on delta at ``epsilon``."""
+        lattice = self.lattice
+        t, h = lattice.tilt, lattice.step
+        ends = abs(lattice.first) + lattice.size
+        margin = 8.0 * UNIT * (abs(epsilon) + abs(lattice.offset) + ends * h)
+        shifted = epsilon - self.sign * (lattice.slack + margin)
+        k = max(math.floor((shifted - lattice.offset) / h) + 1 - lattice.first, 0)
+        value = self.sign * self._spill
+        if k < lattice.size:
+            y = max(lattice.offset + (lattice.first + k) * h - shifted, 0.0)
+            value += self._weighed(k, y)
+        if not value > 0.0:
+            finite = -math.inf
+        else:
+            rounding = 8.0 * UNIT * (1.0 + abs(lattice.log_norm) + abs(t * shifted))
+            finite = math.log(value) + lattice.log_norm - t * shifted + self.sign * rounding
+        if self.sign > 0.0 and lattice.infinite > 0.0:
+            return float(np.logaddexp(finite, math.log(lattice.infinite)))
+        return finite
+
+    def _weighed(self, k: int, y: float) -> float:
+        """The sum of weighed masses, with its rounding, from the ``k``-th node, at ``y``, on."""
+        t, h = self.lattice.tilt, self.lattice.step
+        terms, turned, off = self._terms
+        phase = np.exp((1j * k) * self._turns)
+        # G_m conj(W_m) and its conjugate have the same real part.
+        one, other = _coefficients(y, h)
+        near = one * float((terms * phase).real.sum()) + other * float((turned * phase).real.sum())
+        near += self.sign * off * (one + abs(other))
+        beyond = y + (self.lattice.size - k) * h
+        one, other = _coefficients(beyond, h)
+        far = one * float(terms.real.sum()) + other * float(turned.real.sum())
+        far -= self.sign * off * (one + abs(other))
+        return math.exp(-t * y) * near - math.exp(-t * beyond) * far
+
+
+def _coefficients(y: float, h: float) -> tuple[float, float]:
+    """``1 - e^{-y}`` and ``e^{-y} - e^{-h}``."""
+    between = -math.exp(-y) * math.expm1(y - h) if y <= h else math.exp(-y) - math.exp(-h)
+    return -math.expm1(-y), between
+
+
+def low_profile(
+    parts: list[tuple[NodeMeasure, int]], tail: float, sign: float
+) -> FrequencyProfile | None:
+    """A bound on the profile of a composition, of which a window leaves out twice the tail.
+
+    None if too many frequencies matter.
+    """
+    first, size = window_needed(parts, tail)
+    size = max(size, 16)
+    theta = last_frequency(parts)
+    needed = theta * size / (2.0 * math.pi) + 1.0
+    most = max(MOST_DIRECT, size // _FEW) if size <= _LONG_WINDOW else _MOST_FREQUENCIES
+    if needed > min(most, size // 4):
+        return None
+    frequencies = math.ceil(needed)
+    low = low_frequencies(parts, first, size, frequencies)
+    lattice = Lattice(
+        parts[0][0].step,
+        math.fsum(count * measure.offset for measure, count in parts),
+        parts[0][0].tilt,
+        math.fsum(count * measure.log_norm for measure, count in parts),
+        infinite_mass(parts),
+        math.fsum(count * measure.slack for measure, count in parts),
+        first,
+        size,
+        2.0 * tail,
+    )
+    return FrequencyProfile(lattice, low, sign)
+
+
+def last_frequency(parts: list[tuple[NodeMeasure, int]]) -> float:
+    """An angle from which on, up to ``pi``, the product is below ``e^-DEAD``; inf if none is seen.
+
+    Angles are per node, and proofs at the head of this module.
+    """
+    deviations = [math.sqrt(measure.moments[1]) / measure.step for measure, _ in parts]
+    cells: int = 2 ** math.ceil(math.log2(max(math.pi * max(deviations) / _CELL, _CELLS[0])))
+    if cells > _CELLS[1]:
+        return math.inf
+    transform = transform_of(cells)
+    bound = np.zeros(cells // 2 + 1)
+    near = [_near_variance(m, d) for (m, _), d in zip(parts, deviations, strict=True)]
+    curvature = math.fsum(n * share for (_, n), (share, _) in zip(parts, near, strict=True))
+    widest = max(1.0, *(diameter for _, diameter in near))
+    # From here on a bound on some factors is enough; before, the curvature is that of all.
+    far = max(math.ceil(0.5 * cells / widest - 0.5), 0) if curvature > 0.0 else 0
+    order = sorted(range(len(parts)), key=lambda k: -parts[k][1] * near[k][0])
+    for place, k in enumerate(order):
+        measure, count = parts[k]
+        wrapped = wrap(measure, cells)
+        spectrum = np.ones(cells // 2 + 1, dtype=np.complex128)
+        transform.compose_into(wrapped, 1, spectrum)
+        error = transform_error(cells) * math.sqrt(cells * float(np.sum(wrapped * wrapped)))
+        error += 1.001 * math.pi * deviations[k] / cells
+        modulus = np.sqrt(spectrum.real**2 + spectrum.imag**2)
+        bound += count * np.log(np.minimum(modulus + error, 1.0))
+        if far and place % _FACTORS == _FACTORS - 1 and not (bound[far:] > -DEAD).any():
+            break
+    alive = int(np.flatnonzero(bound > -DEAD)[-1])
+    if alive == cells // 2:
+        return math.inf
+    last = (alive + 0.5) * (2.0 * math.pi / cells)
+    if last <= math.pi / widest and curvature > 0.0:
+        # 1 - x <= e^-x.
+        return min(math.pi * math.sqrt(0.5 * DEAD / curvature), last)
+    return last
+
+
+def _near_variance(measure: NodeMeasure, deviation: float) -> tuple[float, float]:
+    """``w v`` of the nodes around the mean, in squared nodes, and their diameter."""
+    distance = measure.index - (measure.moments[0] - measure.offset) / measure.step
+    near = np.abs(distance) <= _NEAR * deviation
+    mass, distance = measure.mass[near], distance[near]
+    total = float(np.sum(mass))
+    if not total > 0.0:
+        return 0.0, 1.0
+    mean = float(np.sum(mass * distance)) / total
+    square = float(np.sum(mass * (distance - mean) ** 2))
+    return 0.999 * square, max(2.0 * _NEAR * deviation, 1.0)

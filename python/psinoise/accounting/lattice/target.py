@@ -1,0 +1,262 @@
+"""One step of a composition on a lattice, as fine as the question about the composition asks for.
+
+The saddle point of the estimate is the tilt, and the bias of both bounds (``bounds``) gives the
+step. Mass whose loss is so large, or so small, that it matters less than the bias is cut off: from
+above it goes to ``+infinity``, from below to the lowest node.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from psinoise._backend import core
+from psinoise.accounting.contour.composition import Composition, Saddle
+from psinoise.accounting.lattice.bins import Bins, Dense, Mask, dense, loss_bins
+from psinoise.accounting.lattice.bounds import (
+    MASS_ROUNDING,
+    NodeMeasure,
+    Side,
+    best_offset,
+    node_measure,
+)
+from psinoise.accounting.lattice.division import Division, divide
+from psinoise.accounting.lattice.grading import graded_edges
+from psinoise.accounting.loss.cells import CellPair, Dominating
+from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.loss.quadrature import reach_for
+from psinoise.accounting.loss.steps import Steps, largest_finite_loss
+from psinoise.errors import CertificationError
+
+_LARGEST_STEP = 0.25
+_LARGEST_SPAN = 2**30
+_LARGEST_TILT = 1e6
+# Over the width the tilt changes weights by this exponent at most: beyond, errors would drown what
+# is a width away.
+_LARGEST_EXPONENT = 25.0
+# So few atoms are fitted to a lattice, the best of so many.
+FEW_ATOMS = 64
+_MOST_LATTICES = 1 << 10
+_BESIDE_ATOMS = 0.7
+# Part of the width that cutting off tails may cost.
+_CUT = 0.02
+# Of Fourier sums of tilted masses, for one use; those of many uses lose their first digits.
+_ROUNDING = 5e-14
+_ROUNDING_OF_MANY = 1e-12
+# Distinct steps for which dividing the losses takes little time.
+_MOST_DIVIDED = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """One direction of a composition, where on its profile to be sharp, and how sharp.
+
+    Attributes
+    ----------
+    steps, direction : the composition
+    log_delta, epsilon : a point on its profile without infinite losses, by the estimate
+    width : largest distance of the bounds, in units of epsilon
+    doubt : how far off ``log_delta`` may be, for bounds on epsilon
+    kept : bins of the last length of a step that was asked for
+    """
+
+    steps: Steps
+    direction: Direction
+    log_delta: float
+    epsilon: float
+    width: float
+    doubt: float = 0.0
+    kept: dict[float, dict[Dominating, Bins]] = field(default_factory=dict, init=False)
+
+    @functools.cached_property
+    def uses(self) -> float:
+        return float(sum(count for _, count in self.steps))
+
+    @functools.cached_property
+    def reach(self) -> float:
+        return reach_for(self.log_delta, self.uses)
+
+    @functools.cached_property
+    def composition(self) -> Composition:
+        return Composition.of(self.steps, self.direction, self.reach)
+
+    @functools.cached_property
+    def _at_tilt(self) -> Saddle:
+        saddle = self.composition.saddle_at_epsilon(self.epsilon)
+        largest = min(_LARGEST_TILT, _LARGEST_EXPONENT / self.width)
+        return saddle if saddle.c <= largest else self.composition.saddle(largest)
+
+    @property
+    def tilt(self) -> float:
+        return self._at_tilt.c
+
+    @functools.cached_property
+    def log_norms(self) -> dict[Dominating, float]:
+        """``K(t)`` of one use of each step."""
+        return {
+            pair: part.value
+            for (pair, _), part in zip(self.steps, self._at_tilt.parts, strict=True)
+        }
+
+    @functools.cached_property
+    def division(self) -> Division | None:
+        """How large losses are taken apart; None if rounding of the whole costs next to nothing."""
+        if self.uses < 2.0 or len(self.steps) > _MOST_DIVIDED:
+            return None
+        if any(isinstance(pair, CellPair) for pair, _ in self.steps):
+            return None
+        log_share = self.log_delta - (self._at_tilt.value - self.tilt * self.epsilon)
+        rounding = min(_ROUNDING * self.uses, _ROUNDING_OF_MANY * math.sqrt(self.uses))
+        if math.log(rounding) - log_share <= math.log(_CUT * self.width * self.tilt):
+            return None
+        return divide(self.composition, self.tilt, self.epsilon)
+
+    @functools.cached_property
+    def top(self) -> float:
+        """The largest finite loss."""
+        return largest_finite_loss(self.steps, self.direction)
+
+    def goal(self, side: Side) -> float:
+        """The log delta at which a bound on epsilon holds, on the safe side."""
+        return self.log_delta - self.doubt if side == "upper" else self.log_delta + self.doubt
+
+    @functools.cached_property
+    def _step(self) -> float:
+        """The step whose bias, ``n h^2 (t + 1) / 4`` in epsilon, takes four fifths of the width."""
+        step = math.sqrt(3.2 * self.width / (self.uses * (self.tilt + 1.0)))
+        # The bias formula takes the loss to vary over several bins.
+        spread = min(part.variance for part in self._at_tilt.parts)
+        step = min(step, 0.25 * math.sqrt(spread), _LARGEST_STEP)
+        # A loss that hardly varies moves by a bin at most, and n bins this small are in the width.
+        return max(step, 0.5 * self.width / self.uses)
+
+    @property
+    def first_step(self) -> float:
+        """That of both bounds."""
+        # The contraction ends beside an atom, which costs about as much again from below.
+        beside = any(measure.atoms for measure in self.composition.measures)
+        return (_BESIDE_ATOMS if beside else 1.0) * self._step
+
+    @property
+    def upper_step(self) -> float:
+        """That of the upper bound alone, whose bias is a third."""
+        return min(math.sqrt(3.0) * self._step, _LARGEST_STEP)
+
+    @property
+    def share(self) -> float:
+        """Share of delta that costs ``_CUT`` of the width: delta falls at a rate of about t."""
+        return min(_CUT * self.width * self.tilt, 1e-2)
+
+
+def bound_of_step(
+    target: Target, pair: Dominating, step: float, side: Side, tuned: bool
+) -> NodeMeasure:
+    """The bound of one step; `tuned` looks for the offset of the lattice that loses least.
+
+    Any offset gives a bound. The larger the tilted mass of a lower bound, the better it is.
+    """
+
+    if not tuned:
+        # Both bounds are made of the same bins.
+        if step not in target.kept:
+            target.kept.clear()
+        kept = target.kept.setdefault(step, {})
+        if pair not in kept:
+            kept[pair] = _bins(target, pair, step, 0.0)
+        return node_measure(kept[pair], side)
+    target.kept.clear()
+    return best_offset(
+        lambda fraction: node_measure(_bins(target, pair, step, fraction % 1.0), side),
+        target.share / target.uses,
+    )
+
+
+def _bins(target: Target, pair: Dominating, step: float, fraction: float) -> Bins:
+    """Bins of one step, out to where what is cut off costs no more than the share of delta."""
+    source = dense(pair, target.direction, target.reach)
+    tilt, log_norm = target.tilt, target.log_norms[pair]
+    division = target.division
+    if division is None:
+        chosen, large = _cut_tails(target, source, tilt, log_norm)
+    else:
+        place = [other for other, _ in target.steps].index(pair)
+        norms = division.norms[place]
+        # What matters under either tilt.
+        chosen, large = _cut_tails(target, source, division.below, norms.small)
+        chosen |= _cut_tails(target, source, division.above, norms.beside)[0]
+        tilt, log_norm = division.above, float(np.logaddexp(norms.beside, norms.large))
+    if not chosen.any():
+        raise CertificationError("the bounds find no mass where the estimate has put it")
+    graded = source = source.rounded_within(chosen)
+    if division is not None:
+        weight = division.log_weight(place, source.log_mass, source.highest)
+        graded = dataclasses.replace(source, log_mass=weight - tilt * source.highest + log_norm)
+    step, offset = _lattice(target, pair, step)
+    span = (source.highest[chosen].max() - source.lowest[chosen].min()) / step
+    if not span < _LARGEST_SPAN:
+        raise CertificationError(
+            f"the losses of one step span {span:.3g} nodes, more than {_LARGEST_SPAN}"
+        )
+    lattice = step, offset + fraction * step
+    edges = graded_edges(graded, chosen, lattice, tilt, log_norm)
+    bins = loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
+    if target.uses * MASS_ROUNDING <= 0.1 * target.share:
+        # Each mass may bear its own rounding, which is quicker.
+        bins = dataclasses.replace(bins, whole=False)
+    return bins
+
+
+def _cut_tails(target: Target, source: Dense, tilt: float, log_norm: float) -> tuple[Mask, Mask]:
+    """Which panels and atoms to keep, and which of the others have large losses.
+
+    From above untilted mass goes to infinity, once for each use; from below mass moves up to the
+    first node, where the tilt weighs it.
+    """
+    return core.cut_tails(
+        source.highest,
+        source.log_mass,
+        tilt,
+        log_norm,
+        target.log_delta + math.log(target.share / target.uses),
+        math.log(1e-2 * target.share / target.uses),
+    )
+
+
+def _lattice(target: Target, pair: Dominating, step: float) -> tuple[float, float]:
+    """Step and offset that put the ends of a bounded loss on nodes, where its mass crowds.
+
+    The lower bound moves what it cannot balance down by a whole step; mass at an end can only be
+    balanced if a node lies there. With one kind of step both ends fit; the offsets of different
+    steps add up in the composition.
+    """
+    opposite: Direction = "add" if target.direction == "remove" else "remove"
+    low, high = -pair.largest_loss(opposite), pair.largest_loss(target.direction)
+    if math.isinf(low):
+        return step, high if math.isfinite(high) else 0.0
+    if math.isfinite(high) and len(target.steps) == 1 and high > low:
+        return (high - low) / _parts(target, pair, low, high, step), low
+    return step, low
+
+
+def _parts(target: Target, pair: Dominating, low: float, high: float, step: float) -> int:
+    """Into how many steps the range of a loss is divided: no fewer than those of this length.
+
+    Where the mass is spread evenly the contraction joins pairs of bins, whose number should be even
+    then. The lower bound loses what an atom is above its node. A few atoms lie close to the nodes
+    of one of many lattices, all at once.
+    """
+    least = math.ceil((high - low) / step)
+    if not isinstance(pair, CellPair):
+        return least + least % 2
+    if pair.atoms[1].size > FEW_ATOMS:
+        return least
+    source = dense(pair, target.direction, target.reach)
+    weight = np.exp(source.log_mass + target.tilt * source.highest - target.log_norms[pair])
+    parts = np.arange(least, 2 * least + FEW_ATOMS, max(least // _MOST_LATTICES, 1))
+    place = (source.highest - low) / (high - low) * parts[:, None]
+    missed = np.maximum(place - np.floor(place + source.rounding / step), 0.0)
+    return int(parts[np.argmin(missed @ weight / parts)])

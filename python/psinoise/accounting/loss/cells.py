@@ -1,0 +1,169 @@
+"""One use of a mechanism whose noise is uniform in cells, or lives on a lattice: a loss of atoms.
+
+Where both densities are constant the loss is one number, so that the privacy loss of such noise is
+a discrete distribution, and nothing has to be integrated. Laws of this kind need not be unimodal,
+and then no single shift is the worst: their pair is the envelope over shifts (``envelope``), whose
+profile is the supremum of the profiles of all of them. It dominates every use of the mechanism,
+whichever shift the neighbors choose, and so its compositions dominate those of the mechanism.
+
+From below each *fixed* shift is a bound, that of neighbors who move every query by the same amount.
+For one use the supremum is attained and both agree. For many uses they may differ: the envelope
+lets neighbors choose the best shift for each outcome, which no pair of data sets does.
+
+Mass where the base law has none is an infinite loss. It is kept apart as a probability, and
+everything else here is about the finite part, whose masses add up to less than 1.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeGuard
+
+import numpy as np
+
+from psinoise.accounting.loss.envelope import Envelope, envelope
+from psinoise.accounting.loss.pairs import Direction, Float, Pair, mixture_loss
+from psinoise.errors import DomainError
+
+__all__ = ["CellLaw", "CellPair", "Dominating", "in_cells"]
+
+# Losses this close, relative to the largest of them and 1, are rounding images of one.
+_SAME = 1e-15
+
+
+class CellLaw(Protocol):
+    """What accounting needs to know about noise in cells: hashable, symmetric about 0.
+
+    ``worst_shifts`` are shifts up to a sensitivity among which one is the worst for every profile;
+    ``pieces`` are the probabilities of pieces of the line under the shifted law and under the law
+    itself, with a constant ratio on each, all of them right to a few ulp of themselves.
+    """
+
+    def __hash__(self) -> int: ...
+    def worst_shifts(self, sensitivity: float) -> tuple[float, ...]: ...
+    def pieces(self, shift: float) -> tuple[Float, Float]: ...
+
+
+def in_cells(noise: object) -> TypeGuard[CellLaw]:
+    """Whether a law is accounted from its pieces; much quicker than asking for the protocol."""
+    return callable(getattr(noise, "pieces", None)) and hasattr(noise, "worst_shifts")
+
+
+@dataclass(frozen=True)
+class CellPair:
+    """One use of noise in cells, for both directions at once; see `Pair` for the sampling.
+
+    Attributes
+    ----------
+    noise, sensitivity, sampling_rate
+        of the mechanism
+    shift
+        how far neighbors are apart; None for the worst case over all shifts up to the sensitivity
+
+    Raises
+    ------
+    DomainError
+        if the worst shifts of the law are not known
+    """
+
+    noise: CellLaw
+    sensitivity: float
+    sampling_rate: float
+    shift: float | None = None
+
+    def __post_init__(self) -> None:
+        self.noise.worst_shifts(self.sensitivity)
+
+    @property
+    def shifts(self) -> tuple[float, ...]:
+        """Those that the pair dominates."""
+        return self.noise.worst_shifts(self.sensitivity) if self.shift is None else (self.shift,)
+
+    @functools.cached_property
+    def atoms(self) -> tuple[Float, Float]:
+        """Log of the probability of each atom under ``Q``, and its loss, under *remove*."""
+        found, q = _envelope(self.noise, self.shifts), self.sampling_rate
+        log_mass, loss = found.log_mass, mixture_loss(found.loss, q)
+        if found.infinite > 0.0 and q < 1.0:
+            # Outputs that a sampled record makes impossible.
+            log_mass = np.append(log_mass, math.log(found.infinite))
+            loss = np.append(loss, math.log1p(-q))
+        return log_mass, loss
+
+    @property
+    def distance(self) -> float:
+        """The largest of the shifts."""
+        return self.shifts[-1]
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether a reflection maps one direction to the other."""
+        return self.sampling_rate == 1.0
+
+    def infinite(self, direction: Direction) -> float:
+        """Probability under ``P`` of an infinite loss."""
+        unseen = _envelope(self.noise, self.shifts).infinite
+        if direction == "remove" or self.sampling_rate == 1.0:
+            return self.sampling_rate * unseen
+        return 0.0
+
+    def largest_loss(self, direction: Direction) -> float:
+        """The largest finite loss; ``-inf`` if there is none."""
+        loss = self.atoms[1] if direction == "remove" else -self.atoms[1]
+        return float(loss.max(initial=-math.inf))
+
+    @functools.cached_property
+    def total_variation_bound(self) -> float:
+        """``delta(0)`` of one use, a little rounded up."""
+        found = _envelope(self.noise, self.shifts)
+        gain = np.exp(found.log_mass) * np.maximum(np.expm1(np.minimum(found.loss, 700.0)), 0.0)
+        total = self.sampling_rate * (float(gain.sum()) + found.infinite)
+        return min(total * (1.0 + 1e-12), 1.0)
+
+    def at_shift(self, direction: Direction, tilt: float) -> CellPair:
+        """The fixed shift with the largest ``E_P[exp(tilt L)]``, infinite losses aside."""
+        return max(
+            (replace(self, shift=shift) for shift in self.shifts),
+            key=lambda pair: pair.log_transform(direction, tilt),
+        )
+
+    def log_transform(self, direction: Direction, tilt: float) -> float:
+        """``log E_P[exp(tilt L)]`` over the finite losses."""
+        log_mass, loss = self.atoms
+        power = tilt + 1.0 if direction == "remove" else -tilt
+        exponent = log_mass + power * loss
+        return float(np.logaddexp.reduce(exponent, initial=-np.inf))
+
+
+#: A pair that dominates one use of a mechanism.
+Dominating = Pair | CellPair
+
+
+@functools.lru_cache(maxsize=512)
+def _envelope(noise: CellLaw, shifts: tuple[float, ...]) -> Envelope:
+    if len(shifts) > 1:
+        return envelope(noise.pieces(shift) for shift in shifts)
+    return _alone(*noise.pieces(shifts[0]))
+
+
+def _alone(shifted: Float, base: Float) -> Envelope:
+    """The pair of a single shift, with equal losses merged."""
+    if not (np.all(shifted >= 0.0) and np.all(base >= 0.0)):
+        raise DomainError("probabilities of pieces must be at least 0 and not NaN")
+    infinite = float(shifted[base == 0.0].sum())
+    both = (shifted > 0.0) & (base > 0.0)
+    shifted, base = shifted[both], base[both]
+    loss = np.log(shifted) - np.log(base)
+    order = np.argsort(-loss, kind="stable")
+    loss, base = loss[order], base[order]
+    # Whole multiples of a distance below rounding: what is merged is never farther apart.
+    level = np.rint(loss / (_SAME * max(float(np.abs(loss).max(initial=0.0)), 1.0)))
+    starts = np.flatnonzero(np.diff(level, prepend=np.inf) != 0.0)
+    if starts.size < loss.size:
+        # Of equal losses the likeliest piece has the least rounding error.
+        label = np.repeat(np.arange(starts.size), np.diff(np.append(starts, loss.size)))
+        likeliest = np.lexsort((-base, label))[starts]
+        loss, base = loss[likeliest], np.add.reduceat(base, starts)
+    return Envelope(np.log(base), loss, infinite)

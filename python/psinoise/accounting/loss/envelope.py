@@ -1,0 +1,141 @@
+"""The worst case over several shifts: one pair whose profile is the envelope of theirs.
+
+For a shift ``a`` the profile is ``H_a(gamma) = sup over events A of T_a p(A) - gamma p(A)``: the
+upper envelope of lines, one for each threshold of the loss, with intercept ``P = T_a p(loss > l)``
+and slope ``-Q = -p(loss > l)``. The supremum of the profiles of several shifts is the upper
+envelope of all their lines together, which is the concave hull of all points ``(Q, P)``: the
+receiver operating curve of an adversary who may choose the shift. An edge of the hull from
+``(Q, P)`` to ``(Q', P')`` is an atom of the dominating pair, with probabilities ``P' - P`` and
+``Q' - Q`` and the loss ``log((P' - P) / (Q' - Q))``. A profile that is a supremum of profiles is
+convex with the right limits, so that such a pair exists, and it dominates each of the shifts; with
+a single shift it is the pair itself.
+
+By the symmetry of ``p`` the reflection ``x -> a - x`` exchanges the two densities, and every curve
+is symmetric about the line ``P + Q = 1``. Only the half with losses above 0 is computed, from small
+probabilities to large ones, so that each keeps its relative accuracy; the other half is its mirror.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise.accounting.loss.pairs import Float
+
+Index = NDArray[np.int64]
+
+# Points this little above the hull of the others, relative to their height, are rounding.
+_ROUNDING = 4e-16
+
+
+@dataclass(frozen=True, eq=False)
+class Envelope:
+    """Atoms of the pair that dominates several shifts, with losses that fall.
+
+    Attributes
+    ----------
+    log_mass, loss : log of the probability under ``p``, and ``log`` of the ratio; both signs
+    infinite : probability, under the shifted law, of outputs that ``p`` does not have
+    """
+
+    log_mass: Float
+    loss: Float
+    infinite: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """Pieces of one shift with losses above 0, largest first, and the points between them."""
+
+    shifted: Float
+    base: Float
+    q: Float
+    p: Float
+
+    @classmethod
+    def of(cls, shifted: Float, base: Float) -> _Curve:
+        certain = base == 0.0
+        infinite = float(shifted[certain].sum())
+        shifted, base = shifted[~certain], base[~certain]
+        with np.errstate(divide="ignore"):
+            ratio = np.log(shifted) - np.log(base)
+        order = np.argsort(-ratio, kind="stable")
+        order = order[ratio[order] > 0.0]
+        shifted, base = shifted[order], base[order]
+        # Pieces of one loss are one piece.
+        starts = np.flatnonzero(np.diff(ratio[order], prepend=np.inf) != 0.0)
+        if starts.size:
+            shifted, base = np.add.reduceat(shifted, starts), np.add.reduceat(base, starts)
+        q = np.concatenate([[0.0], np.cumsum(base)])
+        p = np.concatenate([[0.0], np.cumsum(shifted)]) + infinite
+        return cls(shifted, base, q, p)
+
+
+def envelope(pieces: Iterable[tuple[Float, Float]]) -> Envelope:
+    """The envelope over shifts.
+
+    Parameters
+    ----------
+    pieces
+        for each shift the probabilities of pieces of the line under the shifted law and under the
+        law itself; on each piece the ratio of the densities is constant
+    """
+    curves = [_Curve.of(shifted, base) for shifted, base in pieces]
+    q, p = (np.concatenate([getattr(curve, name) for curve in curves]) for name in ("q", "p"))
+    sizes = [curve.q.size for curve in curves]
+    shift = np.repeat(np.arange(len(curves)), sizes)
+    place = np.concatenate([np.arange(size) for size in sizes])
+    # The curves that are highest somewhere, and then whatever sticks out of their hull.
+    hull = _hull(q, p, np.flatnonzero(np.isin(shift, _highest(curves))))
+    while True:
+        out = np.flatnonzero(p > _height(q[hull], p[hull], q) * (1.0 + _ROUNDING))
+        grown = _hull(q, p, np.union1d(hull, out))
+        if grown.size == hull.size and (grown == hull).all():
+            break
+        hull = grown
+    rise, run = np.diff(p[hull]), np.diff(q[hull])
+    # Neighbors on one curve are a piece of that shift, which is known better than the difference.
+    same = (np.diff(shift[hull]) == 0) & (np.diff(place[hull]) == 1)
+    for k in np.flatnonzero(same):
+        curve = curves[shift[hull[k]]]
+        rise[k], run[k] = (part[place[hull[k]]] for part in (curve.shifted, curve.base))
+    # Beyond the edge of slope 1 lies the mirror.
+    upper = rise > run
+    rise, run = rise[upper], run[upper]
+    infinite = max(float(curve.p[0]) for curve in curves)
+    log_rise, log_run = np.log(rise), np.log(run)
+    rest = 1.0 - float(rise.sum() + run.sum()) - infinite
+    log_mass = np.concatenate([log_run, [np.log(max(rest, 1e-320))], log_rise[::-1]])
+    loss = np.concatenate([log_rise - log_run, [0.0], (log_run - log_rise)[::-1]])
+    return Envelope(log_mass, loss, infinite)
+
+
+def _highest(curves: list[_Curve]) -> Index:
+    """The curves that are highest at some point of another."""
+    grid = np.unique(np.concatenate([c.q[:: max(c.q.size // 64, 1)] for c in curves]))
+    return np.unique(np.argmax([_height(c.q, c.p, grid) for c in curves], axis=0))
+
+
+def _height(q: Float, p: Float, at: Float) -> Float:
+    """A curve at other points; beyond its end it goes on with slope 1."""
+    found = np.interp(at, q, p)
+    return np.asarray(np.where(at > q[-1], p[-1] + (at - q[-1]), found))
+
+
+def _hull(q: Float, p: Float, among: Index) -> Index:
+    """Indices of the upper concave hull of some points, by Andrew's monotone chain."""
+    kept: list[int] = []
+    for i in among[np.lexsort((-p[among], q[among]))].tolist():
+        if kept and q[i] == q[kept[-1]]:
+            continue
+        while len(kept) >= 2:
+            a, b = kept[-2], kept[-1]
+            # Quotients: products of small probabilities would underflow.
+            if (p[b] - p[a]) / (q[b] - q[a]) > (p[i] - p[a]) / (q[i] - q[a]):
+                break
+            kept.pop()
+        kept.append(i)
+    return np.array(kept)

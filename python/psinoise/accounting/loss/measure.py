@@ -1,0 +1,200 @@
+"""The distribution of the privacy loss of one step, tilted: its cumulants to full precision.
+
+``phi(z) = E_P[exp(z L)]`` and ``K = log phi``. Both ``phi(0) = 1`` and ``phi(-1) = 1`` hold exactly
+(``P`` and ``Q`` are probability densities), so that for any real ``c``
+
+    ``phi(c) - 1 = E_P[g(c L) + c g(-L)]``,   ``g(x) = e^x - 1 - x >= 0``.
+
+Every term is non-negative and of second order in the loss: nothing cancels, and first-order errors
+(of the quadrature, of the subtraction ``log p(x - s) - log p(x)``) drop out. With 10^9 compositions
+this is the difference between eleven digits and none.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise._backend import core
+from psinoise.accounting.loss.cells import CellPair, Dominating
+from psinoise.accounting.loss.pairs import Direction, Float, Pair
+from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes, sample
+from psinoise.accounting.loss.windows import Cut, Window
+
+LARGEST_EXPONENT = 600.0
+# Panels that carry less than this of the tilted mass, as a logarithm, are not judged.
+_HEAVY = -14.0
+# Stands for 0, whose logarithm is not finite.
+_LEAST_SHARE = 1e-300
+
+
+class Cumulants(NamedTuple):
+    """``K(c)`` and its first two derivatives."""
+
+    value: float
+    mean: float
+    variance: float
+
+
+def _turned(direction: Direction, log_mass: Float, loss: Float) -> tuple[Float, Float]:
+    """From ``Q`` and ``Lambda`` of "remove" to ``P`` and the loss of a direction."""
+    return (log_mass + loss, loss) if direction == "remove" else (log_mass, -loss)
+
+
+@dataclass(frozen=True, eq=False)
+class LossMeasure:
+    """Quadrature of ``E_P[f(L)]`` for one step in one direction.
+
+    Attributes
+    ----------
+    log_mass, loss : log-weights under ``P`` and losses; panel nodes first, then ``atoms`` atoms
+    lost : what is not here, under ``P`` and under ``Q``: infinite losses, and what is hidden
+    window : what shows the losses that are here; None shows all of them
+    """
+
+    nodes: Nodes
+    direction: Direction
+    log_mass: Float
+    loss: Float
+    atoms: int
+    lost: tuple[float, float] = (0.0, 0.0)
+    window: Window | None = None
+
+    @classmethod
+    def of(
+        cls,
+        grid: Nodes,
+        direction: Direction,
+        lost: tuple[float, float] = (0.0, 0.0),
+        window: Window | None = None,
+    ) -> LossMeasure:
+        log_mass, loss = grid.log_mass.ravel(), grid.loss.ravel()
+        if grid.atom_loss.size:
+            # Else no copies: a composition may have thousands of steps.
+            log_mass = np.concatenate([log_mass, grid.atom_log_mass])
+            loss = np.concatenate([loss, grid.atom_loss])
+        log_mass, loss = _turned(direction, log_mass, loss)
+        if window is not None:
+            log_mass = log_mass + np.log(np.maximum(window.shown(loss), _LEAST_SHARE))
+        return cls(grid, direction, log_mass, loss, grid.atom_loss.size, lost, window)
+
+    def loss_at(self, x: Float) -> Float:
+        """The loss at outputs ``x``."""
+        pair = self.nodes.pair
+        if isinstance(pair, CellPair):
+            return np.empty(x.shape)  # there are no panels, and no outputs to ask about
+        loss = pair.loss(x)
+        return loss if self.direction == "remove" else -loss
+
+    def on(self, left: Float, right: Float) -> tuple[Float, Float]:
+        """Log-masses and losses of a quadrature on other panels, flattened."""
+        pair = self.nodes.pair
+        assert isinstance(pair, Pair)
+        log_mass, loss = sample(pair, left, right)
+        return _turned(self.direction, log_mass.ravel(), loss.ravel())
+
+    @property
+    def panels(self) -> int:
+        """Number of panels; the first nodes are theirs."""
+        return int(self.nodes.left.size)
+
+    @functools.cached_property
+    def edge_losses(self) -> tuple[Float, Float]:
+        """The loss at the left and at the right ends of the panels."""
+        return self.loss_at(self.nodes.left), self.loss_at(self.nodes.right)
+
+    @functools.cached_property
+    def mass(self) -> Float:
+        return np.exp(self.log_mass)
+
+    @functools.cached_property
+    def largest(self) -> float:
+        """The largest loss among the nodes."""
+        return float(self.loss.max(initial=-math.inf))
+
+    @functools.cached_property
+    def _drift(self) -> float:
+        """``E_P[g(-L)]``, and what was taken away of ``Q`` and not of ``P``."""
+        mirrored = core.tilted_moments(self.log_mass, self.mass, self.loss, -1.0, 0.0, 0.0)[1]
+        return mirrored + (self.lost[1] - self.lost[0])
+
+    def cumulants(self, c: float) -> Cumulants:
+        """``K``, ``K'`` and ``K''`` at a real ``c > 0``; relative error about 1e-15 of each."""
+        top, excess, mean, square = core.tilted_moments(
+            self.log_mass, self.mass, self.loss, c, self._drift, self.lost[0]
+        )
+        if top > LARGEST_EXPONENT or excess < -0.5:
+            return self._far_cumulants(self.log_mass + c * self.loss, top)
+        return Cumulants(math.log1p(excess), mean, square / (1.0 + excess))
+
+    def _far_cumulants(self, exponent: Float, top: float) -> Cumulants:
+        """Where phi is far from 1 the identities above do not matter."""
+        tilted = np.exp(exponent - top)
+        total = float(tilted.sum())
+        mean = float(tilted @ self.loss) / total
+        variance = float(tilted @ (self.loss - mean) ** 2) / total
+        return Cumulants(top + float(np.log(total)), mean, variance)
+
+    def log_tilted(self, c: float, value: float) -> Float:
+        """``log(P exp(c L) / phi(c))`` at the nodes, ``value`` being ``K(c)``."""
+        return self.log_mass + (c * self.loss - value)
+
+    def pieces(self, c: float, value: float, frequency: float) -> NDArray[np.int64]:
+        """Into how many pieces each panel must be cut to resolve ``exp((c + i t) L)``.
+
+        For ``|t| <= frequency``, where the tilted mass is not negligible.
+        """
+        return core.panel_pieces(self.log_mass, self.loss, self.panels, ORDER, c, value, frequency)
+
+    def widest_panel(self, c: float, value: float) -> float:
+        """The largest range of the loss on a panel that carries more than 1e-6 of the mass."""
+        shape = (self.nodes.left.size, ORDER)
+        panels = shape[0] * ORDER
+        heavy = self.log_tilted(c, value)[:panels].reshape(shape).max(axis=1) > _HEAVY
+        ranges = np.ptp(self.loss[:panels].reshape(shape), axis=1)
+        return float(ranges[heavy].max(initial=0.0))
+
+    def split(self, pieces: NDArray[np.int64]) -> LossMeasure:
+        return LossMeasure.of(self.nodes.split(pieces), self.direction, self.lost, self.window)
+
+    def resolving(self, cuts: Iterable[Cut]) -> LossMeasure:
+        """The same measure on panels that resolve these cuts."""
+        shape = (self.panels, ORDER)
+        nodes = shape[0] * ORDER
+        loss = self.loss[:nodes].reshape(shape)
+        low, high = loss.min(axis=1, initial=math.inf), loss.max(axis=1, initial=-math.inf)
+        pieces = np.ones(self.panels)
+        for cut in cuts:
+            np.maximum(pieces, cut.pieces(low, high), out=pieces)
+        return self.split(np.ceil(pieces).astype(np.int64))
+
+    def within(self, window: Window) -> LossMeasure:
+        """The part of the measure that a window shows; the rest counts as lost."""
+        hidden = window.hidden(self.loss)
+        taken = float(self.mass @ hidden), float(np.exp(self.log_mass - self.loss) @ hidden)
+        lost = self.lost[0] + taken[0], self.lost[1] + taken[1]
+        shown = hidden < 1.0
+        nodes = self.panels * ORDER
+        panels = np.any(shown[:nodes].reshape(-1, ORDER), axis=1)
+        return LossMeasure.of(self.nodes.take(panels, shown[nodes:]), self.direction, lost, window)
+
+    def tilted_moments(self, c: float) -> Cumulants:
+        """``log E_P[exp(c L)]`` over these nodes alone, which may be few, and its derivatives."""
+        if not self.loss.size:
+            return Cumulants(-math.inf, 0.0, 0.0)
+        exponent = self.log_mass + c * self.loss
+        return self._far_cumulants(exponent, float(exponent.max()))
+
+
+@functools.lru_cache(maxsize=2048)
+def loss_measure(pair: Dominating, direction: Direction, reach: float) -> LossMeasure:
+    """The finite loss of one step, from nodes out to ``log p(0) - reach``; cached."""
+    opposite: Direction = "add" if direction == "remove" else "remove"
+    lost = pair.infinite(direction), pair.infinite(opposite)
+    return LossMeasure.of(nodes(pair, reach), direction, lost)

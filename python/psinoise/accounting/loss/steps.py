@@ -1,0 +1,84 @@
+"""The steps of a composition, and what is known of it before anything is composed.
+
+Infinite losses
+---------------
+
+A loss is infinite where the other data set cannot have given the output at all. With probability
+``f_i`` for each of ``n_i`` uses some loss of the composition is infinite with probability
+``f = 1 - prod (1 - f_i)^n_i``, and
+
+    ``delta(eps) = f + E_P[(1 - e^{eps - L})^+; L < inf]``.
+
+Everything else in this package is about the second term. An epsilon exists for a delta above ``f``
+alone; at ``f`` itself it is the largest finite loss.
+"""
+
+from __future__ import annotations
+
+import math
+
+from psinoise.accounting.loss.cells import Dominating
+from psinoise.accounting.loss.pairs import Direction
+
+__all__ = [
+    "SAME",
+    "Steps",
+    "directions",
+    "doubt_of_share",
+    "finite_share",
+    "infinite_mass",
+    "largest_finite_loss",
+    "largest_loss",
+]
+
+#: Distinct pairs, each with the number of its uses.
+Steps = tuple[tuple[Dominating, int], ...]
+
+# Delta and the probability of infinite losses are the same where they agree to this share: both are
+# roundings of what was meant, such as the delta that a law was made for.
+SAME = 1e-14
+
+
+def directions(steps: Steps) -> tuple[Direction, ...]:
+    """One is enough where a reflection maps each step to that of the other direction."""
+    return ("remove",) if all(pair.symmetric for pair, _ in steps) else ("remove", "add")
+
+
+def largest_loss(steps: Steps, direction: Direction) -> float:
+    """The supremum of the composed loss; ``inf`` if there is none."""
+    if any(pair.infinite(direction) > 0.0 for pair, _ in steps):
+        return math.inf
+    return largest_finite_loss(steps, direction)
+
+
+def infinite_mass(steps: Steps, direction: Direction) -> float:
+    """Probability under ``P`` that the loss of the composition is infinite."""
+    finite = [pair.infinite(direction) for pair, _ in steps]
+    if max(finite, default=0.0) >= 1.0:
+        return 1.0
+    logs = (n * math.log1p(-f) for (_, n), f in zip(steps, finite, strict=True))
+    return abs(math.expm1(math.fsum(logs)))
+
+
+def largest_finite_loss(steps: Steps, direction: Direction) -> float:
+    """Supremum of the composed loss where it is finite; ``inf`` if there is none."""
+    return math.fsum(count * pair.largest_loss(direction) for pair, count in steps)
+
+
+def finite_share(steps: Steps, direction: Direction, log_delta: float) -> float | None:
+    """Log of what infinite losses leave of delta; ``-inf`` if they are all of it, None if more."""
+    mass = infinite_mass(steps, direction)
+    if mass == 0.0:
+        return log_delta
+    room = -math.expm1(math.log(mass) - log_delta)
+    if room > SAME:
+        return log_delta + math.log(room)
+    return -math.inf if room >= -SAME else None
+
+
+def doubt_of_share(steps: Steps, direction: Direction, log_delta: float) -> float:
+    """How far off `finite_share` may be: ``SAME`` of a difference of nearly equal numbers."""
+    share = finite_share(steps, direction, log_delta)
+    if share is None or share in (-math.inf, log_delta):
+        return 0.0
+    return -math.log1p(-min(SAME * math.exp(log_delta - share), 0.5))
