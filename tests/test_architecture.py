@@ -46,6 +46,8 @@ LAYERS = {
     "commands": 14,
     "__main__": 15,
 }
+# The floors of accounting; the modules on top of them have no folder.
+ACCOUNTING_FLOORS = {"loss": 0, "contour": 1, "lattice": 2, "certified": 3, "": 4}
 CPP_LAYERS = {
     "base": 0,
     "random": 1,
@@ -134,6 +136,28 @@ def test_a_backward_import_would_be_seen():
     assert backward_arrows("reference", {"psinoise._core.sample"})
     assert backward_arrows("noise", {"psinoise.Airy"})
     assert not backward_arrows("noise", {"psinoise.compile.LAYOUT", "psinoise.noise._base"})
+
+
+def accounting_floor(name):
+    """The floor of a module, by its name without ``psinoise.accounting``."""
+    first = name.split(".")[0]
+    return ACCOUNTING_FLOORS.get(first, ACCOUNTING_FLOORS[""])
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "accounting").rglob("*.py")), ids=lambda path: path.stem
+)
+def test_the_floors_of_accounting_import_downwards(path):
+    own = accounting_floor(".".join(path.relative_to(PACKAGE / "accounting").parts[:-1]))
+    prefix = "psinoise.accounting."
+    for name in imports(path):
+        if name.startswith(prefix):
+            assert accounting_floor(name[len(prefix) :]) <= own, f"{path.stem} imports {name}"
+
+
+def test_an_upward_import_of_accounting_would_be_seen():
+    assert accounting_floor("certified.certify") > accounting_floor("lattice.bounds")
+    assert accounting_floor("mechanism.Mechanism") > accounting_floor("certified.bracket.Bracket")
 
 
 def test_noise_does_not_know_accounting():

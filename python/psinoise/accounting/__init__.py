@@ -1,4 +1,9 @@
-"""Privacy accounting: from a noise law to epsilon and delta of any composition."""
+"""Privacy accounting: from a noise law to epsilon and delta of any composition.
+
+The package has floors, and imports go down: ``loss`` (one use), ``contour`` (estimates of a
+composition), ``lattice`` (bounds), ``certified`` (brackets), and on top of them the modules here:
+what can be asked of a `Mechanism` and an `Accountant`.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Brackets of epsilon and delta: where to look, how fine, and the width verified."""

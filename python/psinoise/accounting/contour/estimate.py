@@ -1,7 +1,7 @@
 """Epsilon and delta of a composition: which method, which directions, which edge cases.
 
 The decision looks at the steps and at the integrand, never at the name of a law: one use in all is
-a level set of the loss (``single``); anything else is a contour integral (``contour``), which finds
+a level set of the loss (``single``); anything else is a contour integral (``line``), which finds
 out by itself how far it has to go.
 """
 
