@@ -1,8 +1,8 @@
 """What is asked of a law: a target, and how far a scale is from it.
 
 Scales are on a logarithmic axis, in units of the sensitivity: a *position* is the logarithm of
-scale over sensitivity. By the lemma of ``psinoise.accounting.loss.pairs``, and that of ``adjacency`` for
-replaced records, delta at a fixed epsilon falls as the position grows.
+scale over sensitivity. By the lemma of ``psinoise.accounting.loss.pairs``, and that of
+``adjacency`` for replaced records, delta at a fixed epsilon falls as the position grows.
 """
 
 from __future__ import annotations
