@@ -14,7 +14,7 @@ from scipy import optimize, stats
 
 import psinoise as pn
 from psinoise.accounting.certified.bracket import Bracket
-from psinoise.accounting.certified.certify import delta_bounds
+from psinoise.accounting.certified.certify_delta import delta_bounds
 from psinoise.calibrate import Calibration, calibrate, calibration
 from psinoise.calibrate import target as target_module
 from psinoise.noise import FAMILIES, Family

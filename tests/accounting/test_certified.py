@@ -18,7 +18,7 @@ import pytest
 from profile_oracles import gaussian_epsilon
 
 import psinoise as pn
-from psinoise.accounting.certified import certify
+from psinoise.accounting.certified import certify_delta, certify_epsilon
 from psinoise.accounting.contour.estimate import epsilon_in_direction
 from psinoise.accounting.lattice import bounds
 from psinoise.accounting.lattice.bins import Bins, dense, loss_bins
@@ -36,7 +36,9 @@ DELTAS = (1e-2, 1e-5, 1e-8, 1e-12, 1e-30, 1e-100)
 @pytest.mark.parametrize("delta", DELTAS)
 def test_gaussian_bounds_hold_around_the_analytic_value(count, delta):
     exact = gaussian_epsilon(mpmath.sqrt(count), delta)
-    bracket = certify.certify_epsilon(((Pair(pn.Gaussian(std=1.0), 1.0, 1.0), count),), delta, None)
+    bracket = certify_epsilon.certify_epsilon(
+        ((Pair(pn.Gaussian(std=1.0), 1.0, 1.0), count),), delta, None
+    )
     assert bracket.lower <= exact <= bracket.upper
     assert bracket.width <= 1e-4 * max(1.0, float(exact))
     assert float(bracket) == bracket.upper
@@ -46,14 +48,16 @@ def test_gaussian_bounds_hold_around_the_analytic_value(count, delta):
 @pytest.mark.parametrize("count", [1, 7, 500])
 def test_other_scales(std, count):
     exact = gaussian_epsilon(mpmath.sqrt(count) / mpmath.mpf(std), 1e-7)
-    bracket = certify.certify_epsilon(((Pair(pn.Gaussian(std=std), 1.0, 1.0), count),), 1e-7, None)
+    bracket = certify_epsilon.certify_epsilon(
+        ((Pair(pn.Gaussian(std=std), 1.0, 1.0), count),), 1e-7, None
+    )
     assert bracket.lower <= exact <= bracket.upper
 
 
 def test_a_narrower_width_on_request():
     pair = Pair(pn.Gaussian(std=1.0), 1.0, 1.0)
     exact = gaussian_epsilon(mpmath.sqrt(100), 1e-8)
-    bracket = certify.certify_epsilon(((pair, 100),), 1e-8, 1e-6 * float(exact))
+    bracket = certify_epsilon.certify_epsilon(((pair, 100),), 1e-8, 1e-6 * float(exact))
     assert bracket.lower <= exact <= bracket.upper
     assert bracket.width <= 1e-6 * float(exact)
 
@@ -64,7 +68,7 @@ def test_a_narrower_width_on_request():
 @pytest.mark.parametrize("rate", [0.1, 0.01])
 @pytest.mark.parametrize(("count", "delta"), [(1, 1e-3), (10, 1e-8), (2000, 1e-8), (10**6, 1e-12)])
 def test_subsampled_bounds_hold_around_the_estimate(law, rate, count, delta):
-    bracket = certify.certify_epsilon(((Pair(law, 1.0, rate), count),), delta, None)
+    bracket = certify_epsilon.certify_epsilon(((Pair(law, 1.0, rate), count),), delta, None)
     assert bracket.lower < bracket.estimate or bracket.estimate == 0.0
     assert bracket.lower <= bracket.estimate <= bracket.upper
     assert bracket.width <= 1e-4 * max(1.0, bracket.estimate)
@@ -82,7 +86,7 @@ def test_published_bounds_and_values_agree():
         log_delta = math.log(float(row["delta"]))
         estimate = epsilon_in_direction(steps, "remove", log_delta)
         target = Target(steps, "remove", log_delta, estimate, 1e-4 * max(1.0, estimate))
-        lower, upper = certify._epsilon_bounds(target)
+        lower, upper = certify_epsilon._epsilon_bounds(target)
         tolerance = 1e-8
         if row["kind"] in ("exact", "upper"):
             assert lower <= float(row["epsilon"]) + tolerance
@@ -94,7 +98,7 @@ def test_different_steps_compose():
     """Two Gaussians are one: 1/3^2 + 1/4^2 = 1/2.4^2."""
     steps = tuple((Pair(pn.Gaussian(std=std), 1.0, 1.0), 5) for std in (3.0, 4.0))
     exact = gaussian_epsilon(mpmath.sqrt(5) / mpmath.mpf("2.4"), 1e-6)
-    bracket = certify.certify_epsilon(steps, 1e-6, None)
+    bracket = certify_epsilon.certify_epsilon(steps, 1e-6, None)
     assert bracket.lower <= exact <= bracket.upper
 
 
@@ -102,7 +106,9 @@ def test_different_steps_compose():
 def test_delta_of_one_laplace_use(epsilon):
     """``1 - exp((eps - 1/b) / 2)`` for sensitivity 1 and scale b (Laplace, one use)."""
     exact = -math.expm1((epsilon - 0.5) / 2.0)
-    bracket = certify.certify_delta(((Pair(pn.Laplace(scale=2.0), 1.0, 1.0), 1),), epsilon, None)
+    bracket = certify_delta.certify_delta(
+        ((Pair(pn.Laplace(scale=2.0), 1.0, 1.0), 1),), epsilon, None
+    )
     assert bracket.lower <= exact * (1.0 + 1e-14)
     assert bracket.upper >= exact * (1.0 - 1e-14)
     assert bracket.upper - bracket.lower <= 1e-4 * exact + 1e-4
@@ -110,16 +116,16 @@ def test_delta_of_one_laplace_use(epsilon):
 
 def test_edges():
     steps = ((Pair(pn.Laplace(scale=2.0), 1.0, 1.0), 3),)
-    assert certify.certify_epsilon(steps, 1.0, None) == (0.0, 0.0, 0.0)
-    assert certify.certify_epsilon(steps, 0.0, None) == (1.5, 1.5, 1.5)
-    assert certify.certify_epsilon((), 1e-6, None) == (0.0, 0.0, 0.0)
-    assert certify.certify_delta(steps, math.inf, None) == (0.0, 0.0, 0.0)
+    assert certify_epsilon.certify_epsilon(steps, 1.0, None) == (0.0, 0.0, 0.0)
+    assert certify_epsilon.certify_epsilon(steps, 0.0, None) == (1.5, 1.5, 1.5)
+    assert certify_epsilon.certify_epsilon((), 1e-6, None) == (0.0, 0.0, 0.0)
+    assert certify_delta.certify_delta(steps, math.inf, None) == (0.0, 0.0, 0.0)
 
 
 def test_what_cannot_be_reached_is_refused():
     pair = Pair(pn.Gaussian(std=1.0), 1.0, 0.01)
     with pytest.raises(CertificationError):
-        certify.certify_epsilon(((pair, 2000),), 1e-8, 1e-13)
+        certify_epsilon.certify_epsilon(((pair, 2000),), 1e-8, 1e-13)
 
 
 # -- the composition alone, against rational arithmetic -------------------------------------------
@@ -222,7 +228,7 @@ def violated(monkeypatch, mutate):
     exact = gaussian_epsilon(mpmath.sqrt(count), 1e-8)
     steps = ((Pair(pn.Gaussian(std=1.0), 1.0, 1.0), count),)
     try:
-        bracket = certify.certify_epsilon(steps, 1e-8, None)
+        bracket = certify_epsilon.certify_epsilon(steps, 1e-8, None)
     except CertificationError:
         return True
     return not bracket.lower <= exact <= bracket.upper
@@ -238,9 +244,9 @@ def test_mutant_all_mass_to_the_lower_node(monkeypatch):
     pair = Pair(pn.Gaussian(std=1.0), 1.0, 1.0)
     target = Target(((pair, 100),), "remove", math.log(1e-8), float(exact), 1e-2)
     step = target.first_step
-    honest = certify.profile_bound(target, step, "upper").log_delta(float(exact))
+    honest = certify_epsilon.profile_bound(target, step, "upper").log_delta(float(exact))
     mutate(monkeypatch)
-    mutant = certify.profile_bound(target, step, "upper").log_delta(float(exact))
+    mutant = certify_epsilon.profile_bound(target, step, "upper").log_delta(float(exact))
     assert honest >= math.log(1e-8) > mutant
 
 
@@ -256,9 +262,9 @@ def test_mutant_all_mass_to_the_upper_node_is_no_lower_bound(monkeypatch):
     pair = Pair(pn.Gaussian(std=1.0), 1.0, 1.0)
     target = Target(((pair, 100),), "remove", math.log(1e-8), float(exact), 1e-2)
     step = target.first_step
-    honest = certify.profile_bound(target, step, "lower").log_delta(float(exact))
+    honest = certify_epsilon.profile_bound(target, step, "lower").log_delta(float(exact))
     monkeypatch.setattr(bounds, "core", Core)
-    mutant = certify.profile_bound(target, step, "lower").log_delta(float(exact))
+    mutant = certify_epsilon.profile_bound(target, step, "lower").log_delta(float(exact))
     assert honest <= math.log(1e-8) < mutant
 
 

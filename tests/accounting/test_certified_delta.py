@@ -13,8 +13,8 @@ import pytest
 from profile_oracles import gaussian_delta, gaussian_epsilon, laplace_delta
 
 import psinoise as pn
-from psinoise.accounting.certified import certify
-from psinoise.accounting.certified.certify import delta_bounds
+from psinoise.accounting.certified import certify_delta
+from psinoise.accounting.certified.certify_delta import delta_bounds
 from psinoise.accounting.loss.pairs import Pair
 
 # On the lattice that the tolerance suggests these are up to twice as wide as asked.
@@ -51,7 +51,7 @@ def test_what_is_not_verified_is_wider(count, delta):
     moved = gaussian_delta(epsilon - width, mu) / gaussian_delta(epsilon, mu)
     unverified = delta_bounds(steps, epsilon, None)
     assert unverified.upper / unverified.lower > moved
-    verified = certify.certify_delta(steps, epsilon, None)
+    verified = certify_delta.certify_delta(steps, epsilon, None)
     assert verified.upper / verified.lower <= moved * (1 + 1e-9)
 
 
@@ -89,8 +89,8 @@ def test_ends_of_the_profile(epsilon):
 def test_a_width_that_cannot_be_had_is_refused(monkeypatch):
     steps = ((Pair(pn.Gaussian(std=1.0), 1.0, 1.0), 2000),)
     with pytest.raises(pn.CertificationError):
-        certify.certify_delta(steps, 1000.0, 1e-14)
+        certify_delta.certify_delta(steps, 1000.0, 1e-14)
     wide = pn.Bracket(1e-9, 1e-8, 1e-7)
-    monkeypatch.setattr(certify, "delta_bounds", lambda *_: wide)
+    monkeypatch.setattr(certify_delta, "delta_bounds", lambda *_: wide)
     with pytest.raises(pn.CertificationError, match=r"a width of 0\.01 in epsilon"):
-        certify.certify_delta(steps, 2000.0, 0.01)
+        certify_delta.certify_delta(steps, 2000.0, 0.01)

@@ -13,7 +13,7 @@ import pytest
 from profile_oracles import gaussian_epsilon, sampled_gaussian_delta_twice
 
 import psinoise as pn
-from psinoise.accounting.certified import certify
+from psinoise.accounting.certified import certify_epsilon
 from psinoise.accounting.lattice import divided_bound, target
 from psinoise.accounting.lattice.bounds import NodeMeasure
 from psinoise.accounting.lattice.convolution import Profile, compose, window_size
@@ -107,8 +107,8 @@ def test_two_uses(rate, epsilon):
     question = Target(((pair, 2),), way, math.log(delta), epsilon, 1e-7)
     assert question.division is not None
     # The lower bound of a coarse lattice has little to balance with.
-    low = certify.crossing(question, 0.1 * question.first_step, "lower", True)
-    high = certify.crossing(question, question.first_step, "upper")
+    low = certify_epsilon.crossing(question, 0.1 * question.first_step, "lower", True)
+    high = certify_epsilon.crossing(question, question.first_step, "upper")
     assert low <= epsilon <= high
     assert high - low <= 1e-6
 

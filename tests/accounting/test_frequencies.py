@@ -14,7 +14,7 @@ import pytest
 from profile_oracles import gaussian_epsilon
 
 import psinoise as pn
-from psinoise.accounting.certified import certify
+from psinoise.accounting.certified import certify_epsilon
 from psinoise.accounting.lattice import frequencies
 from psinoise.accounting.lattice.bounds import NodeMeasure
 from psinoise.accounting.lattice.convolution import Profile, compose, window_size
@@ -135,18 +135,18 @@ def test_mutants_are_seen(mutant):
 def test_the_upper_bound_alone_and_the_other_direction(monkeypatch):
     """Kills: the other direction taken on trust. Here it is said to be behind, and it leads."""
     steps = ((Pair(pn.Gaussian(std=2.5), 1.0, 0.01), 2000),)
-    both = certify.certify_epsilon(steps, 1e-8, None)
-    alone = certify.certify_epsilon(steps, 1e-8, None, above=True)
+    both = certify_epsilon.certify_epsilon(steps, 1e-8, None)
+    alone = certify_epsilon.certify_epsilon(steps, 1e-8, None, above=True)
     assert alone.lower == 0.0
     assert both.estimate <= alone.upper <= both.estimate + 1e-4 * max(1.0, both.estimate)
-    honest = certify.settled_epsilons
+    honest = certify_epsilon.settled_epsilons
 
     def only_add(steps, log_delta, tolerance, *, behind=True):
         found = honest(steps, log_delta, tolerance)
         return found if behind else {"add": found["add"]}
 
-    monkeypatch.setattr(certify, "settled_epsilons", only_add)
-    assert certify.certify_epsilon(steps, 1e-8, None) == both
+    monkeypatch.setattr(certify_epsilon, "settled_epsilons", only_add)
+    assert certify_epsilon.certify_epsilon(steps, 1e-8, None) == both
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])

@@ -19,7 +19,7 @@ import pytest
 from profile_oracles import brute_force_delta, gaussian_delta, gaussian_epsilon, subsampled_delta
 
 import psinoise as pn
-from psinoise.accounting.certified import certify
+from psinoise.accounting.certified import certify_delta, certify_epsilon
 from psinoise.accounting.contour import estimate
 from psinoise.accounting.lattice import frequencies
 from psinoise.accounting.lattice.bounds import NodeMeasure
@@ -38,7 +38,7 @@ def accepted(delta):
     """Whether certified bounds are given, hold, and are as narrow as they say."""
     exact = gaussian_epsilon(mp.sqrt(COUNT), delta)
     try:
-        bounds = certify.certify_epsilon(STEPS, delta, None)
+        bounds = certify_epsilon.certify_epsilon(STEPS, delta, None)
     except pn.CertificationError:
         return False
     return bounds.lower <= exact <= bounds.upper and bounds.width <= 1e-4 * float(exact)
@@ -64,7 +64,7 @@ def test_wrap_around(monkeypatch):
     target = Target(STEPS, "remove", math.log(1e-8), float(exact), 1e-2)
 
     def below():
-        return certify.profile_bound(target, STEP, "lower").log_delta(float(exact))
+        return certify_epsilon.profile_bound(target, STEP, "lower").log_delta(float(exact))
 
     def narrow(parts, tail):
         first, size = window_needed(parts, tail)
@@ -85,11 +85,11 @@ def test_one_direction_only(monkeypatch, way, epsilon):
         return subsampled_delta(lambda e: gaussian_delta(e, 1.0), epsilon, rate, direction)
 
     assert delta(way) > delta(other)
-    bounds = certify.delta_bounds(steps, epsilon, None)
+    bounds = certify_delta.delta_bounds(steps, epsilon, None)
     assert bounds.lower <= delta(way) <= bounds.upper
-    for module in (certify, estimate):
+    for module in (certify_delta, estimate):
         monkeypatch.setattr(module, "directions", lambda steps: (other,))
-    assert certify.delta_bounds(steps, epsilon, None).upper < delta(way)
+    assert certify_delta.delta_bounds(steps, epsilon, None).upper < delta(way)
 
 
 def two_points(loss, slack):

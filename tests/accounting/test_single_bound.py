@@ -15,7 +15,7 @@ import pytest
 from profile_oracles import gaussian_delta, gaussian_epsilon, laplace_delta_once, subsampled_delta
 
 import psinoise as pn
-from psinoise.accounting.certified import certify
+from psinoise.accounting.certified import certify_epsilon
 from psinoise.accounting.lattice import single_bound
 from psinoise.accounting.lattice.bins import dense
 from psinoise.accounting.lattice.single_bound import SingleBound
@@ -30,7 +30,9 @@ def test_gaussian(std, delta):
     """Kills: excesses forgotten, levels a bin too high, masses beyond the panels forgotten."""
     exact = gaussian_epsilon(1 / mp.mpf(std), delta)
     width = 1e-9 * max(1.0, float(exact))
-    bracket = certify.certify_epsilon(((Pair(pn.Gaussian(std=std), 1.0, 1.0), 1),), delta, width)
+    bracket = certify_epsilon.certify_epsilon(
+        ((Pair(pn.Gaussian(std=std), 1.0, 1.0), 1),), delta, width
+    )
     assert bracket.lower <= exact <= bracket.upper
     assert bracket.width <= width
 

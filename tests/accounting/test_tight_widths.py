@@ -18,7 +18,7 @@ import pytest
 from profile_oracles import gaussian_epsilon
 
 import psinoise as pn
-from psinoise.accounting.certified import certify
+from psinoise.accounting.certified import certify_epsilon
 from psinoise.accounting.lattice import bounds, target
 from psinoise.accounting.lattice.bins import dense, loss_bins
 from psinoise.accounting.lattice.bounds import MASS_ROUNDING, node_measure
@@ -117,14 +117,14 @@ def test_a_billion_uses_of_masses_that_are_off(monkeypatch, factor):
         return dataclasses.replace(bins, mass=bins.mass * factor, excess=bins.excess * factor)
 
     monkeypatch.setattr(target, "loss_bins", scaled)
-    bracket = certify.certify_epsilon(((pair, 10**9),), delta, WIDTH * exact)
+    bracket = certify_epsilon.certify_epsilon(((pair, 10**9),), delta, WIDTH * exact)
     assert bracket.lower <= exact <= bracket.upper
     # The mutant, each mass on its own: 10^9 times 1e-13, twice, is as wide as was asked for.
     monkeypatch.setattr(
         target, "loss_bins", lambda *a: dataclasses.replace(honest(*a), whole=False)
     )
     with pytest.raises(pn.CertificationError):
-        certify.certify_epsilon(((pair, 10**9),), delta, WIDTH * exact)
+        certify_epsilon.certify_epsilon(((pair, 10**9),), delta, WIDTH * exact)
 
 
 @pytest.mark.parametrize("count", [10**4, 10**9])

@@ -10,8 +10,8 @@ Rounding half to even or away from 0 would need ``J + 1``.
 *Losses.* They are those of the integers of the noise, for all shifts of up to ``J`` cells. Where
 ``P(K = 0) >= P(K = 1) >= ...``, which `LatticeNoise.unimodal` decides on the integers, the density
 that is constant on each ``[k - 1/2, k + 1/2)`` is symmetric and unimodal. Moved by whole numbers it
-gives the pairs of the lattice law, and by the lemma of ``accounting.loss.pairs`` the largest shift is
-the worst. For other laws the accounting takes the envelope over all ``J`` shifts.
+gives the pairs of the lattice law, and by the lemma of ``accounting.loss.pairs`` the largest shift
+is the worst. For other laws the accounting takes the envelope over all ``J`` shifts.
 
 *Post-processing.* Conversion to floating point and saturation are functions of ``X + K``.
 

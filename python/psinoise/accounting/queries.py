@@ -1,7 +1,7 @@
 """Answers about a composition, by each of the methods.
 
 =========== ==============================================================================
-certified   a `Bracket`: the true value lies between its ends (``certify``)
+certified   a `Bracket`: the true value lies between its ends (``certified``)
 upper       the upper end alone; the only answer about imported losses (``discrete``)
 estimate    contour integration to working precision, without a proven bound (``estimate``)
 renyi       the moments accountant: an upper bound, up to quadrature (``renyi``)
@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.accounting.certified.bracket import Bracket
-from psinoise.accounting.certified.certify import certify_delta, certify_epsilon, check_certifiable
+from psinoise.accounting.certified.certifiable import check_certifiable
+from psinoise.accounting.certified.certify_delta import certify_delta
+from psinoise.accounting.certified.certify_epsilon import certify_epsilon
 from psinoise.accounting.certified.settled import settled_delta, settled_epsilon
 from psinoise.accounting.contour.central_limit import central_limit_delta, central_limit_epsilon
 from psinoise.accounting.contour.renyi import renyi_delta, renyi_epsilon

@@ -26,7 +26,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.accounting.certified.certify import delta_bounds
+from psinoise.accounting.certified.certify_delta import delta_bounds
 from psinoise.accounting.certified.settled import settled_delta
 from psinoise.accounting.lattice.discrete import Imports, largest_imported_loss, upper_delta
 from psinoise.accounting.loss.steps import Steps, directions, largest_finite_loss

@@ -15,7 +15,7 @@ from psinoise import _validate
 from psinoise.accounting import Mechanism, contract
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.certified.bracket import Bracket
-from psinoise.accounting.certified.certify import delta_bounds
+from psinoise.accounting.certified.certify_delta import delta_bounds
 from psinoise.errors import CalibrationError, CertificationError, DomainError
 from psinoise.noise import Noise
 

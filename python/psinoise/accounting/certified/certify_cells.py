@@ -125,7 +125,7 @@ def _below(steps: Steps, way: Direction, goal: float, step: float, width: float)
 def cells_delta(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
     """Bounds on delta, of which the upper one is no farther above the estimate than the tolerance.
 
-    The tolerance is a distance in epsilon, as in `certify.certify_delta`.
+    The tolerance is a distance in epsilon, as in `certify_delta.certify_delta`.
     """
     width = width_of(epsilon, tolerance)
     ways = directions(steps)

@@ -1,4 +1,4 @@
-"""Certified bounds on epsilon and delta of a composition.
+"""Certified bounds on epsilon of a composition.
 
 The estimate by contour integration tells where to look (``target``); both bounds are composed on a
 lattice of the step that follows from the width that was asked for (``stages``), and the width is
@@ -11,47 +11,39 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import numpy as np
-
 from psinoise.accounting.certified.bracket import Bracket
-from psinoise.accounting.certified.certify_cells import cells_delta, cells_epsilon
+from psinoise.accounting.certified.certifiable import (
+    SUM_ROUNDING,
+    check_certifiable,
+    single_atoms,
+)
+from psinoise.accounting.certified.certify_cells import cells_epsilon
 from psinoise.accounting.certified.settled import (
     has_cells,
     settled_delta,
     settled_epsilon,
     settled_epsilons,
-    settled_finite_log_delta,
     shrinkage,
     width_of,
 )
-from psinoise.accounting.contour.composition import LEAST_LOG_DELTA, Composition
+from psinoise.accounting.contour.composition import Composition
 from psinoise.accounting.contour.estimate import estimate_epsilon
 from psinoise.accounting.lattice.bounds import Side
 from psinoise.accounting.lattice.stages import profile_bound
 from psinoise.accounting.lattice.target import Target
-from psinoise.accounting.loss.cells import CellPair
-from psinoise.accounting.loss.pairs import Direction, Pair
+from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import (
-    SAME,
     Steps,
     directions,
     doubt_of_share,
     finite_share,
-    infinite_mass,
     largest_finite_loss,
 )
 from psinoise.errors import CertificationError
 
 _ATTEMPTS = 8
 _LOOKS_BEHIND = 2
-# Relative rounding of the delta of one use of a law in cells.
-_SUM_ROUNDING = 1e-12
-# The bounds on delta give way to rounding by 1e-9 of it on each side.
-_LEAST_WIDTH = 1e-7
-_RETRIES = 4
-# Lattices grow as the root of this; bounds that need more do not converge as they should.
-_SHRINK = 3e-2
 # The lower bound is off twice as far as the upper one; if it is more, tuning may help.
 _LOPSIDED = 2.5
 # ... where a little smaller a step would not be enough.
@@ -94,11 +86,11 @@ def certify_epsilon(
         # Decided by infinite losses alone.
         exact = estimate_epsilon(steps, delta)
         return Bracket(exact, exact, exact)
-    if _single_atoms(steps):
+    if single_atoms(steps):
         # A sum of positive terms, each right to a few ulp.
         exact = estimate_epsilon(steps, delta)
         low, high = (
-            estimate_epsilon(steps, min(delta * (1.0 + sign * _SUM_ROUNDING), 1.0))
+            estimate_epsilon(steps, min(delta * (1.0 + sign * SUM_ROUNDING), 1.0))
             for sign in (1.0, -1.0)
         )
         return Bracket(min(low, exact), exact, max(high, exact))
@@ -171,11 +163,6 @@ def _stays_behind(steps: Steps, way: Direction, log_delta: float, bracket: Brack
     return False
 
 
-def _single_atoms(steps: Steps) -> bool:
-    """Whether this is one use of a law in cells."""
-    return len(steps) == 1 and steps[0][1] == 1 and isinstance(steps[0][0], CellPair)
-
-
 def _below_largest_loss(
     steps: Steps, delta: float, top: float, tolerance: float | None
 ) -> Bracket | None:
@@ -206,119 +193,6 @@ def _stays_below(steps: Steps, epsilon: float, delta: float) -> bool:
         if not composition.stays_below(epsilon, log_delta - doubt):
             return False
     return True
-
-
-def certify_delta(
-    steps: Steps, epsilon: float, tolerance: float | None, *, above: bool = False
-) -> Bracket:
-    """Certified bounds on delta whose width is that of the tolerance, a distance in epsilon.
-
-    The width is verified: ``upper / lower`` is at most ``delta(epsilon - tolerance)`` over
-    ``delta(epsilon)``, by the estimate, or ``1 + 1e-7`` where that is more. Bounds that are further
-    apart are made again, for smaller tolerances.
-
-    Parameters
-    ----------
-    tolerance
-        None is ``1e-4 * max(1, |epsilon|)``
-    above
-        the upper bound is all that matters: ``upper / estimate`` is held to that width instead
-
-    Raises
-    ------
-    CertificationError
-        if that width cannot be reached
-    """
-    width = asked = width_of(epsilon, tolerance)
-    bounds = delta_bounds(steps, epsilon, width)
-    if has_cells(steps):
-        return bounds  # verified already
-    if bounds.lower == bounds.upper or bounds.estimate == 0.0:
-        return bounds
-    # At least that of the epsilon itself, where delta stays at 1 or the estimate is rough.
-    moved = max(settled_delta(steps, epsilon - width), bounds.estimate)
-    allowed = max(math.log(moved / bounds.estimate), _LEAST_WIDTH)
-    found = _logwidth_of(bounds, above)
-    for _ in range(_RETRIES):
-        if found <= allowed:
-            break
-        width *= max(0.7 * allowed / found, _SHRINK)
-        bounds = delta_bounds(steps, epsilon, width)
-        found = _logwidth_of(bounds, above)
-    if found > allowed:
-        raise CertificationError(
-            f"delta could not be certified to a width of {asked!r} in epsilon: the logarithms of "
-            f"the bounds are {found:.3g} apart and may be {allowed:.3g}"
-            + ("" if above else "; method='upper' asks for the upper bound alone")
-        )
-    return bounds
-
-
-def _logwidth_of(bounds: Bracket, above: bool) -> float:
-    low = bounds.estimate if above else bounds.lower
-    return math.log(bounds.upper / low) if low > 0.0 else math.inf
-
-
-def delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
-    """Bounds on delta at ``epsilon``, on the lattice that the tolerance suggests, of any width."""
-    check_certifiable(steps)
-    with np.errstate(under="ignore"):
-        return _delta_bounds(steps, epsilon, tolerance)
-
-
-def _delta_bounds(steps: Steps, epsilon: float, tolerance: float | None) -> Bracket:
-    estimate = settled_delta(steps, epsilon)
-    top = max((largest_finite_loss(steps, way) for way in directions(steps)), default=0.0)
-    if not steps or math.isinf(epsilon) or epsilon >= top:
-        return Bracket(estimate, estimate, estimate)
-    if estimate == 0.0:
-        return _vanishing(steps, epsilon)
-    if _single_atoms(steps):
-        off = _SUM_ROUNDING * estimate
-        return Bracket(estimate - off, estimate, min(estimate + off, 1.0))
-    if has_cells(steps):
-        return cells_delta(steps, epsilon, tolerance)
-    width = width_of(epsilon, tolerance)
-    lower, upper = -math.inf, -math.inf
-    for way in directions(steps):
-        below, above = _log_bounds(steps, way, epsilon, estimate, width)
-        lower, upper = max(lower, below), max(upper, above)
-    floor = -math.expm1(min(epsilon, 0.0))
-    return Bracket(
-        min(max(math.exp(lower), floor), estimate),
-        estimate,
-        max(min(math.exp(upper), 1.0), estimate),
-    )
-
-
-def _log_bounds(
-    steps: Steps, way: Direction, epsilon: float, estimate: float, width: float
-) -> tuple[float, float]:
-    """Logs of both bounds on the delta of one direction; the estimate is the larger one's."""
-    mass = infinite_mass(steps, way)
-    beyond = math.log(mass) if mass > 0.0 else -math.inf
-    if largest_finite_loss(steps, way) <= epsilon:
-        return beyond - SAME, beyond + SAME
-    log_delta = math.log(estimate) if mass == 0.0 else settled_finite_log_delta(steps, way, epsilon)
-    target = Target(steps, way, max(log_delta, LEAST_LOG_DELTA), epsilon, width)
-    step = target.first_step
-    lower = profile_bound(target, step, "lower").log_delta(epsilon)
-    upper = profile_bound(target, step, "upper").log_delta(epsilon)
-    if mass == 0.0:
-        return lower, upper
-    return float(np.logaddexp(lower, beyond - SAME)), float(np.logaddexp(upper, beyond + SAME))
-
-
-def _vanishing(steps: Steps, epsilon: float) -> Bracket:
-    """Where delta is below every float64, by Chernoff's bound; else it cannot be told from 0."""
-    uses = float(sum(count for _, count in steps))
-    bounds = []
-    for way in directions(steps):
-        composition = Composition.of(steps, way, reach_for(LEAST_LOG_DELTA, uses))
-        bounds.append(composition.saddle_at_epsilon(epsilon).log_chernoff(epsilon))
-    if not max(bounds) < LEAST_LOG_DELTA + 1.0:
-        raise CertificationError("delta is too small to be told from 0, and not below 5e-324")
-    return Bracket(0.0, 0.0, 5e-324)
 
 
 def _epsilon_bounds(target: Target) -> tuple[float, float]:
@@ -397,12 +271,3 @@ def _checked(bracket: Bracket, width: float) -> Bracket:
             max(bracket.upper, bracket.estimate),
         )
     return bracket
-
-
-def check_certifiable(steps: Steps) -> None:
-    """Refuse laws that are not compiled to the tables that the certified kernels read."""
-    for pair, _ in steps:
-        if isinstance(pair, Pair) and not hasattr(pair.noise, "_table"):
-            raise CertificationError(
-                f"certified bounds need a law of psinoise.noise, got {pair.noise!r}"
-            )
