@@ -172,7 +172,7 @@ def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
     x[:, 0], x[:, -1] = grid.left, grid.right
     loss = np.empty(x.shape)
     loss[:, 1:-1] = grid.loss
-    loss[:, :: ORDER + 1] = pair.loss(x[:, :: ORDER + 1])
+    loss[:, :: ORDER + 1] = grid.outer_loss
     slope = (grid.loss @ _DIFFERENTIATION.T) / half[:, None]
     if sign < 0.0:
         loss, slope = -loss, -slope

@@ -107,7 +107,8 @@ class LossMeasure:
     @functools.cached_property
     def edge_losses(self) -> tuple[Float, Float]:
         """The loss at the left and at the right ends of the panels."""
-        return self.loss_at(self.nodes.left), self.loss_at(self.nodes.right)
+        outer = self.nodes.outer_loss if self.direction == "remove" else -self.nodes.outer_loss
+        return outer[:, 0], outer[:, 1]
 
     @functools.cached_property
     def mass(self) -> Float:

@@ -82,6 +82,13 @@ class Nodes:
     atom_loss: Float
     ends: Float
 
+    @functools.cached_property
+    def outer_loss(self) -> Float:
+        """``Lambda`` at both ends of each panel, shape ``(panels, 2)``."""
+        if isinstance(self.pair, CellPair):
+            return np.empty((0, 2))  # there are no panels
+        return self.pair.loss(np.stack([self.left, self.right], axis=1))
+
     def take(self, panels: NDArray[np.bool_], atoms: NDArray[np.bool_]) -> Nodes:
         """Some of the panels and atoms."""
         return Nodes(
