@@ -13,7 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from psinoise.noise import FAMILIES, Airy
+from psinoise import Mechanism
+from psinoise import _core as core
+from psinoise.noise import FAMILIES, Airy, Gaussian
 
 LARGE = 1_000_000  # thirty tasks: enough for every worker to take part
 
@@ -137,3 +139,38 @@ def test_unseeded_samples_differ_between_parent_and_child():
 def test_spawned_processes_agree():
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         assert pool.map(digest, [5, 6]) == [digest(5), digest(6)]
+
+
+def test_transforms_are_shared_by_threads():
+    """A transform has room to work in, and threads that account at once share transforms.
+
+    Kills: that room without a lock.
+    """
+    size = 2**16
+    transform = core.Transform(size)
+    masses = np.random.default_rng(3).uniform(size=(8, size)) / size
+
+    def compose(row):
+        product = np.ones(size // 2 + 1, dtype=np.complex128)
+        for _ in range(5):
+            transform.compose_into(row, 1, product)
+        return transform.inverse(product)
+
+    serial = [compose(row) for row in masses]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            for ours, theirs in zip(pool.map(compose, masses), serial, strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+
+
+def test_threads_account_as_one_does():
+    """The same questions at once: searches of one composition are shared too."""
+    laws = [Gaussian(std=1.0), Airy(mean_abs=2.0)]
+
+    def ask(law):
+        mechanism = Mechanism(law)
+        return [mechanism.epsilon(1e-6, count, 0.05) for count in (3, 30, 300)]
+
+    serial = [ask(law) for law in laws]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(ask, laws * 6)) == serial * 6

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <complex>
+#include <mutex>
 #include <vector>
 
 #include "bindings/arrays.hpp"
@@ -10,7 +11,7 @@
 namespace psinoise {
 namespace {
 
-// Transforms of one length: roots of unity, and room to work in.
+// Transforms of one length: roots of unity, and room to work in, for one thread at a time.
 class Transform {
  public:
   explicit Transform(std::size_t size) : size_(size), roots_(size), work_(2 * size) {
@@ -25,6 +26,7 @@ class Transform {
     double* spectrum = spectrum_of(product);
     require(size_of(masses), size_, "masses");
     const py::gil_scoped_release release;
+    const std::lock_guard<std::mutex> lock(mutex_);
     kernels().compose_into(roots_.data(), values, size_, count, spectrum, work_.data());
   }
 
@@ -33,6 +35,7 @@ class Transform {
     py::array_t<double> out(static_cast<py::ssize_t>(size_));
     double* values = out.mutable_data();
     const py::gil_scoped_release release;
+    const std::lock_guard<std::mutex> lock(mutex_);
     kernels().inverse_spectrum(roots_.data(), spectrum, size_, values, work_.data());
     return out;
   }
@@ -51,6 +54,7 @@ class Transform {
   std::size_t size_;
   std::vector<double> roots_;
   std::vector<double> work_;
+  std::mutex mutex_;
 };
 
 py::tuple piece_masses(const LawStore& law, double scale, double shift_p, double shift_q,

@@ -80,9 +80,11 @@ py::tuple cut_parts(const py::array& highest, const py::array& log_mass, double 
   cut_tails(parts, tilt, log_norm, log_large, log_small, found.data());
   py::array_t<bool> kept(highest.size());
   py::array_t<bool> large(highest.size());
+  bool* is_kept = kept.mutable_data();
+  bool* is_large = large.mutable_data();
   for (std::size_t k = 0; k < parts.count; ++k) {
-    kept.mutable_data()[k] = found[k] == Part::kept;
-    large.mutable_data()[k] = found[k] == Part::large;
+    is_kept[k] = found[k] == Part::kept;
+    is_large[k] = found[k] == Part::large;
   }
   return py::make_tuple(kept, large);
 }

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -165,16 +164,15 @@ def _root(
     stride: float = _FIRST_STRIDE,
 ) -> float:
     """Where a decreasing function of the position is 0."""
-    decreasing = functools.lru_cache(maxsize=None)(function)
     start = min(max(start, -_LARGEST_LOG_RATIO), _LARGEST_LOG_RATIO)
-    value = decreasing(start)
+    value = function(start)
     if value == 0.0:
         return start
     sign = 1.0 if value > 0.0 else -1.0
     near = start
     while True:
         far = min(max(near + sign * stride, -_LARGEST_LOG_RATIO), _LARGEST_LOG_RATIO)
-        if decreasing(far) * sign <= 0.0:
+        if function(far) * sign <= 0.0:
             break
         if abs(far) == _LARGEST_LOG_RATIO:
             side = "above 2**40" if sign > 0.0 else "below 2**-40"
@@ -182,7 +180,7 @@ def _root(
         near, stride = far, min(2.0 * stride, _LONGEST_STRIDE)
     from scipy import optimize  # slow to import
 
-    return float(optimize.brentq(decreasing, near, far, xtol=tolerance, rtol=1e-15))
+    return float(optimize.brentq(function, near, far, xtol=tolerance, rtol=1e-15))
 
 
 def _estimated(target: Target, position: float) -> float:

@@ -40,7 +40,7 @@ class Target:
     sampling_rate: float
     adjacency: str
     contribution: float | None
-    _known: dict[float, float] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[float, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def noise(self, position: float) -> Noise:
         """The law at a position, the logarithm of scale over sensitivity."""

@@ -30,8 +30,8 @@ _NEGLIGIBLE = -40.0
 # Range of the complex exponent over half a panel that 16 nodes integrate to 1e-15.
 _LARGEST_TILT = 14.0
 _LARGEST_PHASE = 12.0
-# Pieces of a panel on which log p varies by at most 3/4 (panels allow 8, and half as much again).
-_PIECES_PER_PANEL = 16
+#: Pieces of a panel on which log p varies by at most 3/4 (panels allow 8, and half as much again).
+PIECES_PER_PANEL = 16
 
 
 def loss_panels(
@@ -206,7 +206,7 @@ def _runs(x: Float, loss: Float, slope: Float) -> list[_Run]:
     rising = loss[:, -1] >= loss[:, 0]
     breaks = (x[1:, 0] != x[:-1, -1]) | (rising[1:] != rising[:-1])
     starts = np.concatenate([[0], np.flatnonzero(breaks) + 1, [x.shape[0]]])
-    fractions = np.arange(_PIECES_PER_PANEL) / _PIECES_PER_PANEL
+    fractions = np.arange(PIECES_PER_PANEL) / PIECES_PER_PANEL
     runs = []
     for start, stop in itertools.pairwise(starts.tolist()):
         part = slice(start, stop)

@@ -24,6 +24,7 @@ from psinoise.accounting.certified.settled import (
     settled_epsilon,
     settled_epsilons,
     shrinkage,
+    stays_below,
     width_of,
 )
 from psinoise.accounting.contour.composition import Composition
@@ -140,17 +141,16 @@ def _stays_behind(steps: Steps, way: Direction, log_delta: float, bracket: Brack
     That takes Chernoff's bound, or else a bound on delta at one epsilon, and a lattice as coarse as
     its distance allows.
     """
-    goal, ceiling = finite_share(steps, way, log_delta), bracket.upper
-    doubt = doubt_of_share(steps, way, log_delta)
-    if largest_finite_loss(steps, way) <= ceiling:
+    ceiling = bracket.upper
+    if stays_below(steps, way, log_delta, ceiling):
         return True
+    goal = finite_share(steps, way, log_delta)
     if goal is None or goal == -math.inf:
         return False
+    doubt = doubt_of_share(steps, way, log_delta)
     composition = Composition.of(
         steps, way, reach_for(goal, float(sum(count for _, count in steps)))
     )
-    if composition.stays_below(ceiling, goal - doubt):
-        return True
     saddle = composition.saddle_at_epsilon(ceiling)
     room = (goal - saddle.log_delta) / saddle.c
     width = max(room, bracket.upper - bracket.estimate)
@@ -170,7 +170,9 @@ def _below_largest_loss(
 
     Chernoff's bound, which is quick, tells most questions that are far from it.
     """
-    if math.isinf(top) or _stays_below(steps, top - 0.5 * width_of(top, tolerance), delta):
+    near = top - 0.5 * width_of(top, tolerance)
+    ways, log_delta = directions(steps), math.log(delta)
+    if math.isinf(top) or all(stays_below(steps, way, log_delta, near) for way in ways):
         return None
     estimate = settled_epsilon(steps, delta)
     width = width_of(estimate, tolerance)
@@ -179,20 +181,6 @@ def _below_largest_loss(
     easier = settled_delta(steps, top - 0.5 * width)
     below = certify_epsilon(steps, easier, 0.5 * width)
     return Bracket(min(below.lower, estimate), estimate, top)
-
-
-def _stays_below(steps: Steps, epsilon: float, delta: float) -> bool:
-    """Whether Chernoff's bound shows that the epsilon of delta is below this."""
-    uses = float(sum(count for _, count in steps))
-    for way in directions(steps):
-        log_delta = finite_share(steps, way, math.log(delta))
-        if log_delta is None or log_delta == -math.inf:
-            return False
-        composition = Composition.of(steps, way, reach_for(log_delta, uses))
-        doubt = doubt_of_share(steps, way, math.log(delta))
-        if not composition.stays_below(epsilon, log_delta - doubt):
-            return False
-    return True
 
 
 def _epsilon_bounds(target: Target) -> tuple[float, float]:

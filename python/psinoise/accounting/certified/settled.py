@@ -30,6 +30,8 @@ from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import (
     Steps,
     directions,
+    doubt_of_share,
+    finite_share,
     infinite_mass,
     largest_finite_loss,
 )
@@ -108,7 +110,7 @@ def settled_epsilons(
     with contextlib.suppress(CertificationError):
         found: dict[Direction, float] = {}
         for way in sorted(directions(steps), key=lambda way: -_guess(steps, way, log_delta)):
-            if not found or not _behind(steps, way, log_delta, max(found.values())):
+            if not found or not stays_below(steps, way, log_delta, max(found.values())):
                 found[way] = from_lattices(steps, way, log_delta, tolerance)
         return found
     return epsilons(steps, log_delta)
@@ -123,14 +125,18 @@ def _guess(steps: Steps, way: Direction, log_delta: float) -> float:
     return min(saddle.epsilon, largest_finite_loss(steps, way))
 
 
-def _behind(steps: Steps, way: Direction, log_delta: float, epsilon: float) -> bool:
-    """Whether the epsilon of one direction is certainly at most that of another."""
+def stays_below(steps: Steps, way: Direction, log_delta: float, epsilon: float) -> bool:
+    """Whether the largest loss or Chernoff's bound puts one direction's epsilon below this one."""
+    goal = finite_share(steps, way, log_delta)
+    if goal is None:
+        return False
     if largest_finite_loss(steps, way) <= epsilon:
         return True
-    known, log_delta = known_epsilon(steps, way, log_delta)
-    if known is not None:
+    if goal == -math.inf:
         return False
-    return Composition.of(steps, way, reach_for(log_delta, 1.0)).stays_below(epsilon, log_delta)
+    uses = float(sum(count for _, count in steps))
+    composition = Composition.of(steps, way, reach_for(goal, uses))
+    return composition.stays_below(epsilon, goal - doubt_of_share(steps, way, log_delta))
 
 
 def _epsilon_from_above(

@@ -190,11 +190,14 @@ class Composition(Transform):
 
     def saddle(self, c: float) -> Saddle:
         """The composition at ``c``; the last few are kept, since searches begin alike."""
-        if c not in self._known:
+        found = self._known.get(c)
+        if found is None:
+            found = self._saddle(c)
+            # Another thread may do the same: nothing is read back.
             if len(self._known) >= _MOST_SADDLES:
                 self._known.clear()
-            self._known[c] = self._saddle(c)
-        return self._known[c]
+            self._known[c] = found
+        return found
 
     def _saddle(self, c: float) -> Saddle:
         parts = tuple(measure.cumulants(c) for measure in self.measures)

@@ -28,13 +28,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise._backend import core
 from psinoise.accounting.lattice.bins import Index
+from psinoise.accounting.lattice.transforms import UNIT, transform_of
 from psinoise.accounting.loss.pairs import Float
 
 Complex = NDArray[np.complex128]
 
-_UNIT = 2.0**-53
 _TERMS = 18
 _MOST_LANES = 32
 # Of all cells together.
@@ -64,7 +63,7 @@ def band_sums(mass: Float, distance: Index, size: int, frequencies: int) -> tupl
     lanes = min(max(_LANES // cells, 1), _MOST_LANES)
     lane = (cell % cells) * lanes + np.arange(cell.size) % lanes
     longest = int(np.bincount(lane, minlength=1).max())
-    transform = core.Transform(cells)
+    transform = transform_of(cells)
     angle = (math.pi / cells) * np.arange(frequencies)
     total = np.zeros(frequencies, dtype=np.complex128)
     factor = np.ones(frequencies, dtype=np.complex128)
@@ -78,5 +77,5 @@ def band_sums(mass: Float, distance: Index, size: int, frequencies: int) -> tupl
         weights *= rest
         factor *= (1j / (power + 1)) * angle
     units = longest + lanes + _TERMS + 8.0 + 6.0 * math.log2(cells)
-    error = math.exp(0.25 * math.pi) * _UNIT * units + _LEFT_OUT
+    error = math.exp(0.25 * math.pi) * UNIT * units + _LEFT_OUT
     return total, error * float(np.sum(mass)) * (1.0 + 1e-9)

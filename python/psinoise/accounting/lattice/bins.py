@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise.accounting.loss.cells import CellPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
-from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes
+from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes, panel_points
 
 Index = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -152,11 +152,22 @@ class Dense:
 
 def samples(pair: Pair, sign: float, left: Float, right: Float) -> tuple[Float, Float, Float]:
     """Outputs, losses and slopes at both ends and at the nodes of any panels, as in `Dense`."""
+    x = panel_points(left, right)[0]
+    ends = np.stack([left, right], axis=1)
+    return _laid_out(sign, left, right, pair.loss(x), pair.loss(ends))
+
+
+def _laid_out(
+    sign: float, left: Float, right: Float, inner: Float, outer: Float
+) -> tuple[Float, Float, Float]:
+    """The same, of losses under "remove" that are known at the nodes and at the ends."""
     half = 0.5 * (right - left)
     x = (left + half)[:, None] + half[:, None] * _SAMPLES
     x[:, 0], x[:, -1] = left, right
-    loss = sign * pair.loss(x)
-    return x, loss, (loss[:, 1:-1] @ _DIFFERENTIATION.T) / half[:, None]
+    loss = np.empty(x.shape)
+    loss[:, 1:-1], loss[:, :: ORDER + 1] = inner, outer
+    slope = (inner @ _DIFFERENTIATION.T) / half[:, None]
+    return (x, loss, slope) if sign > 0.0 else (x, -loss, -slope)
 
 
 # Samples are large, and those of a thousand steps are asked for once.
@@ -167,15 +178,7 @@ def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
         return _atoms_alone(pair, direction)
     grid = nodes(pair, reach)
     sign = 1.0 if direction == "remove" else -1.0
-    half = 0.5 * (grid.right - grid.left)
-    x = (grid.left + half)[:, None] + half[:, None] * _SAMPLES
-    x[:, 0], x[:, -1] = grid.left, grid.right
-    loss = np.empty(x.shape)
-    loss[:, 1:-1] = grid.loss
-    loss[:, :: ORDER + 1] = grid.outer_loss
-    slope = (grid.loss @ _DIFFERENTIATION.T) / half[:, None]
-    if sign < 0.0:
-        loss, slope = -loss, -slope
+    x, loss, slope = _laid_out(sign, grid.left, grid.right, grid.loss, grid.outer_loss)
     atom_loss = sign * grid.atom_loss
     # Lambda is a loss under "remove", where P = Q e^Lambda.
     log_p = grid.log_mass + (grid.loss if sign > 0.0 else 0.0)

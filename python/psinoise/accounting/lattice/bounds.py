@@ -55,7 +55,8 @@ from typing import Literal
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.lattice.bins import Bins, Index
+from psinoise.accounting.lattice.bins import Bins, Index, Mask
+from psinoise.accounting.lattice.transforms import UNIT
 from psinoise.accounting.loss.pairs import Float
 
 Side = Literal["lower", "upper"]
@@ -66,7 +67,6 @@ MASS_ROUNDING = 1e-13
 # Of a sum of masses in pairs, and of its difference from 1.
 _SUM_ROUNDING = 4e-15
 _CUT_ROUNDING = 3e-12
-_UNIT = 2.0**-53
 # Masses that are tilted by no more have all of their digits.
 _LARGEST_EXPONENT = 600.0
 _OFFSETS = 8
@@ -158,7 +158,7 @@ def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
         return plain
     # Right to the rounding of its exponent.
     untilted = np.exp(bins.log_norm - tilts)
-    exponential = _UNIT * (4.0 + 2.0 * size)
+    exponential = UNIT * (4.0 + 2.0 * size)
     masses = nodes * untilted
     mean = float(np.sum(masses * bins.edges))
     pivot = int(np.clip(np.searchsorted(bins.edges, mean) - 1, 0, bins.edges.size - 1))
@@ -199,6 +199,34 @@ def _connect_the_dots(bins: Bins) -> Float:
     nodes[:-1] = bins.mass - up
     nodes[1:] += up * np.exp(bins.tilt * bins.widths)
     return nodes
+
+
+def retilted(measure: NodeMeasure, tilt: float, chosen: Mask | None = None) -> NodeMeasure:
+    """Some of the nodes (all, if none are chosen), under another tilt.
+
+    Nodes whose share underflows would only widen a window, and are left out.
+    """
+    held = measure.mass > 0.0
+    if chosen is not None:
+        held &= chosen
+    mass = measure.mass[held]
+    exponent = (tilt - measure.tilt) * measure.losses[held]
+    top = float(np.max(np.log(mass) + exponent))
+    # A tiny mass may come with an exponential beyond float64.
+    half = np.exp(0.5 * (exponent - top))
+    mass = (mass * half) * half
+    total = float(np.sum(mass))
+    seen = mass > 0.0
+    return NodeMeasure(
+        measure.step,
+        measure.offset,
+        measure.index[held][seen],
+        mass[seen] / total,
+        tilt,
+        measure.log_norm + top + math.log(total),
+        measure.infinite,
+        measure.slack,
+    )
 
 
 def best_offset(at: Callable[[float], NodeMeasure], enough: float) -> NodeMeasure:

@@ -28,12 +28,9 @@ from psinoise._backend import core
 from psinoise.accounting.lattice.bounds import NodeMeasure
 from psinoise.accounting.lattice.crossing import ProfileBound
 from psinoise.accounting.lattice.spectra import (
-    UNIT,
     compose_low,
-    transform_error,
-    transform_of,
-    wrap,
 )
+from psinoise.accounting.lattice.transforms import UNIT, transform_error, transform_of, wrap
 from psinoise.accounting.loss.pairs import Float
 
 
@@ -79,6 +76,24 @@ def window_needed(parts: list[tuple[NodeMeasure, int]], tail: float) -> tuple[in
     low = math.floor((mean - offset - reach[1]) / step) - 1
     need = math.ceil((mean - offset + reach[0]) / step) + 2 - low
     return low, need
+
+
+def tail_within(
+    parts: list[tuple[NodeMeasure, int]],
+    log_delta: float,
+    epsilon: float,
+    share: float,
+    least: float,
+) -> float:
+    """Tilted mass on one side of a window that costs no more than a share of delta at epsilon.
+
+    That is a quarter of the share; but for what is below ``e^least``, or above 1e-6.
+    """
+    tilt = parts[0][0].tilt
+    log_norm = math.fsum(count * measure.log_norm for measure, count in parts)
+    log_main = log_delta - (log_norm - tilt * epsilon)
+    log_tail = log_main + math.log(share / (4.0 * largest_weight(tilt)))
+    return math.exp(min(max(log_tail, least), math.log(1e-6)))
 
 
 def _log_mgf(parts: list[tuple[NodeMeasure, int]], s: float) -> float:
@@ -139,7 +154,7 @@ def _compose_all(
     rounding = 0.0
     smallest = math.inf
     for measure, count in parts:
-        wrapped = wrap(measure, size)
+        wrapped = wrap(measure.mass, measure.index, size)
         transform.compose_into(wrapped, count, product)
         norm = math.sqrt(float(np.sum(wrapped * wrapped)))
         rounding += count * (theta + 4.0 * UNIT) * norm

@@ -10,7 +10,6 @@ it is above the truth.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.accounting.lattice.bins import dense, loss_bins
-from psinoise.accounting.lattice.bounds import NodeMeasure, node_measure
+from psinoise.accounting.lattice.bounds import NodeMeasure, node_measure, retilted
 from psinoise.accounting.lattice.convolution import (
     Profile,
     compose,
@@ -233,29 +232,11 @@ def _measure(nodes: LossNodes, step: float) -> NodeMeasure:
     )
 
 
-def _tilted(measure: NodeMeasure, tilt: float) -> NodeMeasure:
-    with np.errstate(divide="ignore"):
-        exponent = np.log(measure.mass) + tilt * measure.losses
-    top = float(exponent.max())
-    mass = np.exp(exponent - top)
-    total = float(mass.sum())
-    log_norm = measure.log_norm + top + math.log(total)
-    # Nodes at the ends whose tilted share underflows would only widen the window.
-    held = np.flatnonzero(mass)
-    return dataclasses.replace(
-        measure,
-        index=measure.index[held[0] : held[-1] + 1],
-        mass=mass[held[0] : held[-1] + 1] / total,
-        tilt=tilt,
-        log_norm=log_norm,
-    )
-
-
 def _saddle(parts: list[tuple[NodeMeasure, int]], tilt: float) -> tuple[float, float]:
     """The epsilon whose saddle point is the tilt, and an estimate of log delta there."""
     value = mean = variance = 0.0
     for measure, count in parts:
-        tilted = _tilted(measure, tilt)
+        tilted = retilted(measure, tilt)
         own_mean, own_variance = tilted.moments
         value += count * tilted.log_norm
         mean += count * own_mean
@@ -286,7 +267,7 @@ def _tilt(
 
 
 def _profile(parts: list[tuple[NodeMeasure, int]], tilt: float, epsilon: float) -> Profile:
-    tilted = [(_tilted(measure, tilt), count) for measure, count in parts]
+    tilted = [(retilted(measure, tilt), count) for measure, count in parts]
     log_norm = math.fsum(count * measure.log_norm for measure, count in tilted)
     log_main = _saddle(parts, tilt)[1] - (log_norm - tilt * epsilon)
     log_tail = log_main + math.log(_SHARE / largest_weight(tilt))

@@ -29,6 +29,7 @@ masses, and its profile off by a factor of ``(1 + w)^n``.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from dataclasses import dataclass
@@ -37,13 +38,14 @@ import numpy as np
 
 from psinoise.accounting.contour.integrand import log_power
 from psinoise.accounting.lattice.band import band_sums
-from psinoise.accounting.lattice.bins import Index, Mask
-from psinoise.accounting.lattice.bounds import NodeMeasure
+from psinoise.accounting.lattice.bins import Index
+from psinoise.accounting.lattice.bounds import NodeMeasure, retilted
 from psinoise.accounting.lattice.convolution import (
     Profile,
     compose,
     infinite_mass,
     largest_weight,
+    tail_within,
     window_size,
 )
 from psinoise.accounting.lattice.crossing import ProfileBound
@@ -57,12 +59,10 @@ from psinoise.accounting.lattice.frequencies import (
 )
 from psinoise.accounting.lattice.spectra import (
     LEAST_MODULUS,
-    UNIT,
     Complex,
     LowFrequencies,
-    transform_error,
-    transform_of,
 )
+from psinoise.accounting.lattice.transforms import UNIT, transform_error, transform_of, wrap
 from psinoise.accounting.loss.pairs import Float
 from psinoise.errors import CertificationError
 
@@ -71,6 +71,7 @@ Parts = list[tuple[NodeMeasure, int]]
 _MOST_FREQUENCIES = 2**19
 # What can contribute no more than this share of delta is not composed.
 _LOG_NEGLIGIBLE = -40.0
+_LEAST_LOG_TAIL = -600.0
 _LEAST_WINDOW = 64
 # Fewer frequencies than nodes by this factor are worth transforms of their own.
 _FEW = 64
@@ -103,30 +104,6 @@ class DividedBound(ProfileBound):
         if self.sign > 0.0:
             logs.append(self.infinite)
         return float(np.logaddexp.reduce(logs)) + self.sign * self.rounding
-
-
-def retilted(measure: NodeMeasure, tilt: float, chosen: Mask | None = None) -> NodeMeasure:
-    """The finite losses of some nodes (of all, if none are chosen), under another tilt."""
-    held = measure.mass > 0.0
-    if chosen is not None:
-        held &= chosen
-    mass = measure.mass[held]
-    exponent = (tilt - measure.tilt) * measure.losses[held]
-    top = float(np.max(np.log(mass) + exponent))
-    # A tiny mass may come with an exponential beyond float64.
-    half = np.exp(0.5 * (exponent - top))
-    mass = (mass * half) * half
-    total = float(np.sum(mass))
-    return NodeMeasure(
-        measure.step,
-        measure.offset,
-        measure.index[held],
-        mass / total,
-        tilt,
-        measure.log_norm + top + math.log(total),
-        0.0,
-        measure.slack,
-    )
 
 
 def _rounding(parts: Parts, tilt: float) -> float:
@@ -179,19 +156,22 @@ def divided_bound(
     CertificationError
         if a window would be too long
     """
+    infinite = infinite_mass(parts)
+    parts = [(dataclasses.replace(m, infinite=0.0), n) for m, n in parts]
     terms: list[ProfileBound] = []
+    # Each part has half of the share.
+    place = log_delta, epsilon, 0.5 * share, _LEAST_LOG_TAIL
     small = [(retilted(m, division.below, m.losses <= division.threshold), n) for m, n in parts]
     alone = _Chernoff(small)
     if alone.log_delta(epsilon) > log_delta + _LOG_NEGLIGIBLE:
-        terms.append(_composed(small, _tail(small, log_delta, epsilon, share), sign))
+        terms.append(_composed(small, tail_within(small, *place), sign))
     elif sign > 0.0:
         terms.append(alone)
     whole = [(retilted(m, division.above), n) for m, n in parts]
-    tail = _tail(whole, log_delta, epsilon, share)
+    tail = tail_within(whole, *place)
     if any(_has(m, division.threshold) for m, _ in whole):
         terms.append(_large_profile(whole, division.threshold, tail, sign))
     rounding = max(_rounding(parts, division.below), _rounding(parts, division.above))
-    infinite = infinite_mass(parts)
     return DividedBound(
         tuple(terms),
         math.log(infinite) if infinite > 0.0 else -math.inf,
@@ -199,15 +179,6 @@ def divided_bound(
         sign,
         rounding,
     )
-
-
-def _tail(parts: Parts, log_delta: float, epsilon: float, share: float) -> float:
-    """Tilted mass outside the window that costs no more than the share of delta."""
-    tilt = parts[0][0].tilt
-    log_norm = math.fsum(count * measure.log_norm for measure, count in parts)
-    log_main = log_delta - (log_norm - tilt * epsilon)
-    log_tail = log_main + math.log(share / (8.0 * largest_weight(tilt)))
-    return math.exp(min(max(log_tail, -600.0), math.log(1e-6)))
 
 
 def _composed(parts: Parts, tail: float, sign: float) -> ProfileBound:
@@ -364,10 +335,8 @@ def _sums(mass: Float, distance: Index, size: int, frequencies: int) -> tuple[Co
     """As `band_sums`; by one transform of the window where all frequencies are asked for."""
     if 2 * (frequencies - 1) != size:
         return band_sums(mass, distance, size, frequencies)
-    place = distance % size
-    wrapped = np.bincount(place, weights=mass, minlength=size).astype(np.float64)
     spectrum = np.ones(frequencies, dtype=np.complex128)
-    transform_of(size).compose_into(wrapped, 1, spectrum)
-    longest = float(np.bincount(place).max(initial=0))
+    transform_of(size).compose_into(wrap(mass, distance, size), 1, spectrum)
+    longest = float(np.bincount(distance % size).max(initial=0))
     off = UNIT * longest + transform_error(size)
     return np.conj(spectrum), off * float(np.sum(mass)) * (1.0 + 1e-9)

@@ -48,12 +48,11 @@ class Division(NamedTuple):
     above: float
     norms: tuple[Norms, ...]
 
-    def log_weight(self, step: int, log_mass: Float, loss: Float) -> Float:
-        """Logs of the share of outputs in the tilted mass of the part in which it is largest.
+    def log_weight(self, norms: Norms, log_mass: Float, loss: Float) -> Float:
+        """Logs of shares of outputs of a step in the tilted mass of the part where it is largest.
 
         Large losses are those of one of the uses.
         """
-        norms = self.norms[step]
         large = norms.large + np.log(norms.uses)
         beside = np.where(loss > self.threshold, large, norms.beside)
         weight = self.above * loss - beside

@@ -52,13 +52,10 @@ from psinoise.accounting.lattice.convolution import infinite_mass, largest_weigh
 from psinoise.accounting.lattice.crossing import ProfileBound
 from psinoise.accounting.lattice.spectra import (
     MOST_DIRECT,
-    UNIT,
     LowFrequencies,
     low_frequencies,
-    transform_error,
-    transform_of,
-    wrap,
 )
+from psinoise.accounting.lattice.transforms import UNIT, transform_error, transform_of, wrap
 from psinoise.accounting.loss.pairs import Float
 
 Complex = NDArray[np.complex128]
@@ -232,7 +229,7 @@ def last_frequency(parts: list[tuple[NodeMeasure, int]]) -> float:
     order = sorted(range(len(parts)), key=lambda k: -parts[k][1] * near[k][0])
     for place, k in enumerate(order):
         measure, count = parts[k]
-        wrapped = wrap(measure, cells)
+        wrapped = wrap(measure.mass, measure.index, cells)
         spectrum = np.ones(cells // 2 + 1, dtype=np.complex128)
         transform.compose_into(wrapped, 1, spectrum)
         error = transform_error(cells) * math.sqrt(cells * float(np.sum(wrapped * wrapped)))

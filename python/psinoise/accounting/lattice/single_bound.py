@@ -29,12 +29,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from psinoise._backend import core
 from psinoise.accounting.lattice.bins import Dense, dense, loss_bins, samples
 from psinoise.accounting.lattice.bounds import MASS_ROUNDING
 from psinoise.accounting.lattice.crossing import ProfileBound
-from psinoise.accounting.lattice.spectra import UNIT
+from psinoise.accounting.lattice.transforms import UNIT
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.errors import CertificationError
+from psinoise.reference.losses import PIECES_PER_PANEL
 
 # Bins may be this wide (``bins``).
 _STEP = 0.5
@@ -42,8 +44,6 @@ _STEP = 0.5
 _NEGLIGIBLE = 40.0
 # Keeps masses of order 1 inside float64.
 _LEAST_LOG_NORM = -600.0
-# Pieces of a panel, which are summed (``csrc/losses``).
-_PIECES_PER_PANEL = 16
 _ATTEMPTS = 12
 # They leave neighboring outputs.
 _BISECTIONS = 64
@@ -117,11 +117,8 @@ class SingleBound(ProfileBound):
     def _profile(self, source: Dense, level: float) -> tuple[float, float]:
         """Log of the sum at a level, rounded outwards, and the slack of its losses."""
         log_norm = max(self.near, _LEAST_LOG_NORM)
-        order = np.argsort(-source.highest)
-        total = np.logaddexp.accumulate(source.log_mass[order])
-        large = np.zeros(order.size, dtype=np.bool_)
-        large[order[: int(np.searchsorted(total, self.near - _NEGLIGIBLE))]] = True
-        large &= source.lowest > level
+        cut = source.highest, source.log_mass, 0.0, 0.0, self.near - _NEGLIGIBLE, -math.inf
+        large = core.cut_tails(*cut)[1] & (source.lowest > level)
         chosen = (source.highest > level) & ~large
         value = 0.0
         above = float(np.logaddexp.reduce(source.log_mass[large], initial=-math.inf)) + 1e-12
@@ -141,7 +138,7 @@ class SingleBound(ProfileBound):
             if bins.at_edges is not None:
                 value += float(np.sum(bins.at_edges[-first:] * outer))
             slack += bins.slack + UNIT * max(abs(level), abs(high))
-            rounding += UNIT * (_PIECES_PER_PANEL * np.count_nonzero(chosen) + edges.size)
+            rounding += UNIT * (PIECES_PER_PANEL * np.count_nonzero(chosen) + edges.size)
         logs = [math.log(value) + log_norm + self.sign * rounding] if value > 0.0 else []
         if self.sign > 0.0:
             logs.append(above)

@@ -23,7 +23,6 @@ modulus bounds that of the product (``|F_i| <= 1``), and what was dropped is add
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -34,11 +33,11 @@ from psinoise._backend import core
 from psinoise.accounting.contour.integrand import log_power
 from psinoise.accounting.lattice.band import band_sums
 from psinoise.accounting.lattice.bounds import NodeMeasure
+from psinoise.accounting.lattice.transforms import UNIT, transform_error, transform_of, wrap
 from psinoise.accounting.loss.pairs import Float
 
 Complex = NDArray[np.complex128]
 
-UNIT = 2.0**-53
 # Frequencies at which the product may be larger than exp(-_LOG_DEAD): their error counts.
 _LOG_DEAD = 80.0
 _MOST_FREQUENCIES = 256
@@ -47,23 +46,6 @@ MOST_DIRECT = 512
 # Of a sum as ``log_power`` sees it; what is less is off by as much.
 LEAST_MODULUS = 1e-8
 _LARGEST_EXPONENT = 300.0
-
-
-@functools.lru_cache(maxsize=2)
-def transform_of(size: int) -> core.Transform:
-    """The transform of a window; it holds the twiddle factors."""
-    return core.Transform(size)
-
-
-def transform_error(size: int) -> float:
-    """Relative 2-norm error of one transform."""
-    return 6.0 * UNIT * math.log2(size)
-
-
-def wrap(measure: NodeMeasure, size: int) -> Float:
-    """The masses on a circle of ``size`` nodes."""
-    index = measure.index % size
-    return np.bincount(index, weights=measure.mass, minlength=size).astype(np.float64)
 
 
 def compose_low(
@@ -147,7 +129,7 @@ def _log_modulus_bound(parts: list[tuple[NodeMeasure, int]], size: int) -> Float
     transform = transform_of(size)
     bound = np.zeros(size // 2 + 1)
     for measure, count in sorted(parts, key=lambda part: -part[1] * part[0].moments[1]):
-        wrapped = wrap(measure, size)
+        wrapped = wrap(measure.mass, measure.index, size)
         spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
         transform.compose_into(wrapped, 1, spectrum)
         # The 2-norm of the error of all frequencies bounds each.

@@ -16,7 +16,7 @@ from psinoise.accounting.lattice.convolution import (
     Composed,
     Profile,
     compose,
-    largest_weight,
+    tail_within,
     window_size,
 )
 from psinoise.accounting.lattice.crossing import ProfileBound
@@ -33,6 +33,7 @@ _COMFORTABLE_WINDOW = 2**18
 # More stages than two are worth their bias above this.
 _LONG_WINDOW = 2**19
 _MOST_STAGES = 4
+_LEAST_LOG_TAIL = -200.0
 # Of so few uses the bias of a stage is worth a longer window, or any that there can be.
 _MANY_USES, _FEW_WINDOW = 1024.0, 2**20
 _FEW_USES = 64.0
@@ -59,7 +60,7 @@ def profile_bound(target: Target, step: float, side: Side, tuned: bool = False) 
     if division is not None and all((m.losses <= division.threshold).any() for m, _ in parts):
         place = target.log_delta, target.epsilon
         return divided_bound(parts, division, *place, target.share, sign)
-    tail = _tail(target, parts)
+    tail = tail_within(parts, target.log_delta, target.epsilon, target.share, _LEAST_LOG_TAIL)
     profile = low_profile(parts, tail, sign)
     if profile is not None:
         return profile
@@ -68,14 +69,6 @@ def profile_bound(target: Target, step: float, side: Side, tuned: bool = False) 
         [(measure, count, 0.0) for measure, count in parts], side, tail, stages
     )
     return Profile(composed, sign)
-
-
-def _tail(target: Target, parts: list[tuple[NodeMeasure, int]]) -> float:
-    """Tilted mass outside the window that costs no more than the share of delta."""
-    log_norm = math.fsum(count * measure.log_norm for measure, count in parts)
-    log_main = target.log_delta - (log_norm - target.tilt * target.epsilon)
-    log_tail = log_main + math.log(target.share / (4.0 * largest_weight(target.tilt)))
-    return math.exp(min(max(log_tail, -200.0), math.log(1e-6)))
 
 
 def _stages(size: int, uses: float) -> int:

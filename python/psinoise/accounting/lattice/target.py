@@ -103,6 +103,11 @@ class Target:
         }
 
     @functools.cached_property
+    def places(self) -> dict[Dominating, int]:
+        """Where a step is among all of them."""
+        return {pair: place for place, (pair, _) in enumerate(self.steps)}
+
+    @functools.cached_property
     def division(self) -> Division | None:
         """How large losses are taken apart; None if rounding of the whole costs next to nothing."""
         if self.uses < 2.0 or len(self.steps) > _MOST_DIVIDED:
@@ -183,8 +188,7 @@ def _bins(target: Target, pair: Dominating, step: float, fraction: float) -> Bin
     if division is None:
         chosen, large = _cut_tails(target, source, tilt, log_norm)
     else:
-        place = [other for other, _ in target.steps].index(pair)
-        norms = division.norms[place]
+        norms = division.norms[target.places[pair]]
         # What matters under either tilt.
         chosen, large = _cut_tails(target, source, division.below, norms.small)
         chosen |= _cut_tails(target, source, division.above, norms.beside)[0]
@@ -193,7 +197,7 @@ def _bins(target: Target, pair: Dominating, step: float, fraction: float) -> Bin
         raise CertificationError("the bounds find no mass where the estimate has put it")
     graded = source = source.rounded_within(chosen)
     if division is not None:
-        weight = division.log_weight(place, source.log_mass, source.highest)
+        weight = division.log_weight(norms, source.log_mass, source.highest)
         graded = dataclasses.replace(source, log_mass=weight - tilt * source.highest + log_norm)
     step, offset = _lattice(target, pair, step)
     span = (source.highest[chosen].max() - source.lowest[chosen].min()) / step
