@@ -6,6 +6,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/law_store.hpp"
 #include "dispatch/dispatch.hpp"
+#include "losses/binned_products.hpp"
 #include "losses/loss_bins.hpp"
 #include "losses/loss_edges.hpp"
 #include "losses/loss_panels.hpp"
@@ -121,9 +122,43 @@ double log_mgf(const py::array& mass, const py::array& losses, double slope) {
                            size_of(mass), slope);
 }
 
+LossNodes nodes_of(const py::array& loss, const py::array& mass) {
+  require_same_size(loss, mass);
+  return {input<double>(loss, "loss"), input<double>(mass, "mass"), size_of(loss)};
+}
+
+py::tuple binned(const py::array& loss_a, const py::array& mass_a, const py::array& loss_b,
+                 const py::array& mass_b, const py::array& edges, std::size_t threads) {
+  const LossNodes a = nodes_of(loss_a, mass_a);
+  const LossNodes b = nodes_of(loss_b, mass_b);
+  if (edges.size() < 2) throw py::value_error("there must be at least two edges");
+  const double* e = input<double>(edges, "edges");
+  const std::size_t bins = size_of(edges) - 1;
+  py::array_t<double> mass(edges.size() - 1);
+  py::array_t<double> moment(edges.size() - 1);
+  double* p = mass.mutable_data();
+  double* m = moment.mutable_data();
+  {
+    const py::gil_scoped_release release;
+    binned_products(a, b, e, bins, threads, p, m);
+  }
+  return py::make_tuple(mass, moment);
+}
+
+py::tuple sums_from_each(const py::array& loss, const py::array& mass) {
+  const LossNodes nodes = nodes_of(loss, mass);
+  py::array_t<double> total(loss.size());
+  py::array_t<double> decayed(loss.size());
+  suffix_sums(nodes, total.mutable_data(), decayed.mutable_data());
+  return py::make_tuple(total, decayed);
+}
+
 }  // namespace
 
 void bind_losses(py::module_& module) {
+  module.def("binned_products", &binned, py::arg("loss_a"), py::arg("mass_a"), py::arg("loss_b"),
+             py::arg("mass_b"), py::arg("edges"), py::arg("threads"));
+  module.def("suffix_sums", &sums_from_each, py::arg("loss"), py::arg("mass"));
   module.def("cut_tails", &cut_parts, py::arg("highest"), py::arg("log_mass"), py::arg("tilt"),
              py::arg("log_norm"), py::arg("log_large"), py::arg("log_small"));
   module.def("graded_edges", &edges_of_bins, py::arg("lowest"), py::arg("highest"),

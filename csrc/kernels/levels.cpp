@@ -3,7 +3,8 @@
 // Computes: for each of rising levels an output at which the loss is that level, on a run of
 //   samples (x, loss, slope of the loss) on which the loss rises.
 // Method: inverse cubic Hermite interpolation between the samples around the level, then Newton's
-//   method with the slope of that cubic, kept between the samples.
+//   method with the slope of that cubic, or a bisection where it leaves the bracket or is slow, as
+//   next to a turning point of the loss.
 // Error: of the loss, at most `tolerance` where rounding allows it; the largest is returned. An
 //   infinite error says that the loss could not be evaluated.
 // Edge values: levels outside of the samples give the nearest end, with their distance as the
@@ -16,7 +17,7 @@
 namespace psinoise::PSINOISE_LEVEL {
 namespace {
 
-inline constexpr int kMostPolishing = 6;
+inline constexpr int kMostPolishing = 64;
 
 inline double clamp(double x, double low, double high) {
   return x < low ? low : (x > high ? high : x);
@@ -27,6 +28,7 @@ struct Guess {
   double low;
   double high;
   double slope;  // of the loss
+  bool rising;   // from low to high
 };
 
 // Slopes that do not belong to a monotone cubic are replaced by the chord.
@@ -47,7 +49,7 @@ inline Guess hermite(const LossSamples& samples, std::size_t k, double level) {
   const double low = width > 0.0 ? x : x + width;
   const double high = width > 0.0 ? x + width : x;
   return {clamp(x + place * width, low, high), low, high,
-          tangent / (left + (right - left) * place)};
+          tangent / (left + (right - left) * place), width > 0.0};
 }
 
 }  // namespace
@@ -80,11 +82,18 @@ double level_points(const LawTable& law, const LossPair& pair, const LossSamples
       for (std::size_t j = 0; j < size; ++j) {
         const double miss = (log_p[j] - log_q[j]) - levels[start + j];
         const double size_of_miss = __builtin_fabs(miss);
-        if (!(size_of_miss < error[j])) continue;
-        going = going || (size_of_miss > tolerance && !(size_of_miss > 0.5 * error[j]));
-        error[j] = size_of_miss;
-        points[start + j] = nodes.x[j];
-        nodes.x[j] = clamp(nodes.x[j] - miss / guess[j].slope, guess[j].low, guess[j].high);
+        const double x = nodes.x[j];
+        const bool slow = !(size_of_miss <= 0.5 * error[j]);
+        if (size_of_miss < error[j]) {
+          error[j] = size_of_miss;
+          points[start + j] = x;
+        }
+        if (!(error[j] > tolerance)) continue;
+        ((miss < 0.0) == guess[j].rising ? guess[j].low : guess[j].high) = x;
+        const double newton = x - miss / guess[j].slope;
+        const bool inside = newton > guess[j].low && newton < guess[j].high;
+        nodes.x[j] = inside && !slow ? newton : 0.5 * (guess[j].low + guess[j].high);
+        going = going || nodes.x[j] != x;
       }
     }
     for (std::size_t j = 0; j < size; ++j) largest = error[j] > largest ? error[j] : largest;

@@ -33,6 +33,9 @@ inline constexpr double kShortWeights[] = {0.55555555555555555556, 0.88888888888
                                            0.55555555555555555556};
 // Over the outer nodes; 1/34 over the piece.
 inline constexpr double kShortRange = 1.0 / 44.0;
+// Losses this far above the level of their bin: a series below, and 1 - e^-x above; e^-700 is 0.
+inline constexpr double kNear = 0.5;
+inline constexpr double kFar = 700.0;
 
 // 16 pieces of up to 6 nodes.
 inline constexpr std::size_t kTile = kTileNodes / kOrder;
@@ -79,12 +82,20 @@ inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& r
   }
   double density[kTileNodes];
   double over[kTileNodes];
+  double rise[kTileNodes];
+  double largest = 0.0;
   for (std::size_t j = 0; j < count; ++j) {
     const double log_density_p = (nodes.base.hi[j] - log_scale) + log_p[j];
     density[j] =
         weight[j] * exp_sum(log_density_p + (tilt * level[j] - log_norm), nodes.base.lo[j]);
-    const double rise = (log_p[j] - log_q[j]) - level[j];
-    over[j] = density[j] * one_minus_exp(rise > 0.0 ? (rise < 0.5 ? rise : 0.5) : 0.0);
+    const double above = (log_p[j] - log_q[j]) - level[j];
+    rise[j] = above > 0.0 ? above : 0.0;
+    largest = rise[j] > largest ? rise[j] : largest;
+    over[j] = density[j] * one_minus_exp(rise[j] < kNear ? rise[j] : kNear);
+  }
+  for (std::size_t j = 0; largest > kNear && j < count; ++j) {
+    const double far = density[j] * (1.0 - exponential(-(rise[j] < kFar ? rise[j] : kFar)));
+    over[j] = rise[j] > kNear ? far : over[j];
   }
   for (std::size_t i = 0; i < size; ++i) {
     double total = 0.0;

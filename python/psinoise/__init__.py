@@ -13,7 +13,7 @@ from psinoise import costs
 from psinoise._backend import core as _core
 from psinoise._version import __version__ as __version__
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
-from psinoise.accounting.certified.bracket import Bracket
+from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibrate
 from psinoise.calibrate_release import calibrate_release
 from psinoise.calibrate_stable import calibrate_stable

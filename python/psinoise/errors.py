@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = ["BudgetError", "CalibrationError", "CertificationError", "DomainError"]
 
 
@@ -10,7 +12,17 @@ class DomainError(ValueError):
 
 
 class CertificationError(RuntimeError):
-    """A bound was asked for that cannot be certified."""
+    """A bound was asked for that cannot be certified.
+
+    Attributes
+    ----------
+    bracket : Bracket or None
+        The tightest sound bracket that was found, where there is one.
+    """
+
+    def __init__(self, message: str, bracket: Any = None) -> None:
+        super().__init__(message)
+        self.bracket = bracket
 
 
 class CalibrationError(RuntimeError):

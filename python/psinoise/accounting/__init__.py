@@ -8,7 +8,7 @@ what can be asked of a `Mechanism` and an `Accountant`.
 from __future__ import annotations
 
 from psinoise.accounting.accountant import Accountant
-from psinoise.accounting.lattice.discrete import DiscreteLoss
+from psinoise.accounting.imports import DiscreteLoss
 from psinoise.accounting.lattice_mechanism import LatticeMechanism
 from psinoise.accounting.mechanism import Mechanism
 

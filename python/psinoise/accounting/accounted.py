@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise.accounting import contract, vectors
-from psinoise.accounting.certified.bracket import Bracket
+from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.contract import Certified, Number
 from psinoise.accounting.loss.cells import CellLaw, CellPair, Dominating, in_cells
 from psinoise.accounting.loss.pairs import Law, Pair

@@ -1,9 +1,9 @@
 """Answers about a composition, by each of the methods.
 
 =========== ==============================================================================
-certified   a `Bracket`: the true value lies between its ends (``certified``)
-upper       the upper end alone; the only answer about imported losses (``discrete``)
-estimate    contour integration to working precision, without a proven bound (``estimate``)
+certified   a `Bracket`: the true value lies between its ends (``question``)
+upper       the upper end alone
+estimate    contour integration to working precision, without a proven bound (``contour``)
 renyi       the moments accountant: an upper bound, up to quadrature (``renyi``)
 clt         the Gaussian limit of many uses: an approximation (``central_limit``)
 =========== ==============================================================================
@@ -11,36 +11,20 @@ clt         the Gaussian limit of many uses: an approximation (``central_limit``
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.accounting.certified.bracket import Bracket
-from psinoise.accounting.certified.certifiable import check_certifiable
-from psinoise.accounting.certified.certify_delta import certify_delta
-from psinoise.accounting.certified.certify_epsilon import certify_epsilon
-from psinoise.accounting.certified.settled import settled_delta, settled_epsilon
-from psinoise.accounting.contour.central_limit import central_limit_delta, central_limit_epsilon
+from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.contour.central_limit import gaussian_limit
 from psinoise.accounting.contour.renyi import renyi_delta, renyi_epsilon
-from psinoise.accounting.lattice.discrete import Imports, upper_delta, upper_epsilon
+from psinoise.accounting.imports import Imports
 from psinoise.accounting.loss.steps import Steps
-from psinoise.errors import DomainError
+from psinoise.accounting.question import Question
+from psinoise.errors import CertificationError, DomainError
 
 Float = NDArray[np.float64]
-
-_EPSILON: dict[str, Callable[[Steps, float], float]] = {
-    "estimate": settled_epsilon,
-    "renyi": renyi_epsilon,
-    "clt": central_limit_epsilon,
-}
-_DELTA: dict[str, Callable[[Steps, float], float]] = {
-    "estimate": settled_delta,
-    "renyi": renyi_delta,
-    "clt": central_limit_delta,
-}
-
 
 #: Methods whose answers are proven.
 CERTIFIED = ("certified", "upper")
@@ -67,13 +51,19 @@ def epsilon_of(
 ) -> Bracket | float:
     """Epsilon at ``delta``; the arguments have been checked."""
     with np.errstate(under="ignore"):
-        if imports:
-            check_from_above(steps, tolerance, method)
-            return upper_epsilon(steps, imports, delta)
+        if imports and method not in CERTIFIED:
+            raise DomainError(_FROM_ABOVE.format(method))
         if method in CERTIFIED:
-            bounds = certify_epsilon(steps, delta, tolerance, above=method == "upper")
-            return bounds if method == "certified" else bounds.upper
-        return _EPSILON[method](steps, delta)
+            found = Question(steps, imports, tolerance=tolerance).epsilon(delta)
+            if tolerance is not None and method == "certified" and not found.width <= tolerance:
+                raise CertificationError(
+                    f"epsilon could not be certified to {tolerance!r}: {found!r}", found
+                )
+            return found if method == "certified" else found.upper
+        if method == "renyi":
+            return renyi_epsilon(steps, delta)
+        known = gaussian_limit(steps) if method == "clt" else steps
+        return Question(known, settle=True).epsilon(delta).estimate
 
 
 def delta_of(
@@ -81,13 +71,21 @@ def delta_of(
 ) -> Bracket | float:
     """Delta at ``epsilon``; the arguments have been checked."""
     with np.errstate(under="ignore"):
-        if imports:
-            check_from_above(steps, tolerance, method)
-            return upper_delta(steps, imports, epsilon)
+        if imports and method not in CERTIFIED:
+            raise DomainError(_FROM_ABOVE.format(method))
         if method in CERTIFIED:
-            bounds = certify_delta(steps, epsilon, tolerance, above=method == "upper")
-            return bounds if method == "certified" else bounds.upper
-        return _DELTA[method](steps, epsilon)
+            found = Question(steps, imports, tolerance=tolerance).delta(epsilon)
+            return found if method == "certified" else found.upper
+        if method == "renyi":
+            return renyi_delta(steps, epsilon)
+        known = gaussian_limit(steps) if method == "clt" else steps
+        return Question(known, settle=True).delta(epsilon).estimate
+
+
+_FROM_ABOVE = (
+    "method must be 'certified' or 'upper' where an imported loss is composed, which is known from "
+    "above alone, got {!r}"
+)
 
 
 def profile_of(
@@ -113,21 +111,3 @@ def profile_of(
     lower = np.maximum.accumulate(lower[::-1])[::-1]
     upper = np.minimum.accumulate(upper)
     return ProfileBracket(lower[where], estimate[where], upper[where])
-
-
-def check_from_above(steps: Steps, tolerance: float | None, method: str) -> None:
-    """Refuse all but upper bounds where an imported loss is composed.
-
-    Such a loss is known from above only, and its lattice decides how far the bound is off.
-    """
-    if method != "upper":
-        raise DomainError(
-            "method must be 'upper' where an imported loss is composed, which bounds nothing from "
-            f"below, got {method!r}"
-        )
-    if tolerance is not None:
-        raise DomainError(
-            "tolerance must be None where an imported loss is composed, whose lattice is given, "
-            f"got {tolerance!r}"
-        )
-    check_certifiable(steps)

@@ -26,11 +26,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.accounting.certified.certify_delta import delta_bounds
-from psinoise.accounting.certified.settled import settled_delta
-from psinoise.accounting.lattice.discrete import Imports, largest_imported_loss, upper_delta
-from psinoise.accounting.loss.steps import Steps, directions, largest_finite_loss
-from psinoise.accounting.queries import CERTIFIED, delta_of
+from psinoise.accounting.imports import Imports
+from psinoise.accounting.loss.steps import Steps
+from psinoise.accounting.queries import delta_of
+from psinoise.accounting.question import Question
 
 Float = NDArray[np.float64]
 
@@ -81,11 +80,7 @@ def tradeoff_of(
             distinct, where = np.unique(alphas[inside], return_inverse=True)
             best = np.zeros(distinct.size)
             for epsilon in _best_lines(steps, imports, distinct):
-                if imports or method not in CERTIFIED:
-                    answer = delta_of(steps, epsilon, tolerance, method, imports)
-                else:
-                    # Any upper bound will do; how far below the lower one is does not matter.
-                    answer = delta_bounds(steps, epsilon, tolerance).upper
+                answer = delta_of(steps, epsilon, tolerance, method, imports)
                 line = least_false_negatives(distinct, epsilon, float(answer))
                 best = np.maximum(best, line)
             values[inside] = best[where]
@@ -94,17 +89,12 @@ def tradeoff_of(
 
 def _best_lines(steps: Steps, imports: Imports, alphas: Float) -> list[float]:
     """The epsilons of the highest line at each alpha, by the estimate or the bound of delta."""
-    top = max(largest_finite_loss(steps, way) for way in directions(steps)) + largest_imported_loss(
-        imports
-    )
+    question = Question(steps, imports, settle=True)
+    top = max(question.largest_loss(way) for way in question.directions)
     end = min(top, _LARGEST_EPSILON)
     # The steep line is below 0 beyond log(1/alpha), and the flat one mirrors it.
     reach = min(end, max(1.0, -math.log(float(alphas.min()))))
-    lines = _Lines(
-        lambda epsilon: (
-            upper_delta(steps, imports, epsilon) if imports else settled_delta(steps, epsilon)
-        )
-    )
+    lines = _Lines(lambda epsilon: question.delta(epsilon).estimate)
     lines.add(np.linspace(0.0, reach, _FIRST_LINES))
     while True:
         best = lines.refine(alphas)

@@ -21,7 +21,7 @@ import numpy as np
 
 from psinoise import _validate
 from psinoise.accounting import Accountant, Mechanism
-from psinoise.accounting.lattice.discrete import DiscreteLoss, LossNodes, upper_nodes
+from psinoise.accounting.imports import DiscreteLoss, LossNodes, upper_nodes
 from psinoise.accounting.loss.cells import Dominating
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import reach_for

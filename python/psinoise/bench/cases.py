@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import psinoise
 from psinoise.accounting import Mechanism
-from psinoise.accounting.certified.bracket import Bracket
+from psinoise.accounting.bracket import Bracket
 from psinoise.bench import checks
 from psinoise.bench.timing import Workload
 from psinoise.calibrate import calibrate

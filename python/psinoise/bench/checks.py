@@ -15,7 +15,7 @@ from scipy import optimize, special
 
 from psinoise._backend import core
 from psinoise.accounting import Mechanism
-from psinoise.accounting.certified.bracket import Bracket
+from psinoise.accounting.bracket import Bracket
 from psinoise.bench.closed_forms import closed_form
 from psinoise.noise import Noise, NoiseLaw
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from psinoise.accounting import Mechanism
-from psinoise.accounting.certified.bracket import Bracket
+from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate.search import Calibration, search
 from psinoise.calibrate.target import Target
 from psinoise.errors import CalibrationError, CertificationError

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from psinoise.accounting import Mechanism
-from psinoise.accounting.certified.bracket import Bracket
+from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import cactus
 from psinoise.calibrate.search import Calibration
 from psinoise.calibrate.target import Target

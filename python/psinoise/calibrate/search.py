@@ -15,8 +15,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from psinoise.accounting.certified.bracket import Bracket
-from psinoise.accounting.certified.settled import DEFAULT_TOLERANCE
+from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.question import DEFAULT_WIDTH as DEFAULT_TOLERANCE
 from psinoise.calibrate.target import Target, log_ratio
 from psinoise.errors import CalibrationError, CertificationError
 from psinoise.noise import Noise, NoiseLaw

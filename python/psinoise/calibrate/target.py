@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from psinoise import _validate
 from psinoise.accounting import Mechanism, contract
 from psinoise.accounting.adjacency import worst_shift
-from psinoise.accounting.certified.bracket import Bracket
-from psinoise.accounting.certified.certify_delta import delta_bounds
+from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.question import Question
 from psinoise.errors import CalibrationError, CertificationError, DomainError
 from psinoise.noise import Noise
 
@@ -82,7 +82,7 @@ class Target:
         """Certified bounds on delta at the target's epsilon."""
         steps = self.mechanism(noise)._steps(self.count, self.sampling_rate, self.adjacency)
         # How wide they are is not of interest, but what the upper one costs: see `_tolerance`.
-        found = delta_bounds(steps, self.epsilon, tolerance)
+        found = Question(steps, tolerance=tolerance).delta(self.epsilon)
         if not found.upper > 0.0:
             # Nothing was found above epsilon. That is proof only if no loss is that large.
             if not self.largest_loss(noise) <= self.epsilon:

@@ -12,7 +12,7 @@ from typing import Any
 
 from psinoise._progress import watch
 from psinoise.accounting import Mechanism
-from psinoise.accounting.certified.bracket import Bracket
+from psinoise.accounting.bracket import Bracket
 from psinoise.commands._json import HELP, print_json
 from psinoise.errors import DomainError
 from psinoise.noise import DESIGNED, LAWS, Family, Noise, NoiseLaw, Parameter

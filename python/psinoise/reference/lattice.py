@@ -21,7 +21,7 @@ _SHORT = np.polynomial.legendre.leggauss(3)
 _SHORT_RANGE = 1.0 / 44.0
 _TILE = 16
 _CHUNK = 1 << 16
-_MOST_POLISHING = 6
+_MOST_POLISHING = 64
 
 
 class Transform:
@@ -169,7 +169,7 @@ def _by_rule(
         level = np.repeat(levels, points.size)
         weight = (half[:, None] * weights).ravel()
         density = weight * exponential(log_p + (tilt * level - log_norm), base[1])
-        over = density * -np.expm1(-np.clip(value - level, 0.0, 0.5))
+        over = density * -np.expm1(-np.clip(value - level, 0.0, 700.0))
     shape = (levels.size, points.size)
     ends = (values.reshape(shape)[:, [0, -1]] for values in (log_p, value))
     varied = np.max([np.abs(both[:, 1] - both[:, 0]) for both in ends], axis=0, initial=0.0)
@@ -196,7 +196,7 @@ def level_points(
     levels: Float,
     tolerance: float,
 ) -> tuple[Float, float]:
-    """Where the loss has the levels, by inverse Hermite interpolation and Newton's method."""
+    """Where the loss has the levels: inverse Hermite interpolation, Newton's method, bisection."""
     if x.size < 2:
         raise ValueError("there must be at least two samples")
     k = np.clip(np.searchsorted(loss, levels, side="right") - 1, 0, loss.size - 2)
@@ -214,16 +214,24 @@ def level_points(
     low, high = np.minimum(x[k], x[k] + width), np.maximum(x[k], x[k] + width)
     point = np.clip(x[k] + place * width, low, high)
     best, error = point.copy(), np.full(levels.shape, np.inf)
+    rising = width > 0.0
     for _ in range(_MOST_POLISHING):
         with np.errstate(all="ignore"):
             miss = _losses(law, (scale, shift_p, shift_q, rate), point) - levels
-            better = np.abs(miss) < error
-            going = better & (np.abs(miss) > tolerance) & ~(np.abs(miss) > 0.5 * error)
-            error = np.where(better, np.abs(miss), error)
-            best = np.where(better, point, best)
-            point = np.where(better, np.clip(point - miss / slant, low, high), point)
-        if not going.any():
+            size = np.abs(miss)
+            slow = ~(size <= 0.5 * error)
+            best = np.where(size < error, point, best)
+            error = np.where(size < error, size, error)
+            open_ = error > tolerance
+            below = (miss < 0.0) == rising
+            low = np.where(open_ & below, point, low)
+            high = np.where(open_ & ~below, point, high)
+            newton = point - miss / slant
+            inside = (newton > low) & (newton < high) & ~slow
+            moved = np.where(open_, np.where(inside, newton, 0.5 * (low + high)), point)
+        if not (moved != point).any():
             break
+        point = moved
     return best, float(error.max(initial=0.0))
 
 

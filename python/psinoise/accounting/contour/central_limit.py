@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 
 from psinoise.accounting.contour.composition import Composition
-from psinoise.accounting.contour.estimate import estimate_delta, estimate_epsilon
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.steps import Steps, directions
 from psinoise.errors import DomainError
@@ -42,17 +41,7 @@ def gaussian_shift(steps: Steps) -> float:
     return shift
 
 
-def central_limit_epsilon(steps: Steps, delta: float) -> float:
-    """About epsilon at ``delta``, for many uses."""
-    return estimate_epsilon(_limit(steps), delta)
-
-
-def central_limit_delta(steps: Steps, epsilon: float) -> float:
-    """About delta at ``epsilon``, for many uses."""
-    return estimate_delta(_limit(steps), epsilon)
-
-
-def _limit(steps: Steps) -> Steps:
+def gaussian_limit(steps: Steps) -> Steps:
     """One use of a Gaussian with that shift; its profile is inverted in logarithms."""
     if not steps:
         return ()

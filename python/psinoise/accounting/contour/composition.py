@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -71,14 +70,6 @@ class Saddle:
         prefactor = math.log(self.c) + math.log1p(self.c)
         return exponent - prefactor - 0.5 * math.log(2.0 * math.pi * self.curvature)
 
-    def log_height(self, epsilon: float) -> float:
-        """Log of the integrand at ``t = 0``."""
-        return self.value - self.c * epsilon - math.log(self.c) - math.log1p(self.c)
-
-    def log_delta_at(self, epsilon: float) -> float:
-        """The same at an epsilon whose saddle point is near."""
-        return self.log_height(epsilon) - 0.5 * math.log(2.0 * math.pi * self.curvature)
-
     def log_chernoff(self, epsilon: float) -> float:
         """Upper bound on log delta at any epsilon.
 
@@ -89,15 +80,39 @@ class Saddle:
         return exponent - self.c * math.log1p(1.0 / self.c) - math.log1p(self.c)
 
 
-class Transform(ABC):
-    """The exponent ``K`` of some moment generating function, and the search for saddle points.
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """``n_i`` uses of each step ``i``, all in the same direction."""
 
-    ``K`` is convex, and so is the exponent of the contour integral.
-    """
+    measures: tuple[LossMeasure, ...]
+    counts: tuple[float, ...]
+    _known: dict[float, Saddle] = field(default_factory=dict, init=False, repr=False)
 
-    @abstractmethod
+    @classmethod
+    def of(
+        cls, steps: tuple[tuple[Dominating, int], ...], direction: Direction, reach: float
+    ) -> Composition:
+        """All steps in one direction, from nodes that reach that far; cached."""
+        return _composition(steps, direction, reach)
+
     def saddle(self, c: float) -> Saddle:
-        """``K`` and its derivatives at a real ``c > 0``."""
+        """The composition at ``c``; the last few are kept, since searches begin alike."""
+        found = self._known.get(c)
+        if found is None:
+            found = self._saddle(c)
+            # Another thread may do the same: nothing is read back.
+            if len(self._known) >= _MOST_SADDLES:
+                self._known.clear()
+            self._known[c] = found
+        return found
+
+    def _saddle(self, c: float) -> Saddle:
+        parts = tuple(measure.cumulants(c) for measure in self.measures)
+        value, mean, variance = (
+            math.fsum(n * part[k] for part, n in zip(parts, self.counts, strict=True))
+            for k in range(3)
+        )
+        return Saddle(c, parts, value, mean, variance)
 
     def saddle_at_delta(self, log_delta: float) -> Saddle:
         """Saddle point of the epsilon whose log delta is about ``log_delta``, or a saturated one.
@@ -171,46 +186,6 @@ class Transform(ABC):
             if not low < position < high:
                 position = 0.5 * (low + high)
         return saddle
-
-
-@dataclass(frozen=True, eq=False)
-class Composition(Transform):
-    """``n_i`` uses of each step ``i``, all in the same direction."""
-
-    measures: tuple[LossMeasure, ...]
-    counts: tuple[float, ...]
-    _known: dict[float, Saddle] = field(default_factory=dict, init=False, repr=False)
-
-    @classmethod
-    def of(
-        cls, steps: tuple[tuple[Dominating, int], ...], direction: Direction, reach: float
-    ) -> Composition:
-        """All steps in one direction, from nodes that reach that far; cached."""
-        return _composition(steps, direction, reach)
-
-    def saddle(self, c: float) -> Saddle:
-        """The composition at ``c``; the last few are kept, since searches begin alike."""
-        found = self._known.get(c)
-        if found is None:
-            found = self._saddle(c)
-            # Another thread may do the same: nothing is read back.
-            if len(self._known) >= _MOST_SADDLES:
-                self._known.clear()
-            self._known[c] = found
-        return found
-
-    def _saddle(self, c: float) -> Saddle:
-        parts = tuple(measure.cumulants(c) for measure in self.measures)
-        value, mean, variance = (
-            math.fsum(n * part[k] for part, n in zip(parts, self.counts, strict=True))
-            for k in range(3)
-        )
-        return Saddle(c, parts, value, mean, variance)
-
-    @property
-    def largest_loss(self) -> float:
-        """The largest total loss that the nodes see."""
-        return sum(n * m.largest for m, n in zip(self.measures, self.counts, strict=True))
 
     def resolved(self, saddle: Saddle, frequency: float) -> Composition | None:
         """A composition whose panels resolve ``exp((c + i t) L)`` for ``|t| <= frequency``.

@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.accounting.contour.composition import Composition, Saddle
-from psinoise.accounting.contour.nonuniform import characteristic_many
 from psinoise.accounting.loss.measure import Cumulants, LossMeasure
 
 Float = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
-DIRECT_STEPS = 2**15
-# Direct sums of more terms than this are slower than the non-uniform FFT.
-DIRECT_TERMS = 2**23
+DIRECT_STEPS = 2**13
+# Direct sums of more terms than this take longer than other ways to the answer.
+DIRECT_TERMS = 2**22
 DEAD = 1e-17
 _LOG_DEAD = math.log(DEAD)
 _NEGLIGIBLE_WEIGHT = 1e-18
@@ -61,8 +60,7 @@ def tilted_sums(
     effect = weights * np.minimum(1.0, np.abs(losses) * (step * steps)) ** 2
     keep = effect * (count * weights.size) > _NEGLIGIBLE_WEIGHT
     weights, losses = weights[keep], losses[keep]
-    many = steps > DIRECT_STEPS or steps * weights.size > DIRECT_TERMS
-    sums = (characteristic_many if many else core.characteristic)(weights, losses, step, steps)
+    sums = core.characteristic(weights, losses, step, steps)
     return sums, float(weights @ losses)
 
 
@@ -130,23 +128,6 @@ def horizon_of(composition: Composition, saddle: Saddle, start: float) -> float:
     if alive.size == 0:
         return 0.0
     return math.inf if alive[-1] >= probes - 2 else float(frequencies[alive[-1]] + step)
-
-
-def large_atoms_matter(composition: Composition, saddle: Saddle) -> bool:
-    """Whether positive losses that are atoms have more of the tilted mass than rounding has.
-
-    Far out a loss is constant to double precision. Where it is small there, as that of a sampled
-    record is, its atom belongs to the bulk, and large losses have none.
-    """
-    for measure, part, count in zip(
-        composition.measures, saddle.parts, composition.counts, strict=True
-    ):
-        where = slice(measure.loss.size - measure.atoms, None)
-        large = measure.loss[where] > 0.0
-        atoms = measure.log_tilted(saddle.c, part.value)[where][large]
-        if math.log(count) + float(np.logaddexp.reduce(atoms, initial=-np.inf)) > _LOG_DEAD:
-            return True
-    return False
 
 
 def _log_atoms(composition: Composition, saddle: Saddle) -> float:

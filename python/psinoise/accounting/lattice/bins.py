@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ Mask = NDArray[np.bool_]
 # A loss is a difference of two logs of densities, each right to this much per unit of its size
 # (tests/test_laws.py); panels reach as far as the logs are large.
 _LOG_ROUNDING = 4e-16
+# Relative error of a mass: of the densities (1e-14) and of the sums.
+MASS_ROUNDING = 1e-13
 # Of log(1 - q + q e^r), relative, and of sums of an offset and some steps.
 _MIXTURE_ROUNDING = 2e-15
 # Of the losses of atoms: logs of masses that are right to a few ulp, and what merging moves.
@@ -112,7 +114,7 @@ class Dense:
     beyond : probability under ``P`` of outputs beyond all panels
     """
 
-    pair: Dominating
+    pair: Pair | None
     sign: float
     x: Float
     loss: Float
@@ -134,7 +136,7 @@ class Dense:
         ``1 - (1 - q) e^{-Lambda}``: small losses have a small share of the rounding of ``r``.
         """
         pair = self.pair
-        if not isinstance(pair, Pair) or pair.replaced or pair.noise.score_limit == 0.0:
+        if pair is None or pair.replaced or pair.noise.score_limit == 0.0:
             return self
         ends = self.highest if self.sign > 0.0 else -self.lowest
         slope = 1.0 - (1.0 - pair.sampling_rate) * math.exp(-float(np.abs(ends[chosen]).max()))
@@ -213,24 +215,37 @@ def _atoms_alone(pair: CellPair, direction: Direction) -> Dense:
     """The loss of a law in cells, which has no panels."""
     log_mass, loss = pair.atoms
     if direction == "remove":
-        log_mass = log_mass + loss
-    else:
-        loss = -loss
+        return atoms_source(log_mass + loss, loss, 0.0)
+    return atoms_source(log_mass, -loss, 0.0)
+
+
+def atoms_source(log_mass: Float, loss: Float, beyond: float) -> Dense:
+    """A loss of atoms alone: logs of their masses under ``P``, and what lies above all of them."""
     none = np.empty((0, ORDER + 2))
-    sign = 1.0 if direction == "remove" else -1.0
     rounding = _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), 1.0)
-    return Dense(pair, sign, none, none, none, loss, loss, log_mass, 0.0, rounding)
+    return Dense(None, 1.0, none, none, none, loss, loss, log_mass, beyond, rounding)
 
 
-def loss_bins(
+class BinMasses(NamedTuple):
+    """Masses of bins with any edges; the names are those of `Bins`."""
+
+    mass: Float
+    excess: Float
+    at_edges: Float
+    below: float
+    above: float
+    slack: float
+    ceiling: int
+
+
+def masses_in_bins(
     source: Dense,
     chosen: Mask,
     large: Mask,
-    lattice: tuple[float, float],
-    edges: Index,
-    tilt: float,
-    log_norm: float,
-) -> Bins:
+    levels: Float,
+    tilt: float = 0.0,
+    log_norm: float = 0.0,
+) -> BinMasses:
     """Bins of the loss on the chosen panels and atoms; the others count as below or above.
 
     Parameters
@@ -240,22 +255,19 @@ def loss_bins(
     chosen, large
         which panels, then which atoms are cut into bins, and which count as above all of them; the
         others count as below
-    lattice
-        step and offset
-    edges
-        of the bins, at most 1/2 apart; they hold all of the chosen losses
+    levels
+        edges of the bins, rising; they hold all of the chosen losses
     tilt, log_norm
         see `Bins`
     """
-    step, offset = lattice
-    levels: Float = np.asarray(offset + edges * step, dtype=np.float64)
-    count = edges.size - 1
+    count = levels.size - 1
     mass = np.zeros(count)
     excess = np.zeros(count)
+    at_edges = np.zeros(levels.size)
     slack = source.rounding
     rows = np.flatnonzero(chosen[: source.panels])
     if rows.size:
-        assert isinstance(source.pair, Pair)
+        assert source.pair is not None
         mass, excess, error = core.loss_bins(
             *_arguments(source),
             source.x[rows],
@@ -269,18 +281,18 @@ def loss_bins(
         )
         slack = max(slack, error)
     atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
-    at_edges: Float | None = None
     if atoms.size:
         values = source.lowest[atoms]
         # An atom that is a node but for rounding is that node: next below would be a bin too low.
         bins = np.searchsorted(levels, values + source.rounding, side="right") - 1
-        bins = np.clip(bins, 0, count - 1)
+        bins = np.clip(bins, 0, count)
         above = levels[bins] - values
         slack = max(slack, float(above.max()))
         weights = np.exp(source.log_mass[atoms] + tilt * levels[bins] - log_norm)
-        on_edge = np.abs(above) <= source.rounding
+        on_edge = (np.abs(above) <= source.rounding) | (bins == count)
         slack = max(slack, float(np.abs(above[on_edge]).max(initial=0.0)))
-        at_edges = np.bincount(bins[on_edge], weights[on_edge], edges.size).astype(np.float64)
+        at_edges = np.bincount(bins[on_edge], weights[on_edge], levels.size).astype(np.float64)
+        bins = np.minimum(bins, count - 1)
         weights[on_edge] = 0.0
         over = weights * -np.expm1(np.minimum(above, 0.0))
         mass += np.bincount(bins, weights=weights, minlength=count)
@@ -291,15 +303,44 @@ def loss_bins(
     beyond = float(mass_of[large].sum()) * (1.0 + 1e-12) + source.beyond
     highest = float(source.highest[small].max(initial=-math.inf)) - source.rounding
     ceiling = min(int(np.searchsorted(levels, highest)), count)
-    outside = below, beyond, slack, ceiling
-    whole = isinstance(source.pair, Pair) and math.isinf(source.pair.noise.support)
-    return Bins(step, offset, edges, mass, excess, tilt, log_norm, *outside, at_edges, whole)
+    return BinMasses(mass, excess, at_edges, below, beyond, slack, ceiling)
+
+
+def loss_bins(
+    source: Dense,
+    chosen: Mask,
+    large: Mask,
+    lattice: tuple[float, float],
+    edges: Index,
+    tilt: float,
+    log_norm: float,
+) -> Bins:
+    """The same, with edges that are nodes of a lattice: its step and offset, and their numbers."""
+    step, offset = lattice
+    levels: Float = np.asarray(offset + edges * step, dtype=np.float64)
+    found = masses_in_bins(source, chosen, large, levels, tilt, log_norm)
+    whole = source.pair is not None and math.isinf(source.pair.noise.support)
+    return Bins(
+        step,
+        offset,
+        edges,
+        found.mass,
+        found.excess,
+        tilt,
+        log_norm,
+        found.below,
+        found.above,
+        found.slack,
+        found.ceiling,
+        found.at_edges,
+        whole,
+    )
 
 
 def _arguments(source: Dense) -> tuple[Any, float, float, float, float]:
     """The law and the pair, as kernels take them."""
     pair = source.pair
-    assert isinstance(pair, Pair)
+    assert pair is not None
     shifts = pair.shifts("remove" if source.sign > 0.0 else "add")
     return (pair.noise._table, pair.noise.scale, *shifts, pair.sampling_rate)
 

@@ -55,15 +55,13 @@ from typing import Literal
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.lattice.bins import Bins, Index, Mask
+from psinoise.accounting.lattice.bins import MASS_ROUNDING, Bins, Index, Mask
 from psinoise.accounting.lattice.transforms import UNIT
 from psinoise.accounting.loss.pairs import Float
 
 Side = Literal["lower", "upper"]
 _Point = tuple[float, float]
 
-# Relative error of a mass: of the densities (1e-14) and of the sums.
-MASS_ROUNDING = 1e-13
 # Of a sum of masses in pairs, and of its difference from 1.
 _SUM_ROUNDING = 4e-15
 _CUT_ROUNDING = 3e-12

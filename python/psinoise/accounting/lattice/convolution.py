@@ -25,8 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise._backend import core
+from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.compose.measure import Side
 from psinoise.accounting.lattice.bounds import NodeMeasure
-from psinoise.accounting.lattice.crossing import ProfileBound
 from psinoise.accounting.lattice.spectra import (
     compose_low,
 )
@@ -163,11 +164,17 @@ def _compose_all(
 
 
 @dataclass(frozen=True, eq=False)
-class Profile(ProfileBound):
-    """Bound on the privacy profile from composed masses: above if ``sign`` is 1, below if -1."""
+class WindowBound(Bound):
+    """Bound on the privacy profile from composed masses on a window of a lattice."""
+
+    composer = "window"
 
     composed: Composed
-    sign: float
+    side: Side
+
+    @property
+    def sign(self) -> float:
+        return 1.0 if self.side == "upper" else -1.0
 
     @property
     def tilt(self) -> float:

@@ -47,9 +47,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.compose.measure import Side
 from psinoise.accounting.lattice.bounds import NodeMeasure
 from psinoise.accounting.lattice.convolution import infinite_mass, largest_weight, window_needed
-from psinoise.accounting.lattice.crossing import ProfileBound
 from psinoise.accounting.lattice.spectra import (
     MOST_DIRECT,
     LowFrequencies,
@@ -99,12 +100,18 @@ class Lattice(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FrequencyProfile(ProfileBound):
-    """A bound on the profile: above if ``sign`` is 1, below if -1."""
+class FrequencyBound(Bound):
+    """A bound on the profile from the low frequencies of a composition."""
+
+    composer = "frequencies"
 
     lattice: Lattice
     low: LowFrequencies
-    sign: float
+    side: Side
+
+    @property
+    def sign(self) -> float:
+        return 1.0 if self.side == "upper" else -1.0
 
     @property
     def tilt(self) -> float:
@@ -181,8 +188,8 @@ def _coefficients(y: float, h: float) -> tuple[float, float]:
 
 
 def low_profile(
-    parts: list[tuple[NodeMeasure, int]], tail: float, sign: float
-) -> FrequencyProfile | None:
+    parts: list[tuple[NodeMeasure, int]], tail: float, side: Side
+) -> FrequencyBound | None:
     """A bound on the profile of a composition, of which a window leaves out twice the tail.
 
     None if too many frequencies matter.
@@ -207,7 +214,7 @@ def low_profile(
         size,
         2.0 * tail,
     )
-    return FrequencyProfile(lattice, low, sign)
+    return FrequencyBound(lattice, low, side)
 
 
 def last_frequency(parts: list[tuple[NodeMeasure, int]]) -> float:

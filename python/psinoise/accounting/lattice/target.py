@@ -16,15 +16,16 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.accounting.contour.composition import Composition, Saddle
-from psinoise.accounting.lattice.bins import Bins, Dense, Mask, dense, loss_bins
-from psinoise.accounting.lattice.bounds import (
-    MASS_ROUNDING,
-    NodeMeasure,
-    Side,
-    best_offset,
-    node_measure,
+from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.lattice.bins import MASS_ROUNDING, Bins, Dense, Mask, dense, loss_bins
+from psinoise.accounting.lattice.bounds import NodeMeasure, Side, node_measure
+from psinoise.accounting.lattice.convolution import (
+    WindowBound,
+    compose,
+    tail_within,
+    window_size,
 )
-from psinoise.accounting.lattice.division import Division, divide
+from psinoise.accounting.lattice.frequencies import low_profile
 from psinoise.accounting.lattice.grading import graded_edges
 from psinoise.accounting.loss.cells import CellPair, Dominating
 from psinoise.accounting.loss.pairs import Direction
@@ -33,7 +34,7 @@ from psinoise.accounting.loss.steps import Steps, largest_finite_loss
 from psinoise.errors import CertificationError
 
 _LARGEST_STEP = 0.25
-_LARGEST_SPAN = 2**30
+_LARGEST_SPAN = 2**22
 _LARGEST_TILT = 1e6
 # Over the width the tilt changes weights by this exponent at most: beyond, errors would drown what
 # is a width away.
@@ -44,11 +45,8 @@ _MOST_LATTICES = 1 << 10
 _BESIDE_ATOMS = 0.7
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
-# Of Fourier sums of tilted masses, for one use; those of many uses lose their first digits.
-_ROUNDING = 5e-14
-_ROUNDING_OF_MANY = 1e-12
-# Distinct steps for which dividing the losses takes little time.
-_MOST_DIVIDED = 64
+_LARGEST_WINDOW = 2**19
+_LEAST_LOG_TAIL = -200.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,19 +106,6 @@ class Target:
         return {pair: place for place, (pair, _) in enumerate(self.steps)}
 
     @functools.cached_property
-    def division(self) -> Division | None:
-        """How large losses are taken apart; None if rounding of the whole costs next to nothing."""
-        if self.uses < 2.0 or len(self.steps) > _MOST_DIVIDED:
-            return None
-        if any(isinstance(pair, CellPair) for pair, _ in self.steps):
-            return None
-        log_share = self.log_delta - (self._at_tilt.value - self.tilt * self.epsilon)
-        rounding = min(_ROUNDING * self.uses, _ROUNDING_OF_MANY * math.sqrt(self.uses))
-        if math.log(rounding) - log_share <= math.log(_CUT * self.width * self.tilt):
-            return None
-        return divide(self.composition, self.tilt, self.epsilon)
-
-    @functools.cached_property
     def top(self) -> float:
         """The largest finite loss."""
         return largest_finite_loss(self.steps, self.direction)
@@ -157,56 +142,47 @@ class Target:
         return min(_CUT * self.width * self.tilt, 1e-2)
 
 
-def bound_of_step(
-    target: Target, pair: Dominating, step: float, side: Side, tuned: bool
-) -> NodeMeasure:
-    """The bound of one step; `tuned` looks for the offset of the lattice that loses least.
+def profile_bound(target: Target, step: float, side: Side) -> Bound:
+    """A bound on the profile of one direction, sharp around the target.
 
-    Any offset gives a bound. The larger the tilted mass of a lower bound, the better it is.
+    Many uses are known by their low frequencies alone; few are convolved on a window.
     """
-
-    if not tuned:
-        # Both bounds are made of the same bins.
-        if step not in target.kept:
-            target.kept.clear()
-        kept = target.kept.setdefault(step, {})
-        if pair not in kept:
-            kept[pair] = _bins(target, pair, step, 0.0)
-        return node_measure(kept[pair], side)
-    target.kept.clear()
-    return best_offset(
-        lambda fraction: node_measure(_bins(target, pair, step, fraction % 1.0), side),
-        target.share / target.uses,
-    )
+    parts = [(_bound_of_step(target, pair, step, side), count) for pair, count in target.steps]
+    tail = tail_within(parts, target.log_delta, target.epsilon, target.share, _LEAST_LOG_TAIL)
+    found = low_profile(parts, tail, side)
+    if found is not None:
+        return found
+    first, size, outside = window_size(parts, tail)
+    if size > _LARGEST_WINDOW:
+        raise CertificationError(f"the window needs {size} nodes, more than {_LARGEST_WINDOW}")
+    return WindowBound(compose(parts, first, size, outside), side)
 
 
-def _bins(target: Target, pair: Dominating, step: float, fraction: float) -> Bins:
+def _bound_of_step(target: Target, pair: Dominating, step: float, side: Side) -> NodeMeasure:
+    """The bound of one step; both sides are made of the same bins."""
+    if step not in target.kept:
+        target.kept.clear()
+    kept = target.kept.setdefault(step, {})
+    if pair not in kept:
+        kept[pair] = _bins(target, pair, step)
+    return node_measure(kept[pair], side)
+
+
+def _bins(target: Target, pair: Dominating, step: float) -> Bins:
     """Bins of one step, out to where what is cut off costs no more than the share of delta."""
     source = dense(pair, target.direction, target.reach)
     tilt, log_norm = target.tilt, target.log_norms[pair]
-    division = target.division
-    if division is None:
-        chosen, large = _cut_tails(target, source, tilt, log_norm)
-    else:
-        norms = division.norms[target.places[pair]]
-        # What matters under either tilt.
-        chosen, large = _cut_tails(target, source, division.below, norms.small)
-        chosen |= _cut_tails(target, source, division.above, norms.beside)[0]
-        tilt, log_norm = division.above, float(np.logaddexp(norms.beside, norms.large))
+    chosen, large = _cut_tails(target, source, tilt, log_norm)
     if not chosen.any():
         raise CertificationError("the bounds find no mass where the estimate has put it")
-    graded = source = source.rounded_within(chosen)
-    if division is not None:
-        weight = division.log_weight(norms, source.log_mass, source.highest)
-        graded = dataclasses.replace(source, log_mass=weight - tilt * source.highest + log_norm)
-    step, offset = _lattice(target, pair, step)
-    span = (source.highest[chosen].max() - source.lowest[chosen].min()) / step
+    source = source.rounded_within(chosen)
+    lattice = _lattice(target, pair, step)
+    span = (source.highest[chosen].max() - source.lowest[chosen].min()) / lattice[0]
     if not span < _LARGEST_SPAN:
         raise CertificationError(
             f"the losses of one step span {span:.3g} nodes, more than {_LARGEST_SPAN}"
         )
-    lattice = step, offset + fraction * step
-    edges = graded_edges(graded, chosen, lattice, tilt, log_norm)
+    edges = graded_edges(source, chosen, lattice, tilt, log_norm)
     bins = loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
     if target.uses * MASS_ROUNDING <= 0.1 * target.share:
         # Each mass may bear its own rounding, which is quicker.

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,16 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.accounting.loss.cells import CellPair, Dominating
-from psinoise.accounting.loss.pairs import Direction, Float, Pair
-from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes, sample
-from psinoise.accounting.loss.windows import Cut, Window
+from psinoise.accounting.loss.cells import Dominating
+from psinoise.accounting.loss.pairs import Direction, Float
+from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes
 
 LARGEST_EXPONENT = 600.0
 # Panels that carry less than this of the tilted mass, as a logarithm, are not judged.
 _HEAVY = -14.0
-# Stands for 0, whose logarithm is not finite.
-_LEAST_SHARE = 1e-300
 
 
 class Cumulants(NamedTuple):
@@ -54,8 +50,7 @@ class LossMeasure:
     Attributes
     ----------
     log_mass, loss : log-weights under ``P`` and losses; panel nodes first, then ``atoms`` atoms
-    lost : what is not here, under ``P`` and under ``Q``: infinite losses, and what is hidden
-    window : what shows the losses that are here; None shows all of them
+    lost : probability of infinite losses, under ``P`` and under ``Q``
     """
 
     nodes: Nodes
@@ -64,7 +59,6 @@ class LossMeasure:
     loss: Float
     atoms: int
     lost: tuple[float, float] = (0.0, 0.0)
-    window: Window | None = None
 
     @classmethod
     def of(
@@ -72,7 +66,6 @@ class LossMeasure:
         grid: Nodes,
         direction: Direction,
         lost: tuple[float, float] = (0.0, 0.0),
-        window: Window | None = None,
     ) -> LossMeasure:
         log_mass, loss = grid.log_mass.ravel(), grid.loss.ravel()
         if grid.atom_loss.size:
@@ -80,35 +73,12 @@ class LossMeasure:
             log_mass = np.concatenate([log_mass, grid.atom_log_mass])
             loss = np.concatenate([loss, grid.atom_loss])
         log_mass, loss = _turned(direction, log_mass, loss)
-        if window is not None:
-            log_mass = log_mass + np.log(np.maximum(window.shown(loss), _LEAST_SHARE))
-        return cls(grid, direction, log_mass, loss, grid.atom_loss.size, lost, window)
-
-    def loss_at(self, x: Float) -> Float:
-        """The loss at outputs ``x``."""
-        pair = self.nodes.pair
-        if isinstance(pair, CellPair):
-            return np.empty(x.shape)  # there are no panels, and no outputs to ask about
-        loss = pair.loss(x)
-        return loss if self.direction == "remove" else -loss
-
-    def on(self, left: Float, right: Float) -> tuple[Float, Float]:
-        """Log-masses and losses of a quadrature on other panels, flattened."""
-        pair = self.nodes.pair
-        assert isinstance(pair, Pair)
-        log_mass, loss = sample(pair, left, right)
-        return _turned(self.direction, log_mass.ravel(), loss.ravel())
+        return cls(grid, direction, log_mass, loss, grid.atom_loss.size, lost)
 
     @property
     def panels(self) -> int:
         """Number of panels; the first nodes are theirs."""
         return int(self.nodes.left.size)
-
-    @functools.cached_property
-    def edge_losses(self) -> tuple[Float, Float]:
-        """The loss at the left and at the right ends of the panels."""
-        outer = self.nodes.outer_loss if self.direction == "remove" else -self.nodes.outer_loss
-        return outer[:, 0], outer[:, 1]
 
     @functools.cached_property
     def mass(self) -> Float:
@@ -162,35 +132,7 @@ class LossMeasure:
         return float(ranges[heavy].max(initial=0.0))
 
     def split(self, pieces: NDArray[np.int64]) -> LossMeasure:
-        return LossMeasure.of(self.nodes.split(pieces), self.direction, self.lost, self.window)
-
-    def resolving(self, cuts: Iterable[Cut]) -> LossMeasure:
-        """The same measure on panels that resolve these cuts."""
-        shape = (self.panels, ORDER)
-        nodes = shape[0] * ORDER
-        loss = self.loss[:nodes].reshape(shape)
-        low, high = loss.min(axis=1, initial=math.inf), loss.max(axis=1, initial=-math.inf)
-        pieces = np.ones(self.panels)
-        for cut in cuts:
-            np.maximum(pieces, cut.pieces(low, high), out=pieces)
-        return self.split(np.ceil(pieces).astype(np.int64))
-
-    def within(self, window: Window) -> LossMeasure:
-        """The part of the measure that a window shows; the rest counts as lost."""
-        hidden = window.hidden(self.loss)
-        taken = float(self.mass @ hidden), float(np.exp(self.log_mass - self.loss) @ hidden)
-        lost = self.lost[0] + taken[0], self.lost[1] + taken[1]
-        shown = hidden < 1.0
-        nodes = self.panels * ORDER
-        panels = np.any(shown[:nodes].reshape(-1, ORDER), axis=1)
-        return LossMeasure.of(self.nodes.take(panels, shown[nodes:]), self.direction, lost, window)
-
-    def tilted_moments(self, c: float) -> Cumulants:
-        """``log E_P[exp(c L)]`` over these nodes alone, which may be few, and its derivatives."""
-        if not self.loss.size:
-            return Cumulants(-math.inf, 0.0, 0.0)
-        exponent = self.log_mass + c * self.loss
-        return self._far_cumulants(exponent, float(exponent.max()))
+        return LossMeasure.of(self.nodes.split(pieces), self.direction, self.lost)
 
 
 @functools.lru_cache(maxsize=2048)

@@ -89,19 +89,6 @@ class Nodes:
             return np.empty((0, 2))  # there are no panels
         return self.pair.loss(np.stack([self.left, self.right], axis=1))
 
-    def take(self, panels: NDArray[np.bool_], atoms: NDArray[np.bool_]) -> Nodes:
-        """Some of the panels and atoms."""
-        return Nodes(
-            self.pair,
-            self.left[panels],
-            self.right[panels],
-            self.log_mass[panels],
-            self.loss[panels],
-            self.atom_log_mass[atoms],
-            self.atom_loss[atoms],
-            self.ends,
-        )
-
     def split(self, pieces: NDArray[np.int64]) -> Nodes:
         """The same integral with panel ``k`` cut into ``pieces[k]`` equal panels."""
         cut = pieces > 1

@@ -1,1 +1,0 @@
-"""Brackets of epsilon and delta: where to look, how fine, and the width verified."""

@@ -1,0 +1,95 @@
+"""A bound on a privacy profile, and where it crosses a delta."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from psinoise.accounting.compose.measure import Side
+
+_MOST_STRIDES = 80
+_MOST_ITERATIONS = 80
+# Crossings are found to this share of themselves.
+_RESOLUTION = 1e-13
+
+
+class Bound(ABC):
+    """A function that is nowhere below delta (side "upper"), or nowhere above it ("lower").
+
+    Attributes
+    ----------
+    side : which of both
+    composer : what made it
+    """
+
+    side: Side
+    composer: str
+
+    @abstractmethod
+    def log_delta(self, epsilon: float) -> float:
+        """Log of the bound on delta at ``epsilon``."""
+
+    def epsilon(self, log_delta: float, around: float, stride: float) -> float:
+        """A bound on the epsilon of a delta, on the same side, as sharp as it is.
+
+        Delta falls in epsilon. So where a bound from above is at most ``delta`` epsilon has been
+        passed, and where one from below is at least ``delta`` it has not: every such point is an
+        answer, whether or not the bound falls everywhere. The search begins ``around`` a guess and
+        strides out from there; ``inf`` and 0 claim nothing.
+        """
+        upper = self.side == "upper"
+
+        def excess(epsilon: float) -> float:
+            """At most 0 where the point is an answer."""
+            value = self.log_delta(epsilon) - log_delta
+            return value if upper else -value
+
+        point = max(around, 0.0)
+        stride = max(stride, 1e-15 * point, 1e-300)
+        at_point = excess(point)
+        # Towards 0 if the answer can be smaller (upper) or must be (lower).
+        towards_zero = (at_point <= 0.0) == upper
+        other, at_other = point, at_point
+        for _ in range(_MOST_STRIDES):
+            if (at_other <= 0.0) != (at_point <= 0.0):
+                break
+            if towards_zero and other == 0.0:
+                return 0.0
+            point, at_point = other, at_other
+            other = max(point - stride, 0.0) if towards_zero else point + stride
+            at_other = excess(other)
+            stride *= 2.0
+        else:
+            return math.inf if upper else (point if at_point <= 0.0 else 0.0)
+        if at_point <= 0.0:
+            point, at_point, other, at_other = other, at_other, point, at_point
+        return _narrowed(excess, (point, at_point), (other, at_other))
+
+
+def _narrowed(
+    excess: Callable[[float], float], inner: tuple[float, float], outer: tuple[float, float]
+) -> float:
+    """A point where the bound answers, next to one where it does not: the Illinois method."""
+    (no, at_no), (yes, at_yes) = inner, outer
+    kept = 0
+    for iteration in range(_MOST_ITERATIONS):
+        if abs(yes - no) <= _RESOLUTION * max(abs(yes), abs(no)):
+            break
+        point = 0.5 * (yes + no)
+        if iteration % 8 != 7 and math.isfinite(at_no) and math.isfinite(at_yes):
+            tried = yes + (no - yes) * (at_yes / (at_yes - at_no))
+            point = tried if min(yes, no) < tried < max(yes, no) else point
+        if point in (yes, no):
+            break
+        at = excess(point)
+        # An end that stays twice counts half, so that both ends close in.
+        if at <= 0.0:
+            yes, at_yes = point, at
+            at_no *= 0.5 if kept > 0 else 1.0
+            kept = 1
+        else:
+            no, at_no = point, at
+            at_yes *= 0.5 if kept < 0 else 1.0
+            kept = -1
+    return yes

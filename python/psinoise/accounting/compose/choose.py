@@ -1,0 +1,110 @@
+"""Which composer answers: one ordered table.
+
+=========== ============================ =========================================================
+composer    when                         what limits it
+=========== ============================ =========================================================
+frequencies the estimate has settled     rounding, where little tilted mass is near epsilon; steps
+            and many uses leave few      whose losses differ too much in scale for one lattice
+            frequencies
+window      the same, with few uses      the same, and the length of the window
+direct      always                       its work: see `refine`
+=========== ============================ =========================================================
+
+The first two share their lattices, and decide by the number of frequencies that are left. What
+they cannot do, or not to the width that is asked for, goes to the last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.compose.direct import Composition as Direct
+from psinoise.accounting.compose.measure import Side
+from psinoise.accounting.compose.refine import Crossing, Width, direct_bounds
+from psinoise.accounting.lattice.bins import Dense, dense
+from psinoise.accounting.lattice.target import Target, profile_bound
+from psinoise.accounting.loss.cells import CellPair, Dominating
+from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.loss.quadrature import reach_for
+from psinoise.accounting.loss.steps import Steps
+from psinoise.errors import CertificationError
+
+_LATTICES = 3
+
+
+class Guess(NamedTuple):
+    """A point on the profile of the finite losses, by an estimate."""
+
+    epsilon: float
+    log_delta: float
+
+
+def bounds(
+    steps: Steps,
+    direction: Direction,
+    log_delta: float,
+    tilt: float,
+    guess: Guess | None,
+    crossing: Crossing,
+    width: Width,
+    imported: tuple[tuple[Dense, int], ...] = (),
+) -> Iterator[tuple[Bound, Bound]]:
+    """Pairs of bounds on the finite losses of one direction, until nothing is left to try.
+
+    Parameters
+    ----------
+    steps, direction, imported
+        the composition
+    log_delta, tilt
+        about the log delta that is asked for, and the slope there
+    guess
+        a point that has settled; without it no lattice is tried
+    crossing, width
+        what is asked of a bound, and how close both should be
+    """
+    uses = float(sum(count for _, count in steps) + sum(count for _, count in imported))
+    if guess is not None and uses > 1.0 and not imported:
+        with contextlib.suppress(CertificationError):
+            yield from _on_lattices(steps, direction, guess, tilt, crossing, width)
+    reach = reach_for(log_delta, uses)
+    sources = [(_source(p, direction, reach, tilt, "lower"), dense(p, direction, reach)) for p, _ in steps]
+    sources += [(found, found) for found, _ in imported]
+    counts = [count for _, count in steps] + [count for _, count in imported]
+    yield from direct_bounds(Direct(tuple(sources), tuple(counts), log_delta), crossing, width)
+
+
+def _source(
+    pair: Dominating, direction: Direction, reach: float, tilt: float, side: Side
+) -> Dense:
+    """The loss of one use; from below that of the fixed shift which is the worst at the tilt."""
+    if isinstance(pair, CellPair) and side == "lower" and len(pair.shifts) > 1:
+        pair = pair.at_shift(direction, tilt)
+    return dense(pair, direction, reach)
+
+
+def _on_lattices(
+    steps: Steps,
+    direction: Direction,
+    guess: Guess,
+    tilt: float,
+    crossing: Crossing,
+    width: Width,
+) -> Iterator[tuple[Bound, Bound]]:
+    if any(isinstance(pair, CellPair) for pair, _ in steps):
+        return  # what a lower bound takes from an isolated atom falls slowly with the step
+    asked = width(guess.epsilon, tilt)
+    target = Target(steps, direction, guess.log_delta, guess.epsilon, asked)
+    step = target.first_step
+    for _ in range(_LATTICES):
+        lower, upper = (profile_bound(target, step, side) for side in ("lower", "upper"))
+        yield lower, upper
+        found = crossing(upper, guess.epsilon, 0.25 * asked) - crossing(
+            lower, guess.epsilon, 0.25 * asked
+        )
+        if not found < 30.0 * asked:
+            return
+        step *= max(min(math.sqrt(0.7 * asked / max(found, 1e-300)), 0.7), 0.1)

@@ -1,0 +1,70 @@
+"""The profile that two measures make together, read without binning their product."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from psinoise._backend import core
+from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.compose.measure import UNIT, Measure
+
+class DirectBound(Bound):
+    """The bound on delta that two measures of one side make together, or one alone.
+
+    Nothing is binned: for every node of the first the nodes of the second that lie above the rest
+    of epsilon are summed, from sums that are kept.
+    """
+
+    composer = "direct"
+
+    def __init__(self, first: Measure, second: Measure | None) -> None:
+        self.first, self.second = first, second
+        self.side = first.side
+        both = [first] if second is None else [first, second]
+        self.infinite = math.fsum(m.infinite for m in both)
+        self.slack = math.fsum(m.slack for m in both)
+        last = both[-1]
+        self._loss = last.loss
+        total, decayed = core.suffix_sums(last.loss, last.mass)
+        self._total, self._decayed = np.append(total, 0.0), np.append(decayed, 0.0)
+        self._ends = np.append(last.loss, np.inf)
+        sizes = sum(m.loss.size for m in both)
+        self.rounding = math.fsum(m.rounding for m in both) + 4.0 * UNIT * (sizes + 16)
+        self.least = math.fsum(m.span[0] for m in both)
+        self.largest = math.fsum(m.span[1] for m in both)
+
+    def sums(self, epsilon: float) -> tuple[float, float]:
+        """``P(L > eps)`` and ``e^eps Q(L > eps)`` of the finite losses, without any rounding."""
+        if self.second is None:
+            offset, weight = np.zeros(1), np.ones(1)
+        else:
+            offset, weight = self.first.loss, self.first.mass
+        at = np.searchsorted(self._loss, epsilon - offset, side="right")
+        above = self._ends[at] + (offset - epsilon)
+        total = float(np.sum(weight * self._total[at]))
+        decayed = float(np.sum(weight * self._decayed[at] * np.exp(-np.maximum(above, 0.0))))
+        return total, decayed
+
+    def log_delta(self, epsilon: float) -> float:
+        """Log of the bound, rounded outwards; what was moved to infinity included."""
+        sign = 1.0 if self.side == "upper" else -1.0
+        total, decayed = self.sums(epsilon - sign * self.slack)
+        value = (total - decayed) + sign * self.rounding * (total + decayed)
+        value = max(value, 0.0) + self.infinite
+        return math.log(min(value, 1.0)) if value > 0.0 else -math.inf
+
+    def slope(self, epsilon: float, stride: float) -> float:
+        """How fast the logarithm of delta falls around epsilon, over a factor of e or so.
+
+        The slope at epsilon itself is that of a profile with kinks at the nodes.
+        """
+        value = self.log_delta(epsilon)
+        if not value > -700.0:
+            return 1.0 / stride
+        far = self.epsilon(value - 1.0, epsilon, stride)
+        fall = value - self.log_delta(far)
+        if far > epsilon and 0.0 < fall < 20.0:
+            return fall / (far - epsilon)
+        return 1.0 / max(far - epsilon, 1e-12 * abs(epsilon), 1e-300)

@@ -1,0 +1,90 @@
+"""Bounds by the direct composer, finer from round to round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from psinoise.accounting.compose.direct import Composition, Plan
+from psinoise.accounting.compose.profile import DirectBound
+
+# Nodes of the first composition, of any, and how many times more the next may have.
+_FIRST_NODES = 256
+_MORE_NODES = 1024
+_MOST_NODES = 20_000
+# Brackets this many times too wide ask for a better plan, not for more nodes.
+_POOR = 2.0
+_GROWTH = 4.0
+# Products of masses that all rounds together may take: some seconds.
+_MOST_PRODUCTS = 3e9
+_ONE_USE_NODES = 33
+_MOST_ROUNDS = 12
+# Share of the width that the upper bound should have, by the plan.
+_SHARE = 0.45
+
+#: Where a bound is asked: the epsilon, given a guess and a distance that matters there.
+Crossing = Callable[[DirectBound, float, float], float]
+#: How wide a bracket of epsilon may be, given epsilon and the slope of log delta.
+Width = Callable[[float, float], float]
+
+
+def direct_bounds(
+    composition: Composition, crossing: Crossing, width: Width
+) -> Iterator[tuple[DirectBound, DirectBound]]:
+    """Bounds from below and above, each pair finer than the last, until the work is spent."""
+    if sum(composition.counts) == 1:
+        yield from _one_use(composition, crossing)
+        return
+    plan: Plan | None = None
+    epsilon, spent, found, nodes, used = 0.0, 0.0, math.inf, 0, 0
+    for planning in (_FIRST_NODES, _MORE_NODES):
+        middle, stages = composition.compose("middle", planning, plan)
+        epsilon = crossing(middle, epsilon, 1e-3 * max(middle.largest, 1e-300))
+        slope = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * middle.largest, 1e-300))
+        plan = composition.plan(middle, stages, epsilon, slope)
+        asked = width(epsilon, slope)
+        log_gap = math.log(_SHARE * asked * slope) + middle.log_delta(epsilon)
+        wanted = plan.nodes_for(log_gap) if log_gap > -math.inf else math.inf
+        for _ in range(_MOST_ROUNDS):
+            if nodes:
+                wanted = nodes * min(max(1.15 * math.sqrt(found / asked), 1.2), _GROWTH)
+            most = _GROWTH * planning if planning < _MORE_NODES else _MOST_NODES
+            nodes = int(min(max(wanted, _FIRST_NODES), most))
+            work = composition.work(nodes, plan)
+            if spent + work > _MOST_PRODUCTS:
+                nodes = int(nodes * math.sqrt(max(_MOST_PRODUCTS - spent, 0.0) / work))
+                work = _MOST_PRODUCTS
+            if nodes < max(_FIRST_NODES, used):
+                return
+            spent, used = spent + work, nodes
+            lower, _ = composition.compose("lower", nodes, plan)
+            upper, _ = composition.compose("upper", nodes, plan)
+            yield lower, upper
+            before, stride = found, 0.1 / slope
+            low = crossing(lower, epsilon, stride)
+            found = max(crossing(upper, epsilon, stride) - low, 0.0)
+            if not found < 0.9 * before or (planning < _MORE_NODES and found > _POOR * asked):
+                break  # a better plan is worth its time
+
+
+def _one_use(
+    composition: Composition, crossing: Crossing
+) -> Iterator[tuple[DirectBound, DirectBound]]:
+    """Of one use: bins that end where epsilon is, closer and closer."""
+    low, high = -math.inf, math.inf
+    inner = np.empty(0)
+    start = composition.start_edges()
+    inner = start
+    before = math.inf
+    for _ in range(_MOST_ROUNDS):
+        lower, upper = (composition.one_use(side, inner) for side in ("lower", "upper"))
+        yield lower, upper
+        stride = 1e-3 * (start[-1] - start[0])
+        low = crossing(lower, max(low, 0.0) if math.isfinite(low) else 0.0, stride)
+        high = crossing(upper, low, stride)
+        if not high - low < 0.5 * before:
+            return
+        before = high - low
+        inner = np.linspace(low, min(high, start[-1]), _ONE_USE_NODES)

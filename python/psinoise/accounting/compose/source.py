@@ -1,0 +1,76 @@
+"""From the loss of one use to a measure: bins of a density, or of atoms, with any edges."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psinoise.accounting.compose.measure import Bins, Measure, Side, lower_nodes, upper_nodes
+from psinoise.accounting.lattice.bins import MASS_ROUNDING, Dense, Mask, masses_in_bins
+from psinoise.accounting.loss.pairs import Float
+
+
+def covering(source: Dense, chosen: Mask) -> tuple[float, float]:
+    """An interval with all chosen losses inside, and their rounding."""
+    low, high = float(source.lowest[chosen].min()), float(source.highest[chosen].max())
+    room = 2.0 * source.rounding + 1e-15 * max(abs(low), abs(high))
+    return low - room, high + room
+
+
+def measure_of(
+    source: Dense, chosen: Mask, large: Mask, edges: Float, side: Side
+) -> tuple[Measure, Bins]:
+    """The measure of one use on one side, and the bins that hold all chosen losses.
+
+    Parameters
+    ----------
+    source
+        the loss of one use
+    chosen, large
+        which of its panels and atoms are cut into bins, and which count as above all of them; the
+        others count as below
+    edges
+        of the bins, rising
+    side
+        of the bound
+    """
+    found = masses_in_bins(source, chosen, large, edges)
+    width = np.diff(edges)
+    held = found.mass > 0.0
+    share = np.zeros(width.size)
+    np.divide(found.excess, found.mass, out=share, where=held)
+    # Q(bin) / P(bin) e^a = 1 - excess / mass: the merged loss, and the mean that splits as much.
+    sign = 1.0 if side == "upper" else -1.0
+    share = np.clip(share * (1.0 + 2.0 * sign * MASS_ROUNDING), 0.0, -np.expm1(-width))
+    mean = -np.log1p(-np.minimum(share, 1.0 - 2.0**-53))
+    bins = Bins(edges, found.mass, (mean, mean))
+    if side != "upper":
+        loss, mass = edges[:-1][held] + mean[held], found.mass[held]
+        infinite = 0.0
+    else:
+        loss, mass = upper_nodes(bins)
+        infinite = found.above
+        if found.below > 0.0:
+            first = int(np.searchsorted(loss, edges[found.ceiling]))
+            first = min(first, loss.size - 1)
+            mass = mass.copy()
+            mass[first] += found.below
+    on_edge = found.at_edges > 0.0
+    if on_edge.any():
+        bins = _with_edges(bins, found.at_edges)
+        loss = np.concatenate([loss, edges[on_edge]])
+        mass = np.concatenate([mass, found.at_edges[on_edge]])
+        order = np.argsort(loss, kind="stable")
+        loss, mass = loss[order], mass[order]
+    made = Measure(side, loss, mass, infinite, MASS_ROUNDING, found.slack)
+    return made, bins
+
+
+def _with_edges(bins: Bins, at_edges: Float) -> Bins:
+    """The bins, with what lies on an edge counted in the bin above it, or in the last one."""
+    more = at_edges[:-1].copy()
+    more[-1] += at_edges[-1]
+    mass = bins.mass + more
+    moment = bins.mass * bins.mean[0]
+    moment[-1] += at_edges[-1] * (bins.edges[-1] - bins.edges[-2])
+    mean = np.divide(moment, mass, out=np.zeros(mass.size), where=mass > 0.0)
+    return Bins(bins.edges, mass, (mean, mean))

@@ -1,0 +1,130 @@
+"""Steps that are known only by a distribution of their privacy loss, such as an imported one.
+
+A `DiscreteLoss` is a measure on the nodes of a lattice whose profile lies *above* that of some true
+step: what the upper bound of ``compose.measure`` makes of a mechanism, and what other accountants
+exchange. It composes with everything else, from above. It says nothing from below, where the steps
+that are known otherwise count alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from psinoise.accounting.lattice.bins import Dense, dense, loss_bins
+from psinoise.accounting.lattice.bounds import node_measure
+from psinoise.accounting.lattice.grading import even_edges
+from psinoise.accounting.loss.cells import Dominating
+from psinoise.accounting.loss.pairs import Direction, Float
+from psinoise.errors import CertificationError, DomainError
+
+__all__ = ["DiscreteLoss", "Imports", "LossNodes", "upper_nodes"]
+
+Imports = tuple[tuple["DiscreteLoss", int], ...]
+
+_MOST_NODES = 2**22
+# Masses below the smallest float64 are lost; this much is counted as infinite loss instead.
+_UNDERFLOW = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class LossNodes:
+    """One direction: probabilities ``mass[k]`` of the loss ``(first + k) * step``, and the rest.
+
+    Probabilities are those under ``P``; ``infinite`` is the probability of an infinite loss.
+    """
+
+    first: int
+    mass: Float
+    infinite: float
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteLoss:
+    """A step as a measure of its privacy loss on a lattice, from above.
+
+    `Accountant.compose` takes it. Two of them are the same step if they are
+    the same object.
+
+    Attributes
+    ----------
+    step
+        distance of the nodes, positive and at most 1/2
+    nodes
+        for "remove" and "add"; the same object where they are equal
+
+    Raises
+    ------
+    DomainError
+        for a step or masses that are no such measure
+    """
+
+    step: float
+    nodes: Mapping[Direction, LossNodes]
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.step <= 0.5:
+            raise DomainError(f"step must be in (0, 1/2], got {self.step!r}")
+        for found in self.nodes.values():
+            if found.mass.ndim != 1 or not 0 < found.mass.size <= _MOST_NODES:
+                raise DomainError(f"mass must have 1 to {_MOST_NODES} entries")
+            if not (np.all(found.mass >= 0.0) and found.infinite >= 0.0):
+                raise DomainError("probabilities of losses must be at least 0 and not NaN")
+            total = float(found.mass.sum()) + found.infinite
+            if not abs(total - 1.0) < 1e-6:
+                raise DomainError(f"probabilities of losses must add up to 1, got {total!r}")
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both directions are the same."""
+        return self.nodes["remove"] is self.nodes["add"]
+
+
+    def largest_loss(self, direction: Direction) -> float:
+        """The largest finite loss."""
+        found = self.nodes[direction]
+        return (found.first + int(np.flatnonzero(found.mass)[-1])) * self.step
+
+    @functools.lru_cache(maxsize=4)
+    def source(self, direction: Direction) -> Dense:
+        """The loss of one use, as the composers take it."""
+        found = self.nodes[direction]
+        held = np.flatnonzero(found.mass)
+        loss = (found.first + held) * self.step
+        return atoms_source(np.log(found.mass[held]), loss, found.infinite)
+
+
+def upper_nodes(pair: Dominating, direction: Direction, step: float, reach: float) -> LossNodes:
+    """The upper bound of ``bounds`` on a pair, without a tilt, with its slack made good.
+
+    Losses are known to within the slack of their nodes; sending the share
+    ``(1 - e^-slack) / (1 - e^-step)`` of each node one up moves every loss up by that much, keeping
+    both masses.
+
+    Raises
+    ------
+    CertificationError
+        if the losses span more than 2^22 nodes
+    """
+    source = dense(pair, direction, reach)
+    span = float(source.highest.max() - source.lowest.min()) / step
+    if not span < _MOST_NODES:
+        raise CertificationError(
+            f"the losses span {span:.3g} nodes of a lattice of step {step!r}, more than "
+            f"{_MOST_NODES}: a larger step is needed"
+        )
+    chosen = np.ones(source.log_mass.size, dtype=np.bool_)
+    edges = even_edges(source, chosen, (step, 0.0))
+    bins = loss_bins(source, chosen, ~chosen, (step, 0.0), edges, 0.0, 0.0)
+    measure = node_measure(bins, "upper")
+    masses = measure.mass * math.exp(measure.log_norm)
+    share = math.expm1(-measure.slack) / math.expm1(-step)
+    nodes = np.zeros(masses.size + 1)
+    nodes[:-1] = masses * (1.0 - share)
+    nodes[1:] += masses * share
+    infinite = measure.infinite + pair.infinite(direction) * (1.0 + 1e-15)
+    return LossNodes(int(measure.index[0]), nodes, infinite + _UNDERFLOW)

@@ -1,0 +1,337 @@
+"""One question about a composition, and the one loop that answers it.
+
+A direction of a composition collects bounds on its profile, each of them valid everywhere. The loop
+takes the direction whose upper bound is the largest, asks the composers for finer bounds, and ends
+when the bracket is as narrow as was asked for or nothing is left to try. What it returns is the
+tightest sound bracket that was found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.compose.choose import Guess, bounds
+from psinoise.accounting.contour.composition import LEAST_LOG_DELTA, Composition
+from psinoise.accounting.contour.estimate import (
+    contour_epsilon,
+    contour_log_delta,
+    start_at_delta,
+    start_at_epsilon,
+)
+from psinoise.accounting.contour.line import UnsettledError
+from psinoise.accounting.imports import Imports
+from psinoise.accounting.lattice.bins import Dense
+from psinoise.accounting.loss.pairs import Direction, Pair
+from psinoise.accounting.loss.steps import (
+    SAME,
+    Steps,
+    directions,
+    doubt_of_share,
+    finite_share,
+    infinite_mass,
+    largest_finite_loss,
+)
+from psinoise.errors import CertificationError
+
+#: Default width of a bracket, as a share of epsilon.
+DEFAULT_WIDTH = 1e-4
+# Where both bounds of the direct composer point to, from the lower one: their biases are as 3 to 5.
+_BETWEEN = 0.375
+# Bounds this close may change places: crossings are found to 1e-13 of themselves.
+_SAME_VALUE = 1e-11
+# An estimate that no contour gives lies between bounds this close, as a share of epsilon.
+_ESTIMATE_WIDTH = 1e-6
+
+class Point(NamedTuple):
+    """What is asked: epsilon at a log delta, or (None) delta at an epsilon."""
+
+    log_delta: float | None
+    epsilon: float = math.nan
+
+
+@dataclass
+class _Part:
+    """One direction of a composition at the point that is asked about.
+
+    ``lower`` and ``upper`` bound the value that is asked for: epsilon, or log delta.
+    """
+
+    question: Question
+    way: Direction
+    point: Point
+    lower: float
+    upper: float
+    goal: float = math.nan  # log delta of the finite losses, where epsilon is asked for
+    doubt: float = 0.0
+    estimate: float | None = None
+    composer: str = "exact"
+    tilt: float = 1.0
+    guess: Guess | None = None
+    composition: Composition | None = None
+    rounds: Iterator[tuple[Bound, Bound]] | None = None
+    done: bool = False
+
+    def begin(self) -> None:
+        """What is known without composing anything, and where to look."""
+        steps, way, point = self.question.steps, self.way, self.point
+        top = self.question.largest_loss(way)
+        if point.log_delta is not None:
+            share = finite_share(steps, way, point.log_delta)
+            if share is None:
+                self.lower = self.upper = math.inf
+            elif share == -math.inf or top <= 0.0:
+                self.lower = self.upper = max(top, 0.0)
+            else:
+                self.goal, self.upper = share, top
+                self.doubt = doubt_of_share(steps, way, point.log_delta)
+        elif point.epsilon >= top:
+            self.lower = self.upper = -math.inf
+        self.done = not self.lower < self.upper
+        if self.done or self.question.imports:
+            return
+        uses = self.question.uses
+        if point.log_delta is not None:
+            self.composition, saddle = start_at_delta(steps, way, self.goal, uses)
+            self.guess = Guess(min(max(saddle.epsilon, 0.0), top), self.goal)
+        else:
+            self.composition, saddle = start_at_epsilon(steps, way, point.epsilon, uses)
+            self.guess = Guess(point.epsilon, max(saddle.log_delta, LEAST_LOG_DELTA))
+            # Chernoff's bound, with the errors of its quadrature.
+            self.upper = saddle.log_chernoff(point.epsilon) + 1e-9 + 1e-13 * uses
+        self.tilt = saddle.c
+
+    def stays_below(self, value: float) -> bool:
+        """Whether the value is at most this one, by Chernoff's bound; quick."""
+        if self.composition is None or self.point.log_delta is None or math.isinf(value):
+            return False
+        return self.composition.stays_below(value, self.goal - self.doubt)
+
+    def sharpen(self) -> None:
+        """One more round of bounds."""
+        if self.rounds is None:
+            self.rounds = self._rounds()
+        found = next(self.rounds, None)
+        if found is None:
+            self.done = True
+            return
+        before = self.upper - self.lower
+        for bound in found:
+            value = self._value(bound)
+            if bound.side == "lower":
+                self.lower = max(self.lower, value)
+            else:
+                self.upper = min(self.upper, value)
+        if self.upper - self.lower < before:
+            self.composer = found[0].composer
+        if self.lower > self.upper:
+            if self.lower - self.upper > _SAME_VALUE * max(abs(self.lower), abs(self.upper)):
+                raise CertificationError(f"the bounds of {self.composer} contradict others")
+            self.lower, self.upper = self.upper, self.lower
+
+    def _rounds(self) -> Iterator[tuple[Bound, Bound]]:
+        settled = self.settled()
+        if settled is not None:
+            self.estimate = settled.epsilon if self.point.log_delta is not None else settled.log_delta
+        log_delta = self.guess.log_delta if self.guess else self.point.log_delta or -20.0
+        return bounds(
+            self.question.steps,
+            self.way,
+            log_delta,
+            self.tilt,
+            settled,
+            self._crossing,
+            self.question.width_at,
+            self.question.sources(self.way),
+        )
+
+    def settled(self) -> Guess | None:
+        """The point by contour integration, if that settles in a moment."""
+        if self.composition is None or self.question.uses == 1.0:
+            return None
+        assert self.guess is not None
+        saddle = self.composition.saddle(self.tilt)
+        try:
+            if self.point.log_delta is None:
+                value = contour_log_delta(self.composition, saddle, self.point.epsilon)
+                return Guess(self.point.epsilon, value)
+            value = contour_epsilon(self.composition, saddle, self.goal)
+            return Guess(min(max(value, 0.0), self.upper), self.goal)
+        except UnsettledError:
+            return None
+
+    def _crossing(self, bound: Bound, around: float, stride: float) -> float:
+        """The epsilon of a bound."""
+        if self.point.log_delta is None:
+            return self.point.epsilon
+        doubt = self.doubt if bound.side == "lower" else -self.doubt
+        return bound.epsilon(self.goal + doubt, around, stride)
+
+    def _value(self, bound: Bound) -> float:
+        if self.point.log_delta is None:
+            return bound.log_delta(self.point.epsilon)
+        around = self.estimate if self.estimate is not None else 0.0
+        if self.guess is not None and self.estimate is None:
+            around = self.guess.epsilon
+        return self._crossing(bound, around, 1e-3 / max(self.tilt, 1e-6))
+
+
+@dataclass(frozen=True)
+class Question:
+    """Steps and imported losses, composed in one direction or both.
+
+    With ``settle`` an estimate is enough: a contour integral that settles needs no bounds, and
+    where none does bounds are brought close together.
+    """
+
+    steps: Steps
+    imports: Imports = ()
+    ways: tuple[Direction, ...] | None = None
+    tolerance: float | None = None
+    settle: bool = False
+
+    def __post_init__(self) -> None:
+        for pair, _ in self.steps:
+            if isinstance(pair, Pair) and not hasattr(pair.noise, "_table"):
+                raise CertificationError(
+                    f"certified bounds need a law of psinoise.noise, got {pair.noise!r}"
+                )
+
+    @property
+    def uses(self) -> float:
+        """How many there are in all."""
+        counts = [count for _, count in (*self.steps, *self.imports)]
+        return float(sum(counts))
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Those that matter."""
+        if self.ways is not None:
+            return self.ways
+        if all(loss.symmetric for loss, _ in self.imports):
+            return directions(self.steps)
+        return ("remove", "add")
+
+    def largest_loss(self, way: Direction) -> float:
+        """The largest finite loss of one direction."""
+        imported = (count * loss.largest_loss(way) for loss, count in self.imports)
+        return largest_finite_loss(self.steps, way) + math.fsum(imported)
+
+    def sources(self, way: Direction) -> tuple[tuple[Dense, int], ...]:
+        """The imported losses of one direction."""
+        return tuple((loss.source(way), count) for loss, count in self.imports)
+
+    def epsilon(self, delta: float) -> Bracket:
+        """Bounds on epsilon at ``delta``."""
+        if delta >= 1.0 or not (self.steps or self.imports):
+            return Bracket(0.0, 0.0, 0.0)
+        if delta == 0.0:
+            top = max(self._top(way) for way in self.directions)
+            return Bracket(top, top, top)
+        if not self.imports:
+            share = sum(count * pair.total_variation_bound for pair, count in self.steps)
+            if share <= delta:
+                return Bracket(0.0, 0.0, 0.0)
+        point = Point(math.log(delta))
+        parts = [_Part(self, way, point, 0.0, math.inf) for way in self.directions]
+        with np.errstate(under="ignore"):
+            found = self._answer(parts)
+        below = 0.0 if self.imports else found.lower
+        if self.imports and self.steps:
+            below = Question(self.steps, (), self.ways, self.tolerance).epsilon(delta).lower
+        return Bracket(min(below, found.upper), found.estimate, found.upper, found.composer)
+
+    def _top(self, way: Direction) -> float:
+        infinite = any(pair.infinite(way) > 0.0 for pair, _ in self.steps)
+        infinite = infinite or any(loss.nodes[way].infinite > 0.0 for loss, _ in self.imports)
+        return math.inf if infinite else self.largest_loss(way)
+
+    def delta(self, epsilon: float) -> Bracket:
+        """Bounds on delta at ``epsilon``."""
+        floor = max(0.0, -math.expm1(epsilon)) if epsilon < 0.0 else 0.0
+        if not (self.steps or self.imports) or epsilon == -math.inf:
+            return Bracket(floor, floor, floor)
+        with np.errstate(under="ignore"):
+            parts = [
+                _Part(self, way, Point(None, epsilon), -math.inf, 0.0) for way in self.directions
+            ]
+            found = self._answer(parts)
+        lower = upper = estimate = floor
+        for part in parts:
+            mass = infinite_mass(self.steps, part.way)
+            low, high = math.exp(part.lower), math.exp(part.upper)
+            lower = max(lower, low + mass * (1.0 - SAME))
+            upper = max(upper, high + mass * (1.0 + SAME))
+            estimate = max(estimate, math.exp(found.estimate) + mass)
+        lower, upper = min(lower, 1.0), min(upper, 1.0)
+        if self.imports:
+            lower = Question(self.steps, (), self.ways, self.tolerance).delta(epsilon).lower
+        return Bracket(lower, min(max(estimate, lower), upper), upper, found.composer)
+
+    def _answer(self, parts: list[_Part]) -> Bracket:
+        """The loop: finer bounds where the bracket is widest, until it is narrow enough."""
+        for part in parts:
+            part.begin()
+        if self.settle:
+            settled = self._estimated(parts)
+            if settled is not None:
+                return Bracket(settled, settled, settled, "contour")
+        while True:
+            leader = max(parts, key=lambda part: part.lower)
+            lower, upper = leader.lower, max(part.upper for part in parts)
+            if upper - lower <= self._allowed(leader, upper):
+                break
+            going = [part for part in parts if not part.done and part.upper > lower]
+            if not going:
+                break
+            # The one that leads by what is known, or else by the guess.
+            widest = max(going, key=lambda part: (part.upper, _ahead(part)))
+            if widest is not leader and widest.rounds is None and widest.stays_below(leader.upper):
+                widest.upper = min(widest.upper, leader.upper)
+                widest.done = True
+                continue
+            widest.sharpen()
+        estimate = leader.estimate
+        if estimate is None or not lower <= estimate <= upper:
+            finite = math.isfinite(lower) and math.isfinite(upper)
+            estimate = lower + _BETWEEN * (upper - lower) if finite else upper
+        return Bracket(lower, estimate, upper, leader.composer)
+
+    @staticmethod
+    def _estimated(parts: list[_Part]) -> float | None:
+        """The largest value of the directions by contour integrals; None if they do not settle."""
+        found = max((part.lower for part in parts if part.done), default=-math.inf)
+        for part in sorted((part for part in parts if not part.done), key=_ahead, reverse=True):
+            if part.stays_below(found):
+                continue
+            settled = part.settled()
+            if settled is None:
+                return None
+            value = settled.epsilon if part.point.log_delta is not None else settled.log_delta
+            found = max(found, value)
+        return found
+
+    def width_at(self, epsilon: float, slope: float) -> float:
+        """How wide a bracket may be: a share of epsilon, or of what changes delta by much."""
+        if self.tolerance is not None:
+            return self.tolerance
+        share = _ESTIMATE_WIDTH if self.settle else DEFAULT_WIDTH
+        return share * max(abs(epsilon), 1e-3 / slope)
+
+    def _allowed(self, leader: _Part, upper: float) -> float:
+        if leader.point.log_delta is None:
+            width = self.width_at(leader.point.epsilon, leader.tilt)
+            return max(leader.tilt * width, 1e-9)
+        return self.width_at(upper, leader.tilt) if upper < math.inf else 0.0
+
+
+def _ahead(part: _Part) -> float:
+    if part.guess is None:
+        return 0.0
+    return part.guess.epsilon if part.point.log_delta is not None else part.guess.log_delta
