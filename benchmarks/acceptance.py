@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from acceptance_questions import IMPORTED, Question, Step, all_questions
-from acceptance_truth import miss, truth
+from acceptance_truth import elsewhere, miss, truth
 
 import psinoise as pn
 
@@ -155,14 +155,16 @@ def run(
     with out.open("w") if out else contextlib.nullcontext() as file:
         write(file, header)
         for question in watched(questions):
-            found = {"id": question.name, **worker.ask(question)}
+            found = {"id": question.name, "digest": question.digest, **worker.ask(question)}
             if any(step.law in IMPORTED for step in question.steps) and "error" in found:
                 found["upper only"] = found["error"].startswith("DomainError")
             if question.epsilon is not None:
                 found["asked"] = "delta"
-            if "upper" in found and (exact := truth(question)) is not None:
-                found["truth"] = float(exact)
-                found["miss"] = miss(found["lower"], found["upper"], exact)
+            if answered(found):
+                known = truth(question) or elsewhere(question, found["upper"])
+                if known is not None:
+                    found["truth"] = [float(end) for end in known]
+                    found["miss"] = miss(found["lower"], found["upper"], known)
             write(file, found)
             answers.append(found)
     worker.stop()
@@ -191,7 +193,7 @@ def described(options: argparse.Namespace) -> Answer:
     return {
         "version": pn.__version__,
         "build": {key: str(value) for key, value in pn.build_config().items()},
-        "machine": f"{platform.node()} {platform.platform()} {platform.machine()}",
+        "machine": platform.platform(),
         "python": platform.python_version(),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "options": {"sample": options.sample, "full": options.full, "plans": options.plans,
@@ -310,8 +312,8 @@ def counted(title: str, answers: list[Answer]) -> Iterator[str]:
 
 def comparison(first: list[Answer], second: list[Answer]) -> Iterator[str]:
     """Contradictions, refusals of one alone, and ratios second / first."""
-    others = {one["id"]: one for one in second}
-    pairs = [(one, others[one["id"]]) for one in first if one["id"] in others]
+    others = {one["digest"]: one for one in second}
+    pairs = [(one, others[one["digest"]]) for one in first if one["digest"] in others]
     yield f"{len(pairs)} questions in both, {len(first)} in the first, {len(second)} in the second"
     both = [(a, b) for a, b in pairs if answered(a) and answered(b)]
     apart = [(a, b) for a, b in both if a["upper"] < b["lower"] or b["upper"] < a["lower"]]

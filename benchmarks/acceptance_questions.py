@@ -5,6 +5,7 @@ Combinations for which no worst case is proven are left out by rule: see `proven
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import random
 from collections.abc import Callable, Iterator
@@ -53,6 +54,11 @@ class Question:
     delta: float = 0.0
     adjacency: str = "add-remove"
     epsilon: float | None = None
+
+    @property
+    def digest(self) -> str:
+        """The same for equal questions, whatever made them."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
 
     def ask(self, mechanisms: list[Any]) -> Any:
         """Ask the library: a single mechanism directly, everything else by an accountant."""
@@ -188,29 +194,37 @@ def sampled_grid(size: int, seed: int) -> list[Question]:
 
 
 def plans(number: int, seed: int) -> Iterator[Question]:
-    """Random plans of 2 to 50 steps; every eighth is of Gaussian noise without sampling.
+    """Random plans of 2 to 50 steps.
 
-    Of those the truth is known.
+    One of eight is Gaussian noise without sampling, and one of eight a short plan of Gaussian and
+    Laplace noise at moderate rates: their truth is known, of the second kind to a few digits.
     """
-    draw = random.Random(seed + 1)
     for k in range(number):
-        gaussian = k % 8 == 7
-        steps = tuple(random_step(draw, gaussian) for _ in range(round(2 * 25 ** draw.random())))
-        delta = draw.choice((1e-2, 1e-5, 1e-8, 1e-12, 1e-30))
-        kind = "gaussian" if gaussian else "mixed"
-        yield Question(f"plan/{k:03}/{kind}/steps={len(steps)}/delta={delta:g}", steps, delta)
+        draw = random.Random(f"{seed}/{k}")
+        kind = {3: "moderate", 7: "gaussian"}.get(k % 8, "mixed")
+        length = draw.randint(2, 8) if kind == "moderate" else round(2 * 25 ** draw.random())
+        steps = tuple(random_step(draw, kind) for _ in range(length))
+        deltas = (1e-2, 1e-5, 1e-8, 1e-12, 1e-30)[: 3 if kind == "moderate" else 5]
+        delta = draw.choice(deltas)
+        yield Question(f"plan/{k:03}/{kind}/steps={length}/delta={delta:g}", steps, delta)
 
 
-def random_step(draw: random.Random, gaussian: bool) -> Step:
+def random_step(draw: random.Random, kind: str) -> Step:
     """Sizes over four decades, rates over six, counts over five; a tenth on the lattice."""
     size = 10 ** draw.uniform(-1.0, 3.0)
     rate = 1.0 if draw.random() < 0.15 else 10 ** draw.uniform(-6.0, 0.0)
     count = round(10 ** draw.uniform(0.0, 5.0))
-    law, lattice = draw.choice(SCALED), draw.random() < 0.1
+    if kind == "gaussian":
+        return Step("Gaussian", size, count)
+    if kind == "moderate":
+        law = draw.choice(("Gaussian", "Laplace"))
+        return Step(law, 10 ** draw.uniform(0.0, 2.0), round(count**0.7), max(rate, 1e-4) ** 0.7)
     if draw.random() < 0.1:
-        # Largest losses of one use that a law of that size would have; two cacti.
+        # A staircase with the largest loss that a law of that size would have, and two cacti.
         law, size = draw.choice((("Staircase", 1.0 / size), ("Cactus", 0.25), ("Cactus", 4.0)))
-    return Step("Gaussian", size, count) if gaussian else Step(law, size, count, rate, lattice)
+    else:
+        law = draw.choice(SCALED)
+    return Step(law, size, count, rate, draw.random() < 0.1)
 
 
 def special() -> Iterator[Question]:

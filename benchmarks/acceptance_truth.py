@@ -1,4 +1,10 @@
-"""Exact values for questions of ``acceptance.py`` that have a closed form, in 50 digits.
+"""What the answers to questions of ``acceptance.py`` must be, where that is known otherwise.
+
+* in 50 digits: Gaussian noise without sampling in any mixture, one use of Gaussian, Laplace, Cauchy
+  and Airy noise, any uses of discrete Laplace and uniform noise, largest losses;
+* to about nine digits: largest losses of stable noise, by contour integrals;
+* to a few digits, if ``dp_accounting`` is installed: mixtures of Gaussian and Laplace noise with
+  sampling, by its bounds from above on three lattices, which are off by about a square of the step.
 
 No code is shared with the library: the laws are given by their parameters, and float64 parameters
 are taken for the numbers that they are.
@@ -15,36 +21,57 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from acceptance_questions import IMPORTED, Question, Step
 from mpmath import mp, mpf
 
 mp.dps = 50
-#: Of the values below, relative.
-PRECISION = mpf(10) ** -35
+# Of bisections, relative.
+_PRECISION = mpf(10) ** -35
+_STABLE_PRECISION = 1e-9
 _MOST_TERMS = 10**4
 _INFINITE = mpf("inf")
 _UNBOUNDED = ("Gaussian", "Airy", "Power", "Log", "Maximum")
+_STABLE = {"Stable": 1.5, "Stable(.12)": 0.12, "Stable(.7)": 0.7, "Stable(1.8)": 1.8}
 _BOUNDED = ("UniformAtom", "TruncatedLaplace")
 
 
-def truth(question: Question) -> Any:
-    """The value that was asked for, or None where it is not known."""
+Range = tuple[Any, Any]
+
+
+def truth(question: Question) -> Range | None:
+    """Between which numbers the value lies that was asked for, or None where it is not known."""
     steps = question.steps
-    plain = all(not step.lattice and step.law not in IMPORTED for step in steps)
-    if not plain:
+    if any(step.lattice or step.law in IMPORTED for step in steps):
         return None
     shift = gaussian_shift(steps)
     if question.epsilon is not None:
-        return known_delta(question, shift)
+        return exactly(known_delta(question, shift))
     delta = mpf(question.delta)
     if infinite(steps, delta):
-        return _INFINITE
+        return _INFINITE, _INFINITE
     if delta == 0:
         losses = [pure_loss(step, question.adjacency) for step in steps]
-        return None if None in losses else mp.fsum(losses)
+        error = _STABLE_PRECISION if any(step.law in _STABLE for step in steps) else _PRECISION
+        return None if None in losses else exactly(mp.fsum(losses), error)
     if shift is not None:
-        return gaussian_epsilon(shift, delta)
-    return single(steps[0], delta, question.adjacency) if len(steps) == 1 else None
+        return exactly(gaussian_epsilon(shift, delta))
+    return exactly(single(steps[0], delta, question.adjacency)) if len(steps) == 1 else None
+
+
+def exactly(value: Any, error: Any = _PRECISION) -> Range | None:
+    """A range of a relative error."""
+    return None if value is None else (value * (1 - error), value * (1 + error))
+
+
+def miss(lower: float, upper: float, known: Range) -> float:
+    """By how much, relative, a bracket has nothing in common with a range; 0 where it has."""
+    low, high = known
+    if mpf(lower) <= high and mpf(upper) >= low:
+        return 0.0
+    if mp.isinf(low) or mp.isinf(lower):
+        return math.inf
+    return float(max(mpf(lower) - high, low - mpf(upper)) / low) if low else math.inf
 
 
 def known_delta(question: Question, shift: Any) -> Any:
@@ -81,6 +108,8 @@ def pure_loss(step: Step, adjacency: str) -> Any:
         loss = moved / size
     elif step.law == "Cauchy":
         loss = 2 * mp.asinh(moved / (2 * size))
+    elif step.law in _STABLE:
+        loss = mpf(stable_loss(_STABLE[step.law], step.sensitivity / step.size))
     elif step.law == "Staircase" and step.sensitivity == 1.0:
         loss = size
     else:
@@ -103,17 +132,64 @@ def single(step: Step, delta: Any, adjacency: str) -> Any:
             gone = mpf(step.size)
             pairs = ((gone, (1 - mpf(step.rate)) * gone), (1 - gone, 1 - gone))
             return binomial(pairs, step.count, delta) if step.rate < 1.0 else mpf(0)
-    if step.count != 1 or step.law not in ("Gaussian", "Laplace"):
-        return None
     rate = mpf(step.rate)
+    if step.count != 1 or step.law not in _ALONE:
+        return None
     if delta >= rate:
         return mpf(0)
-    if step.law == "Gaussian":
-        alone = gaussian_epsilon(mpf(step.sensitivity) / mpf(step.size), delta / rate)
-    else:
-        loss = mpf(step.sensitivity) / mpf(step.size)
-        alone = max(mpf(0), loss + 2 * mp.log1p(-delta / rate))
+    alone = _ALONE[step.law](mpf(step.sensitivity), mpf(step.size), delta / rate)
     return mp.log1p(rate * mp.expm1(alone))
+
+
+def one_laplace(moved: Any, size: Any, delta: Any) -> Any:
+    """Epsilon of one use of Laplace noise."""
+    return max(mpf(0), moved / size + 2 * mp.log1p(-delta))
+
+
+def one_cauchy(moved: Any, size: Any, delta: Any) -> Any:
+    """Epsilon of one use of Cauchy noise, whose largest losses are those of an interval."""
+
+    def excess(epsilon: Any) -> Any:
+        ratio = mp.exp(epsilon)
+        # (x^2 + size^2) > ratio ((x - moved)^2 + size^2), centered at the middle of the interval.
+        center = ratio * moved / (ratio - 1)
+        half = mp.sqrt(max(mpf(0), center * center - ratio / (ratio - 1) * moved**2 - size**2))
+        ends = center - half, center + half
+        shifted, base = (
+            (mp.atan((ends[1] - at) / size) - mp.atan((ends[0] - at) / size)) / mp.pi
+            for at in (moved, 0)
+        )
+        return shifted - ratio * base - delta
+
+    if 2 * mp.atan(moved / (2 * size)) / mp.pi <= delta:
+        return mpf(0)
+    return bisected(excess, mpf(10) ** -60, 2 * mp.asinh(moved / (2 * size)))
+
+
+def one_airy(moved: Any, size: Any, delta: Any) -> Any:
+    """Epsilon of one use of Airy noise of mean ``|x|`` ``size``, by the place where its loss is."""
+    zero = mp.airyaizero(1, derivative=1)
+    growth = -2 * zero / (3 * size)
+
+    def tail(x: Any) -> Any:
+        z = zero + growth * abs(x)
+        beyond = mp.airyai(z, derivative=1) ** 2 - z * mp.airyai(z) ** 2
+        half = beyond / (growth * 3 * size * mp.airyai(zero) ** 2)
+        return half if x >= 0 else 1 - half
+
+    def loss(x: Any) -> Any:
+        near, far = (mp.airyai(zero + growth * abs(x - at)) for at in (moved, 0))
+        return 2 * mp.log(near / far)
+
+    def excess(x: Any) -> Any:
+        return tail(x - moved) - mp.exp(loss(x)) * tail(x) - delta
+
+    low, high = moved / 2, moved
+    if excess(low) <= 0:
+        return mpf(0)
+    while excess(high) > 0:
+        high *= 2
+    return loss(bisected(excess, low, high))
 
 
 def two_valued(up: Any, down: Any, step: Step, delta: Any) -> Any:
@@ -172,17 +248,97 @@ def gaussian_epsilon(shift: Any, delta: Any) -> Any:
 
 def bisected(falling: Callable[[Any], Any], low: Any, high: Any) -> Any:
     """The zero of a function that falls."""
-    while high - low > PRECISION * high:
+    while high - low > _PRECISION * high:
         middle = (low + high) / 2
         low, high = (middle, high) if falling(middle) > 0 else (low, middle)
     return high
 
 
-def miss(lower: float, upper: float, exact: Any) -> float:
-    """By how much, relative, a bracket does not hold the exact value; 0 where it does."""
-    slack = exact * PRECISION if mp.isfinite(exact) else mpf(0)
-    if mpf(lower) <= exact + slack and mpf(upper) >= exact - slack:
-        return 0.0
-    if math.isinf(exact) or math.isinf(lower):
-        return math.inf
-    return float(max(mpf(lower) - exact, exact - mpf(upper)) / abs(exact)) if exact else math.inf
+_ALONE: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "Gaussian": lambda moved, size, delta: gaussian_epsilon(moved / size, delta),
+    "Laplace": one_laplace,
+    "Cauchy": one_cauchy,
+    "Airy": one_airy,
+}
+
+# -- stable noise, in double precision -------------------------------------------------------------
+
+
+def stable_density(alpha: float, x: Any) -> tuple[Any, Any]:
+    """Density and its slope at ``x >= 0``, by a contour on which the integrand does not wave.
+
+    ``pi p(x) = Re integral of exp(i x u - u^alpha)`` along ``u = t e^(i phi)``, with ``t = e^y``.
+    """
+    turn = min(math.pi / 3.0, 0.36 * math.pi / alpha)
+    y = np.arange(-45.0, 4.0 / alpha + 8.0, 0.01)
+    u = np.exp(y + 1j * turn)
+    values = np.exp(1j * np.multiply.outer(x, u) - u**alpha) * u * 0.01 / math.pi
+    return values.sum(axis=-1).real, (1j * u * values).sum(axis=-1).real
+
+
+def stable_loss(alpha: float, moved: float) -> float:
+    """The largest ``log p(x - moved) / p(x)``."""
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+
+    def ratio(x: Any) -> Any:
+        if moved > 0.01 or alpha < 0.5:
+            return np.log(stable_density(alpha, np.abs(x - moved))[0] / stable_density(alpha, x)[0])
+        # The integral of the score: a difference of logarithms has no digits left.
+        at = np.subtract.outer(x, 0.5 * moved * (1.0 + nodes))
+        density, slope = stable_density(alpha, np.abs(at))
+        return 0.5 * moved * (-slope / density * np.sign(at)) @ weights
+
+    around = np.geomspace(1e-9, 1e5, 300) * max(moved, 1e-4)
+    x = np.sort(np.concatenate((moved + around, moved * np.linspace(0.5, 1.0, 40))))
+    largest = -math.inf
+    for _ in range(8):
+        values = np.concatenate([ratio(part) for part in np.array_split(x, 20)])
+        best = int(np.argmax(values))
+        largest = max(largest, float(values[best]))
+        x = np.linspace(x[max(best - 1, 0)], x[min(best + 1, x.size - 1)], 21)
+    return largest
+
+
+# -- another accountant ----------------------------------------------------------------------------
+
+_OTHER_LAWS = {"Gaussian": "from_gaussian_mechanism", "Laplace": "from_laplace_mechanism"}
+_LEAST_DELTA, _MOST_USES, _MOST_STEPS = 1e-8, 10**5, 12
+
+
+def elsewhere(question: Question, upper: float) -> Range | None:
+    """What ``dp_accounting`` makes of a question, given about what its answer is.
+
+    Its bounds from above connect the dots: they fall to the truth with the square of the step. What
+    three of them say about the limit is no proof.
+    """
+    steps = question.steps
+    fits = question.delta >= _LEAST_DELTA and question.epsilon is None and 1e-3 <= upper <= 60.0
+    fits = fits and sum(step.count for step in steps) <= _MOST_USES and len(steps) <= _MOST_STEPS
+    fits = fits and (question.adjacency == "add-remove" or steps[0].rate == 1.0)
+    if not fits or any(
+        step.law not in _OTHER_LAWS or step.lattice or step.dimension > 1 for step in steps
+    ):
+        return None
+    try:
+        from dp_accounting.pld import privacy_loss_distribution as library
+    except ModuleNotFoundError:
+        return None
+
+    def above(interval: float) -> float:
+        total = library.identity(interval)
+        for step in steps:
+            one = getattr(library, _OTHER_LAWS[step.law])(
+                step.size,
+                step.sensitivity,
+                sampling_prob=step.rate,
+                value_discretization_interval=interval,
+            )
+            total = total.compose(one.self_compose(step.count))
+        return float(total.get_epsilon_for_delta(question.delta))
+
+    interval = max(min(upper / 1000.0, 2e-3), upper / 1e5, 1e-5)
+    coarse, middle, fine = (above(interval / cut) for cut in (1, 2, 4))
+    falling = 3.0 < (coarse - middle) / max(middle - fine, 1e-12) < 5.0
+    rest = (middle - fine) / 3.0 * 1.5 if falling else 4.0 * abs(coarse - fine)
+    slack = 1e-6 * max(1.0, fine)
+    return mpf(fine - rest - slack), mpf(fine + slack)
