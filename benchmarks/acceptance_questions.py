@@ -277,6 +277,10 @@ def special() -> Iterator[Question]:
     yield one("A14 cactus", 1e-3, Step("Cactus(abs)", 0.5, 10, 0.01))
     tiny = Step("Gaussian", 1.0, 10, sensitivity=1e-9)
     yield one("A15 tiny sensitivity", 0.0, tiny, epsilon=0.0)
+    # Losses that are 0, negative or infinite: no finite number separates them.
+    yield one("B1 atoms that end", 0.45, Step("UniformAtom", 0.05, 100, 0.1))
+    yield one("B1 atoms that end, half", 0.5, Step("UniformAtom", 0.05, 100, 0.1))
+    yield one("B2 lattice of atoms", 1e-5, Step("UniformAtom", 1e-7, 2, lattice=True))
 
 
 def others() -> Iterator[Question]:
