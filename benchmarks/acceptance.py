@@ -42,7 +42,6 @@ _REFUSALS = ("CertificationError", "DomainError", "UnsettledError")
 _WORST = 20
 _START_SECONDS = 120.0
 _QUANTILES = (0.5, 0.9, 0.99, 1.0)
-
 Answer = dict[str, Any]
 
 # -- the worker ------------------------------------------------------------------------------------
@@ -309,7 +308,7 @@ def counted(title: str, answers: list[Answer]) -> Iterator[str]:
     asked = sum(one.get("asked") != "delta" for one in answers)
     kept = [sum(relative(one) <= times * PROMISE for one in epsilons) for times in (1.0, 10.0)]
     floor = sum(width(one) <= PROMISE * max(1.0, one["upper"]) for one in epsilons)
-    outside = [one["miss"] for one in good if one.get("miss")]
+    outside = [one for one in good if one.get("miss")]
     kinds = Counter(kind(one) for one in answers if not answered(one))
     yield f"\n== {title}: {share(len(good), len(answers))} answered; {dict(kinds)}"
     yield f"  width <= {PROMISE:g} epsilon         {share(kept[0], asked)}"
@@ -319,8 +318,9 @@ def counted(title: str, answers: list[Answer]) -> Iterator[str]:
     yield f"  seconds: {quantiles(one['seconds'] for one in answers)}"
     yield f"  MB of a question: {quantiles(one['growth'] for one in answers if 'growth' in one)}"
     known = sum("miss" in one for one in good)
-    gross = sum(value > 1e-12 for value in outside)
-    yield f"  known value outside: {share(len(outside), known)}; {gross} by more than 1e-12"
+    gross = sum(one["miss"] > 1e-12 for one in outside)
+    above = sum(one["upper"] < one["truth"][0] for one in outside)
+    yield f"  known value outside: {share(len(outside), known)}, {above} above; {gross} by > 1e-12"
 
 
 # -- two files -------------------------------------------------------------------------------------
