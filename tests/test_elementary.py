@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from psinoise import _core as native
 from psinoise import reference
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 # The claims of csrc/math/elementary.hpp, in ulp of the true result. exp passes 1 ulp where the
 # reduced argument is near -log(2) / 2: the largest error at 150,000 points there is 1.09.

@@ -16,7 +16,7 @@ import psinoise as pn
 from ground_state_truth import log_truth, power_truth
 from psinoise import costs
 from psinoise.ground_state import _collocation, _mesh, _solve, natural_state, power_state
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 DATA = json.loads((Path(__file__).parent / "data" / "ground_states.json").read_text("utf-8"))
 POWERS = DATA["power_costs_theta1"] + DATA["further_energies_theta1"]

@@ -8,7 +8,7 @@ import pytest
 
 from psinoise.compile import FitError, Layout, compile_law
 from psinoise.compile.panels import fit
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 LAYOUT = Layout(-4, 8)  # panels up to 16
 

@@ -8,7 +8,7 @@ from psinoise.compile.panels import FitError, Float, Layout
 from psinoise.compile.quantiles import FarTail, HalfLaw, central_quantile, tail_quantile
 from psinoise.compile.splits import fit_parts
 from psinoise.compile.ziggurat import strips
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 __all__ = ["LAYOUT", "FarTail", "FitError", "HalfLaw", "Layout", "compile_law"]
 

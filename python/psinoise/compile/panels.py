@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 Float = NDArray[np.float64]
 PanelArguments = tuple[Float, int, int]

@@ -16,7 +16,7 @@ from psinoise._backend import core
 from psinoise.compile._gauss_legendre import NODES, WEIGHTS
 from psinoise.compile.panels import Layout, PanelArguments
 from psinoise.compile.splits import fit_parts
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 Float = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ from psinoise.compile.panels import (
     coefficients,
     fit,
 )
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 Float = NDArray[np.float64]
 PairFunction = Callable[[Float], dd.Pair]

@@ -13,7 +13,7 @@ from psinoise import _validate
 from psinoise.costs._assumptions import EXAMINED, examine, values_of
 from psinoise.costs._pairs import add
 from psinoise.errors import DomainError
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 Float = NDArray[np.float64]
 

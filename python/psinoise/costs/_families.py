@@ -11,7 +11,7 @@ from psinoise._backend import core
 from psinoise.costs._cost import Cost, Float
 from psinoise.costs._pairs import power_pair, times
 from psinoise.errors import DomainError
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 
 class Power(Cost):

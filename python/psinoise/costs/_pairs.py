@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 Float = NDArray[np.float64]
 

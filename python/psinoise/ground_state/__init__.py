@@ -20,7 +20,7 @@ from psinoise.ground_state._decimal import join, power, ratio, split
 from psinoise.ground_state._mesh import Mesh, PairFunction, smooth_exponent
 from psinoise.ground_state._solve import ScalarPair, Solution
 from psinoise.ground_state._state import GroundState
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 __all__ = [
     "CostFunction",

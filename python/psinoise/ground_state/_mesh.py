@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.ground_state._collocation import NODES
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 Float = NDArray[np.float64]
 PairFunction = Callable[[Float], dd.Pair]

@@ -12,7 +12,7 @@ from psinoise._backend import core
 from psinoise.errors import DomainError
 from psinoise.ground_state._collocation import SIZE, matrices
 from psinoise.ground_state._mesh import Mesh
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 Float = NDArray[np.float64]
 ScalarPair = tuple[float, float]

@@ -17,7 +17,7 @@ from psinoise.ground_state._collocation import matrices
 from psinoise.ground_state._decimal import log_of_half_inverse
 from psinoise.ground_state._mesh import PairFunction, layer_edges, smooth_exponent
 from psinoise.ground_state._solve import ScalarPair, Solution
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 Float = NDArray[np.float64]
 

@@ -17,8 +17,8 @@ from psinoise.noise import _integrals
 from psinoise.noise._beyond import fill_beyond
 from psinoise.noise._interface import NoiseLaw, family_name
 from psinoise.noise._lattice import smooth_masses
-from psinoise.reference import double_double as dd
-from psinoise.reference.double_double import Pair
+from psinoise.numerics import double_double as dd
+from psinoise.numerics.double_double import Pair
 
 __all__ = ["Noise", "ScaleFamily", "family_name"]
 

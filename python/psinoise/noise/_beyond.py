@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise.compile import Layout
 from psinoise.noise._logarithm import logarithm_pair
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 __all__ = ["fill_beyond"]
 

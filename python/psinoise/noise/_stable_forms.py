@@ -15,7 +15,7 @@ from psinoise.noise._logarithm import logarithm_pair
 from psinoise.noise._stable_integral import Integral
 from psinoise.noise._stable_series import series
 from psinoise.noise.gaussian import Gaussian
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 from psinoise.reference.stable import arctangent
 
 __all__ = ["Form", "form"]

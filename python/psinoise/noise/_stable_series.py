@@ -33,7 +33,7 @@ import numpy as np
 from psinoise._backend import core
 from psinoise.noise._base import Float
 from psinoise.noise._logarithm import logarithm_pair
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 __all__ = ["Series", "series"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from psinoise._backend import core
 from psinoise.compile._gauss_legendre import NODES, WEIGHTS
 from psinoise.noise._base import Float, ScaleFamily
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 __all__ = ["Gaussian"]
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from psinoise.noise._base import Float, ScaleFamily
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 __all__ = ["Laplace"]
 

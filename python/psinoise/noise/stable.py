@@ -15,7 +15,7 @@ from psinoise.noise import _integrals
 from psinoise.noise._base import Float, Noise
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._stable_forms import form
-from psinoise.reference.double_double import Pair
+from psinoise.numerics.double_double import Pair
 
 __all__ = ["Cauchy", "SymmetricStable"]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from psinoise.numerics.elementary import exponential, log_one_plus, logarithm
 from psinoise.reference.airy import airy
 from psinoise.reference.band import band_backward, band_cholesky, band_forward, gram
 from psinoise.reference.cells import CellTable, sample_cells
 from psinoise.reference.characteristic import characteristic
 from psinoise.reference.cumulants import log_mgf, tilted_moments
-from psinoise.reference.elementary import exponential, log_one_plus, logarithm
 from psinoise.reference.lattice import (
     Transform,
     balanced_nodes,

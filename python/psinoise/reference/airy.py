@@ -7,6 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from psinoise.numerics.bits import exponent_and_mantissa
+from psinoise.numerics.double_double import (
+    Float,
+    Pair,
+    add,
+    divide,
+    multiply,
+    quick_two_sum,
+    square_root,
+    two_sum,
+)
+from psinoise.numerics.elementary import logarithm
 from psinoise.reference._airy_coefficients import (
     FAR,
     FAR_DEGREE,
@@ -24,17 +36,6 @@ from psinoise.reference._airy_coefficients import (
     TWO_THIRDS_HI,
     TWO_THIRDS_LO,
 )
-from psinoise.reference.double_double import (
-    Float,
-    Pair,
-    add,
-    divide,
-    multiply,
-    quick_two_sum,
-    square_root,
-    two_sum,
-)
-from psinoise.reference.elementary import bits_of, double_from, logarithm
 
 Values = tuple[Float, Float, Float, Float]
 
@@ -76,10 +77,8 @@ def _near(d: Pair) -> Values:
 
 def _quarter_log(z_hi: Float, z_lo: Float) -> Pair:
     """``log(z) / 4``."""
-    bits = bits_of(z_hi)
-    offset = bits - np.uint64(0x3FE6A09E00000000)
-    k = (offset.view(np.int64) >> np.int64(52)).astype(np.float64)
-    m = double_from(bits - (offset & np.uint64(0xFFF0000000000000)))
+    exponent, m = exponent_and_mantissa(z_hi)
+    k = exponent.astype(np.float64)
     return k * QUARTER_LOG_TWO_HI, k * QUARTER_LOG_TWO_LO + 0.25 * (logarithm(m) + z_lo / z_hi)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.reference.elementary import double_from
+from psinoise.numerics.bits import double_from
 from psinoise.reference.stream import FurtherWords, Words64, first_words
 from psinoise.reference.variates import exponential_variates
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.reference import double_double as dd
-from psinoise.reference.elementary import exponential, log_one_plus, logarithm
+from psinoise.numerics import double_double as dd
+from psinoise.numerics.elementary import exponential, log_one_plus, logarithm
 from psinoise.reference.law import LawTable
 
 Float = NDArray[np.float64]

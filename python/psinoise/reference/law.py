@@ -9,10 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.reference import double_double as dd
-from psinoise.reference.elementary import (
-    bits_of,
-    double_from,
+from psinoise.numerics import double_double as dd
+from psinoise.numerics.bits import bits_of, double_from
+from psinoise.numerics.elementary import (
     exponential,
     exponential_shifted,
     log_one_plus,

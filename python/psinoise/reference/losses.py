@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.reference.elementary import logarithm
+from psinoise.numerics.elementary import logarithm
 from psinoise.reference.lattice import level_points, log_ratios, mix, piece_masses, table_log
 from psinoise.reference.law import LawTable
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 
 Float = NDArray[np.float64]
 Six = tuple[Float, Float, Float, Float, Float, Float]

@@ -10,8 +10,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.reference import double_double as dd
-from psinoise.reference.elementary import exponential, logarithm
+from psinoise.numerics import double_double as dd
+from psinoise.numerics.elementary import exponential, logarithm
 
 Float = NDArray[np.float64]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.reference.elementary import double_from, logarithm
+from psinoise.numerics.bits import double_from
+from psinoise.numerics.elementary import LOG2_HI, LOG2_LO, logarithm
 from psinoise.reference.stream import FurtherWords, Words64
 
 _DEEPEST = 2880
-_LOG2_HI = float.fromhex("0x1.62e42fee00000p-1")
-_LOG2_LO = float.fromhex("0x1.a39ef35793c76p-33")
 _ONE = np.uint64(0x3FF0000000000000)
 
 
@@ -29,4 +28,4 @@ def exponential_variates(
     zeros = np.where(words != 0, zeros + 64 - lengths, zeros)
     mantissa = double_from((further.next(which) >> np.uint64(12)) | _ONE)
     halvings = (zeros + 1).astype(np.float64)
-    return np.asarray(halvings * _LOG2_HI + (halvings * _LOG2_LO - logarithm(mantissa)))
+    return np.asarray(halvings * LOG2_HI + (halvings * LOG2_LO - logarithm(mantissa)))

@@ -11,7 +11,7 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.reference.elementary import exponential, logarithm
+from psinoise.numerics.elementary import exponential, logarithm
 from psinoise.reference.law import PanelArguments, Panels, ZigguratArguments
 
 Float = NDArray[np.float64]

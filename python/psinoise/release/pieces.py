@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.errors import DomainError
-from psinoise.reference import double_double as dd
+from psinoise.numerics import double_double as dd
 from psinoise.release.weights import DRAWS, ONE, Weights
 
 __all__ = ["multiples", "pieces", "probabilities"]

@@ -11,24 +11,17 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise.numerics.bits import bits_of, double_from, exponent_and_mantissa
+
 Float = NDArray[np.float64]
 
-_LOG2_HI = float.fromhex("0x1.62e42fee00000p-1")
-_LOG2_LO = float.fromhex("0x1.a39ef35793c76p-33")
+# log 2 with 21 trailing zero bits, and the rest.
+LOG2_HI = float.fromhex("0x1.62e42fee00000p-1")
+LOG2_LO = float.fromhex("0x1.a39ef35793c76p-33")
 _INVERSE_LOG2 = float.fromhex("0x1.71547652b82fep+0")
 _SHIFT = float.fromhex("0x1.8p52")
 _EXP_COEFFICIENTS = [1.0 / math.factorial(n) for n in range(13, 1, -1)]
 _LOG_COEFFICIENTS = [2.0 / n for n in range(21, 1, -2)]
-
-
-def bits_of(x: Float) -> NDArray[np.uint64]:
-    """Reinterpret float64 as uint64."""
-    return np.ascontiguousarray(x).view(np.uint64)
-
-
-def double_from(bits: NDArray[np.uint64]) -> Float:
-    """Reinterpret uint64 as float64."""
-    return np.ascontiguousarray(bits).view(np.float64)
 
 
 def exponential_shifted(hi: Float, lo: Float, shift: int) -> Float:
@@ -38,7 +31,7 @@ def exponential_shifted(hi: Float, lo: Float, shift: int) -> Float:
         x = np.where(x > 1600.0, 1600.0, x)
         shifted = x * _INVERSE_LOG2 + _SHIFT
         k = shifted - _SHIFT
-        r = ((x - k * _LOG2_HI) - k * _LOG2_LO) + lo
+        r = ((x - k * LOG2_HI) - k * LOG2_LO) + lo
         total = np.full_like(r, _EXP_COEFFICIENTS[0])
         for coefficient in _EXP_COEFFICIENTS[1:]:
             total = total * r + coefficient
@@ -61,11 +54,8 @@ def logarithm(x: Float) -> Float:
     with np.errstate(all="ignore"):
         subnormal = (x > 0.0) & (x < float.fromhex("0x1p-1022"))
         normal = np.where(subnormal, x * float.fromhex("0x1p54"), x)
-        bits = bits_of(normal)
-        offset = bits - np.uint64(0x3FE6A09E00000000)
-        k = offset.view(np.int64) >> np.int64(52)
+        k, m = exponent_and_mantissa(normal)
         k = k + np.where(subnormal, -54, 0)
-        m = double_from(bits - (offset & np.uint64(0xFFF0000000000000)))
         f = m - 1.0
         s = f / (2.0 + f)
         z = s * s
@@ -74,8 +64,8 @@ def logarithm(x: Float) -> Float:
             total = total * z + coefficient
         half_square = 0.5 * f * f
         scale = k.astype(np.float64)
-        value = scale * _LOG2_HI - (
-            (half_square - (s * (half_square + z * total) + scale * _LOG2_LO)) - f
+        value = scale * LOG2_HI - (
+            (half_square - (s * (half_square + z * total) + scale * LOG2_LO)) - f
         )
         value = np.where(x > 0.0, value, np.where(x == 0.0, -np.inf, np.nan))
         return np.asarray(np.where(x == np.inf, np.inf, value))
