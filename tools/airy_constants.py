@@ -21,7 +21,7 @@ from mpmath import mpf
 
 ROOT = Path(__file__).resolve().parents[1]
 HEADER = ROOT / "csrc" / "math" / "airy_coefficients.hpp"
-MODULE = ROOT / "python" / "psinoise" / "reference" / "_airy_coefficients.py"
+MODULE = ROOT / "python" / "psinoise" / "numerics" / "airy_coefficients.py"
 
 DIGITS = 70
 TRUNCATION = 2e-18

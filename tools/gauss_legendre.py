@@ -1,4 +1,4 @@
-"""Write the Gauss-Legendre rule that the compiler of laws uses.
+"""Write the Gauss-Legendre rule that laws and their compiler use.
 
 The rule is a committed constant because the tables of a law, and with them every sample, must be
 the same bits on every machine; ``numpy.polynomial.legendre.leggauss`` goes through LAPACK.
@@ -15,7 +15,7 @@ from pathlib import Path
 import mpmath
 
 ORDER = 20
-TARGET = Path(__file__).parents[1] / "python/psinoise/compile/_gauss_legendre.py"
+TARGET = Path(__file__).parents[1] / "python/psinoise/numerics/gauss_legendre.py"
 
 
 def rule(order: int) -> list[tuple[float, float]]:

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.compile._gauss_legendre import NODES, WEIGHTS
 from psinoise.compile.panels import Float, Layout, PanelArguments, fit
 from psinoise.numerics import double_double as dd
+from psinoise.numerics.gauss_legendre import NODES, WEIGHTS
 
 _NODES = np.array(NODES)
 # More than the mass that the central quantile is asked for.

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.compile._gauss_legendre import NODES, WEIGHTS
 from psinoise.compile.panels import Layout, PanelArguments
 from psinoise.compile.splits import fit_parts
 from psinoise.numerics import double_double as dd
+from psinoise.numerics.gauss_legendre import NODES, WEIGHTS
 
 Float = NDArray[np.float64]
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.compile import Layout
-from psinoise.compile._gauss_legendre import NODES, WEIGHTS
 from psinoise.compile.panels import DEGREE
 from psinoise.errors import DomainError
 from psinoise.ground_state._collocation import matrices
@@ -18,6 +17,7 @@ from psinoise.ground_state._decimal import log_of_half_inverse
 from psinoise.ground_state._mesh import PairFunction, layer_edges, smooth_exponent
 from psinoise.ground_state._solve import ScalarPair, Solution
 from psinoise.numerics import double_double as dd
+from psinoise.numerics.gauss_legendre import NODES, WEIGHTS
 
 Float = NDArray[np.float64]
 

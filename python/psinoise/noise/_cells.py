@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.compile._gauss_legendre import NODES, WEIGHTS
 from psinoise.compile.cells import alias_columns
+from psinoise.numerics.gauss_legendre import NODES, WEIGHTS
 
 __all__ = ["Cells"]
 

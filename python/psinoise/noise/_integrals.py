@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.compile import Layout
-from psinoise.compile._gauss_legendre import NODES, WEIGHTS
 from psinoise.errors import DomainError
+from psinoise.numerics.gauss_legendre import NODES, WEIGHTS
 
 Float = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy as np
 from psinoise._backend import core
 from psinoise.noise._base import Float, ScaleFamily
 from psinoise.numerics import double_double as dd
-from psinoise.reference._airy_coefficients import (
+from psinoise.numerics.airy_coefficients import (
     FIRST_SLOPE_ZERO_HI,
     FIRST_SLOPE_ZERO_LO,
     LOG_PEAK_HI,

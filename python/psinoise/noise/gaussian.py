@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.compile._gauss_legendre import NODES, WEIGHTS
 from psinoise.noise._base import Float, ScaleFamily
 from psinoise.numerics import double_double as dd
+from psinoise.numerics.gauss_legendre import NODES, WEIGHTS
 
 __all__ = ["Gaussian"]
 

@@ -7,19 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psinoise.numerics.bits import exponent_and_mantissa
-from psinoise.numerics.double_double import (
-    Float,
-    Pair,
-    add,
-    divide,
-    multiply,
-    quick_two_sum,
-    square_root,
-    two_sum,
-)
-from psinoise.numerics.elementary import logarithm
-from psinoise.reference._airy_coefficients import (
+from psinoise.numerics.airy_coefficients import (
     FAR,
     FAR_DEGREE,
     FAR_ZETA,
@@ -36,6 +24,18 @@ from psinoise.reference._airy_coefficients import (
     TWO_THIRDS_HI,
     TWO_THIRDS_LO,
 )
+from psinoise.numerics.bits import exponent_and_mantissa
+from psinoise.numerics.double_double import (
+    Float,
+    Pair,
+    add,
+    divide,
+    multiply,
+    quick_two_sum,
+    square_root,
+    two_sum,
+)
+from psinoise.numerics.elementary import logarithm
 
 Values = tuple[Float, Float, Float, Float]
 
