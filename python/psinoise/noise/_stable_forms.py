@@ -16,7 +16,7 @@ from psinoise.noise._stable_integral import Integral
 from psinoise.noise._stable_series import series
 from psinoise.noise.gaussian import Gaussian
 from psinoise.numerics import double_double as dd
-from psinoise.reference.stable import arctangent
+from psinoise.numerics.trigonometric import arctangent
 
 __all__ = ["Form", "form"]
 

@@ -12,34 +12,13 @@ from numpy.typing import NDArray
 
 from psinoise.numerics import double_double as dd
 from psinoise.numerics.elementary import exponential, logarithm
+from psinoise.numerics.trigonometric import arctangent, sine
 
 Float = NDArray[np.float64]
 
 _QUARTER_TURN = 0.5 * math.pi
-_SINE = [(-1.0) ** n / math.factorial(2 * n + 1) for n in range(8, 0, -1)]
-_ARCTANGENT = [(-1.0) ** n / (2 * n + 1) for n in range(11, 0, -1)]
 # exp(exp(6.6)) overflows nothing and exp(-exp(6.6)) is 0 beside any sum.
 _LARGEST_EXPONENT = 6.6
-
-
-def sine(x: Float) -> Float:
-    """``sin x`` for ``|x| <= pi / 4``; relative error 2e-16."""
-    square = x * x
-    total = np.full_like(x, _SINE[0])
-    for coefficient in _SINE[1:]:
-        total = total * square + coefficient
-    return np.asarray(x + x * (square * total))
-
-
-def arctangent(x: Float) -> Float:
-    """``arctan x`` for ``0 <= x <= 1`` by halving the angle twice; relative error 5e-16."""
-    half = x / (1.0 + np.sqrt(1.0 + x * x))
-    t = half / (1.0 + np.sqrt(1.0 + half * half))
-    square = t * t
-    total = np.full_like(x, _ARCTANGENT[0])
-    for coefficient in _ARCTANGENT[1:]:
-        total = total * square + coefficient
-    return np.asarray(4.0 * (t + t * (square * total)))
 
 
 def _log_factor(cotangent: Float, sine_part: Float, half: Float, q: Float) -> Float:
