@@ -31,7 +31,7 @@ from psinoise._backend import core
 from psinoise.accounting.loss.cells import CellPair, Dominating
 from psinoise.accounting.loss.pairs import Float, Pair
 from psinoise.errors import DomainError
-from psinoise.reference.losses import Panels, refined_panels
+from psinoise.numerics.panels import Panels, refined_panels
 
 ORDER = 16
 REACHES = (
