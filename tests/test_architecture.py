@@ -1,8 +1,12 @@
-"""The arrows of the design, read from imports and includes: none of them points back."""
+"""The arrows of the design, read from imports and includes: none of them points back.
+
+Each rule is one test that names every offender, and one check that its reader sees a made-up one.
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from pathlib import Path
@@ -68,15 +72,23 @@ PYTHON_LIMIT, CPP_LIMIT = 400, 300
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 CPP_FILES = sorted([*SOURCES.rglob("*.cpp"), *SOURCES.rglob("*.hpp")])
+# What is compiled once for every instruction-set level.
+LEVEL_FILES = [
+    p for p in CPP_FILES if p.relative_to(SOURCES).parts[0] in {"random", "math", "kernels"}
+]
 
 
 def relative(path):
     return str(path.relative_to(ROOT))
 
 
-def imports(path, *, module_level=False):
-    """Full names of what a file imports; type-checking blocks do not count."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+@functools.cache
+def text_of(path):
+    return path.read_text(encoding="utf-8")
+
+
+def imported_by(text, *, module_level=False):
+    """Full names of what a text imports; type-checking blocks do not count."""
     found = set()
 
     def visit(node):
@@ -89,13 +101,18 @@ def imports(path, *, module_level=False):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are absolute"
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+            dots = "." * node.level  # a relative import has no layer, which is an offence
+            found.update(f"{dots}{node.module or ''}.{alias.name}" for alias in node.names)
         for child in ast.iter_child_nodes(node):
             visit(child)
 
-    visit(tree)
+    visit(ast.parse(text))
     return found
+
+
+@functools.cache
+def imports(path):
+    return frozenset(imported_by(text_of(path)))
 
 
 def layer_of(module):
@@ -111,15 +128,19 @@ def name_of(path):
     return ".".join(["psinoise", *(part for part in parts if part != "__init__")])
 
 
-def backward_arrows(own, imported):
-    """Imports of a layer above the own one, or of another module of the same height."""
-    return {
-        target
-        for target in imported
-        if target.split(".")[0] == "psinoise"
-        and layer_of(target) != own
-        and LAYERS[layer_of(target)] >= LAYERS[own]
-    }
+def no_offenders(checker, paths):
+    """Fail with every file in which ``checker`` finds something, and with all that it finds."""
+    found = {relative(path): ", ".join(map(str, sorted(checker(path)))) for path in paths}
+    lines = [f"{name}: {offences}" for name, offences in found.items() if offences]
+    if lines:
+        pytest.fail("\n".join([f"{len(lines)} files", *lines]), pytrace=False)
+
+
+def test_every_offender_is_named():
+    with pytest.raises(pytest.fail.Exception) as caught:
+        no_offenders(lambda path: {path.stem, "x"}, MODULES)
+    assert str(caught.value).count("\n") == len(MODULES)
+    assert "python/psinoise/noise/airy.py: airy, x" in str(caught.value)
 
 
 def test_every_module_has_a_layer():
@@ -127,18 +148,32 @@ def test_every_module_has_a_layer():
     assert tops - {"__init__"} <= LAYERS.keys(), "a new module needs a place in LAYERS"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_python_imports_point_one_way(path):
-    own = layer_of(name_of(path))
-    found = backward_arrows(own, imports(path))
-    assert not found, f"{relative(path)} imports {sorted(found)}"
+def backward_arrows(own, imported):
+    """Imports of a layer above the own one, or of another module of the same height."""
+    return {
+        target
+        for target in imported
+        if target.startswith(".")
+        or (
+            target.split(".")[0] == "psinoise"
+            and layer_of(target) != own
+            and LAYERS[layer_of(target)] >= LAYERS[own]
+        )
+    }
+
+
+def test_python_imports_point_one_way():
+    no_offenders(lambda path: backward_arrows(layer_of(name_of(path)), imports(path)), MODULES)
 
 
 def test_a_backward_import_would_be_seen():
     assert backward_arrows("noise", {"psinoise.accounting.Mechanism"})
     assert backward_arrows("reference", {"psinoise._core.sample"})
+    assert backward_arrows("numerics", {"psinoise.reference.airy"})
     assert backward_arrows("noise", {"psinoise.Airy"})
+    assert backward_arrows("noise", imported_by("def f():\n    from . import _base"))
     assert not backward_arrows("noise", {"psinoise.compile.LAYOUT", "psinoise.noise._base"})
+    assert not backward_arrows("noise", imported_by("if TYPE_CHECKING:\n    import psinoise.bench"))
 
 
 def accounting_floor(name):
@@ -147,58 +182,87 @@ def accounting_floor(name):
     return ACCOUNTING_FLOORS.get(first, ACCOUNTING_FLOORS[""])
 
 
-@pytest.mark.parametrize(
-    "path", sorted((PACKAGE / "accounting").rglob("*.py")), ids=lambda path: path.stem
-)
-def test_the_floors_of_accounting_import_downwards(path):
-    own = accounting_floor(".".join(path.relative_to(PACKAGE / "accounting").parts[:-1]))
+def upward_floors(own, imported):
+    """Imports from a floor of accounting above that of the module ``own``."""
     prefix = "psinoise.accounting."
-    for name in imports(path):
-        if name.startswith(prefix):
-            assert accounting_floor(name[len(prefix) :]) <= own, f"{path.stem} imports {name}"
+    return {
+        name
+        for name in imported
+        if name.startswith(prefix) and accounting_floor(name[len(prefix) :]) > accounting_floor(own)
+    }
+
+
+def test_the_floors_of_accounting_import_downwards():
+    rooms = PACKAGE / "accounting"
+    no_offenders(
+        lambda path: upward_floors(".".join(path.relative_to(rooms).parts[:-1]), imports(path)),
+        sorted(rooms.rglob("*.py")),
+    )
 
 
 def test_an_upward_import_of_accounting_would_be_seen():
-    assert accounting_floor("certified.certify_delta") > accounting_floor("lattice.bounds")
-    assert accounting_floor("mechanism.Mechanism") > accounting_floor("certified.bracket.Bracket")
+    assert upward_floors("lattice", {"psinoise.accounting.certified.certify_delta"})
+    assert upward_floors("certified", {"psinoise.accounting.mechanism.Mechanism"})
+    assert not upward_floors("", {"psinoise.accounting.certified.bracket.Bracket"})
 
 
 def test_noise_does_not_know_accounting():
-    for path in (PACKAGE / "noise").glob("*.py"):
-        assert "accounting" not in path.read_text(encoding="utf-8").replace("accountant", "")
+    def mentions(path):
+        return re.findall(r"accounting", text_of(path).replace("accountant", ""))
+
+    no_offenders(mentions, sorted((PACKAGE / "noise").glob("*.py")))
+
+
+def beyond_numpy(imported):
+    """Imports of something else than NumPy, the standard library and the two rooms without laws."""
+    allowed = {*sys.stdlib_module_names, "numpy"}
+    inside = re.compile(r"psinoise\.(numerics|reference)(\.|$)")
+    return {n for n in imported if not inside.match(n) and n.split(".")[0] not in allowed}
 
 
 def test_numerics_and_reference_import_numpy_only():
-    allowed = {*sys.stdlib_module_names, "numpy", "psinoise.numerics", "psinoise.reference"}
-    for room in ("numerics", "reference"):
-        for path in (PACKAGE / room).rglob("*.py"):
-            for name in imports(path):
-                first, *rest = name.split(".")
-                top = ".".join([first, *rest[:1]]) if first == "psinoise" else first
-                assert top in allowed, f"{relative(path)} imports {name}"
+    rooms = [PACKAGE / "numerics", PACKAGE / "reference"]
+    files = sorted(path for room in rooms for path in room.rglob("*.py"))
+    no_offenders(lambda path: beyond_numpy(imports(path)), files)
 
 
-def imports_twins(name, imported):
-    """Whether a module outside the twins imports one of them."""
-    return layer_of(name) != "reference" and any(layer_of(t) == "reference" for t in imported)
+def test_an_import_beyond_numpy_would_be_seen():
+    assert beyond_numpy({"scipy.special.erfc", "math", "numpy.fft"}) == {"scipy.special.erfc"}
+    assert beyond_numpy({"psinoise.errors.DomainError", "psinoise.numerics_of_mine"})
+    assert not beyond_numpy({"psinoise.numerics.bits.bits_of", "psinoise.numerics"})
+
+
+def twins_imported(name, imported):
+    """What a module outside the twins imports of them."""
+    if layer_of(name) == "reference" or name in TWIN_READERS:
+        return set()
+    return {target for target in imported if layer_of(target) == "reference"}
 
 
 def test_production_code_imports_no_twin():
-    found = {name_of(path) for path in MODULES if imports_twins(name_of(path), imports(path))}
-    assert found <= TWIN_READERS, f"{sorted(found - TWIN_READERS)} import psinoise.reference"
+    no_offenders(lambda path: twins_imported(name_of(path), imports(path)), MODULES)
 
 
 def test_an_import_of_a_twin_would_be_seen():
-    assert imports_twins("psinoise.noise.airy", {"psinoise.reference.airy"})
-    assert imports_twins("psinoise._backend", {"psinoise.reference"})
-    assert not imports_twins("psinoise.reference.sample", {"psinoise.reference.stream"})
-    assert not imports_twins("psinoise.bench.report", {"psinoise.bench.references.references"})
+    assert twins_imported("psinoise.noise.airy", {"psinoise.reference.airy"})
+    assert twins_imported("psinoise", imported_by("def f():\n    from psinoise import reference"))
+    assert not twins_imported("psinoise._backend", {"psinoise.reference"})
+    assert not twins_imported("psinoise.reference.sample", {"psinoise.reference.stream"})
+    assert not twins_imported("psinoise.bench.report", {"psinoise.bench.references.references"})
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_optional_packages_are_imported_lazily(path):
-    found = {name.split(".")[0] for name in imports(path, module_level=True)}
-    assert not found & OPTIONAL
+def eager_options(text):
+    """Optional packages that importing a module imports."""
+    return {name.split(".")[0] for name in imported_by(text, module_level=True)} & OPTIONAL
+
+
+def test_optional_packages_are_imported_lazily():
+    no_offenders(lambda path: eager_options(text_of(path)), MODULES)
+
+
+def test_an_eager_import_would_be_seen():
+    assert eager_options("try:\n    import tqdm.auto\nexcept ImportError: pass") == {"tqdm"}
+    assert not eager_options("def f():\n    import tqdm")
 
 
 def test_importing_the_package_loads_nothing_heavy(run_python):
@@ -214,78 +278,112 @@ print([name for name in heavy if name in sys.modules])
 # -- C++ -------------------------------------------------------------------------------------------
 
 
-def includes(path):
-    return re.findall(
-        r'^\s*#\s*include\s+"([^"]+)"', path.read_text(encoding="utf-8"), re.MULTILINE
+def includes(text):
+    return re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.MULTILINE)
+
+
+def backward_includes(own, targets):
+    """Includes of another layer that is not below the own one, and of files that are not there."""
+    found = set()
+    for target in targets:
+        layer = target.split("/")[0]
+        allowed = layer == own or CPP_LAYERS.get(layer, 99) < CPP_LAYERS[own]
+        if not (SOURCES / target).is_file() or not (allowed or (own, target) in CPP_EXCEPTIONS):
+            found.add(target)
+    return found
+
+
+def test_cpp_includes_point_one_way():
+    no_offenders(
+        lambda path: backward_includes(path.relative_to(SOURCES).parts[0], includes(text_of(path))),
+        CPP_FILES,
     )
 
 
-@pytest.mark.parametrize("path", CPP_FILES, ids=relative)
-def test_cpp_includes_point_one_way(path):
-    own = path.relative_to(SOURCES).parts[0]
-    for target in includes(path):
-        assert (SOURCES / target).is_file(), f"{relative(path)} includes {target}"
-        layer = target.split("/")[0]
-        allowed = layer == own or CPP_LAYERS[layer] < CPP_LAYERS[own]
-        assert allowed or (own, target) in CPP_EXCEPTIONS, f"{relative(path)} includes {target}"
+def test_a_backward_include_would_be_seen():
+    text = '#include "math/airy.hpp"\n# include "kernels/tables.hpp"\n#include <cstdint>\n'
+    assert backward_includes("random", includes(text)) == {"math/airy.hpp", "kernels/tables.hpp"}
+    assert not backward_includes("math", includes(text))
+    assert backward_includes("bindings", {"math/missing.hpp"})
 
 
-def code_of(path):
+def code_of(text):
     """The text without comments and string literals."""
-    text = path.read_text(encoding="utf-8")
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
     return re.sub(r'"(?:\\.|[^"\\])*"', '""', text)
 
 
 # Types, not code: nothing that the linker could share between two instruction-set levels.
 PLAIN_NAMES = re.compile(r"std::(?!(?:u?int(?:8|16|32|64)_t|size_t|uintptr_t|ptrdiff_t)\b)\w+")
+PLAIN_HEADERS = {"cstdint", "cstddef", "immintrin.h"}
+# Outside psinoise's own exp and log, only square roots, which IEEE defines.
+LIBRARY_CALL = re.compile(r"(?<![\w:.])(?:__builtin_)?(?:exp|log|log1p|expm1|sin|cos|pow|fma)f?\(")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [p for p in CPP_FILES if p.relative_to(SOURCES).parts[0] in {"random", "math", "kernels"}],
-    ids=relative,
-)
-def test_kernels_use_no_standard_library_code(path):
+def standard_library(text):
+    """Code and headers of the standard library."""
+    headers = re.findall(r"#\s*include\s+<([^>]+)>", text)
+    return {*PLAIN_NAMES.findall(code_of(text)), *(set(headers) - PLAIN_HEADERS)}
+
+
+def test_kernels_use_no_standard_library_code():
     """A template shared by two levels is kept once by the linker: the AVX-512 one may win."""
-    assert not PLAIN_NAMES.findall(code_of(path))
-    headers = re.findall(r"#\s*include\s+<([^>]+)>", path.read_text(encoding="utf-8"))
-    assert set(headers) <= {"cstdint", "cstddef", "immintrin.h"}
+    no_offenders(lambda path: standard_library(text_of(path)), LEVEL_FILES)
 
 
 def test_kernels_never_call_the_mathematics_library():
-    """Outside psinoise's own exp and log, only square roots, which IEEE defines."""
-    call = re.compile(r"(?<![\w:.])(?:__builtin_)?(?:exp|log|log1p|expm1|sin|cos|pow|fma)f?\(")
-    for path in CPP_FILES:
-        if path.name in {"characteristic.cpp", "fft.hpp"}:
-            continue  # not bit-equal by contract
-        if path.relative_to(SOURCES).parts[0] in {"random", "math", "kernels"}:
-            assert not call.findall(code_of(path)), relative(path)
+    exact = [p for p in LEVEL_FILES if p.name not in {"characteristic.cpp", "fft.hpp"}]
+    no_offenders(lambda path: LIBRARY_CALL.findall(code_of(text_of(path))), exact)
 
 
-def test_std_would_be_seen():
-    assert PLAIN_NAMES.findall("std::vector<double> x; std::uint64_t y; std::min(a, b)") == [
-        "std::vector",
-        "std::min",
-    ]
+def test_std_and_libm_would_be_seen():
+    text = "#include <vector>\nstd::vector<double> x; std::uint64_t y; std::min(a, b) // std::max"
+    assert standard_library(text) == {"vector", "std::vector", "std::min"}
+    calls = code_of("exp(x); /* log(x) */ __builtin_fma(a, b, c); my::log(x); sqrt(x)")
+    assert LIBRARY_CALL.findall(calls) == ["exp(", "__builtin_fma("]
 
 
 # -- sizes -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", [*MODULES, *CPP_FILES], ids=relative)
-def test_files_are_of_a_size_to_read(path):
+def excess_lines(text, limit):
+    """How many lines that are not blank a text has, if these are too many."""
+    lines = sum(1 for line in text.splitlines() if line.strip())
+    return {lines} if lines > limit else set()
+
+
+def test_files_are_of_a_size_to_read():
     """Lines that are not blank: 400 in Python, 300 in C++; generated tables are exempt."""
-    if path.name in GENERATED:
-        return
-    lines = sum(1 for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
-    assert lines <= (PYTHON_LIMIT if path.suffix == ".py" else CPP_LIMIT)
+    written = [path for path in [*MODULES, *CPP_FILES] if path.name not in GENERATED]
+    no_offenders(
+        lambda path: excess_lines(
+            text_of(path), PYTHON_LIMIT if path.suffix == ".py" else CPP_LIMIT
+        ),
+        written,
+    )
+
+
+def test_a_long_file_would_be_seen():
+    assert excess_lines("x\n\n" * 301, CPP_LIMIT) == {301}
+    assert not excess_lines("x\n\n" * 300, CPP_LIMIT)
+
+
+def laws_named(imported):
+    """Imports of the file of a law."""
+    laws = re.findall(
+        r"^from psinoise\.noise\.(\w+) import", text_of(PACKAGE / "noise/__init__.py"), re.MULTILINE
+    )
+    return {n for n in imported if any(n.startswith(f"psinoise.noise.{law}") for law in laws)}
 
 
 def test_machinery_names_no_law():
     """What compiles and accounts works for any law, so it names none."""
-    text = (PACKAGE / "noise" / "__init__.py").read_text(encoding="utf-8")
-    laws = re.findall(r"^from psinoise\.noise\.(\w+) import", text, re.MULTILINE)
-    for path in [*(PACKAGE / "accounting").rglob("*.py"), *(PACKAGE / "compile").rglob("*.py")]:
-        for name in imports(path):
-            assert not any(name.startswith(f"psinoise.noise.{law}") for law in laws), relative(path)
+    rooms = [PACKAGE / "accounting", PACKAGE / "compile"]
+    files = sorted(path for room in rooms for path in room.rglob("*.py"))
+    no_offenders(lambda path: laws_named(imports(path)), files)
+
+
+def test_a_named_law_would_be_seen():
+    assert laws_named({"psinoise.noise.airy.Airy", "psinoise.noise.Noise"}) == {
+        "psinoise.noise.airy.Airy"
+    }
