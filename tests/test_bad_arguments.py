@@ -17,7 +17,7 @@ import psinoise as pn
 from psinoise import costs
 from psinoise.accounting import Accountant
 from psinoise.noise import DESIGNED, FAMILIES
-from refusals import GAUSSIAN, refused
+from refusals import GAUSSIAN, for_each, for_rows, refused
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -43,7 +43,7 @@ def numbers():
         yield "sensitivity", lambda value, law=law, needed=needed: law(sensitivity=value, **needed)
 
 
-@pytest.mark.parametrize(("name", "make"), list(numbers()))
+@for_rows(numbers())
 def test_sizes(name, make):
     for value in (0, 0.0, -1.0, math.nan, math.inf, -math.inf, np.float32(-2)):
         refused(pn.DomainError, f"^{name} must be ", make, value)
@@ -51,8 +51,7 @@ def test_sizes(name, make):
         refused(TypeError, f"{name}|takes exactly one", make, value)
 
 
-@pytest.mark.parametrize(
-    ("value", "error"),
+@for_rows(
     [
         (0, pn.DomainError),
         (-1, pn.DomainError),
@@ -65,7 +64,7 @@ def test_a_sensitivity_in_whole_numbers(value, error):
     refused(error, "sensitivity must be", pn.DiscreteLaplace, epsilon=1.0, sensitivity=value)
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+@for_each(FAMILIES)
 def test_scales_at_the_ends_of_float64(family):
     refused(pn.DomainError, "at least 2", family, scale=5e-324)
     for scale in (2.0**-1022, 2.0**1023):
@@ -77,7 +76,7 @@ def test_scales_at_the_ends_of_float64(family):
 # -- epsilon, delta, sampling_rate, count ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["certified", "upper", "estimate"])
+@for_each(["certified", "upper", "estimate"])
 def test_epsilons(method):
     refused(pn.DomainError, "epsilon must not be NaN", GAUSSIAN.delta, math.nan, method=method)
     assert float(GAUSSIAN.delta(-math.inf, method=method)) == 1.0
@@ -95,7 +94,7 @@ def test_negative_epsilons_are_refused_where_they_are_a_target():
         refused(pn.DomainError, "epsilon", pn.Ledger, epsilon, 1e-6)
 
 
-@pytest.mark.parametrize("lattice", [False, True])
+@for_each([False, True])
 def test_deltas(lattice):
     mechanism = GAUSSIAN.on_lattice() if lattice else GAUSSIAN
     for delta in (-1e-300, 1.0 + 2.0**-52, math.nan, math.inf):
@@ -107,7 +106,7 @@ def test_deltas(lattice):
     assert math.isinf(pure) == (not lattice)
 
 
-@pytest.mark.parametrize("law", [pn.Gaussian, pn.Airy, pn.Laplace])
+@for_each([pn.Gaussian, pn.Airy, pn.Laplace])
 def test_a_tiny_delta_is_right_or_refused(law):
     """Kills: a scale from an underflow."""
     for delta in (1e-300, 5e-324):
@@ -129,7 +128,7 @@ def test_epsilons_beyond_the_exponential_function():
         assert pn.Mechanism(pn.Laplace(scale=1e-3)).pure_epsilon() == pytest.approx(1e3)
 
 
-@pytest.mark.parametrize("rate", [-1e-300, 1.0 + 1e-15, math.nan, math.inf])
+@for_each([-1e-300, 1.0 + 1e-15, math.nan, math.inf])
 def test_sampling_rates(rate):
     for call in (
         lambda: GAUSSIAN.epsilon(1e-6, sampling_rate=rate),
@@ -146,8 +145,7 @@ def test_ends_of_the_sampling_rate():
         assert mechanism.epsilon(1e-6, sampling_rate=1.0) == mechanism.epsilon(1e-6)
 
 
-@pytest.mark.parametrize(
-    ("count", "error"),
+@for_rows(
     [
         (-1, pn.DomainError),
         (2.5, TypeError),
@@ -176,7 +174,7 @@ def test_ends_of_the_count():
 # -- laws ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alpha", [0.0, -1.0, 2.0 + 1e-15, math.nan, math.inf])
+@for_each([0.0, -1.0, 2.0 + 1e-15, math.nan, math.inf])
 def test_indices(alpha):
     refused(pn.DomainError, "alpha must", pn.SymmetricStable, alpha=alpha, scale=1.0)
 
@@ -205,8 +203,7 @@ def _asymmetric(x):
     return np.where(x < 0.0, 2.0, 1.0) * np.abs(x)
 
 
-@pytest.mark.parametrize(
-    ("cost", "error", "match"),
+@for_rows(
     [
         (3, TypeError, "cost must be callable"),
         ("x", TypeError, "cost must be callable"),
@@ -224,8 +221,7 @@ def test_costs(cost, error, match):
     refused(error, match, costs.Custom, cost)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
+@for_rows(
     [
         ({"cells": 1, "cells_per_sensitivity": 1}, pn.DomainError),
         ({"cells": 100.0}, TypeError),

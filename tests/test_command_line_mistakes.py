@@ -14,6 +14,7 @@ import pytest
 from command_line_calls import mistake
 from psinoise import __main__ as command_line
 from psinoise.commands import figures as figures_command
+from refusals import check_rows
 
 TARGET = ("compare", "--epsilon", "1", "--delta", "1e-6")
 CALIBRATE = ("calibrate", "--noise", "airy", "--epsilon", "1")
@@ -21,68 +22,68 @@ AIRY = ("epsilon", "--noise", "airy", "--delta", "1e-6")
 COST = ("epsilon", "--noise", "schrodinger", "--delta", "1e-6", "--cost", "power")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ((), "the following arguments are required: COMMAND"),
-        (("frobnicate",), "invalid choice: 'frobnicate'"),
-        (("info", "--colour"), "unrecognized arguments: --colour"),
-        (AIRY, "Airy takes exactly one of scale, std, mean_abs, got 0"),
-        ((*AIRY, "--std", "1", "--scale", "1"), "--scale: not allowed with argument --std"),
-        ((*AIRY, "--std", "1", "--cost", "log"), "--cost is no parameter of airy noise"),
-        ((*COST[:-2], "--std", "1"), "schrodinger noise needs --cost"),
-        (COST[:-1], "argument --cost: expected one argument"),
-        ((*COST, "--mean-cost", "1"), "cost must have : and a number instead of the end"),
-        ((*COST[:-1], "power:20"), "argument --cost: p must be in [1/8, 12], got 20.0"),
-        ((*COST[:-1], "log"), "Schrodinger takes exactly one of mean_cost, theta, scale, "),
-        ((*COST[:-1], "log", "--mean-cost", "one"), "invalid float value: 'one'"),
-        ((*COST[:-1], "log", "--mean-cost", "1", "--theta", "1"), "takes exactly one of"),
-        ((*AIRY, "--std", "one"), "invalid float value: 'one'"),
-        ((*AIRY, "--std", "nan"), "std must be positive and finite, got nan"),
-        ((*AIRY, "--std", "-1"), "std must be positive and finite, got -1.0"),
-        ((*AIRY, "--std", "1", "--count", "2.5"), "invalid int value: '2.5'"),
-        ((*AIRY, "--std", "1", "--count", "-1"), "count must be at least 0"),
-        ((*AIRY, "--std", "1", "--count", str(2**63)), "count must be at most"),
-        ((*AIRY, "--std", "1", "--sampling-rate", "2"), "sampling_rate must be in [0, 1]"),
-        ((*AIRY, "--std", "1", "--adjacency", "remove"), "adjacency must be one of"),
-        ((*AIRY, "--std", "1", "--method", "magic"), "method must be one of"),
-        (("epsilon", "--noise", "airy", "--std", "1", "--delta", "2"), "delta must be in [0, 1]"),
-        (("epsilon", "--noise", "pink", "--std", "1", "--delta", "0"), "invalid choice: 'pink'"),
-        (("delta", "--noise", "airy", "--std", "1", "--epsilon", "nan"), "epsilon must not be NaN"),
-        (("delta", "--noise", "staircase", "--epsilon", "1"), "staircase noise needs --noise-eps"),
-        (
-            ("delta", "--noise", "staircase", "--epsilon", "1", "--noise-delta", "0.1"),
-            "--noise-delta is no parameter of staircase noise",
-        ),
-        (
-            ("delta", "--noise", "cactus", "--epsilon", "1", "--cells", "1.5"),
-            "argument --cells: invalid int value: '1.5'",
-        ),
-        (
-            ("calibrate", "--noise", "uniform-atom", "--epsilon", "1", "--delta", "0.1"),
-            "UniformAtom noise is made for epsilon = 0",
-        ),
-        (("compare", "--no-speed", "--counts"), "expected at least one argument"),
-        (("compare", "--no-speed", "--mean-abs", "0"), "mean_abs must be positive"),
-        (("compare", "--epsilon", "1"), "--epsilon needs --delta"),
-        (("compare", "--count", "3"), "--count needs --epsilon"),
-        ((*TARGET, "--counts", "1"), "--epsilon and --counts do not go together"),
-        ((*TARGET, "--no-speed"), "--epsilon and --no-speed do not go together"),
-        ((*TARGET, "--cost", "money"), "invalid choice: 'money'"),
-        ((*CALIBRATE, "--delta", "0"), "Airy noise has no largest privacy loss"),
-        ((*CALIBRATE, "--delta", "1"), "delta must be below 1"),
-        ((*CALIBRATE, "--delta", "1e-6", "--epsilon", "-1"), "epsilon must be in [0, 100000]"),
-        ((*CALIBRATE, "--delta", "1e-6", "--count", "0"), "count must be at least 1"),
-        ((*CALIBRATE, "--delta", "nan"), "delta must be in [0, 1]"),
-        (CALIBRATE, "the following arguments are required: --delta"),
-        (("figures", "mona-lisa"), "figure must be one of schrodinger-1, schrodinger-2"),
-        (("figures", "--format", "bmp"), "invalid choice: 'bmp'"),
-    ],
-)
-def test_mistakes_get_one_line(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
-) -> None:
-    assert message in mistake(capsys, *words)
+MISTAKES = [
+    ((), "the following arguments are required: COMMAND"),
+    (("frobnicate",), "invalid choice: 'frobnicate'"),
+    (("info", "--colour"), "unrecognized arguments: --colour"),
+    (AIRY, "Airy takes exactly one of scale, std, mean_abs, got 0"),
+    ((*AIRY, "--std", "1", "--scale", "1"), "--scale: not allowed with argument --std"),
+    ((*AIRY, "--std", "1", "--cost", "log"), "--cost is no parameter of airy noise"),
+    ((*COST[:-2], "--std", "1"), "schrodinger noise needs --cost"),
+    (COST[:-1], "argument --cost: expected one argument"),
+    ((*COST, "--mean-cost", "1"), "cost must have : and a number instead of the end"),
+    ((*COST[:-1], "power:20"), "argument --cost: p must be in [1/8, 12], got 20.0"),
+    ((*COST[:-1], "log"), "Schrodinger takes exactly one of mean_cost, theta, scale, "),
+    ((*COST[:-1], "log", "--mean-cost", "one"), "invalid float value: 'one'"),
+    ((*COST[:-1], "log", "--mean-cost", "1", "--theta", "1"), "takes exactly one of"),
+    ((*AIRY, "--std", "one"), "invalid float value: 'one'"),
+    ((*AIRY, "--std", "nan"), "std must be positive and finite, got nan"),
+    ((*AIRY, "--std", "-1"), "std must be positive and finite, got -1.0"),
+    ((*AIRY, "--std", "1", "--count", "2.5"), "invalid int value: '2.5'"),
+    ((*AIRY, "--std", "1", "--count", "-1"), "count must be at least 0"),
+    ((*AIRY, "--std", "1", "--count", str(2**63)), "count must be at most"),
+    ((*AIRY, "--std", "1", "--sampling-rate", "2"), "sampling_rate must be in [0, 1]"),
+    ((*AIRY, "--std", "1", "--adjacency", "remove"), "adjacency must be one of"),
+    ((*AIRY, "--std", "1", "--method", "magic"), "method must be one of"),
+    (("epsilon", "--noise", "airy", "--std", "1", "--delta", "2"), "delta must be in [0, 1]"),
+    (("epsilon", "--noise", "pink", "--std", "1", "--delta", "0"), "invalid choice: 'pink'"),
+    (("delta", "--noise", "airy", "--std", "1", "--epsilon", "nan"), "epsilon must not be NaN"),
+    (("delta", "--noise", "staircase", "--epsilon", "1"), "staircase noise needs --noise-eps"),
+    (
+        ("delta", "--noise", "staircase", "--epsilon", "1", "--noise-delta", "0.1"),
+        "--noise-delta is no parameter of staircase noise",
+    ),
+    (
+        ("delta", "--noise", "cactus", "--epsilon", "1", "--cells", "1.5"),
+        "argument --cells: invalid int value: '1.5'",
+    ),
+    (
+        ("calibrate", "--noise", "uniform-atom", "--epsilon", "1", "--delta", "0.1"),
+        "UniformAtom noise is made for epsilon = 0",
+    ),
+    (("compare", "--no-speed", "--counts"), "expected at least one argument"),
+    (("compare", "--no-speed", "--mean-abs", "0"), "mean_abs must be positive"),
+    (("compare", "--epsilon", "1"), "--epsilon needs --delta"),
+    (("compare", "--count", "3"), "--count needs --epsilon"),
+    ((*TARGET, "--counts", "1"), "--epsilon and --counts do not go together"),
+    ((*TARGET, "--no-speed"), "--epsilon and --no-speed do not go together"),
+    ((*TARGET, "--cost", "money"), "invalid choice: 'money'"),
+    ((*CALIBRATE, "--delta", "0"), "Airy noise has no largest privacy loss"),
+    ((*CALIBRATE, "--delta", "1"), "delta must be below 1"),
+    ((*CALIBRATE, "--delta", "1e-6", "--epsilon", "-1"), "epsilon must be in [0, 100000]"),
+    ((*CALIBRATE, "--delta", "1e-6", "--count", "0"), "count must be at least 1"),
+    ((*CALIBRATE, "--delta", "nan"), "delta must be in [0, 1]"),
+    (CALIBRATE, "the following arguments are required: --delta"),
+    (("figures", "mona-lisa"), "figure must be one of schrodinger-1, schrodinger-2"),
+    (("figures", "--format", "bmp"), "invalid choice: 'bmp'"),
+]
+
+
+def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def check(words: tuple[str, ...], message: str) -> None:
+        assert message in mistake(capsys, *words)
+
+    check_rows(MISTAKES, check)
 
 
 def test_files_that_cannot_be_written_get_one_line(capsys: pytest.CaptureFixture[str]) -> None:

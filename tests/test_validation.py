@@ -10,36 +10,38 @@ import numpy as np
 import pytest
 
 from psinoise import DomainError, _validate
+from psinoise.noise import FAMILIES
+from refusals import check_rows, for_each, for_rows
 
+LAWS = [family(scale=1.0) for family in FAMILIES]
 STATISTICS = ("scale", "std", "mean_abs")
 QUANTITIES = ("pdf", "logpdf", "cdf", "ccdf", "logcdf", "logccdf", "icdf", "iccdf")
 
 
-@pytest.mark.parametrize("name", STATISTICS)
-@pytest.mark.parametrize("value", [0, 0.0, -0.0, -1.0, np.nan, np.inf, -np.inf, np.float32(-2)])
+@for_each(FAMILIES, STATISTICS, [0, 0.0, -0.0, -1.0, np.nan, np.inf, -np.inf, np.float32(-2)])
 def test_wrong_values_of_a_scale(law_class, name, value):
     message = f"{name} must be positive and finite, got {value!r}"
     with pytest.raises(DomainError, match=f"^{re.escape(message)}$"):
         law_class(**{name: value})
 
 
-@pytest.mark.parametrize("name", STATISTICS)
-@pytest.mark.parametrize(
-    "value",
+@for_each(
+    FAMILIES,
+    STATISTICS,
     ["1", b"1", None, 1j, True, np.True_, np.array([1.0]), np.array(1.0), [1.0], (1.0,), object()],
-    ids=repr,
 )
 def test_wrong_kinds_of_a_scale(law_class, name, value):
     with pytest.raises(TypeError, match=f"^{name} must be a real number, got "):
         law_class(**{name: value})
 
 
-@pytest.mark.parametrize("value", [5e-324, 2.0**-1023, np.nextafter(2.0**-1022, 0.0)])
+@for_each(FAMILIES, [5e-324, 2.0**-1023, np.nextafter(2.0**-1022, 0.0)])
 def test_subnormal_scales(law_class, value):
     with pytest.raises(ValueError, match=r"must be at least 2\*\*-1022"):
         law_class(scale=value)
 
 
+@for_each(FAMILIES)
 def test_statistics_whose_scale_over_or_underflows(law_class):
     """A legal statistic can still ask for a scale that is not: never inf or 0 in silence."""
     largest = float(np.finfo(float).max)
@@ -57,18 +59,18 @@ def test_statistics_whose_scale_over_or_underflows(law_class):
                     law_class(**{name: value})
 
 
-@pytest.mark.parametrize(
-    "value", [1, 2.5, np.float32(0.5), np.float64(3), np.int8(4), Fraction(1, 3), 10**300], ids=repr
-)
+@for_each(FAMILIES, [1, 2.5, np.float32(0.5), np.float64(3), np.int8(4), Fraction(1, 3), 10**300])
 def test_every_real_number_is_accepted(law_class, value):
     assert law_class(scale=value).scale == float(value)
 
 
+@for_each(FAMILIES)
 def test_integers_too_large_for_float64(law_class):
     with pytest.raises(OverflowError, match="scale must fit a float64"):
         law_class(scale=10**400)
 
 
+@for_each(FAMILIES)
 def test_exactly_one_statistic(law_class):
     name = law_class.law.__name__
     for arguments in ({}, {"scale": 1.0, "std": 1.0}, {"scale": 1, "std": 1, "mean_abs": 1}):
@@ -80,11 +82,12 @@ def test_exactly_one_statistic(law_class):
         law_class(1.0)  # keyword-only
 
 
-@pytest.mark.parametrize(
-    ("wrong", "nearest"),
+@for_each(
+    FAMILIES,
     [("sclae", "scale"), ("mean_ab", "mean_abs"), ("stdev", "std"), ("Scale", "scale")],
 )
-def test_unknown_keywords_name_the_nearest(law_class, wrong, nearest):
+def test_unknown_keywords_name_the_nearest(law_class, names):
+    wrong, nearest = names
     message = rf"{law_class.law.__name__}\(\) got an unexpected keyword argument '{wrong}'"
     with pytest.raises(TypeError, match=rf"{message}; did you mean '{nearest}'\?"):
         law_class(**{wrong: 1.0})
@@ -92,14 +95,15 @@ def test_unknown_keywords_name_the_nearest(law_class, wrong, nearest):
         law_class(scale=1.0, **{wrong: 1.0})
 
 
+@for_each(FAMILIES)
 def test_unknown_keywords_without_a_near_one(law_class):
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'qqq'$"):
         law_class(qqq=1.0)
 
 
-@pytest.mark.parametrize("quantity", QUANTITIES)
-@pytest.mark.parametrize(
-    "x",
+@for_each(
+    LAWS,
+    QUANTITIES,
     [
         1j,
         "1.0",
@@ -114,7 +118,6 @@ def test_unknown_keywords_without_a_near_one(law_class):
         np.array([1 + 0j]),
         b"1",
     ],
-    ids=lambda x: repr(x)[:30],
 )
 def test_points_of_the_wrong_kind(law, quantity, x):
     name = "p" if "icdf" in quantity or "iccdf" in quantity else "x"
@@ -122,20 +125,22 @@ def test_points_of_the_wrong_kind(law, quantity, x):
         getattr(law, quantity)(x)
 
 
+@for_each(LAWS)
 def test_longdouble_points_are_refused(law):
     """They would lose digits in silence."""
     with pytest.raises(TypeError, match="x must be real numbers"):
         law.pdf(np.longdouble(1.0))
 
 
+@for_each(LAWS)
 def test_masked_points_are_refused(law):
     """They would lose their mask in silence."""
     with pytest.raises(TypeError, match="x must"):
         law.pdf(np.ma.array([1.0, 2.0], mask=[False, True]))
 
 
-@pytest.mark.parametrize(
-    "x",
+@for_each(
+    LAWS,
     [
         [1, 2, 3],
         np.array([1, 2, 3], dtype=np.uint8),
@@ -146,12 +151,12 @@ def test_masked_points_are_refused(law):
         (1, 2, 3),
         np.ma.array([1.0, 2.0, 3.0]),
     ],
-    ids=lambda x: repr(x)[:30],
 )
 def test_points_that_are_accepted_exactly(law, x):
     np.testing.assert_array_equal(law.pdf(x), law.pdf(np.array([1.0, 2.0, 3.0])))
 
 
+@for_each(FAMILIES)
 def test_integers_beyond_2_to_53_are_rounded_to_nearest(law_class):
     law = law_class(scale=2.0**50)
     assert law.pdf(2**53 + 1) == law.pdf(float(2**53 + 1))
@@ -161,8 +166,7 @@ def test_integers_beyond_2_to_53_are_rounded_to_nearest(law_class):
 # -- the checks themselves -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("check", "value", "error", "message"),
+@for_rows(
     [
         (_validate.real, np.nan, DomainError, "name must not be NaN"),
         (_validate.real, "1", TypeError, "name must be a real number, got '1'"),
@@ -177,8 +181,7 @@ def test_integers_beyond_2_to_53_are_rounded_to_nearest(law_class):
         (_validate.count, np.True_, TypeError, "name must be an integer, got np.True_"),
         (_validate.count, None, TypeError, "name must be an integer, got None"),
         (_validate.count, 2**63, OverflowError, f"name must be at most 2**63 - 1, got {2**63}"),
-    ],
-    ids=lambda value: getattr(value, "__name__", None) or repr(value)[:24],
+    ]
 )
 def test_messages(check, value, error, message):
     with pytest.raises(error) as caught:
@@ -207,3 +210,15 @@ def test_good_values_pass_unchanged():
 
 def test_domain_errors_are_value_errors():
     assert issubclass(DomainError, ValueError)
+
+
+def test_a_table_names_every_row_that_fails():
+    def positive(name, value):
+        with pytest.raises(DomainError):
+            _validate.positive(name, value)
+
+    check_rows([("x", 0.0), ("y", -1.0)], positive)
+    with pytest.raises(BaseExceptionGroup) as caught:
+        check_rows([("x", 0.0), ("y", 1.0), ("z", "1")], positive)
+    assert caught.value.message == "row 1 ('y', 1.0); row 2 ('z', '1')"
+    assert len(caught.value.exceptions) == 2

@@ -16,7 +16,7 @@ import pytest
 import psinoise as pn
 from psinoise.accounting import Accountant
 from psinoise.testing import replay
-from refusals import GAUSSIAN, refused
+from refusals import GAUSSIAN, for_each, for_rows, refused
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -41,7 +41,7 @@ def test_grids():
     assert "at least" in message
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-6, 1e-3])
+@for_each([1e-300, 1e-6, 1e-3])
 def test_noise_far_narrower_than_a_cell(scale):
     """No weight is 0, so that the loss is large and finite; nothing divides by 0."""
     lattice = pn.Mechanism(pn.Laplace(scale=scale), 1e-3).on_lattice(1.0)
@@ -68,8 +68,7 @@ def read_only(size):
     return array
 
 
-@pytest.mark.parametrize(
-    ("out", "error"),
+@for_rows(
     [
         (np.zeros(3, dtype=np.float32), TypeError),
         (np.zeros(3, dtype=np.int64), TypeError),
@@ -103,8 +102,7 @@ SECRET = 8675309
 RECORDS = np.array([(1.0, 2)], dtype=[("a", float), ("b", int)])
 
 
-@pytest.mark.parametrize(
-    "x",
+@for_each(
     [
         SECRET * 1j,
         np.array([SECRET], dtype=complex),
@@ -126,9 +124,8 @@ RECORDS = np.array([(1.0, 2)], dtype=[("a", float), ("b", int)])
         {"x": SECRET},
         {SECRET},
     ],
-    ids=lambda x: f"{type(x).__name__} {getattr(x, 'dtype', '')}",
+    [None, (0.0, 1.0)],
 )
-@pytest.mark.parametrize("bounds", [None, (0.0, 1.0)])
 def test_data_of_the_wrong_kind(x, bounds):
     message = refused((TypeError, OverflowError), "x must ", GAUSSIAN.release, x, bounds=bounds)
     assert str(SECRET) not in message
@@ -142,8 +139,7 @@ def test_the_length_of_text_is_not_shown():
 GOOD = [-5.0, 0.0, 3.0, 2.0**10]  # float32 holds them with noise
 
 
-@pytest.mark.parametrize(
-    "x",
+@for_each(
     [
         GOOD,
         tuple(GOOD),
@@ -154,8 +150,7 @@ GOOD = [-5.0, 0.0, 3.0, 2.0**10]  # float32 holds them with noise
         np.repeat(GOOD, 2)[::2],
         np.array(GOOD[::-1])[::-1],
         np.ma.array(GOOD),
-    ],
-    ids=lambda x: f"{type(x).__name__} {getattr(x, 'dtype', '')}",
+    ]
 )
 def test_data_of_every_good_kind_are_the_same_data(x):
     expected = replay(GAUSSIAN, np.array(GOOD), bytes(32))
@@ -184,8 +179,7 @@ def test_shapes_of_data():
         assert GAUSSIAN.release(np.zeros(shape)).shape == shape
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@for_each([math.nan, math.inf, -math.inf], [np.float64, np.float32])
 def test_numbers_that_are_none(bad, kind):
     """One message for all data: not the value, nor how many, nor where."""
     first = refused(pn.DomainError, "x must be finite", GAUSSIAN.release, kind(bad))
@@ -199,8 +193,7 @@ def test_numbers_that_are_none(bad, kind):
     assert clipped == (ends[1] if bad > 0 else ends[0])
 
 
-@pytest.mark.parametrize(
-    ("bounds", "error"),
+@for_rows(
     [
         ((1.0, 0.0), pn.DomainError),
         ((math.nan, 1.0), pn.DomainError),
@@ -220,8 +213,7 @@ def test_bounds(bounds, error):
 # -- keywords and stored text ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("call", "nearest"),
+@for_rows(
     [
         (lambda: pn.Airy(mean_ab=1.0), "mean_abs"),
         (lambda: pn.Cactus(sensitivty=1.0), "sensitivity"),
@@ -237,7 +229,7 @@ def test_unknown_keywords_of_a_release():
         refused(TypeError, "did you mean 'bounds'", lambda made=mechanism: made.release(1, bound=1))
 
 
-@pytest.mark.parametrize("name", ["seed", "rng", "key", "random_state"])
+@for_each(["seed", "rng", "key", "random_state"])
 def test_a_release_takes_no_seed(name):
     message = refused(TypeError, name, lambda: GAUSSIAN.release(1.0, **{name: 3}))
     assert "sample" in message
@@ -252,7 +244,7 @@ def stored(name):
     return made.to_json(), type(made).from_json
 
 
-@pytest.mark.parametrize("name", ["accountant", "mechanism", "noise"])
+@for_each(["accountant", "mechanism", "noise"])
 def test_damaged_text(name):
     """Every byte matters: text with any digit changed is refused, and so is what is not ours."""
     text, read = stored(name)
