@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 
@@ -18,13 +19,12 @@ from psinoise import _core as native
 from psinoise import reference
 from psinoise.noise import FAMILIES
 
-STUB = psinoise.__path__[0] + "/_core.pyi"
+STUB = Path(psinoise.__file__).with_name("_core.pyi")
 
 
 def contract():
     """Names of the stub and their parameters; a class counts by its constructor."""
-    with open(STUB, encoding="utf-8") as file:
-        body = ast.parse(file.read()).body
+    body = ast.parse(STUB.read_text(encoding="utf-8")).body
     found = {}
     for node in body:
         if isinstance(node, ast.ClassDef):
