@@ -197,6 +197,24 @@ class Transform:
     def inverse(self, product: NDArray[np.complex128]) -> NDArray[np.float64]:
         """Masses of a spectrum."""
 
+def binned_products(
+    loss_a: NDArray[np.float64],
+    mass_a: NDArray[np.float64],
+    loss_b: NDArray[np.float64],
+    mass_b: NDArray[np.float64],
+    edges: NDArray[np.float64],
+    threads: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For every pair of nodes whose rising losses add up to x in [edges[k], edges[k + 1]) the
+    product of the masses, added to mass k, and that times x - edges[k], added to moment k. Sums
+    beyond the edges count in the bins at the ends; right to (nodes of both + 8) ulp."""
+
+def suffix_sums(
+    loss: NDArray[np.float64], mass: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Over the nodes from each on, in order of rising loss: the sum of the masses, and that of
+    mass * exp(loss of the first - loss)."""
+
 def decayed_sums(values: NDArray[np.float64], decay: float) -> NDArray[np.float64]:
     """out[k] = sum over j >= k of values[j] * decay**(j - k)."""
 

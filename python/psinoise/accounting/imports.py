@@ -8,14 +8,13 @@ that are known otherwise count alone.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from psinoise.accounting.lattice.bins import Dense, dense, loss_bins
+from psinoise.accounting.lattice.bins import Dense, atoms_source, dense, loss_bins
 from psinoise.accounting.lattice.bounds import node_measure
 from psinoise.accounting.lattice.grading import even_edges
 from psinoise.accounting.loss.cells import Dominating
@@ -83,18 +82,16 @@ class DiscreteLoss:
         """Whether both directions are the same."""
         return self.nodes["remove"] is self.nodes["add"]
 
-
     def largest_loss(self, direction: Direction) -> float:
         """The largest finite loss."""
         found = self.nodes[direction]
         return (found.first + int(np.flatnonzero(found.mass)[-1])) * self.step
 
-    @functools.lru_cache(maxsize=4)
     def source(self, direction: Direction) -> Dense:
         """The loss of one use, as the composers take it."""
         found = self.nodes[direction]
         held = np.flatnonzero(found.mass)
-        loss = (found.first + held) * self.step
+        loss: Float = np.asarray((found.first + held) * self.step, dtype=np.float64)
         return atoms_source(np.log(found.mass[held]), loss, found.infinite)
 
 

@@ -46,8 +46,11 @@ DEFAULT_WIDTH = 1e-4
 _BETWEEN = 0.375
 # Bounds this close may change places: crossings are found to 1e-13 of themselves.
 _SAME_VALUE = 1e-11
+# Brackets of log delta need not be narrower.
+_LEAST_LOG_WIDTH = 1e-9
 # An estimate that no contour gives lies between bounds this close, as a share of epsilon.
 _ESTIMATE_WIDTH = 1e-6
+
 
 class Point(NamedTuple):
     """What is asked: epsilon at a log delta, or (None) delta at an epsilon."""
@@ -138,7 +141,9 @@ class _Part:
     def _rounds(self) -> Iterator[tuple[Bound, Bound]]:
         settled = self.settled()
         if settled is not None:
-            self.estimate = settled.epsilon if self.point.log_delta is not None else settled.log_delta
+            self.estimate = (
+                settled.epsilon if self.point.log_delta is not None else settled.log_delta
+            )
         log_delta = self.guess.log_delta if self.guess else self.point.log_delta or -20.0
         return bounds(
             self.question.steps,
@@ -283,20 +288,22 @@ class Question:
             if settled is not None:
                 return Bracket(settled, settled, settled, "contour")
         while True:
-            leader = max(parts, key=lambda part: part.lower)
-            lower, upper = leader.lower, max(part.upper for part in parts)
-            if upper - lower <= self._allowed(leader, upper):
-                break
-            going = [part for part in parts if not part.done and part.upper > lower]
-            if not going:
-                break
-            # The one that leads by what is known, or else by the guess.
-            widest = max(going, key=lambda part: (part.upper, _ahead(part)))
-            if widest is not leader and widest.rounds is None and widest.stays_below(leader.upper):
-                widest.upper = min(widest.upper, leader.upper)
-                widest.done = True
+            leader = max(parts, key=lambda part: (part.lower, _ahead(part)))
+            allowed = self._allowed(leader)
+            if not leader.done and leader.upper - leader.lower > allowed:
+                leader.sharpen()
                 continue
-            widest.sharpen()
+            # The others matter as far as their upper bounds are larger.
+            ceiling = max(leader.upper, leader.lower + allowed)
+            others = [part for part in parts if not part.done and part.upper > ceiling]
+            if not others:
+                break
+            other = max(others, key=lambda part: part.upper)
+            if other.rounds is None and other.stays_below(leader.upper):
+                other.upper, other.done = leader.upper, True
+            else:
+                other.sharpen()
+        lower, upper = leader.lower, max(part.upper for part in parts)
         estimate = leader.estimate
         if estimate is None or not lower <= estimate <= upper:
             finite = math.isfinite(lower) and math.isfinite(upper)
@@ -324,10 +331,12 @@ class Question:
         share = _ESTIMATE_WIDTH if self.settle else DEFAULT_WIDTH
         return share * max(abs(epsilon), 1e-3 / slope)
 
-    def _allowed(self, leader: _Part, upper: float) -> float:
+    def _allowed(self, leader: _Part) -> float:
+        """How wide the bracket of the leading direction may be."""
         if leader.point.log_delta is None:
             width = self.width_at(leader.point.epsilon, leader.tilt)
-            return max(leader.tilt * width, 1e-9)
+            return max(leader.tilt * width, _LEAST_LOG_WIDTH)
+        upper = leader.upper
         return self.width_at(upper, leader.tilt) if upper < math.inf else 0.0
 
 

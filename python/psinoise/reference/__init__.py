@@ -26,6 +26,7 @@ from psinoise.reference.lattice import (
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
 from psinoise.reference.loss_edges import cut_tails, graded_edges
 from psinoise.reference.losses import loss_bins, loss_panels, panel_pieces
+from psinoise.reference.products import binned_products, suffix_sums
 from psinoise.reference.release import (
     LatticeTable,
     lattice_choices,
@@ -49,6 +50,7 @@ __all__ = [
     "band_backward",
     "band_cholesky",
     "band_forward",
+    "binned_products",
     "build_config",
     "chacha_block",
     "characteristic",
@@ -78,6 +80,7 @@ __all__ = [
     "sample_cells",
     "stable_sums",
     "stream_words",
+    "suffix_sums",
     "tilted_moments",
     "ziggurat",
 ]

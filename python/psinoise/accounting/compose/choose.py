@@ -71,15 +71,15 @@ def bounds(
         with contextlib.suppress(CertificationError):
             yield from _on_lattices(steps, direction, guess, tilt, crossing, width)
     reach = reach_for(log_delta, uses)
-    sources = [(_source(p, direction, reach, tilt, "lower"), dense(p, direction, reach)) for p, _ in steps]
+    sources = [
+        (_source(p, direction, reach, tilt, "lower"), dense(p, direction, reach)) for p, _ in steps
+    ]
     sources += [(found, found) for found, _ in imported]
     counts = [count for _, count in steps] + [count for _, count in imported]
     yield from direct_bounds(Direct(tuple(sources), tuple(counts), log_delta), crossing, width)
 
 
-def _source(
-    pair: Dominating, direction: Direction, reach: float, tilt: float, side: Side
-) -> Dense:
+def _source(pair: Dominating, direction: Direction, reach: float, tilt: float, side: Side) -> Dense:
     """The loss of one use; from below that of the fixed shift which is the worst at the tilt."""
     if isinstance(pair, CellPair) and side == "lower" and len(pair.shifts) > 1:
         pair = pair.at_shift(direction, tilt)

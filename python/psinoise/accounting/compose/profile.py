@@ -10,6 +10,7 @@ from psinoise._backend import core
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.measure import UNIT, Measure
 
+
 class DirectBound(Bound):
     """The bound on delta that two measures of one side make together, or one alone.
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from psinoise.accounting.compose.direct import Composition, Plan
+from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.compose.direct import Composition
+from psinoise.accounting.compose.plan import Plan
 from psinoise.accounting.compose.profile import DirectBound
 
 # Nodes of the first composition, of any, and how many times more the next may have.
@@ -18,14 +20,14 @@ _MOST_NODES = 20_000
 _POOR = 2.0
 _GROWTH = 4.0
 # Products of masses that all rounds together may take: some seconds.
-_MOST_PRODUCTS = 3e9
+_MOST_PRODUCTS = 2.5e9
 _ONE_USE_NODES = 33
 _MOST_ROUNDS = 12
 # Share of the width that the upper bound should have, by the plan.
 _SHARE = 0.45
 
 #: Where a bound is asked: the epsilon, given a guess and a distance that matters there.
-Crossing = Callable[[DirectBound, float, float], float]
+Crossing = Callable[[Bound, float, float], float]
 #: How wide a bracket of epsilon may be, given epsilon and the slope of log delta.
 Width = Callable[[float, float], float]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psinoise.accounting.compose.measure import Bins, Measure, Side, lower_nodes, upper_nodes
+from psinoise.accounting.compose.measure import Bins, Measure, Side, upper_nodes
 from psinoise.accounting.lattice.bins import MASS_ROUNDING, Dense, Mask, masses_in_bins
 from psinoise.accounting.loss.pairs import Float
 

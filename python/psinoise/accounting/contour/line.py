@@ -105,7 +105,7 @@ class Line:
 
     def _total(self, epsilon: float) -> tuple[float, float]:
         """The integral relative to the integrand at ``t = 0``, and its derivative in ``shift``."""
-        c, shift = self.saddle.c, self.saddle.mean - epsilon
+        shift = self.saddle.mean - epsilon
         terms = self._weights * np.exp((1j * shift) * self._frequencies)
         total = float(terms.real.sum())
         slope = float(-(self._frequencies * terms.imag).sum())

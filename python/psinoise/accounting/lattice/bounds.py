@@ -48,14 +48,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.lattice.bins import MASS_ROUNDING, Bins, Index, Mask
+from psinoise.accounting.lattice.bins import MASS_ROUNDING, Bins, Index
 from psinoise.accounting.lattice.transforms import UNIT
 from psinoise.accounting.loss.pairs import Float
 
@@ -197,112 +196,3 @@ def _connect_the_dots(bins: Bins) -> Float:
     nodes[:-1] = bins.mass - up
     nodes[1:] += up * np.exp(bins.tilt * bins.widths)
     return nodes
-
-
-def retilted(measure: NodeMeasure, tilt: float, chosen: Mask | None = None) -> NodeMeasure:
-    """Some of the nodes (all, if none are chosen), under another tilt.
-
-    Nodes whose share underflows would only widen a window, and are left out.
-    """
-    held = measure.mass > 0.0
-    if chosen is not None:
-        held &= chosen
-    mass = measure.mass[held]
-    exponent = (tilt - measure.tilt) * measure.losses[held]
-    top = float(np.max(np.log(mass) + exponent))
-    # A tiny mass may come with an exponential beyond float64.
-    half = np.exp(0.5 * (exponent - top))
-    mass = (mass * half) * half
-    total = float(np.sum(mass))
-    seen = mass > 0.0
-    return NodeMeasure(
-        measure.step,
-        measure.offset,
-        measure.index[held][seen],
-        mass[seen] / total,
-        tilt,
-        measure.log_norm + top + math.log(total),
-        measure.infinite,
-        measure.slack,
-    )
-
-
-def best_offset(at: Callable[[float], NodeMeasure], enough: float) -> NodeMeasure:
-    """The lower bound with the largest mass over the offsets of its lattice, in steps.
-
-    What the contraction cannot balance is the difference of two recursions that alternate from bin
-    to bin. As the lattice moves by a step the difference changes sign once, and the mass that is
-    lost is its modulus: the mass has one peak. Its sides are straight nearby; where they are not,
-    as when next to all mass crowds in one bin, halving the gaps beside the best offset gets there.
-    The search ends where no more than ``enough`` of the logarithm of the mass is to be gained.
-    """
-    best = at(0.0)
-    at_best = 0.0
-    found = [(at_best, best.log_norm)]
-
-    def look(fraction: float) -> None:
-        nonlocal best, at_best
-        measure = at(fraction)
-        found.append((fraction, measure.log_norm))
-        if measure.log_norm > best.log_norm:
-            best, at_best = measure, fraction
-
-    for k in range(1, _OFFSETS):
-        look(k / _OFFSETS)
-    for _ in range(_REFINEMENTS):
-        # The circle is cut opposite the best offset, which becomes 0.
-        center = at_best
-        points = sorted(((f - center + 0.5) % 1.0 - 0.5, value) for f, value in found)
-        i = min(range(len(points)), key=lambda k: abs(points[k][0]))
-        if max(points[i][1] - points[i - 1][1], points[i][1] - points[i + 1][1]) <= enough:
-            break
-        places = []
-        for left in (i - 1, i - 2):
-            low, high = points[left + 1][0], points[left + 2][0]
-            margin = _MARGIN * (high - low)
-            peak = _meeting_point(*points[left : left + 4])
-            within = low < peak < high
-            places.append(
-                min(max(peak, low + margin), high - margin) if within else 0.5 * (low + high)
-            )
-        for place in places:
-            look((center + place) % 1.0)
-    return best
-
-
-def _meeting_point(a: _Point, b: _Point, c: _Point, d: _Point) -> float:
-    """Where the line through ``a`` and ``b`` meets that through ``c`` and ``d``; NaN if nowhere."""
-    if a[0] == b[0] or c[0] == d[0]:
-        return math.nan
-    rise = (b[1] - a[1]) / (b[0] - a[0])
-    fall = (d[1] - c[1]) / (d[0] - c[0])
-    if not rise > fall:
-        return math.nan
-    return b[0] + (c[1] - b[1] - fall * (c[0] - b[0])) / (rise - fall)
-
-
-def coarsen(measure: NodeMeasure, factor: int) -> Bins:
-    """The nodes of a fine lattice as bins of one ``factor`` times as coarse.
-
-    The coarse lattice begins half a fine step lower, which puts the fine nodes symmetrically into
-    its bins: otherwise every ``d_j / u_j`` of the balanced contraction would be a little above 1,
-    and its recursion would amplify errors instead of forgetting them.
-    """
-    step = measure.step * factor
-    first = int(measure.index[0]) // factor
-    bin_of = measure.index // factor - first
-    offset = (measure.index - (first + bin_of) * factor + 0.5) * measure.step
-    weight = measure.mass * np.exp(-measure.tilt * offset)
-    count = int(bin_of[-1]) + 1
-    return Bins(
-        step,
-        measure.offset - 0.5 * measure.step,
-        first + np.arange(count + 1),
-        np.bincount(bin_of, weights=weight, minlength=count).astype(np.float64),
-        np.bincount(bin_of, weights=weight * -np.expm1(-offset), minlength=count).astype(float),
-        measure.tilt,
-        measure.log_norm,
-        0.0,
-        measure.infinite,
-        measure.slack,
-    )

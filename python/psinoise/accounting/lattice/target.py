@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.contour.composition import Composition, Saddle
 from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.contour.composition import Composition, Saddle
 from psinoise.accounting.lattice.bins import MASS_ROUNDING, Bins, Dense, Mask, dense, loss_bins
 from psinoise.accounting.lattice.bounds import NodeMeasure, Side, node_measure
 from psinoise.accounting.lattice.convolution import (

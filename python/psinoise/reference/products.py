@@ -1,0 +1,41 @@
+"""Twins of csrc/losses/binned_products.cpp: one composition by all products of masses."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+
+_ROWS = 64
+
+
+def binned_products(
+    loss_a: Float, mass_a: Float, loss_b: Float, mass_b: Float, edges: Float, threads: int
+) -> tuple[Float, Float]:
+    """Masses of the bins, and their moments above the lower edges."""
+    del threads
+    bins = edges.size - 1
+    mass, moment = np.zeros(bins), np.zeros(bins)
+    for start in range(0, loss_a.size, _ROWS):
+        rows = slice(start, start + _ROWS)
+        losses = np.add.outer(loss_a[rows], loss_b)
+        masses = np.multiply.outer(mass_a[rows], mass_b)
+        where = np.clip(np.searchsorted(edges, losses, side="right") - 1, 0, bins - 1)
+        # The distance from the edge, in the order of the kernel.
+        above = loss_b + (loss_a[rows, None] - edges[where])
+        mass += np.bincount(where.ravel(), masses.ravel(), bins)
+        moment += np.bincount(where.ravel(), (masses * above).ravel(), bins)
+    return mass, moment
+
+
+def suffix_sums(loss: Float, mass: Float) -> tuple[Float, Float]:
+    """Sums of the masses from each node on, and of those that fade with the loss."""
+    total, decayed = np.empty(loss.size), np.empty(loss.size)
+    fading = np.exp(-np.diff(loss, append=loss[-1:]))
+    whole = faded = 0.0
+    for k in range(loss.size - 1, -1, -1):
+        whole += mass[k]
+        faded = faded * fading[k] + mass[k]
+        total[k], decayed[k] = whole, faded
+    return total, decayed
