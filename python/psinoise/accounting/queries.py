@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.composed import composed
 from psinoise.accounting.contour.central_limit import gaussian_limit
 from psinoise.accounting.contour.renyi import renyi_delta, renyi_epsilon
 from psinoise.accounting.imports import Imports
 from psinoise.accounting.loss.steps import Steps
-from psinoise.accounting.question import Question
+from psinoise.accounting.question import BETWEEN, Question
 from psinoise.errors import CertificationError, DomainError
 
 Float = NDArray[np.float64]
@@ -101,13 +102,23 @@ def profile_of(
     from below for all smaller ones.
     """
     distinct, where = np.unique(epsilons, return_inverse=True)
-    found = [delta_of(steps, float(epsilon), tolerance, method, imports) for epsilon in distinct]
     where = where.reshape(epsilons.shape)
-    if method != "certified":
-        values = np.array(found, dtype=np.float64)
-        values = np.minimum.accumulate(values) if method == "upper" else values
-        return np.asarray(values[where])
-    lower, estimate, upper = np.array(found, dtype=np.float64).reshape(-1, 3).T
+    if method not in CERTIFIED:
+        found = (delta_of(steps, at, tolerance, method, imports) for at in distinct.tolist())
+        return np.array([float(value) for value in found])[where]
+    question = Question(steps, imports, tolerance=tolerance)
+    lower, upper = np.empty(distinct.size), np.empty(distinct.size)
+    finite = np.isfinite(distinct)
+    for place in np.flatnonzero(~finite):
+        ends = question.delta(float(distinct[place]))
+        lower[place], upper[place] = ends.lower, ends.upper
+    if finite.any():
+        with np.errstate(under="ignore"):
+            made = composed(question, distinct[finite])
+            lower[finite], upper[finite] = made.delta(distinct[finite])
     lower = np.maximum.accumulate(lower[::-1])[::-1]
     upper = np.minimum.accumulate(upper)
-    return ProfileBracket(lower[where], estimate[where], upper[where])
+    if method == "upper":
+        return np.asarray(upper[where])
+    between = lower + BETWEEN * (upper - lower)
+    return ProfileBracket(lower[where], between[where], upper[where])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +43,7 @@ from psinoise.errors import CertificationError
 #: Default width of a bracket, as a share of epsilon.
 DEFAULT_WIDTH = 1e-4
 # Where both bounds of the direct composer point to, from the lower one: their biases are as 3 to 5.
-_BETWEEN = 0.375
+BETWEEN = 0.375
 # Bounds this close may change places: crossings are found to 1e-13 of themselves.
 _SAME_VALUE = 1e-11
 # Brackets of log delta need not be narrower.
@@ -79,6 +79,7 @@ class _Part:
     guess: Guess | None = None
     composition: Composition | None = None
     rounds: Iterator[tuple[Bound, Bound]] | None = None
+    found: list[tuple[Bound, Bound]] = field(default_factory=list)
     done: bool = False
 
     def begin(self) -> None:
@@ -124,6 +125,8 @@ class _Part:
         if found is None:
             self.done = True
             return
+        # Later rounds are sharper.
+        self.found = [found]
         before = self.upper - self.lower
         for bound in found:
             value = self._value(bound)
@@ -279,6 +282,14 @@ class Question:
             lower = Question(self.steps, (), self.ways, self.tolerance).delta(epsilon).lower
         return Bracket(lower, min(max(estimate, lower), upper), upper, found.composer)
 
+    def bounds_at(self, way: Direction, epsilon: float) -> list[tuple[Bound, Bound]]:
+        """Bounds on the profile of one direction, as sharp at an epsilon as is asked for."""
+        part = _Part(self, way, Point(None, epsilon), -math.inf, 0.0)
+        part.begin()
+        while not part.done and part.upper - part.lower > self._allowed(part):
+            part.sharpen()
+        return part.found
+
     def _answer(self, parts: list[_Part]) -> Bracket:
         """The loop: finer bounds where the bracket is widest, until it is narrow enough."""
         for part in parts:
@@ -307,7 +318,7 @@ class Question:
         estimate = leader.estimate
         if estimate is None or not lower <= estimate <= upper:
             finite = math.isfinite(lower) and math.isfinite(upper)
-            estimate = lower + _BETWEEN * (upper - lower) if finite else upper
+            estimate = lower + BETWEEN * (upper - lower) if finite else upper
         return Bracket(lower, estimate, upper, leader.composer)
 
     @staticmethod

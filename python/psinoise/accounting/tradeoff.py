@@ -14,8 +14,8 @@ propositions 2.11 and 2.12),
 
 Every epsilon gives two supporting lines *below* ``f``. Hence the largest of finitely many of them
 is below ``f``, and it stays so if delta is replaced by an upper bound: that is the certificate.
-Where to put the lines is decided with the cheap estimate; the bounds are computed only at the lines
-that turn out to be the highest ones.
+Few compositions give the upper bound at every epsilon (``composed``), and lines are added until no
+other could be higher.
 """
 
 from __future__ import annotations
@@ -26,15 +26,18 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise.accounting.composed import composed
 from psinoise.accounting.imports import Imports
 from psinoise.accounting.loss.steps import Steps
-from psinoise.accounting.queries import delta_of
+from psinoise.accounting.queries import CERTIFIED, delta_of
 from psinoise.accounting.question import Question
 
 Float = NDArray[np.float64]
 
 # Lines are added until none can raise any value by more than this share of it.
 _CLOSE = 1e-8
+# Bounds are no smoother than their own width.
+_CLOSE_BOUNDS = 1e-5
 _LEAST = 1e-15
 _MOST_ROUNDS = 60
 _FIRST_LINES = 17
@@ -78,31 +81,41 @@ def tradeoff_of(
         values[alphas == 0.0] = 1.0 - float(delta_of(steps, math.inf, tolerance, method, imports))
         if inside.any():
             distinct, where = np.unique(alphas[inside], return_inverse=True)
-            best = np.zeros(distinct.size)
-            for epsilon in _best_lines(steps, imports, distinct):
-                answer = delta_of(steps, epsilon, tolerance, method, imports)
-                line = least_false_negatives(distinct, epsilon, float(answer))
-                best = np.maximum(best, line)
-            values[inside] = best[where]
+            values[inside] = _highest(steps, imports, tolerance, method, distinct)[where]
         return values
 
 
-def _best_lines(steps: Steps, imports: Imports, alphas: Float) -> list[float]:
-    """The epsilons of the highest line at each alpha, by the estimate or the bound of delta."""
-    question = Question(steps, imports, settle=True)
+def _highest(
+    steps: Steps, imports: Imports, tolerance: float | None, method: str, alphas: Float
+) -> Float:
+    """The highest line at each alpha, drawn with upper bounds on delta or with another number."""
+    question = Question(steps, imports, tolerance=tolerance)
     top = max(question.largest_loss(way) for way in question.directions)
     end = min(top, _LARGEST_EPSILON)
     # The steep line is below 0 beyond log(1/alpha), and the flat one mirrors it.
     reach = min(end, max(1.0, -math.log(float(alphas.min()))))
-    lines = _Lines(lambda epsilon: question.delta(epsilon).estimate)
-    lines.add(np.linspace(0.0, reach, _FIRST_LINES))
+    lines: _Lines | None = None
+    first = 0.0
     while True:
-        best = lines.refine(alphas)
-        chosen = np.unique(np.abs(lines.epsilons[best]))
-        if float(chosen[-1]) < reach or reach >= end:
-            return [float(epsilon) for epsilon in chosen]
-        reach = min(2.0 * reach, end)
-        lines.add(np.linspace(0.5 * reach, reach, _FIRST_LINES))
+        epsilons = np.linspace(first, reach, _FIRST_LINES)
+        deltas = _deltas(question, method, np.linspace(0.0, reach, _FIRST_LINES))
+        lines = _Lines(deltas) if lines is None else lines.of(deltas)
+        lines.add(epsilons)
+        best = lines.refine(alphas, _CLOSE_BOUNDS if method in CERTIFIED else _CLOSE)
+        if float(np.abs(lines.epsilons[best]).max()) < reach or reach >= end:
+            return lines.heights_at(alphas)
+        first, reach = reach, min(2.0 * reach, end)
+
+
+def _deltas(question: Question, method: str, epsilons: Float) -> Callable[[Float], Float]:
+    """Delta at many epsilons in the range of these."""
+    if method not in CERTIFIED:
+        steps, imports = question.steps, question.imports
+        return lambda at: np.array(
+            [float(delta_of(steps, epsilon, None, method, imports)) for epsilon in at.tolist()]
+        )
+    made = composed(question, epsilons)
+    return lambda at: made.delta(at)[1]
 
 
 class _Lines:
@@ -111,14 +124,24 @@ class _Lines:
     ``delta(-eps) = 1 - e^{-eps} + e^{-eps} delta(eps)`` gives those of negative sign.
     """
 
-    def __init__(self, delta: Callable[[float], float]) -> None:
+    def __init__(self, delta: Callable[[Float], Float]) -> None:
         self._delta = delta
         self._known: dict[float, float] = {}
 
+    def of(self, delta: Callable[[Float], Float]) -> _Lines:
+        """The same lines, and more of them from another function."""
+        self._delta = delta
+        return self
+
+    def heights_at(self, alphas: Float) -> Float:
+        """The highest line at each alpha, and 0 at least."""
+        return np.asarray(np.maximum(self._values(alphas).max(axis=1), 0.0))
+
     def add(self, epsilons: Float) -> None:
-        for epsilon in np.abs(epsilons).tolist():
-            if epsilon not in self._known:
-                self._known[epsilon] = self._delta(epsilon)
+        new = np.unique(np.abs(epsilons))
+        new = new[[epsilon not in self._known for epsilon in new.tolist()]]
+        if new.size:
+            self._known.update(zip(new.tolist(), self._delta(new).tolist(), strict=True))
         positive = np.array(sorted(self._known))
         delta = np.array([self._known[epsilon] for epsilon in positive.tolist()])
         mirrored = positive > 0.0
@@ -136,7 +159,7 @@ class _Lines:
         rest = np.where(negative, self.heights / self.slopes, self.heights)
         return np.asarray(scaled * (rest - steep * alphas[:, None]))
 
-    def refine(self, alphas: Float) -> NDArray[np.intp]:
+    def refine(self, alphas: Float, share: float) -> NDArray[np.intp]:
         """Halve the gaps beside the highest lines until no line between can rise above them.
 
         As a function of the slope the height at alpha is concave: it stays below the chords of its
@@ -146,7 +169,7 @@ class _Lines:
         for _ in range(_MOST_ROUNDS):
             values = self._values(alphas)
             best = np.argmax(values, axis=1)
-            close = _CLOSE * np.maximum(values[rows, best], 0.0) + _LEAST
+            close = share * np.maximum(values[rows, best], 0.0) + _LEAST
             new = []
             for side in (-1, 1):
                 gain = self._gain(values, best, rows, side)

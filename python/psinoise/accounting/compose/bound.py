@@ -6,7 +6,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+import numpy as np
+
 from psinoise.accounting.compose.measure import Side
+from psinoise.accounting.loss.pairs import Float
 
 _MOST_STRIDES = 80
 _MOST_ITERATIONS = 80
@@ -29,6 +32,10 @@ class Bound(ABC):
     @abstractmethod
     def log_delta(self, epsilon: float) -> float:
         """Log of the bound on delta at ``epsilon``."""
+
+    def log_deltas(self, epsilons: Float) -> Float:
+        """The same at many epsilons."""
+        return np.array([self.log_delta(epsilon) for epsilon in epsilons.tolist()])
 
     def epsilon(self, log_delta: float, around: float, stride: float) -> float:
         """A bound on the epsilon of a delta, on the same side, as sharp as it is.

@@ -28,7 +28,7 @@ from psinoise.accounting.compose.refine import Crossing, Width, direct_bounds
 from psinoise.accounting.lattice.bins import Dense, dense
 from psinoise.accounting.lattice.target import Target, profile_bound
 from psinoise.accounting.loss.cells import CellPair, Dominating
-from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import Steps
 from psinoise.errors import CertificationError
@@ -77,6 +77,17 @@ def bounds(
     sources += [(found, found) for found, _ in imported]
     counts = [count for _, count in steps] + [count for _, count in imported]
     yield from direct_bounds(Direct(tuple(sources), tuple(counts), log_delta), crossing, width)
+
+
+def one_use(
+    steps: Steps, direction: Direction, log_delta: float, epsilons: Float
+) -> tuple[Bound, Bound]:
+    """Bounds on a single use that are exact at some epsilons."""
+    ((pair, _),) = steps
+    reach = reach_for(log_delta, 1.0)
+    sources = _source(pair, direction, reach, 1.0, "lower"), dense(pair, direction, reach)
+    found = Direct((sources,), (1,), log_delta)
+    return found.one_use("lower", epsilons), found.one_use("upper", epsilons)
 
 
 def _source(pair: Dominating, direction: Direction, reach: float, tilt: float, side: Side) -> Dense:

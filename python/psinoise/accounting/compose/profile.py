@@ -9,6 +9,10 @@ import numpy as np
 from psinoise._backend import core
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.measure import UNIT, Measure
+from psinoise.accounting.loss.pairs import Float
+
+# Products of nodes and epsilons that are looked at together.
+_LARGEST_BLOCK = 1 << 18
 
 
 class DirectBound(Bound):
@@ -26,6 +30,8 @@ class DirectBound(Bound):
         both = [first] if second is None else [first, second]
         self.infinite = math.fsum(m.infinite for m in both)
         self.slack = math.fsum(m.slack for m in both)
+        self._offset = np.zeros(1) if second is None else first.loss
+        self._weight = np.ones(1) if second is None else first.mass
         last = both[-1]
         self._loss = last.loss
         total, decayed = core.suffix_sums(last.loss, last.mass)
@@ -38,10 +44,7 @@ class DirectBound(Bound):
 
     def sums(self, epsilon: float) -> tuple[float, float]:
         """``P(L > eps)`` and ``e^eps Q(L > eps)`` of the finite losses, without any rounding."""
-        if self.second is None:
-            offset, weight = np.zeros(1), np.ones(1)
-        else:
-            offset, weight = self.first.loss, self.first.mass
+        offset, weight = self._offset, self._weight
         at = np.searchsorted(self._loss, epsilon - offset, side="right")
         above = self._ends[at] + (offset - epsilon)
         total = float(np.sum(weight * self._total[at]))
@@ -55,6 +58,22 @@ class DirectBound(Bound):
         value = (total - decayed) + sign * self.rounding * (total + decayed)
         value = max(value, 0.0) + self.infinite
         return math.log(min(value, 1.0)) if value > 0.0 else -math.inf
+
+    def log_deltas(self, epsilons: Float) -> Float:
+        """The same at many epsilons."""
+        sign = 1.0 if self.side == "upper" else -1.0
+        found = np.empty(epsilons.size)
+        rows = max(_LARGEST_BLOCK // self._offset.size, 1)
+        for start in range(0, epsilons.size, rows):
+            at = epsilons[start : start + rows, None] - sign * self.slack
+            place = np.searchsorted(self._loss, at - self._offset, side="right")
+            above = np.maximum(self._ends[place] + (self._offset - at), 0.0)
+            total = self._total[place] @ self._weight
+            decayed = (self._decayed[place] * np.exp(-above)) @ self._weight
+            value = (total - decayed) + sign * self.rounding * (total + decayed)
+            found[start : start + rows] = np.maximum(value, 0.0) + self.infinite
+        with np.errstate(divide="ignore"):
+            return np.log(np.minimum(found, 1.0))
 
     def slope(self, epsilon: float, stride: float) -> float:
         """How fast the logarithm of delta falls around epsilon, over a factor of e or so.
