@@ -17,6 +17,7 @@ from psinoise.noise import _integrals
 from psinoise.noise._beyond import fill_beyond
 from psinoise.noise._interface import NoiseLaw, family_name
 from psinoise.noise._lattice import smooth_masses
+from psinoise.noise._steepest import panel_edges, steepest
 from psinoise.numerics import double_double as dd
 from psinoise.numerics.double_double import Pair
 
@@ -37,6 +38,7 @@ class Noise(NoiseLaw):
     """
 
     _tables: ClassVar[OrderedDict[tuple[Any, ...], core.LawTable]] = OrderedDict()
+    _steepest_points: ClassVar[OrderedDict[tuple[Any, ...], tuple[float, float]]] = OrderedDict()
 
     # -- what a law states about itself ----------------------------------------------------------
 
@@ -141,6 +143,24 @@ class Noise(NoiseLaw):
 
     def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:
         core.sample(self._table, key, 0, self._scale, out, workers)
+
+    # -- what bounds of the privacy loss read ----------------------------------------------------
+
+    @property
+    def _panel_edges(self) -> Float:
+        """Between two of them the log density of the standardized law is a polynomial."""
+        return panel_edges(self)
+
+    @property
+    def _steepest(self) -> tuple[float, float]:
+        """Where the score of the standardized law is largest, and an upper bound of it."""
+        key = (type(self), self._shape)
+        found = self._steepest_points.get(key)
+        if found is None:
+            found = self._steepest_points.setdefault(key, steepest(self))
+            if len(self._steepest_points) > _MOST_TABLES:
+                self._steepest_points.popitem(last=False)
+        return found
 
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
         """``P(|X|`` rounds to ``k grid)``; see `NoiseLaw.lattice_masses`."""

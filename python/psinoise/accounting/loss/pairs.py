@@ -51,7 +51,23 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from psinoise.accounting.loss.largest import (
+    largest_log_ratio,
+    largest_log_ratio_bounds,
+    turning_distance,
+    turning_point,
+)
 from psinoise.errors import DomainError
+
+__all__ = [
+    "Direction",
+    "Law",
+    "Pair",
+    "largest_log_ratio",
+    "largest_log_ratio_bounds",
+    "mixture_loss",
+    "turning_point",
+]
 
 Float = NDArray[np.float64]
 Direction = Literal["remove", "add"]
@@ -65,7 +81,10 @@ class Law(Protocol):
     """What accounting needs to know about a noise law: hashable, symmetric about 0.
 
     Estimates take ``logpdf`` alone; certified bounds also need the distribution function and the
-    table of the law.
+    table of the law. ``logpdf`` is right to ``5e-14 max(1, |log p|)`` of the standardized law. The
+    density of a law that is not log-concave is such that far out, deeper than ``exp(-1000)`` or
+    2**40 scales and three shifts away, its score is at most the larger of its mean over the octave
+    before and ``score_limit``, the limit of the score.
     """
 
     @property
@@ -191,8 +210,8 @@ class Pair:
         noise, s = self.noise, self.sensitivity
         found = {k + a for kink in noise.kinks for k in (kink, -kink) for a in self.centers}
         if not noise.log_concave:
-            turn = turning_point(noise, s)
-            found |= {turn, s - turn}
+            beyond = turning_distance(noise, s)
+            found |= {s + beyond, -beyond} if beyond < math.inf else set()
         return found
 
     @property
@@ -230,30 +249,3 @@ class Pair:
             # log P/p is largest and log Q/p least at the same end, both being monotone.
             return {"remove": gain + loss, "add": gain + loss}
         return {"remove": gain, "add": loss}
-
-
-def largest_log_ratio(noise: Law, sensitivity: float) -> float:
-    """Supremum of ``log p(x - a)/p(x)`` over ``x`` and ``|a| <= sensitivity``.
-
-    Log-concave: ``log p(x - s) - log p(x) <= s score(x) <= s score_limit``, approached at infinity.
-    Otherwise the shift ``a = s`` is worst by the lemma, and the maximum over ``x`` is found on a
-    geometric grid and polished; relative error about 1e-12.
-    """
-    if noise.log_concave:
-        return sensitivity * noise.score_limit
-    x = turning_point(noise, sensitivity)
-    return float(noise.logpdf(x - sensitivity) - noise.logpdf(x))
-
-
-def turning_point(noise: Law, sensitivity: float) -> float:
-    """Where ``log p(x - s)/p(x)`` is largest, for a law that is not log-concave."""
-    half = 0.5 * sensitivity
-    spread = max(noise.scale, half)
-    distance = np.geomspace(1e-6 * spread, 1e6 * spread, 481)
-    for _ in range(12):
-        x = half + distance
-        ratio = noise.logpdf(x - sensitivity) - noise.logpdf(x)
-        best = int(np.argmax(ratio))
-        low, high = distance[max(best - 1, 0)], distance[min(best + 1, distance.size - 1)]
-        distance = np.linspace(low, high, 33)
-    return half + 0.5 * float(low + high)

@@ -1,0 +1,286 @@
+"""The largest privacy loss of a shift, bounded from both sides, and where it is."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from psinoise.accounting.loss.pairs import Law
+
+    class _Tabulated(Law, Protocol):
+        """What laws from tables know besides, for sharper bounds."""
+
+        @property
+        def _panel_edges(self) -> Float: ...
+        @property
+        def _steepest(self) -> tuple[float, float]: ...
+        def score(self, t: Float) -> Float: ...
+
+
+Float = NDArray[np.float64]
+
+
+# A polynomial of degree n on its interval reaches its largest absolute value on the nodes of
+# Chebyshev's polynomial of degree N, but for the factor cos(n pi / (2 N)) (Ehlich and Zeller,
+# Mathematische Zeitschrift 86, 1964). Log densities have degree 10 on their panels.
+_NODES = np.cos(np.pi * (np.arange(32.0) + 0.5) / 32.0)
+_OVERSHOOT = 1.0 / math.cos(10.0 * math.pi / 64.0)
+_PARTS, _MOST_CUT, _MOST_PARTS = 8, 1 << 13, 1 << 19
+# Errors of logpdf: of the standardized law, and of adding the logarithm of the scale.
+_LOG_ERROR, _UNIT = 5e-14, 2.0**-52
+# What bounds by monotony alone may leave.
+_MONOTONE_GAP = 1e-8
+# Shifts, relative to where the score is largest, up to which the score is integrated; up to which
+# it is all but constant; and the part of the place of a maximum about it that is looked at apart.
+_SMALL_SHIFT, _TINY_SHIFT, _NEAR = 0.3, 1e-7, 1e-3
+_SETTLED, _MOST_PANELS = 1e-11, 64
+_GAUSS, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+# Nothing is evaluated deeper than this but where the shift is as long; nor beyond float64.
+_DEEPEST, _FARTHEST = 1000.0, 2.0**1020
+
+
+def largest_log_ratio(noise: Law, sensitivity: float) -> float:
+    """An upper bound of ``log p(x - a)/p(x)`` over ``x`` and ``|a| <= sensitivity``."""
+    return largest_log_ratio_bounds(noise, sensitivity)[1]
+
+
+def largest_log_ratio_bounds(noise: Law, sensitivity: float) -> tuple[float, float]:
+    """A lower and an upper bound of the supremum of ``log p(x - a)/p(x)``.
+
+    Log-concave: ``log p(x - s) - log p(x) <= s score(x) <= s score_limit``, approached at infinity;
+    both bounds are that product. Otherwise the shift ``a = s`` is worst by the lemma, and
+    ``_rise`` has the proof.
+    """
+    if noise.log_concave or noise.score_limit == math.inf:
+        most = sensitivity * noise.score_limit
+        return most, most
+    return _rise(noise, sensitivity)[1:]
+
+
+def turning_point(noise: Law, sensitivity: float) -> float:
+    """Where ``log p(x - s)/p(x)`` is largest, for a law that is not log-concave.
+
+    Relative error 1e-6, of its distance from ``s`` too unless that is below the table.
+    """
+    return sensitivity + turning_distance(noise, sensitivity)
+
+
+def turning_distance(noise: Law, sensitivity: float) -> float:
+    """How far beyond the shift the loss turns."""
+    return _rise(noise, sensitivity)[0] if noise.score_limit < math.inf else math.inf
+
+
+@functools.lru_cache(maxsize=64)
+def _rise(noise: Law, s: float) -> tuple[float, float, float]:
+    """Where beyond ``s`` the loss is largest, and bounds of it, for a law that is not log-concave.
+
+    *Where to look.* With ``g(t) = log p(t)``, not increasing in ``t >= 0``, the loss at ``s - u``
+    is ``g(u) - g(s - u)`` and does not increase in ``0 <= u <= s / 2``; so its supremum is that of
+    ``L(u) = g(u) - g(u + s)`` over ``u >= 0``.
+
+    *Any interval.* ``L <= g(a) - g(b + s)`` on ``[a, b]``, since ``g`` does not increase. Intervals
+    whose bound is above the best value seen are cut, and the largest bound of those that are not
+    is an upper bound. This needs no more than evaluations, but of the order of ``h**-1/2`` of them
+    for a gap of ``h``.
+
+    *Panels.* Where ``g`` is a polynomial between edges, so is ``L`` between the edges and the edges
+    less ``s``: it is at most the middle of its values on the nodes plus half of their range times
+    the factor of Ehlich and Zeller. Near the maximum the range is quadratic in the width, and each
+    round leaves a few intervals. Beyond the table edges go on in the same proportion, against which
+    a tail is as smooth.
+
+    *Far out.* Beyond the last edge less ``s``, which is at least ``3 s``, ``L <= s max score``, and
+    the score is at most the larger of its mean over the octave before and its limit, as `Law`
+    demands. (Stable laws: for ``alpha <= 1`` the law of ``log |X|`` is the convolution of those of
+    ``log |N|`` for normal ``N`` and half the logarithm of a positive stable variable of index
+    ``alpha / 2 <= 1/2``, which are log-concave (Simon, Proc. AMS 140, 2012); so ``t score(t)``
+    increases, to ``1 + alpha``. For ``alpha > 1`` the tail is ``t**(-1 - alpha)`` times a series in
+    ``t**-alpha``, which is below ``2**-39`` there.)
+
+    *Small shifts.* ``L`` is a difference that cancels, but also the integral of the score from
+    ``u`` to ``u + s``: at most ``s max score``, and known at a point. About the maximum its slope,
+    a difference of scores, is seen to fall through 0; the maximum is then at most the slope at a
+    point times the width above what is there. All else is bounded as above, where rounding matters
+    less, for ``L`` is less there.
+
+    *Rounding.* Values of ``g`` are off by at most ``_error``, which is added to upper and taken
+    from lower bounds.
+    """
+    if not hasattr(noise, "_steepest"):
+        place, low, high = _branch_and_bound(noise, s, _edges(noise, s), polynomial=False)
+    else:
+        place, low, high = _rise_of_table(cast("_Tabulated", noise), s)
+    # The loss at infinity is approached, too.
+    return place, max(low, s * noise.score_limit * (1.0 - _UNIT)), high
+
+
+def _rise_of_table(noise: _Tabulated, s: float) -> tuple[float, float, float]:
+    steepest, most = noise._steepest
+    shift = s / noise.scale
+    ceiling = shift * most * (1.0 + 4.0 * _UNIT)
+    if shift <= _TINY_SHIFT * steepest:
+        u = steepest - 0.5 * shift
+        return u * noise.scale, _integral(noise, u, shift)[0], ceiling
+    edges = _edges(noise, s)
+    if shift <= _SMALL_SHIFT * steepest:
+        u = _turn(noise, shift, steepest - 0.5 * shift)
+        low, high = _integral(noise, u, shift)
+        slopes = _slope(noise, shift, u * (1.0 + _NEAR * np.linspace(-1.0, 1.0, 9)))
+        if slopes[0] > 0.0 > slopes[-1] and bool((np.diff(slopes) < 0.0).all()):
+            above = abs(float(slopes[4])) * _NEAR * u
+            ends = u * noise.scale * (1.0 + 0.999 * _NEAR * np.array([-1.0, 1.0]))
+            _, least, rest = _branch_and_bound(noise, s, edges, polynomial=True, known=ends)
+            low, ceiling = max(low, least), min(ceiling, max(high + above, rest))
+            if ceiling - low <= _SETTLED * low:
+                return u * noise.scale, low, ceiling
+        _, least, most = _branch_and_bound(noise, s, edges, polynomial=True)
+        return u * noise.scale, max(low, least), min(ceiling, most)
+    place, low, high = _branch_and_bound(noise, s, edges, polynomial=True)
+    return _turn(noise, shift, place / noise.scale) * noise.scale, low, min(ceiling, high)
+
+
+def _slope(noise: _Tabulated, shift: float, u: Float) -> Float:
+    """``L'`` of the standardized law."""
+    return noise.score(u + shift) - noise.score(u)
+
+
+def _turn(noise: _Tabulated, shift: float, u: float) -> float:
+    """Where ``L`` of the standardized law turns, from a place that is near: the Illinois method."""
+    width = 1e-2
+    while True:
+        left, right = u * (1.0 - width), u * (1.0 + width)
+        rise, fall = _slope(noise, shift, np.array([left, right])).tolist()
+        if rise > 0.0 > fall:
+            break
+        if width > 0.5 or u + shift == shift:
+            return u
+        width *= 8.0
+    side = 0.0
+    for _ in range(16):
+        last, u = u, left + (right - left) * (rise / (rise - fall))
+        if abs(u - last) <= 1e-8 * u:
+            break
+        slope = float(_slope(noise, shift, np.array([u]))[0])
+        # The end that stays a second time counts half.
+        weight, side = 0.5 if slope * side > 0.0 else 1.0, slope
+        if slope > 0.0:
+            left, rise, fall = u, slope, weight * fall
+        else:
+            right, fall, rise = u, slope, weight * rise
+    return u
+
+
+def _integral(noise: _Tabulated, u: float, shift: float) -> tuple[float, float]:
+    """``L(u)`` of the standardized law as an integral of the score, from below and above."""
+    edges = noise._panel_edges
+    panel = int(np.searchsorted(edges, u))
+    # As many parts as panels: on twice the width of one the rule is exact.
+    parts = min(math.ceil(shift / float(edges[panel] - edges[panel - 1])), _MOST_PANELS)
+    places = (np.arange(parts)[:, None] + (0.5 + 0.5 * _GAUSS)) / parts
+    scores = noise.score((u + shift * places).reshape(-1)).reshape(parts, -1)
+    mean = 0.5 * float((scores @ _WEIGHTS).mean())
+    # Formulas are right to this, relatively or of the score times t.
+    error = _LOG_ERROR * max(mean, 1.0 / u)
+    return shift * (mean - error), shift * (mean + error)
+
+
+def _error(noise: Law, logs: Float) -> Float:
+    standard = np.abs(logs + math.log(noise.scale))
+    return np.asarray(_LOG_ERROR * np.maximum(1.0, standard) + _UNIT * np.abs(logs))
+
+
+def _edges(noise: Law, s: float) -> Float:
+    """Distances from the center, from 0 to beyond four shifts or to the end of the support."""
+    if hasattr(noise, "_panel_edges"):
+        edges = cast("_Tabulated", noise)._panel_edges * noise.scale
+    else:
+        grid = np.concatenate([[0.0], noise.scale * 2.0 ** np.arange(-60.0, 40.0625, 0.125)])
+        edges = np.union1d(grid, [kink for kink in noise.kinks if kink > 0.0])
+    growth = edges[-1] / edges[-2]
+    if edges[-1] < 4.0 * s:
+        count = math.ceil(math.log(4.0 * s / edges[-1]) / math.log(growth))
+        more = edges[-1] * np.exp(math.log(growth) * np.arange(1.0, count + 2.0))
+        edges = np.concatenate([edges, more])
+    edges = edges[edges < min(noise.support, _FARTHEST)]
+    if math.isfinite(noise.support):
+        return np.append(edges, noise.support)
+    logs = noise.logpdf(edges)
+    return np.asarray(edges[(edges <= 8.0 * s) | (logs > logs[0] - _DEEPEST)])
+
+
+def _far_out(noise: Law, s: float, last: float) -> float:
+    """A bound of ``L`` beyond the last edge."""
+    if math.isfinite(noise.support):
+        return -math.inf
+    logs = noise.logpdf(np.array([0.5 * last, last]))
+    mean = float(logs[0] - logs[1] + _error(noise, logs).sum()) / (0.5 * last)
+    return s * max(mean, noise.score_limit) * (1.0 + 4.0 * _UNIT)
+
+
+def _sharper(values: Float) -> Float:
+    """Bounds of polynomials by their values on the nodes."""
+    most, half = values.max(axis=1), 0.5 * np.ptp(values, axis=1)
+    return np.asarray(most + (_OVERSHOOT - 1.0) * half)
+
+
+def _branch_and_bound(
+    noise: Law, s: float, edges: Float, *, polynomial: bool, known: Float | None = None
+) -> tuple[float, float, float]:
+    """Where ``L`` is largest, and bounds of it, but for an interval that is known; see `_rise`."""
+    if edges[-1] <= s:  # the support ends where the loss still rises
+        edges = np.array([s, s])
+    cuts = np.union1d(edges, edges - s)
+    cuts = cuts[(cuts >= 0.0) & (cuts <= edges[-1] - s)]
+    if known is not None:
+        cuts = np.union1d(cuts[(cuts <= known[0]) | (cuts >= known[1])], known)
+    outside = cuts[:-1] != (math.nan if known is None else known[0])
+    low, high = cuts[:-1][outside], cuts[1:][outside]
+    place, least, floor = 0.0, -math.inf, -math.inf
+
+    def logs(t: Float) -> tuple[Float, Float]:
+        found = noise.logpdf(t)
+        return found, _error(noise, found)
+
+    def note(u: Float, values: Float, errors: Float) -> None:
+        """The best value, and what a bound must be above to be followed."""
+        nonlocal place, least, floor
+        best = int(np.argmax(values - errors))
+        if values.flat[best] - errors.flat[best] > least:
+            place, least = float(u.flat[best]), float(values.flat[best] - errors.flat[best])
+        gap = 0.0 if polynomial else _MONOTONE_GAP * max(least, 0.0)
+        floor = max(floor, least + 3.0 * float(errors.flat[best]) + gap)
+
+    def bound(low: Float, high: Float) -> Float:
+        (near, e), (far, e_far), (end, e_end) = logs(low), logs(low + s), logs(high + s)
+        note(low, near - far, e + e_far)
+        bounds = np.asarray(near - end + e + e_end)
+        left = bounds > floor
+        if polynomial and left.any():
+            u = low[left, None] + (high - low)[left, None] * (0.5 + 0.5 * _NODES)
+            (near, e), (far, e_far) = logs(u), logs(u + s)
+            note(u, near - far, e + e_far)
+            sharper = _sharper(near - far) + (e + e_far).max(axis=1)
+            bounds[left] = np.minimum(bounds[left], sharper)
+        return bounds
+
+    bounds, most, evaluated = bound(low, high), _far_out(noise, s, float(cuts[-1])), 0
+    while True:
+        most = max(most, float(bounds[bounds <= floor].max(initial=-math.inf)))
+        left = np.flatnonzero(bounds > floor)
+        if not left.size or evaluated > _MOST_PARTS:
+            break
+        # The largest bounds first, where there are too many.
+        chosen = left[np.argsort(bounds[left])[-_MOST_CUT:]]
+        a, b = low[chosen, None], high[chosen, None]
+        parts = a + (b - a) * (np.arange(_PARTS + 1.0) / _PARTS)
+        new = parts[:, :-1].reshape(-1), parts[:, 1:].reshape(-1)
+        evaluated += new[0].size
+        others = left[np.isin(left, chosen, invert=True, assume_unique=True)]
+        bounds = np.concatenate([bounds[others], bound(*new)])
+        low, high = (np.concatenate([o[others], n]) for o, n in zip((low, high), new, strict=True))
+    return place, least, max(most, float(bounds.max()))
