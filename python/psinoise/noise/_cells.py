@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -51,6 +52,9 @@ class Cells:
         To which cell an edge belongs: to the one that it ends, or to the one that it begins.
     step : float
         Where positive, the cells are ``[0, step / 2]`` and then ``step`` wide each.
+    falls : ndarray of shape (J,)
+        By how much the log density of each cell is below that of the first, where that is known
+        better than from masses.
     """
 
     edges: Float
@@ -61,6 +65,7 @@ class Cells:
     complement: float = 1.0
     right_closed: bool = True
     step: float = 0.0
+    falls: Float | None = None
     widths: Float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,6 +77,19 @@ class Cells:
     def end(self) -> float:
         """Where the listed cells end."""
         return float(self.edges[-1])
+
+    @property
+    def per_unit(self) -> Fraction:
+        """How many cells of one width are a unit: the whole number that ``step`` is made of."""
+        whole = Fraction(round(1.0 / self.step))
+        return whole if 1.0 / whole == self.step else 1 / Fraction(self.step)
+
+    @cached_property
+    def depths(self) -> Float:
+        """Minus the logarithm of the density of each cell, but for a constant."""
+        if self.falls is not None:
+            return self.falls
+        return np.asarray(np.log(self.widths) - np.log(self.masses))
 
     @property
     def period(self) -> float:

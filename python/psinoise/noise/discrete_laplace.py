@@ -222,6 +222,11 @@ class DiscreteLaplace(NoiseLaw):
             np.concatenate([below[0], base, below[1]]),
         )
 
+    def piece_losses(self, shift: float) -> Float:
+        """``log`` of the ratio of the probabilities on each of the `pieces`, to an ulp."""
+        inner = np.arange(1.0, shift)
+        return np.concatenate([[-shift], 2.0 * inner - shift, [shift]]) / self._length
+
     # -- sampling --------------------------------------------------------------------------------
 
     @cached_property

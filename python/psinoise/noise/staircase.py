@@ -142,6 +142,7 @@ class Staircase(PiecewiseNoise):
             rate=self.epsilon,
             complement=complement,
             right_closed=False,
+            falls=np.array([0.0, self.epsilon]),
         )
 
     def _standard_moment(self, order: float) -> float:
