@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from psinoise import _validate
 from psinoise._backend import core
 from psinoise.compile import LAYOUT, FarTail, Layout, compile_law
-from psinoise.noise import _integrals
+from psinoise.errors import DomainError
+from psinoise.noise import _checks, _integrals
 from psinoise.noise._beyond import fill_beyond
 from psinoise.noise._interface import NoiseLaw, family_name
 from psinoise.noise._lattice import smooth_masses
@@ -29,6 +31,21 @@ Float = NDArray[np.float64]
 _MOST_TABLES = 64
 
 
+def _of_any_shape(score: Callable[[Any, Float], Float]) -> Callable[[Any, Any], Any]:
+    """A function of 1-d arrays, which are passed as they are, of checked numbers of any shape."""
+
+    @wraps(score)
+    def checked(self: Any, t: Any) -> Any:
+        if type(t) is np.ndarray and t.ndim == 1 and t.dtype == np.float64:
+            return score(self, t)
+        points = _checks.real_array("t", t)
+        if (points < 0.0).any():
+            raise DomainError(f"t must be at least 0, got {t!r}")
+        return np.asarray(score(self, points.reshape(-1))).reshape(points.shape)[()]
+
+    return checked
+
+
 class Noise(NoiseLaw):
     """A symmetric noise law ``scale * Z`` whose standardized density decreases in ``|x|``.
 
@@ -39,6 +56,11 @@ class Noise(NoiseLaw):
 
     _tables: ClassVar[OrderedDict[tuple[Any, ...], core.LawTable]] = OrderedDict()
     _steepest_points: ClassVar[OrderedDict[tuple[Any, ...], tuple[float, float]]] = OrderedDict()
+
+    def __init_subclass__(cls, **words: Any) -> None:
+        super().__init_subclass__(**words)
+        if "score" in vars(cls):
+            cls.score = _of_any_shape(cls.score)  # type: ignore[assignment, method-assign]
 
     # -- what a law states about itself ----------------------------------------------------------
 
@@ -51,8 +73,11 @@ class Noise(NoiseLaw):
         """Logarithm of the Mills ratio ``P(Z > t) / p(t)`` of the standardized law, ``t >= 0``."""
 
     @abstractmethod
-    def score(self, t: Float) -> Float:
-        """``-(log p)'(t)`` of the standardized law for ``t >= 0``."""
+    def score(self, t: Any) -> Any:
+        """``-(log p)'(t)`` of the standardized law for ``t >= 0``.
+
+        Subclasses write it for 1-d arrays; it is then called with numbers of any shape.
+        """
 
     #: The limit of ``score`` at infinity; a bound of it where the law is log-concave.
     _score_limit: ClassVar[float]

@@ -360,6 +360,13 @@ class NoiseLaw(Value):
     def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
         """``E[function(|Z|)]`` of the standardized law."""
 
+    def score(self, t: Any) -> Any:
+        """``-(log p)'(t)`` of the standardized law, ``t >= 0`` of any shape in units of the scale.
+
+        TypeError if ``t`` is not real, DomainError if it is negative or the density has steps.
+        """
+        raise DomainError(f"{self!r} has no score: its density is not smooth")
+
     def fisher_information(self) -> float:
         """Fisher information of location, ``E[(log p)'(X)**2]``."""
         return self._standard_fisher_information() / self._scale**2

@@ -49,9 +49,8 @@ class Cactus(PiecewiseNoise):
     sensitivity : float
         By how much neighboring data sets can move the query.
     cost : float or callable
-        A number ``p`` stands for the cost ``|x|**p``, and is what ``costs.Power(p)`` becomes. A
-        callable takes an array and returns costs
-        of the same shape; it must be even, finite and hashable, and must not grow exponentially.
+        A number ``p`` stands for ``|x|**p``, and is what ``costs.Power(p)`` becomes. A callable, of
+        arrays, must be even, finite and hashable, and must not grow exponentially.
     mean_cost : float
         Bound of the expected cost ``E[cost(X)]``; with the default cost, of the variance.
     cells_per_sensitivity : int
@@ -229,6 +228,12 @@ class Cactus(PiecewiseNoise):
     def partition(self) -> Cells:
         """Cells, masses and tail of the law of unit sensitivity."""
         return _cells_of(self._grid, np.append(self.masses[0], 2.0 * self.masses[1:]))
+
+    def expected_cost(self, cost: Cost) -> float:
+        """Expected cost; a number stands for that power of ``|x|``, as in `cost`."""
+        if not callable(cost):
+            return self.moment(_validate.positive("cost", cost))
+        return super().expected_cost(cost)
 
     @property
     def _shape(self) -> tuple[Any, ...]:
