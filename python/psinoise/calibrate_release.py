@@ -16,7 +16,6 @@ from typing import Any
 
 from psinoise import _validate
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
-from psinoise.accounting.budget import is_within
 from psinoise.calibrate import calibrate
 from psinoise.errors import CalibrationError
 from psinoise.noise import Noise, NoiseLaw
@@ -54,7 +53,8 @@ def calibrate_release(
     Returns
     -------
     LatticeMechanism
-        Certified to meet the target; its ``release`` is what was certified.
+        Its certified epsilon at ``delta`` and its certified delta at ``epsilon`` are within the
+        target; its ``release`` is what was certified.
 
     Raises
     ------
@@ -86,13 +86,16 @@ def calibrate_release(
             )
         mechanism = Mechanism(noise, sensitivity).on_lattice(grid)
         accountant = Accountant(adjacency).compose(mechanism, count, sampling_rate)
-        if is_within(accountant, epsilon, delta):
+        # Of a delta of 0 only the largest loss is a proof.
+        found_epsilon = accountant.epsilon(delta, method="upper")
+        found_delta = accountant.delta(epsilon, method="upper") if delta > 0.0 else 0.0
+        if found_epsilon <= epsilon and found_delta <= delta:
             return mechanism
         if isinstance(noise, Noise):
             # Delta at epsilon = 0 falls like that too.
-            found = accountant.epsilon(delta, method="upper") if epsilon > 0.0 else 0.0
-            excess = found / epsilon if found else accountant.delta(0.0, method="upper") / delta
-            noise = law(scale=noise.scale * (1.0 + max(_MARGIN * (excess - 1.0), _LEAST_STEP)))
+            excess = found_epsilon / epsilon if epsilon > 0.0 else found_delta / delta
+            share = max(_MARGIN * (excess - 1.0), _LEAST_STEP * 2.0**step)
+            noise = law(scale=noise.scale * (1.0 + share))
         else:
             # On this lattice, and for what the sensitivity is there.
             grid, moved = mechanism.grid, mechanism.cells * mechanism.grid

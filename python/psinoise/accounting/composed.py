@@ -8,7 +8,6 @@ import numpy as np
 
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.choose import one_use
-from psinoise.accounting.loss.cells import CellPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.steps import SAME, infinite_mass
 from psinoise.accounting.question import DEFAULT_WIDTH, Question
@@ -61,7 +60,7 @@ def composed(question: Question, epsilons: Float) -> Composed:
     """
     pairs: dict[Direction, list[tuple[Bound, Bound]]] = {way: [] for way in question.directions}
     made = Composed(question, pairs)
-    if question.uses == 1.0 and question.steps and not _shifts_differ(question.steps[0][0]):
+    if question.uses == 1.0 and question.steps:
         for way, found in pairs.items():
             found.append(one_use(question.steps, way, _LEAST_LOG_DELTA, epsilons))
         return made
@@ -87,11 +86,6 @@ def composed(question: Question, epsilons: Float) -> Composed:
                     np.minimum(high, above.log_deltas(epsilons)),
                 )
     return made
-
-
-def _shifts_differ(pair: Dominating) -> bool:
-    """Whether the worst shift depends on epsilon."""
-    return isinstance(pair, CellPair) and len(pair.shifts) > 1
 
 
 def _wide(

@@ -344,6 +344,8 @@ class Question:
 
     def _allowed(self, leader: _Part) -> float:
         """How wide the bracket of the leading direction may be."""
+        if self.uses == 1.0:
+            return 0.0  # nothing is composed: only rounding keeps the bounds apart
         if leader.point.log_delta is None:
             width = self.width_at(leader.point.epsilon, leader.tilt)
             return max(leader.tilt * width, _LEAST_LOG_WIDTH)

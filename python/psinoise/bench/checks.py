@@ -122,10 +122,10 @@ def epsilon(law: Noise, answer: float, delta: float, count: int, sampling_rate: 
 
 
 def bracket(law: Noise, answer: Bracket, delta: float, count: int, sampling_rate: float) -> None:
-    """No wider than the default tolerance, around an estimate that passes its own check."""
+    """No wider than brackets are by default, around an estimate that passes its own check."""
     if not answer.lower <= answer.estimate <= answer.upper:
         raise AssertionError(f"the estimate must lie between the bounds, got {answer!r}")
-    widest = 1e-4 * max(1.0, answer.estimate)
+    widest = 1e-4 * answer.upper
     if not answer.upper - answer.lower <= widest:
         raise AssertionError(f"bounds must be at most {widest:.3g} apart, got {answer!r}")
     epsilon(law, answer.estimate, delta, count, sampling_rate)

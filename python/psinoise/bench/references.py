@@ -238,5 +238,5 @@ def _dp_accounting_to_width(case: Case) -> Workload:
     exact = mechanism.epsilon(DELTA, case.size, SAMPLING_RATE, method="estimate")
     return Workload(
         dp_accounting_epsilon(case, _INTERVAL_OF_DEFAULT_WIDTH),
-        lambda answer: checks.upper_bound(answer, exact, 1e-4 * max(1.0, exact)),
+        lambda answer: checks.upper_bound(answer, exact, 1e-4 * exact),
     )

@@ -262,7 +262,9 @@ def size_of(noise: NoiseLaw) -> dict[str, Any]:
 
 def bounds_of(value: object) -> dict[str, float]:
     """Both bounds and the estimate, for JSON; nothing for a value without bounds."""
-    return value._asdict() if isinstance(value, Bracket) else {}
+    if not isinstance(value, Bracket):
+        return {}
+    return {"lower": value.lower, "estimate": value.estimate, "upper": value.upper}
 
 
 def print_bracket(name: str, bracket: Bracket) -> None:

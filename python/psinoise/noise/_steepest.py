@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.compile import Layout
-from psinoise.reference.double_double import Pair
+from psinoise.numerics.double_double import Pair
 
 __all__ = ["panel_edges", "steepest"]
 

@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.direct import Composition as Direct
-from psinoise.accounting.compose.measure import Side
 from psinoise.accounting.compose.refine import Crossing, Width, direct_bounds
 from psinoise.accounting.lattice.bins import Dense, dense
 from psinoise.accounting.lattice.target import Target, profile_bound
@@ -71,9 +70,10 @@ def bounds(
         with contextlib.suppress(CertificationError):
             yield from _on_lattices(steps, direction, guess, tilt, crossing, width)
     reach = reach_for(log_delta, uses)
-    sources = [
-        (_source(p, direction, reach, tilt, "lower"), dense(p, direction, reach)) for p, _ in steps
-    ]
+    # A single use has the supremum of the profiles of all shifts from below too.
+    below = [pair if uses == 1.0 else _fixed(pair, direction, tilt) for pair, _ in steps]
+    pairs = zip(below, (pair for pair, _ in steps), strict=True)
+    sources = [(dense(low, direction, reach), dense(high, direction, reach)) for low, high in pairs]
     sources += [(found, found) for found, _ in imported]
     counts = [count for _, count in steps] + [count for _, count in imported]
     yield from direct_bounds(Direct(tuple(sources), tuple(counts), log_delta), crossing, width)
@@ -85,16 +85,16 @@ def one_use(
     """Bounds on a single use that are exact at some epsilons."""
     ((pair, _),) = steps
     reach = reach_for(log_delta, 1.0)
-    sources = _source(pair, direction, reach, 1.0, "lower"), dense(pair, direction, reach)
-    found = Direct((sources,), (1,), log_delta)
+    source = dense(pair, direction, reach)
+    found = Direct(((source, source),), (1,), log_delta)
     return found.one_use("lower", epsilons), found.one_use("upper", epsilons)
 
 
-def _source(pair: Dominating, direction: Direction, reach: float, tilt: float, side: Side) -> Dense:
-    """The loss of one use; from below that of the fixed shift which is the worst at the tilt."""
-    if isinstance(pair, CellPair) and side == "lower" and len(pair.shifts) > 1:
-        pair = pair.at_shift(direction, tilt)
-    return dense(pair, direction, reach)
+def _fixed(pair: Dominating, direction: Direction, tilt: float) -> Dominating:
+    """From below: the fixed shift that is the worst at the tilt, which neighbors may have."""
+    if isinstance(pair, CellPair) and len(pair.shifts) > 1:
+        return pair.at_shift(direction, tilt)
+    return pair
 
 
 def _on_lattices(

@@ -32,7 +32,7 @@ from psinoise.accounting.lattice.bins import Dense, Mask
 from psinoise.accounting.loss.pairs import Float
 
 # Share of delta that may be trimmed, over all uses, on either side.
-_TRIMMED = 1e-7
+_TRIMMED, _TRIMMED_OF_ONE = 1e-7, 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +147,8 @@ class Composition:
         """Panels and atoms whose loss is not as rare as to be moved to infinity."""
         order = np.argsort(source.highest, kind="stable")[::-1]
         beyond = np.cumsum(mass[order])
-        limit = math.exp(self.log_delta) * _TRIMMED / uses
+        share = _TRIMMED if sum(self.counts) > 1 else _TRIMMED_OF_ONE
+        limit = math.exp(self.log_delta) * share / uses
         large = np.zeros(mass.size, dtype=bool)
         large[order[beyond < limit]] = True
         if large.all():

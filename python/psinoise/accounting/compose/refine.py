@@ -74,19 +74,18 @@ def direct_bounds(
 def _one_use(
     composition: Composition, crossing: Crossing
 ) -> Iterator[tuple[DirectBound, DirectBound]]:
-    """Of one use: bins that end where epsilon is, closer and closer."""
-    low, high = -math.inf, math.inf
-    inner = np.empty(0)
+    """Of one use: bins that end where epsilon is, closer and closer until only rounding is left."""
     start = composition.start_edges()
-    inner = start
-    before = math.inf
+    inner, low, before = start, 0.0, math.inf
     for _ in range(_MOST_ROUNDS):
         lower, upper = (composition.one_use(side, inner) for side in ("lower", "upper"))
-        yield lower, upper
-        stride = 1e-3 * (start[-1] - start[0])
-        low = crossing(lower, max(low, 0.0) if math.isfinite(low) else 0.0, stride)
+        stride = min(before, 1e-3 * float(start[-1] - start[0]))
+        low = crossing(lower, low, stride)
         high = crossing(upper, low, stride)
-        if not high - low < 0.5 * before:
-            return
-        before = high - low
-        inner = np.linspace(low, min(high, start[-1]), _ONE_USE_NODES)
+        found = min(high, float(start[-1])) - low
+        inner = np.linspace(low, low + found, _ONE_USE_NODES) if found > 0.0 else np.array([low])
+        if before < math.inf:
+            yield lower, upper
+            if not found < 0.1 * before:
+                return
+        before = found
