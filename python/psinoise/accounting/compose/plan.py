@@ -26,7 +26,7 @@ from psinoise.accounting.compose.measure import Bins
 from psinoise.accounting.compose.profile import DirectBound
 from psinoise.accounting.loss.pairs import Float
 
-__all__ = ["Ends", "Key", "Plan", "Rest", "Stages", "first_edges", "spread_of"]
+__all__ = ["Ends", "Key", "Plan", "Rest", "Stages", "doubling", "first_edges", "spread_of"]
 
 # Of nodes, for stages that matter least: what moves up there is composed most often.
 _LEAST_NODES, _LEAST_SHARE = 24, 0.5
@@ -59,14 +59,14 @@ class Spread:
     def edges(self, low: float, high: float, count: int) -> Float:
         """Edges of bins from ``low`` to ``high``."""
         inner = np.interp(np.linspace(0.0, 1.0, count + 1), self.share, self.points)
-        below = inner[0] - _doubling(inner[1] - inner[0], inner[0] - low)
-        above = inner[-1] + _doubling(inner[-1] - inner[-2], high - inner[-1])
+        below = inner[0] - doubling(inner[1] - inner[0], inner[0] - low)
+        above = inner[-1] + doubling(inner[-1] - inner[-2], high - inner[-1])
         inner = np.concatenate([below, inner, above])
         inner = inner[(inner > low) & (inner < high)]
         return np.unique(np.concatenate([[low], inner, [high]]))
 
 
-def _doubling(first: float, reach: float) -> Float:
+def doubling(first: float, reach: float) -> Float:
     """Distances that double, up to some reach: bins beyond those of the plan."""
     if not reach > first > 0.0:
         return np.empty(0)

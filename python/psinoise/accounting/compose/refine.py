@@ -9,7 +9,7 @@ import numpy as np
 
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.direct import Composition
-from psinoise.accounting.compose.plan import Plan
+from psinoise.accounting.compose.plan import Plan, doubling
 from psinoise.accounting.compose.profile import DirectBound
 
 # Nodes of the first composition, of any, and how many times more the next may have.
@@ -83,7 +83,11 @@ def _one_use(
         low = crossing(lower, low, stride)
         high = crossing(upper, low, stride)
         found = min(high, float(start[-1])) - low
-        inner = np.linspace(low, low + found, _ONE_USE_NODES) if found > 0.0 else np.array([low])
+        # What lies below epsilon stays there: bins get wider with their distance from it.
+        near = max(found, 1e-9 * abs(low), 1e-300)
+        around = low + found * np.linspace(0.0, 1.0, _ONE_USE_NODES) if found > 0.0 else [low]
+        below = low - doubling(near, low - float(start[0]))
+        inner = np.unique(np.concatenate([start, around, below]))
         if before < math.inf:
             yield lower, upper
             if not found < 0.1 * before:

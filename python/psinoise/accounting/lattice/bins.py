@@ -37,6 +37,8 @@ _LOG_ROUNDING = 4e-16
 MASS_ROUNDING = 1e-13
 # Of log(1 - q + q e^r), relative, and of sums of an offset and some steps.
 _MIXTURE_ROUNDING = 2e-15
+# Parts of bins over which the kernel integrates, and how far above a level its excess is a mass.
+_RESOLVED, _FLAT = 0.5, 40.0
 # Of the losses of atoms: logs of masses that are right to a few ulp, and what merging moves.
 _ATOM_ROUNDING = 8e-15
 
@@ -132,24 +134,29 @@ class Dense:
     def rounded_within(self, chosen: Mask) -> Dense:
         """The same, with the rounding that the chosen losses have.
 
-        Sampling makes ``Lambda = log(1 - q + q e^r)`` of a log ratio ``r``, with the slope
+        The logs of densities are as large as their ratio, at least. Sampling makes
+        ``Lambda = log(1 - q + q e^r)`` of a log ratio ``r``, with the slope
         ``1 - (1 - q) e^{-Lambda}``: small losses have a small share of the rounding of ``r``.
         """
         pair = self.pair
-        if pair is None or pair.replaced or pair.noise.score_limit == 0.0:
+        if pair is None:
             return self
-        ends = self.highest if self.sign > 0.0 else -self.lowest
-        slope = 1.0 - (1.0 - pair.sampling_rate) * math.exp(-float(np.abs(ends[chosen]).max()))
-        # Of the mixture itself, and of levels, which may be counted from an end of the loss.
+        # Of levels, too, which may be counted from an end of the loss.
         limits = [pair.largest_loss(way) for way in ("remove", "add")]
         largest = max(
             float(np.abs(self.lowest[chosen]).max()),
             float(np.abs(self.highest[chosen]).max()),
             *(abs(limit) for limit in limits if math.isfinite(limit)),
         )
-        return dataclasses.replace(
-            self, rounding=min(slope * self.rounding + _MIXTURE_ROUNDING * largest, self.rounding)
-        )
+        ratio = _LOG_ROUNDING * (len(pair.centers) - 1) * (largest - math.log(pair.sampling_rate))
+        rounding = self.rounding + ratio
+        if not pair.replaced and pair.noise.score_limit != 0.0:
+            ends = self.highest if self.sign > 0.0 else -self.lowest
+            steepest = 1.0 - (1.0 - pair.sampling_rate) * math.exp(
+                -float(np.abs(ends[chosen]).max())
+            )
+            rounding = min(steepest * rounding + _MIXTURE_ROUNDING * largest, rounding)
+        return dataclasses.replace(self, rounding=rounding)
 
 
 def samples(pair: Pair, sign: float, left: Float, right: Float) -> tuple[Float, Float, Float]:
@@ -238,6 +245,33 @@ class BinMasses(NamedTuple):
     ceiling: int
 
 
+def _resolving(levels: Float) -> tuple[Float, Index | None]:
+    """Levels between which the kernel integrates ``1 - e^{level - L}``, and the bin of each.
+
+    The integrand changes over a unit of loss above the lower level of a bin, and is 1 beyond
+    ``_FLAT``: what lies there is one more bin, whose excess is its mass.
+    """
+    parts = np.minimum(np.ceil(np.diff(levels) / _RESOLVED), _FLAT / _RESOLVED).astype(np.int64)
+    if not (parts > 1).any():
+        return levels, None
+    owner = np.repeat(np.arange(parts.size), parts)
+    place = np.arange(owner.size) - np.repeat(np.cumsum(parts) - parts, parts)
+    width = np.diff(levels)[owner]
+    share = np.where(width > _FLAT, _RESOLVED * place, width * (place / parts[owner]))
+    return np.append(levels[owner] + share, levels[-1]), owner
+
+
+def _gathered(
+    fine: Float, owner: Index, mass: Float, excess: Float, count: int
+) -> tuple[Float, Float]:
+    """Masses and excesses of bins from those of their parts; untilted sums of positive terms."""
+    first = np.searchsorted(owner, np.arange(count))
+    fall = np.exp(fine[first][owner] - fine[:-1])
+    far = np.diff(fine) > 2.0 * _RESOLVED
+    over = np.where(far, mass, excess * fall + mass * -np.expm1(fine[first][owner] - fine[:-1]))
+    return np.bincount(owner, mass, count), np.bincount(owner, over, count)
+
+
 def masses_in_bins(
     source: Dense,
     chosen: Mask,
@@ -268,18 +302,16 @@ def masses_in_bins(
     rows = np.flatnonzero(chosen[: source.panels])
     if rows.size:
         assert source.pair is not None
+        fine, owner = _resolving(levels)
+        samples = source.x[rows], source.loss[rows], source.slope[rows]
+        # A bounded law is a part of that of its table.
+        norm = log_norm + source.pair.noise._log_kept
         mass, excess, error = core.loss_bins(
-            *_arguments(source),
-            source.x[rows],
-            source.loss[rows],
-            source.slope[rows],
-            levels,
-            tilt,
-            # A bounded law is a part of that of its table.
-            log_norm + source.pair.noise._log_kept,
-            source.rounding,
+            *_arguments(source), *samples, fine, tilt, norm, source.rounding
         )
         slack = max(slack, error)
+        if owner is not None:
+            mass, excess = _gathered(fine, owner, mass, excess, count)
     atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
     if atoms.size:
         values = source.lowest[atoms]
