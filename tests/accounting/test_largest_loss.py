@@ -182,6 +182,21 @@ def test_exponential_tails(shift):
     assert upper <= 2.0 * shift * (1.0 + 1e-2) or shift < 1.0
 
 
+def test_a_loss_that_grows_beyond_where_anyone_looks():
+    """Kills: intervals to the last edge taken for the whole line; a lower bound of values alone."""
+
+    @dataclass(frozen=True)
+    class Late(Mixture):
+        score_limit = 2.0
+
+        def logpdf(self, x):
+            t = np.abs(np.asarray(x))
+            return -0.1 * t - 1.9 * np.maximum(t - 1e6, 0.0) + 0.1 * np.log1p(t)
+
+    lower, upper = largest_log_ratio_bounds(Late(), 1.0)
+    assert 2.0 * (1.0 - 1e-15) <= lower <= 2.0 <= upper <= 2.1
+
+
 def test_light_tails_that_are_not_log_concave():
     """A mixture of normal laws loses without bound, whatever a grid says."""
 
