@@ -236,3 +236,18 @@ def test_shifts_that_are_multiples_but_for_rounding(unit, cells, sensitivity):
     assert sensitivity <= found[-1] <= math.nextafter(sensitivity, math.inf) * (1.0 + 2.0**-52)
     assert len(set(found)) == len(found)
     assert len(found) == math.ceil(exact)
+
+
+@pytest.mark.parametrize("epsilon", [1e-18, 1e-12, 1e-3, 1.0, 50.0])
+def test_a_staircase_is_private_at_its_epsilon(epsilon):
+    """Kills: losses that are differences of logarithms: delta(0) = 0 at 1e-18."""
+    law = pn.Staircase(epsilon=epsilon)
+    mechanism = pn.Mechanism(law)
+    assert mechanism.pure_epsilon() == epsilon
+    losses = law.piece_losses(1.0)
+    exact = math.fsum((np.maximum(-np.expm1(-losses), 0.0) * law.pieces(1.0)[0]).tolist())
+    found = mechanism.delta(0.0)
+    assert found.lower <= exact <= found.upper
+    assert found.upper <= exact * (1.0 + 1e-11)
+    many = mechanism.delta(0.0, 100 if epsilon < 0.1 else 1)
+    assert 0.0 < many.lower <= many.upper <= many.lower * (1.0 + 1e-8)

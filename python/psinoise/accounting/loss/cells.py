@@ -145,21 +145,27 @@ Dominating = Pair | CellPair
 def _envelope(noise: CellLaw, shifts: tuple[float, ...]) -> Envelope:
     if len(shifts) > 1:
         return envelope(noise.pieces(shift) for shift in shifts)
-    return _alone(*noise.pieces(shifts[0]))
+    stated = getattr(noise, "piece_losses", None)
+    return _alone(*noise.pieces(shifts[0]), None if stated is None else stated(shifts[0]))
 
 
-def _alone(shifted: Float, base: Float) -> Envelope:
-    """The pair of a single shift, with equal losses merged."""
+def _alone(shifted: Float, base: Float, stated: Float | None) -> Envelope:
+    """The pair of a single shift, with equal losses merged.
+
+    Where the law states the losses they are right to an ulp of the largest; else they are a
+    difference of logarithms, right to an ulp of 1.
+    """
     if not (np.all(shifted >= 0.0) and np.all(base >= 0.0)):
         raise DomainError("probabilities of pieces must be at least 0 and not NaN")
     infinite = float(shifted[base == 0.0].sum())
     both = (shifted > 0.0) & (base > 0.0)
     shifted, base = shifted[both], base[both]
-    loss = np.log(shifted) - np.log(base)
+    loss = np.log(shifted) - np.log(base) if stated is None else stated[both]
+    unit = _SAME * max(float(np.abs(loss).max(initial=0.0)), 1.0 if stated is None else 1e-300)
     order = np.argsort(-loss, kind="stable")
     loss, base = loss[order], base[order]
     # Whole multiples of a distance below rounding: what is merged is never farther apart.
-    level = np.rint(loss / (_SAME * max(float(np.abs(loss).max(initial=0.0)), 1.0)))
+    level = np.rint(loss / unit)
     starts = np.flatnonzero(np.diff(level, prepend=np.inf) != 0.0)
     if starts.size < loss.size:
         # Of equal losses the likeliest piece has the least rounding error.
