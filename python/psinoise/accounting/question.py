@@ -32,6 +32,7 @@ from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import (
     SAME,
     Steps,
+    certain_finite_loss,
     directions,
     doubt_of_share,
     finite_share,
@@ -46,6 +47,12 @@ DEFAULT_WIDTH = 1e-4
 BETWEEN = 0.375
 # Bounds this close may change places: crossings are found to 1e-13 of themselves.
 _SAME_VALUE = 1e-11
+# Log of a delta that leaves float64 no room for the masses that make it.
+_UNDERFLOW = -690.0
+# How far below its guess log delta may be, where it is what is asked.
+_BELOW_GUESS = 40.0
+# The least positive float64: delta is below it where its logarithm is that small.
+_LEAST = 5e-324
 # Brackets of log delta need not be narrower.
 _LEAST_LOG_WIDTH = 1e-9
 # An estimate that no contour gives lies between bounds this close, as a share of epsilon.
@@ -107,8 +114,11 @@ class _Part:
         else:
             self.composition, saddle = start_at_epsilon(steps, way, point.epsilon, uses)
             self.guess = Guess(point.epsilon, max(saddle.log_delta, LEAST_LOG_DELTA))
-            # Chernoff's bound, with the errors of its quadrature.
-            self.upper = saddle.log_chernoff(point.epsilon) + 1e-9 + 1e-13 * uses
+            if not saddle.saturated:
+                chernoff = saddle.log_chernoff(point.epsilon)
+                if chernoff < _UNDERFLOW:
+                    # Masses underflow there; with the errors of its quadrature.
+                    self.upper = chernoff + 1e-9 + 1e-13 * uses
         self.tilt = saddle.c
 
     def stays_below(self, value: float) -> bool:
@@ -147,7 +157,9 @@ class _Part:
             self.estimate = (
                 settled.epsilon if self.point.log_delta is not None else settled.log_delta
             )
-        log_delta = self.guess.log_delta if self.guess else self.point.log_delta or -20.0
+        log_delta = self.goal
+        if self.point.log_delta is None:
+            log_delta = (self.guess.log_delta if self.guess else 0.0) - _BELOW_GUESS
         return bounds(
             self.question.steps,
             self.way,
@@ -241,7 +253,9 @@ class Question:
             return Bracket(0.0, 0.0, 0.0)
         if delta == 0.0:
             top = max(self._top(way) for way in self.directions)
-            return Bracket(top, top, top)
+            least = max(certain_finite_loss(self.steps, way) for way in self.directions)
+            least = top if math.isinf(top) and not self.imports else max(least, 0.0)
+            return Bracket(min(least, top), top, top)
         if not self.imports:
             share = sum(count * pair.total_variation_bound for pair, count in self.steps)
             if share <= delta:
@@ -274,6 +288,8 @@ class Question:
         for part in parts:
             mass = infinite_mass(self.steps, part.way)
             low, high = math.exp(part.lower), math.exp(part.upper)
+            if part.upper > -math.inf:
+                high = max(high, _LEAST)
             lower = max(lower, low + mass * (1.0 - SAME))
             upper = max(upper, high + mass * (1.0 + SAME))
             estimate = max(estimate, math.exp(found.estimate) + mass)

@@ -12,6 +12,7 @@ Any nodes give bounds. A first composition of a few hundred says where more of t
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -42,6 +43,10 @@ class Composition:
     sources: tuple[tuple[Dense, Dense], ...]  # from below and from above
     counts: tuple[int, ...]
     log_delta: float
+
+    def at(self, log_delta: float) -> Composition:
+        """The same, for a question about another delta; as it is where that is not known."""
+        return self if log_delta == -math.inf else dataclasses.replace(self, log_delta=log_delta)
 
     @property
     def operations(self) -> list[tuple[int, int]]:

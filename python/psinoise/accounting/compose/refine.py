@@ -44,6 +44,8 @@ def direct_bounds(
     for planning in (_FIRST_NODES, _MORE_NODES):
         middle, stages = composition.compose("middle", planning, plan)
         epsilon = crossing(middle, epsilon, 1e-3 * max(middle.largest, 1e-300))
+        # What may be trimmed is a share of delta, which is known by now.
+        composition = composition.at(middle.log_delta(epsilon))
         slope = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * middle.largest, 1e-300))
         plan = composition.plan(middle, stages, epsilon, slope)
         asked = width(epsilon, slope)

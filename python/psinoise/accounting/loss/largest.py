@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
@@ -53,13 +54,30 @@ def largest_log_ratio_bounds(noise: Law, sensitivity: float) -> tuple[float, flo
     """A lower and an upper bound of the supremum of ``log p(x - a)/p(x)``.
 
     Log-concave: ``log p(x - s) - log p(x) <= s score(x) <= s score_limit``, approached at infinity;
-    both bounds are that product. Otherwise the shift ``a = s`` is worst by the lemma, and
-    ``_rise`` has the proof.
+    both bounds are that product, rounded outwards. Otherwise the shift ``a = s`` is worst by the
+    lemma, and ``_rise`` has the proof.
     """
-    if noise.log_concave or noise.score_limit == math.inf:
-        most = sensitivity * noise.score_limit
-        return most, most
+    if noise.score_limit == math.inf:
+        return math.inf, math.inf
+    if noise.log_concave:
+        standard = getattr(noise, "_score_limit", None)
+        if standard is None:
+            exact = Fraction(sensitivity) * Fraction(noise.score_limit)
+            return rounded(exact, up=False), rounded(exact, up=True)
+        exact = Fraction(sensitivity) * Fraction(standard) / Fraction(noise.scale)
+        return rounded(exact, up=False), rounded(exact, up=True)
     return _rise(noise, sensitivity)[1:]
+
+
+def rounded(exact: Fraction, *, up: bool) -> float:
+    """The float64 next to a number, on one side of it; the number itself if it is one."""
+    try:
+        near = float(exact)
+    except OverflowError:
+        return math.inf if up else math.nextafter(math.inf, 0.0)
+    if up:
+        return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
+    return near if Fraction(near) <= exact else math.nextafter(near, -math.inf)
 
 
 def turning_point(noise: Law, sensitivity: float) -> float:

@@ -75,6 +75,8 @@ Direction = Literal["remove", "add"]
 # Above this log-ratio expm1 overflows, and 1 - q + q exp(l) equals q exp(l) to double precision
 # for every sampling rate above exp(-650).
 _LARGE_RATIO = 700.0
+# Of the elementary functions that make the largest loss of a sampled pair.
+_LOSS_ROUNDING = 2.0**-50
 
 
 class Law(Protocol):
@@ -225,19 +227,37 @@ class Pair:
         return self.sampling_rate * min(1.0, self.distance * peak)
 
     def largest_loss(self, direction: Direction) -> float:
-        """Supremum of the finite losses; ``inf`` if there is none."""
+        """Supremum of the finite losses, rounded up; ``inf`` if there is none."""
         return self._largest_losses[direction]
+
+    def certain_loss(self, direction: Direction) -> float:
+        """A lower bound on that supremum."""
+        found = self._losses_of(largest_log_ratio_bounds(self.noise, self.sensitivity)[0])[
+            direction
+        ]
+        return found * (1.0 - math.copysign(_LOSS_ROUNDING, found)) if self._composite else found
+
+    @property
+    def _composite(self) -> bool:
+        """Whether the largest loss takes more than that of a shift."""
+        return self.replaced or self.sampling_rate < 1.0
 
     @functools.cached_property
     def _largest_losses(self) -> dict[Direction, float]:
-        """That of each direction."""
+        """Suprema of each direction, rounded up."""
+        found = self._losses_of(largest_log_ratio(self.noise, self.sensitivity))
+        if not self._composite:
+            return found
+        return {way: x * (1.0 + math.copysign(_LOSS_ROUNDING, x)) for way, x in found.items()}
+
+    def _losses_of(self, pure: float) -> dict[Direction, float]:
+        """The largest loss of each direction, from that of the shift; right to some ulp."""
         if self.sampling_rate == 0.0:
             return {"remove": 0.0, "add": 0.0}
         if 2.0 * self.noise.support <= self.sensitivity:
             # Neighbors have no output in common.
             alone = math.log1p(-self.sampling_rate) if self.sampling_rate < 1.0 else -math.inf
             return {"remove": alone, "add": -alone if alone > -math.inf else alone}
-        pure = largest_log_ratio(self.noise, self.sensitivity)
         gain = loss = pure
         if self.sampling_rate < 1.0:
             if math.isfinite(pure):

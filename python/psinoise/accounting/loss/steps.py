@@ -16,13 +16,16 @@ alone; at ``f`` itself it is the largest finite loss.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from psinoise.accounting.loss.cells import Dominating
+from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Direction
 
 __all__ = [
     "SAME",
     "Steps",
+    "certain_finite_loss",
     "directions",
     "doubt_of_share",
     "finite_share",
@@ -61,8 +64,20 @@ def infinite_mass(steps: Steps, direction: Direction) -> float:
 
 
 def largest_finite_loss(steps: Steps, direction: Direction) -> float:
-    """Supremum of the composed loss where it is finite; ``inf`` if there is none."""
-    return math.fsum(count * pair.largest_loss(direction) for pair, count in steps)
+    """Supremum of the composed loss where it is finite, rounded up; ``inf`` if there is none."""
+    return _total([(pair.largest_loss(direction), count) for pair, count in steps], up=True)
+
+
+def certain_finite_loss(steps: Steps, direction: Direction) -> float:
+    """A lower bound on that supremum."""
+    return _total([(pair.certain_loss(direction), count) for pair, count in steps], up=False)
+
+
+def _total(losses: list[tuple[float, int]], *, up: bool) -> float:
+    """``sum count * loss``, rounded once, to one side."""
+    if not all(math.isfinite(loss) for loss, _ in losses):
+        return math.fsum(count * loss for loss, count in losses)
+    return rounded(sum((count * Fraction(loss) for loss, count in losses), Fraction(0)), up=up)
 
 
 def finite_share(steps: Steps, direction: Direction, log_delta: float) -> float | None:
