@@ -8,6 +8,9 @@ from psinoise.accounting.compose.measure import Bins, Measure, Side, upper_nodes
 from psinoise.accounting.lattice.bins import MASS_ROUNDING, Dense, Mask, masses_in_bins
 from psinoise.accounting.loss.pairs import Float
 
+# What masses of panels may lose below the least float64, all together.
+_UNDERFLOW = 1e-316
+
 
 def covering(source: Dense, chosen: Mask) -> tuple[float, float]:
     """An interval with all chosen losses inside, and their rounding."""
@@ -48,7 +51,7 @@ def measure_of(
         infinite = 0.0
     else:
         loss, mass = upper_nodes(bins)
-        infinite = found.above
+        infinite = found.above + (_UNDERFLOW if source.panels else 0.0)
         if found.below > 0.0:
             first = int(np.searchsorted(loss, edges[found.ceiling]))
             first = min(first, loss.size - 1)

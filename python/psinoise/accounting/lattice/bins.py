@@ -269,7 +269,8 @@ def _gathered(
     fall = np.exp(fine[first][owner] - fine[:-1])
     far = np.diff(fine) > 2.0 * _RESOLVED
     over = np.where(far, mass, excess * fall + mass * -np.expm1(fine[first][owner] - fine[:-1]))
-    return np.bincount(owner, mass, count), np.bincount(owner, over, count)
+    sums = (np.bincount(owner, part, count).astype(np.float64) for part in (mass, over))
+    return next(sums), next(sums)
 
 
 def masses_in_bins(

@@ -232,9 +232,8 @@ class Pair:
 
     def certain_loss(self, direction: Direction) -> float:
         """A lower bound on that supremum."""
-        found = self._losses_of(largest_log_ratio_bounds(self.noise, self.sensitivity)[0])[
-            direction
-        ]
+        pure, _ = largest_log_ratio_bounds(self.noise, self.sensitivity)
+        found = self._losses_of(pure)[direction]
         return found * (1.0 - math.copysign(_LOSS_ROUNDING, found)) if self._composite else found
 
     @property
