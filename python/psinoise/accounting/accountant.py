@@ -16,6 +16,7 @@ from psinoise.accounting.imports import DiscreteLoss, Imports
 from psinoise.accounting.loss.cells import Dominating
 from psinoise.accounting.loss.steps import Steps
 from psinoise.accounting.queries import ProfileBracket, delta_of, epsilon_of, profile_of
+from psinoise.accounting.question import Question
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import DomainError
 
@@ -32,7 +33,8 @@ class Accountant:
     Parameters
     ----------
     adjacency
-        "add-remove" or "replace", for all mechanisms; see `Mechanism.epsilon`
+        "add-remove", one of its directions, or "replace", for all mechanisms; see
+        `Mechanism.epsilon`
 
     Examples
     --------
@@ -45,7 +47,7 @@ class Accountant:
     """
 
     def __init__(self, adjacency: str = "add-remove") -> None:
-        self._adjacency = contract.check_adjacency(adjacency)
+        self._adjacency = contract.check_adjacency_or_direction(adjacency)
         self._counts: dict[Dominating, int] = {}
         self._losses: dict[DiscreteLoss, int] = {}
 
@@ -152,7 +154,7 @@ class Accountant:
         """Epsilon of everything composed so far; see `Mechanism.epsilon`."""
         delta = contract.check_delta(delta)
         method, tolerance = contract.check_method(method, tolerance)
-        return epsilon_of(self._steps, delta, tolerance, method, self._imports)
+        return epsilon_of(self._question(tolerance), delta, method)
 
     @overload
     def delta(
@@ -168,7 +170,7 @@ class Accountant:
         """Delta of everything composed so far; see `Mechanism.delta`."""
         epsilon = contract.check_epsilon(epsilon)
         method, tolerance = contract.check_method(method, tolerance)
-        return delta_of(self._steps, epsilon, tolerance, method, self._imports)
+        return delta_of(self._question(tolerance), epsilon, method)
 
     @overload
     def profile(
@@ -212,7 +214,7 @@ class Accountant:
         """
         values = contract.check_epsilons(epsilons)
         method, tolerance = contract.check_method(method, tolerance)
-        return profile_of(self._steps, values, tolerance, method, self._imports)
+        return profile_of(self._question(tolerance), values, method)
 
     def tradeoff(
         self, alphas: ArrayLike, *, tolerance: float | None = None, method: str = "certified"
@@ -246,7 +248,11 @@ class Accountant:
         """
         values = contract.check_alphas(alphas)
         method, tolerance = contract.check_method(method, tolerance)
-        return tradeoff_of(self._steps, values, tolerance, method, self._imports)
+        return tradeoff_of(self._question(tolerance), values, method)
+
+    def _question(self, tolerance: float | None) -> Question:
+        ways = contract.ways_of(self._adjacency)
+        return Question(self._steps, self._imports, ways, tolerance)
 
     @property
     def _steps(self) -> Steps:
@@ -257,9 +263,9 @@ class Accountant:
         return tuple(self._losses.items())
 
     def _check_loss(self, loss: DiscreteLoss, sampling_rate: float) -> None:
-        if self._adjacency != "add-remove":
+        if self._adjacency == "replace":
             raise DomainError(
-                "adjacency must be 'add-remove' for an imported loss, which says nothing about "
+                "adjacency must not be 'replace' for an imported loss, which says nothing about "
                 f"other neighbors, got {self._adjacency!r}"
             )
         if sampling_rate != 1.0:

@@ -17,6 +17,7 @@ from psinoise.accounting.loss.cells import CellLaw, CellPair, Dominating, in_cel
 from psinoise.accounting.loss.pairs import Law, Pair
 from psinoise.accounting.loss.steps import Steps
 from psinoise.accounting.queries import ProfileBracket, delta_of, epsilon_of, profile_of
+from psinoise.accounting.question import Question
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import DomainError
 
@@ -100,9 +101,10 @@ class Accounted(ABC):
             covered by these numbers, and there is no parameter for it.
         adjacency
             "add-remove": neighbors differ in one record that one of them lacks; the larger of the
-            two directions is returned. "replace": they differ in the value of one record; proven
-            for any unimodal noise without sampling, and for log-concave noise with it, if the
-            ``contribution`` is known (``accounting.adjacency`` says why).
+            two directions is returned. "remove" and "add" are one of these, as in the figures of
+            papers, and no guarantee alone. "replace": they differ in the value of one record;
+            proven for any unimodal noise without sampling, and for log-concave noise with it, if
+            the ``contribution`` is known (``accounting.adjacency`` says why).
         tolerance
             for "certified" and "upper": the largest width ``upper - lower``, by default 1e-4 times
             ``max(1, epsilon)``
@@ -127,7 +129,7 @@ class Accounted(ABC):
         """
         delta = contract.check_delta(delta)
         method, tolerance = contract.check_method(method, tolerance)
-        return epsilon_of(self._steps(count, sampling_rate, adjacency), delta, tolerance, method)
+        return epsilon_of(self._question(count, sampling_rate, adjacency, tolerance), delta, method)
 
     @overload
     def delta(
@@ -173,7 +175,7 @@ class Accounted(ABC):
         """
         epsilon = contract.check_epsilon(epsilon)
         method, tolerance = contract.check_method(method, tolerance)
-        return delta_of(self._steps(count, sampling_rate, adjacency), epsilon, tolerance, method)
+        return delta_of(self._question(count, sampling_rate, adjacency, tolerance), epsilon, method)
 
     def profile(
         self,
@@ -188,7 +190,9 @@ class Accounted(ABC):
         """Delta of ``count`` uses at many epsilons; see `Accountant.profile`."""
         values = contract.check_epsilons(epsilons)
         method, tolerance = contract.check_method(method, tolerance)
-        return profile_of(self._steps(count, sampling_rate, adjacency), values, tolerance, method)
+        return profile_of(
+            self._question(count, sampling_rate, adjacency, tolerance), values, method
+        )
 
     def tradeoff(
         self,
@@ -203,12 +207,20 @@ class Accounted(ABC):
         """The trade-off function of ``count`` uses; see `Accountant.tradeoff`."""
         values = contract.check_alphas(alphas)
         method, tolerance = contract.check_method(method, tolerance)
-        return tradeoff_of(self._steps(count, sampling_rate, adjacency), values, tolerance, method)
+        return tradeoff_of(
+            self._question(count, sampling_rate, adjacency, tolerance), values, method
+        )
+
+    def _question(
+        self, count: int, sampling_rate: float, adjacency: str, tolerance: float | None
+    ) -> Question:
+        steps = self._steps(count, sampling_rate, adjacency)
+        return Question(steps, ways=contract.ways_of(adjacency), tolerance=tolerance)
 
     def _steps(self, count: int, sampling_rate: float, adjacency: str) -> Steps:
         count = _validate.count("count", count)
         sampling_rate = _validate.probability("sampling_rate", sampling_rate)
-        adjacency = contract.check_adjacency(adjacency)
+        adjacency = contract.check_adjacency_or_direction(adjacency)
         pair, uses = self.dominating(sampling_rate, adjacency)
         return ((pair, total_uses(count * uses)),) if count and sampling_rate else ()
 

@@ -64,7 +64,7 @@ def worst_shift(
         for "replace" with sampling, if the contribution is not given or more than half the
         sensitivity; for "add-remove", if it is more than the sensitivity
     """
-    if adjacency == "add-remove":
+    if adjacency != "replace":
         if contribution is not None and contribution > sensitivity:
             raise DomainError(
                 "contribution must be at most the sensitivity for adjacency 'add-remove', where "

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
+from psinoise.accounting.loss.pairs import Direction
 from psinoise.errors import DomainError
 
 Adjacency = Literal["add-remove", "replace"]
@@ -16,11 +17,23 @@ Number = Literal["upper", "estimate", "renyi", "clt"]
 
 _METHODS = ("certified", "upper", "estimate", "renyi", "clt")
 _ADJACENCIES = ("add-remove", "replace")
+# One direction of "add-remove": what a record that is removed, or added, changes.
+DIRECTIONS: tuple[Direction, ...] = ("remove", "add")
 
 
 def check_adjacency(adjacency: str) -> str:
-    """ "add-remove" or "replace"."""
+    """ "add-remove" or "replace": what neighbors are."""
     return _validate.choice("adjacency", adjacency, _ADJACENCIES)
+
+
+def check_adjacency_or_direction(adjacency: str) -> str:
+    """The same, or one direction of "add-remove": "remove" or "add"."""
+    return _validate.choice("adjacency", adjacency, (*_ADJACENCIES, *DIRECTIONS))
+
+
+def ways_of(adjacency: str) -> tuple[Direction, ...] | None:
+    """The direction that an adjacency names; None for all that matter."""
+    return tuple(way for way in DIRECTIONS if way == adjacency) or None
 
 
 def check_method(method: str, tolerance: float | None) -> tuple[str, float | None]:

@@ -20,7 +20,6 @@ from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.composed import composed
 from psinoise.accounting.contour.central_limit import gaussian_limit
 from psinoise.accounting.contour.renyi import renyi_delta, renyi_epsilon
-from psinoise.accounting.imports import Imports
 from psinoise.accounting.loss.steps import Steps
 from psinoise.accounting.question import BETWEEN, Question
 from psinoise.errors import CertificationError, DomainError
@@ -47,40 +46,47 @@ class ProfileBracket(NamedTuple):
     upper: Float
 
 
-def epsilon_of(
-    steps: Steps, delta: float, tolerance: float | None, method: str, imports: Imports = ()
-) -> Bracket | float:
+def epsilon_of(question: Question, delta: float, method: str) -> Bracket | float:
     """Epsilon at ``delta``; the arguments have been checked."""
     with np.errstate(under="ignore"):
-        if imports and method not in CERTIFIED:
-            raise DomainError(_FROM_ABOVE.format(method))
         if method in CERTIFIED:
-            found = Question(steps, imports, tolerance=tolerance).epsilon(delta)
-            if tolerance is not None and method == "certified" and not found.width <= tolerance:
+            found, asked = question.epsilon(delta), question.tolerance
+            if method == "upper":
+                return found.upper
+            if asked is not None and not (found.width <= asked or found.lower == found.upper):
                 raise CertificationError(
-                    f"epsilon could not be certified to {tolerance!r}: {found!r}", found
+                    f"epsilon could not be certified to {asked!r}: {found!r}", found
                 )
-            return found if method == "certified" else found.upper
+            return found
         if method == "renyi":
-            return renyi_epsilon(steps, delta)
-        known = gaussian_limit(steps) if method == "clt" else steps
-        return Question(known, settle=True).epsilon(delta).estimate
+            return renyi_epsilon(_known(question, method), delta, question.directions)
+        return _estimating(question, method).epsilon(delta).estimate
 
 
-def delta_of(
-    steps: Steps, epsilon: float, tolerance: float | None, method: str, imports: Imports = ()
-) -> Bracket | float:
+def delta_of(question: Question, epsilon: float, method: str) -> Bracket | float:
     """Delta at ``epsilon``; the arguments have been checked."""
     with np.errstate(under="ignore"):
-        if imports and method not in CERTIFIED:
-            raise DomainError(_FROM_ABOVE.format(method))
         if method in CERTIFIED:
-            found = Question(steps, imports, tolerance=tolerance).delta(epsilon)
+            found = question.delta(epsilon)
             return found if method == "certified" else found.upper
         if method == "renyi":
-            return renyi_delta(steps, epsilon)
-        known = gaussian_limit(steps) if method == "clt" else steps
-        return Question(known, settle=True).delta(epsilon).estimate
+            return renyi_delta(_known(question, method), epsilon, question.directions)
+        return _estimating(question, method).delta(epsilon).estimate
+
+
+def _known(question: Question, method: str) -> Steps:
+    """The steps, where nothing else is composed: of imported losses only bounds are known."""
+    if question.imports:
+        raise DomainError(_FROM_ABOVE.format(method))
+    return question.steps
+
+
+def _estimating(question: Question, method: str) -> Question:
+    """The question whose estimate is the answer of a method."""
+    steps = _known(question, method)
+    if method == "clt":
+        return Question(gaussian_limit(steps, question.directions), settle=True)
+    return Question(steps, ways=question.ways, settle=True)
 
 
 _FROM_ABOVE = (
@@ -89,13 +95,7 @@ _FROM_ABOVE = (
 )
 
 
-def profile_of(
-    steps: Steps,
-    epsilons: Float,
-    tolerance: float | None,
-    method: str,
-    imports: Imports = (),
-) -> ProfileBracket | Float:
+def profile_of(question: Question, epsilons: Float, method: str) -> ProfileBracket | Float:
     """Delta at each epsilon, each distinct one computed once, never rising where epsilon rises.
 
     Delta falls in epsilon, so a bound from above holds for all larger epsilons as well, and a bound
@@ -104,9 +104,8 @@ def profile_of(
     distinct, where = np.unique(epsilons, return_inverse=True)
     where = where.reshape(epsilons.shape)
     if method not in CERTIFIED:
-        found = (delta_of(steps, at, tolerance, method, imports) for at in distinct.tolist())
+        found = (delta_of(question, at, method) for at in distinct.tolist())
         return np.array([float(value) for value in found])[where]
-    question = Question(steps, imports, tolerance=tolerance)
     lower, upper = np.empty(distinct.size), np.empty(distinct.size)
     finite = np.isfinite(distinct)
     for place in np.flatnonzero(~finite):

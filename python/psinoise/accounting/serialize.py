@@ -70,7 +70,7 @@ def loads(text: str) -> tuple[str, Steps]:
     adjacency, steps = found["adjacency"], found["steps"]
     if not isinstance(adjacency, str):
         raise DomainError(f"adjacency must be a string, got {adjacency!r}")
-    adjacency = contract.check_adjacency(adjacency)
+    adjacency = contract.check_adjacency_or_direction(adjacency)
     if not isinstance(steps, list):
         raise DomainError(f"steps must be a list, got {type(steps).__name__}")
     read = tuple(_read_step(step, adjacency) for step in steps)

@@ -27,8 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.accounting.composed import composed
-from psinoise.accounting.imports import Imports
-from psinoise.accounting.loss.steps import Steps
 from psinoise.accounting.queries import CERTIFIED, delta_of
 from psinoise.accounting.question import Question
 
@@ -68,28 +66,23 @@ def least_false_negatives(false_positives: Float, epsilon: float, delta: float) 
     return np.asarray(np.maximum(np.maximum(steep, flat), 0.0))
 
 
-def tradeoff_of(
-    steps: Steps, alphas: Float, tolerance: float | None, method: str, imports: Imports = ()
-) -> Float:
+def tradeoff_of(question: Question, alphas: Float, method: str) -> Float:
     """``f(alpha)`` at each false positive rate; with bounds from above on delta a lower bound."""
     with np.errstate(under="ignore"):
-        if not steps and not imports:
+        if not (question.steps or question.imports):
             return 1.0 - alphas
         values = np.zeros(alphas.shape)
         inside = (alphas > 0.0) & (alphas < 1.0)
         # A test without false positives says yes to an infinite loss alone.
-        values[alphas == 0.0] = 1.0 - float(delta_of(steps, math.inf, tolerance, method, imports))
+        values[alphas == 0.0] = 1.0 - float(delta_of(question, math.inf, method))
         if inside.any():
             distinct, where = np.unique(alphas[inside], return_inverse=True)
-            values[inside] = _highest(steps, imports, tolerance, method, distinct)[where]
+            values[inside] = _highest(question, method, distinct)[where]
         return values
 
 
-def _highest(
-    steps: Steps, imports: Imports, tolerance: float | None, method: str, alphas: Float
-) -> Float:
+def _highest(question: Question, method: str, alphas: Float) -> Float:
     """The highest line at each alpha, drawn with upper bounds on delta or with another number."""
-    question = Question(steps, imports, tolerance=tolerance)
     top = max(question.largest_loss(way) for way in question.directions)
     end = min(top, _LARGEST_EPSILON)
     # The steep line is below 0 beyond log(1/alpha), and the flat one mirrors it.
@@ -110,9 +103,8 @@ def _highest(
 def _deltas(question: Question, method: str, epsilons: Float) -> Callable[[Float], Float]:
     """Delta at many epsilons in the range of these."""
     if method not in CERTIFIED:
-        steps, imports = question.steps, question.imports
         return lambda at: np.array(
-            [float(delta_of(steps, epsilon, None, method, imports)) for epsilon in at.tolist()]
+            [float(delta_of(question, epsilon, method)) for epsilon in at.tolist()]
         )
     made = composed(question, epsilons)
     return lambda at: made.delta(at)[1]

@@ -20,8 +20,8 @@ from __future__ import annotations
 import math
 
 from psinoise.accounting.contour.composition import Composition
-from psinoise.accounting.loss.pairs import Pair
-from psinoise.accounting.loss.steps import Steps, directions
+from psinoise.accounting.loss.pairs import Direction, Pair
+from psinoise.accounting.loss.steps import Steps
 from psinoise.errors import DomainError
 from psinoise.noise import Gaussian
 
@@ -31,23 +31,23 @@ _REACH = 80.0
 _SMALLEST_SHIFT, _LARGEST_SHIFT = 1e-12, 1e12
 
 
-def gaussian_shift(steps: Steps) -> float:
+def gaussian_shift(steps: Steps, ways: tuple[Direction, ...]) -> float:
     """``mu``: the composition is about as private as one Gaussian of unit scale moved by it."""
     shift = 0.0
-    for way in directions(steps):
+    for way in ways:
         saddle = Composition.of(steps, way, _REACH).saddle(0.0)
         if saddle.variance > 0.0:
             shift = max(shift, 2.0 * saddle.mean / math.sqrt(saddle.variance))
     return shift
 
 
-def gaussian_limit(steps: Steps) -> Steps:
+def gaussian_limit(steps: Steps, ways: tuple[Direction, ...]) -> Steps:
     """One use of a Gaussian with that shift; its profile is inverted in logarithms."""
     if not steps:
         return ()
     if any(pair.infinite("remove") > 0.0 for pair, _ in steps):
         raise DomainError("method 'clt' must have finite losses, got a mechanism without")
-    shift = gaussian_shift(steps)
+    shift = gaussian_shift(steps, ways)
     if not _SMALLEST_SHIFT <= shift <= _LARGEST_SHIFT:
         raise DomainError(
             f"method 'clt' must have a Gaussian shift between {_SMALLEST_SHIFT:g} and "

@@ -31,7 +31,7 @@ from typing import TypeGuard
 from psinoise.accounting.contour.composition import LEAST_LOG_DELTA, Composition, Saddle
 from psinoise.accounting.loss.cells import CellPair, Dominating
 from psinoise.accounting.loss.pairs import Direction
-from psinoise.accounting.loss.steps import Steps, directions, largest_loss
+from psinoise.accounting.loss.steps import Steps, largest_loss
 from psinoise.errors import CertificationError
 
 # Where a relative change of c this small is asked for, the bound is optimal to its square.
@@ -41,18 +41,18 @@ _REACH = 1200.0
 _ROUNDS = 3
 
 
-def renyi_epsilon(steps: Steps, delta: float) -> float:
+def renyi_epsilon(steps: Steps, delta: float, ways: tuple[Direction, ...]) -> float:
     """An upper bound on epsilon at ``delta`` in [0, 1], the larger of the directions."""
     if delta >= 1.0 or not steps:
         return 0.0
     if delta == 0.0:
-        return max(largest_loss(steps, way) for way in directions(steps))
+        return max(largest_loss(steps, way) for way in ways)
     if any(pair.infinite("remove") > 0.0 for pair, _ in steps):
         return math.inf  # all divergences are infinite
-    return max(_epsilon(steps, way, math.log(delta)) for way in directions(steps))
+    return max(_epsilon(steps, way, math.log(delta)) for way in ways)
 
 
-def renyi_delta(steps: Steps, epsilon: float) -> float:
+def renyi_delta(steps: Steps, epsilon: float, ways: tuple[Direction, ...]) -> float:
     """An upper bound on delta at any ``epsilon``, the larger of the directions."""
     if epsilon == -math.inf or any(pair.infinite("remove") > 0.0 for pair, _ in steps):
         return 1.0
@@ -60,7 +60,7 @@ def renyi_delta(steps: Steps, epsilon: float) -> float:
         return 0.0
     if not steps:
         return max(0.0, -math.expm1(epsilon))
-    bound = max(_log_delta(steps, way, epsilon) for way in directions(steps))
+    bound = max(_log_delta(steps, way, epsilon) for way in ways)
     return min(math.exp(min(bound, 0.0)), 1.0)
 
 
