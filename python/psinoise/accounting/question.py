@@ -364,7 +364,9 @@ class Question:
             return 0.0  # nothing is composed: only rounding keeps the bounds apart
         if leader.point.log_delta is None:
             width = self.width_at(leader.point.epsilon, leader.tilt)
-            return max(leader.tilt * width, _LEAST_LOG_WIDTH)
+            share = _ESTIMATE_WIDTH if self.settle else DEFAULT_WIDTH
+            least = share if self.tolerance is None else _LEAST_LOG_WIDTH
+            return max(leader.tilt * width, least)
         upper = leader.upper
         return self.width_at(upper, leader.tilt) if upper < math.inf else 0.0
 

@@ -35,6 +35,9 @@ from psinoise.accounting.loss.pairs import Float
 # Share of delta that may be trimmed, over all uses, on either side.
 _TRIMMED, _TRIMMED_OF_ONE = 1e-7, 1e-15
 
+# Bins are wider than so many roundings of a loss.
+_LEAST_BIN = 4.0
+
 
 @dataclass(frozen=True, eq=False)
 class Composition:
@@ -135,6 +138,7 @@ class Composition:
             edges = plan.spreads[key].edges(low, high, plan.count(key, nodes))
         else:
             edges = first_edges(low, high, *_moments_of(source, chosen), nodes)
+        edges = _apart(edges, _LEAST_BIN * source.rounding)
         if 0 < atoms.size <= nodes:
             edges = np.unique(np.concatenate([edges, atoms]))
         made, bins = measure_of(source, chosen, large, edges, side)
@@ -180,6 +184,14 @@ class Composition:
             means,
             {key: spread_of(bins, rest, means[key], uses) for key, (bins, uses) in stages.items()},
         )
+
+
+def _apart(edges: Float, distance: float) -> Float:
+    """Edges that rise by more than a distance, but for the last one."""
+    place = np.floor((edges - edges[0]) / distance) if distance > 0.0 else np.arange(edges.size)
+    kept = np.diff(place, prepend=-1.0) > 0.0
+    kept[-1] = True
+    return edges[kept]
 
 
 def _moments_of(source: Dense, chosen: Mask) -> tuple[float, float]:

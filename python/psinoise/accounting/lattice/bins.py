@@ -30,9 +30,9 @@ from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes, panel_point
 Index = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-# A loss is a difference of two logs of densities, each right to this much per unit of its size
+# A loss is a difference of two logs of densities, each right to half of this per unit of its size
 # (tests/test_laws.py); panels reach as far as the logs are large.
-_LOG_ROUNDING = 4e-16
+_LOG_ROUNDING = 8e-16
 # Relative error of a mass: of the densities (1e-14) and of the sums.
 MASS_ROUNDING = 1e-13
 # Of log(1 - q + q e^r), relative, and of sums of an offset and some steps.
@@ -310,7 +310,8 @@ def masses_in_bins(
         mass, excess, error = core.loss_bins(
             *_arguments(source), *samples, fine, tilt, norm, source.rounding
         )
-        slack = max(slack, error)
+        # Edges are off by what they miss their levels by, and by the rounding of that.
+        slack += error
         if owner is not None:
             mass, excess = _gathered(fine, owner, mass, excess, count)
     atoms = np.flatnonzero(chosen[source.panels :]) + source.panels

@@ -10,9 +10,9 @@ known without a transform: ``G`` is a product of powers that dies within some te
 where ``spectra.low_frequencies`` has it, and ``W`` is the difference of two geometric series,
 
     ``sum over k >= 0 of w(y + k h) e^{i theta k} = e^{-t y}
-    (1 - e^{-y} + r (e^{-y} - e^{-h})) / ((1 - r) (1 - r e^{-h}))``, ``r = e^{i theta - t h}``,
+    ((1 - e^{-y}) + (1 - e^{-h}) r / (1 - r)) / (1 - r e^{-h})``, ``r = e^{i theta - t h}``,
 
-written so that nothing cancels for ``0 < y <= h``. So neither time nor memory depends on the
+in which nothing cancels, however small the losses. So neither time nor memory depends on the
 length of the window, which need not be a power of two.
 
 Errors that are added to the bound
@@ -122,19 +122,20 @@ class FrequencyBound(Bound):
         return np.asarray((2.0 * math.pi / self.lattice.size) * np.arange(self.low.values.size))
 
     @functools.cached_property
-    def _terms(self) -> tuple[Complex, Complex, float]:
-        """``conj(G_m) / (N (1 - r) (1 - r e^{-h}))``, that times ``r``, and what they are off by.
+    def _terms(self) -> tuple[Complex, Complex, float, float]:
+        """``conj(G_m) / (N (1 - r e^{-h}))``, that times ``r / (1 - r)``, and what both are off by.
 
         Twice that for ``m > 0``, which stands for ``-m`` as well.
         """
         t, h = self.lattice.tilt, self.lattice.step
         exponent = 1j * self._turns - t * h
-        series = np.expm1(exponent) * np.expm1(exponent - h)
-        terms = np.conj(self.low.values) * (2.0 / self.lattice.size) / series
+        terms = np.conj(self.low.values) * (-2.0 / self.lattice.size) / np.expm1(exponent - h)
         terms[0] *= 0.5
+        later = -terms * np.exp(exponent) / np.expm1(exponent)
         relative = np.expm1(np.minimum(self.low.error, _LARGEST_EXPONENT))
         relative += UNIT * 32.0 * (1.0 + np.arange(terms.size))
-        return terms, terms * np.exp(exponent), float(np.sum(np.abs(terms) * relative))
+        off, off_later = (float(np.sum(np.abs(part) * relative)) for part in (terms, later))
+        return terms, later, off, off_later
 
     @functools.cached_property
     def _spill(self) -> float:
@@ -168,23 +169,18 @@ class FrequencyBound(Bound):
     def _weighed(self, k: int, y: float) -> float:
         """The sum of weighed masses, with its rounding, from the ``k``-th node, at ``y``, on."""
         t, h = self.lattice.tilt, self.lattice.step
-        terms, turned, off = self._terms
+        terms, later, off, off_later = self._terms
         phase = np.exp((1j * k) * self._turns)
+        rise = -math.expm1(-h)
         # G_m conj(W_m) and its conjugate have the same real part.
-        one, other = _coefficients(y, h)
-        near = one * float((terms * phase).real.sum()) + other * float((turned * phase).real.sum())
-        near += self.sign * off * (one + abs(other))
+        one = -math.expm1(-y)
+        near = one * float((terms * phase).real.sum()) + rise * float((later * phase).real.sum())
+        near += self.sign * (off * one + off_later * rise)
         beyond = y + (self.lattice.size - k) * h
-        one, other = _coefficients(beyond, h)
-        far = one * float(terms.real.sum()) + other * float(turned.real.sum())
-        far -= self.sign * off * (one + abs(other))
+        one = -math.expm1(-beyond)
+        far = one * float(terms.real.sum()) + rise * float(later.real.sum())
+        far -= self.sign * (off * one + off_later * rise)
         return math.exp(-t * y) * near - math.exp(-t * beyond) * far
-
-
-def _coefficients(y: float, h: float) -> tuple[float, float]:
-    """``1 - e^{-y}`` and ``e^{-y} - e^{-h}``."""
-    between = -math.exp(-y) * math.expm1(y - h) if y <= h else math.exp(-y) - math.exp(-h)
-    return -math.expm1(-y), between
 
 
 def low_profile(

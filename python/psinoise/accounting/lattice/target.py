@@ -46,6 +46,8 @@ _BESIDE_ATOMS = 0.7
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
 _LARGEST_WINDOW = 2**19
+# Nodes are farther apart than so many roundings of a loss.
+_LEAST_STEP = 4.0
 _LEAST_LOG_TAIL = -200.0
 
 
@@ -177,6 +179,8 @@ def _bins(target: Target, pair: Dominating, step: float) -> Bins:
         raise CertificationError("the bounds find no mass where the estimate has put it")
     source = source.rounded_within(chosen)
     lattice = _lattice(target, pair, step)
+    if lattice[0] < _LEAST_STEP * source.rounding:
+        raise CertificationError("the spacing of the lattice is lost in the rounding of losses")
     span = (source.highest[chosen].max() - source.lowest[chosen].min()) / lattice[0]
     if not span < _LARGEST_SPAN:
         raise CertificationError(
