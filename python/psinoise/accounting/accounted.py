@@ -106,26 +106,26 @@ class Accounted(ABC):
             proven for any unimodal noise without sampling, and for log-concave noise with it, if
             the ``contribution`` is known (``accounting.adjacency`` says why).
         tolerance
-            for "certified" and "upper": the largest width ``upper - lower``, by default 1e-4 times
-            ``max(1, epsilon)``
+            the largest width ``upper - lower``. Without it the bracket is as narrow as 1e-4 of
+            epsilon where the work allowed suffices, and says how wide it is.
         method
             "certified" (default) for a `Bracket`, whose ``float()`` is the upper bound; "upper" for
-            that bound alone, as a float; "estimate" for a float to working precision, without a
-            proven error bound; "renyi" for the upper bound of the moments accountant; "clt" for the
-            Gaussian limit of many uses, an approximation that can be too small
+            that bound alone, as a float; "estimate" for a float without a proven error bound;
+            "renyi" for the upper bound of the moments accountant; "clt" for the Gaussian limit of
+            many uses, an approximation that can be too small
 
         Raises
         ------
         CertificationError
-            if the bounds cannot be brought within the tolerance; if an estimate does not settle,
-            which happens for a few uses at a tiny sampling rate
+            if a tolerance is not met: its ``bracket`` is what was reached
         DomainError, TypeError, OverflowError
             for arguments outside these ranges, and where the worst case is not proven
 
         Notes
         -----
-        Estimates are accurate to 1e-9 of ``max(epsilon, 1)`` or better, by the tests in
-        ``tests/accounting``.
+        Estimates by contour integration are accurate to 1e-9 of ``max(epsilon, 1)``; where it does
+        not settle (few uses of noise whose losses are atoms, rare large losses) they lie between
+        bounds 1e-6 of epsilon apart.
         """
         delta = contract.check_delta(delta)
         method, tolerance = contract.check_method(method, tolerance)
@@ -168,10 +168,8 @@ class Accounted(ABC):
         """The privacy parameter delta of ``count`` uses at ``epsilon``.
 
         ``epsilon`` is any real or infinite number; the other parameters and the errors are those of
-        `epsilon`, and ``tolerance`` is a width in epsilon here too, by default 1e-4 times
-        ``max(1, abs(epsilon))``. It is verified: ``upper / lower`` is at most
-        ``delta(epsilon - tolerance) / delta(epsilon)``, by the estimate, or 1 + 1e-7 where that is
-        more; for "upper", ``upper / delta(epsilon)`` is. Below 5e-324 delta is 0.
+        `epsilon`, and ``tolerance`` is a width in epsilon here too: ``upper`` is at most the delta
+        of an epsilon that is smaller by it. Below 5e-324 delta cannot be told from 0.
         """
         epsilon = contract.check_epsilon(epsilon)
         method, tolerance = contract.check_method(method, tolerance)

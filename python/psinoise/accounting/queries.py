@@ -11,6 +11,7 @@ clt         the Gaussian limit of many uses: an approximation (``central_limit``
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,9 @@ from psinoise.accounting.question import BETWEEN, Question
 from psinoise.errors import CertificationError, DomainError
 
 Float = NDArray[np.float64]
+
+# Bounds on delta give way to rounding by this share.
+_ROUNDING = 1e-7
 
 #: Methods whose answers are proven.
 CERTIFIED = ("certified", "upper")
@@ -67,11 +71,27 @@ def delta_of(question: Question, epsilon: float, method: str) -> Bracket | float
     """Delta at ``epsilon``; the arguments have been checked."""
     with np.errstate(under="ignore"):
         if method in CERTIFIED:
-            found = question.delta(epsilon)
-            return found if method == "certified" else found.upper
+            found, asked = question.delta(epsilon), question.tolerance
+            if method == "upper":
+                return found.upper
+            if asked is not None and not found.upper <= _moved(question, epsilon, found):
+                raise CertificationError(
+                    f"delta could not be certified to a width of {asked!r} in epsilon: {found!r}",
+                    found,
+                )
+            return found
         if method == "renyi":
             return renyi_delta(_known(question, method), epsilon, question.directions)
         return _estimating(question, method).delta(epsilon).estimate
+
+
+def _moved(question: Question, epsilon: float, found: Bracket) -> float:
+    """What the upper bound may be: a lower bound at an epsilon that is smaller by the tolerance."""
+    assert question.tolerance is not None
+    least = found.lower * (1.0 + _ROUNDING)
+    if found.upper <= least or math.isinf(epsilon):
+        return max(least, found.upper)
+    return max(least, question.delta(epsilon - question.tolerance).lower)
 
 
 def _known(question: Question, method: str) -> Steps:

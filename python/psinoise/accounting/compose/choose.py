@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.direct import Composition as Direct
-from psinoise.accounting.compose.refine import Crossing, Width, direct_bounds
+from psinoise.accounting.compose.refine import Crossing, Width, direct_bounds, distance
 from psinoise.accounting.lattice.bins import Dense, dense
 from psinoise.accounting.lattice.target import Target, profile_bound
 from psinoise.accounting.loss.cells import CellPair, Dominating
@@ -113,9 +113,7 @@ def _on_lattices(
     for _ in range(_LATTICES):
         lower, upper = (profile_bound(target, step, side) for side in ("lower", "upper"))
         yield lower, upper
-        found = crossing(upper, guess.epsilon, 0.25 * asked) - crossing(
-            lower, guess.epsilon, 0.25 * asked
-        )
+        found = distance(lower, upper, guess.epsilon, tilt, crossing)
         if not found < 30.0 * asked:
             return
         step *= max(min(math.sqrt(0.7 * asked / max(found, 1e-300)), 0.7), 0.1)

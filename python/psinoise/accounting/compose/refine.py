@@ -66,11 +66,21 @@ def direct_bounds(
             lower, _ = composition.compose("lower", nodes, plan)
             upper, _ = composition.compose("upper", nodes, plan)
             yield lower, upper
-            before, stride = found, 0.1 / slope
-            low = crossing(lower, epsilon, stride)
-            found = max(crossing(upper, epsilon, stride) - low, 0.0)
+            before = found
+            found = distance(lower, upper, epsilon, slope, crossing)
             if not found < 0.9 * before or (planning < _MORE_NODES and found > _POOR * asked):
                 break  # a better plan is worth its time
+
+
+def distance(lower: Bound, upper: Bound, epsilon: float, slope: float, crossing: Crossing) -> float:
+    """How far two bounds are apart, in units of epsilon."""
+    low = crossing(lower, epsilon, 0.1 / slope)
+    high = crossing(upper, epsilon, 0.1 / slope)
+    if high != low:
+        return max(high - low, 0.0)
+    # Epsilon is given: the difference of the logarithms of delta.
+    gap = upper.log_delta(epsilon) - lower.log_delta(epsilon)
+    return max(gap, 0.0) / slope
 
 
 def _one_use(
