@@ -39,7 +39,7 @@ class Composed:
         """Both bounds on delta, never rising where epsilon rises."""
         lower = upper = np.maximum(-np.expm1(np.minimum(epsilons, 0.0)), 0.0)
         for way in self.pairs:
-            mass = infinite_mass(self.question.steps, way)
+            mass = infinite_mass(self.question.parts, way)
             low, high = self.logs(way, epsilons)
             lower = np.maximum(lower, np.exp(low) + mass * (1.0 - SAME))
             upper = np.maximum(upper, np.exp(high) + mass * (1.0 + SAME))

@@ -82,6 +82,10 @@ class DiscreteLoss:
         """Whether both directions are the same."""
         return self.nodes["remove"] is self.nodes["add"]
 
+    def infinite(self, direction: Direction) -> float:
+        """Probability of an infinite loss."""
+        return self.nodes[direction].infinite
+
     def largest_loss(self, direction: Direction) -> float:
         """The largest finite loss."""
         found = self.nodes[direction]
@@ -92,7 +96,7 @@ class DiscreteLoss:
         found = self.nodes[direction]
         held = np.flatnonzero(found.mass)
         loss: Float = np.asarray((found.first + held) * self.step, dtype=np.float64)
-        return atoms_source(np.log(found.mass[held]), loss, found.infinite)
+        return atoms_source(np.log(found.mass[held]), loss)
 
 
 def upper_nodes(pair: Dominating, direction: Direction, step: float, reach: float) -> LossNodes:

@@ -32,12 +32,14 @@ from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import (
     SAME,
     Steps,
+    Uses,
     certain_finite_loss,
     directions,
     doubt_of_share,
     finite_share,
     infinite_mass,
     largest_finite_loss,
+    largest_loss,
 )
 from psinoise.errors import CertificationError
 
@@ -91,17 +93,18 @@ class _Part:
 
     def begin(self) -> None:
         """What is known without composing anything, and where to look."""
-        steps, way, point = self.question.steps, self.way, self.point
+        steps, parts = self.question.steps, self.question.parts
+        way, point = self.way, self.point
         top = self.question.largest_loss(way)
         if point.log_delta is not None:
-            share = finite_share(steps, way, point.log_delta)
+            share = finite_share(parts, way, point.log_delta)
             if share is None:
                 self.lower = self.upper = math.inf
             elif share == -math.inf or top <= 0.0:
                 self.lower = self.upper = max(top, 0.0)
             else:
                 self.goal, self.upper = share, top
-                self.doubt = doubt_of_share(steps, way, point.log_delta)
+                self.doubt = doubt_of_share(parts, way, point.log_delta)
         elif point.epsilon >= top:
             self.lower = self.upper = -math.inf
         self.done = not self.lower < self.upper
@@ -238,10 +241,14 @@ class Question:
             return directions(self.steps)
         return ("remove", "add")
 
+    @property
+    def parts(self) -> Uses:
+        """Everything that is composed."""
+        return (*self.steps, *self.imports)
+
     def largest_loss(self, way: Direction) -> float:
         """The largest finite loss of one direction."""
-        imported = (count * loss.largest_loss(way) for loss, count in self.imports)
-        return largest_finite_loss(self.steps, way) + math.fsum(imported)
+        return largest_finite_loss(self.parts, way)
 
     def sources(self, way: Direction) -> tuple[tuple[Dense, int], ...]:
         """The imported losses of one direction."""
@@ -252,7 +259,7 @@ class Question:
         if delta >= 1.0 or not (self.steps or self.imports):
             return Bracket(0.0, 0.0, 0.0)
         if delta == 0.0:
-            top = max(self._top(way) for way in self.directions)
+            top = max(largest_loss(self.parts, way) for way in self.directions)
             least = max(certain_finite_loss(self.steps, way) for way in self.directions)
             least = top if math.isinf(top) and not self.imports else max(least, 0.0)
             return Bracket(min(least, top), top, top)
@@ -269,11 +276,6 @@ class Question:
             below = Question(self.steps, (), self.ways, self.tolerance).epsilon(delta).lower
         return Bracket(min(below, found.upper), found.estimate, found.upper, found.composer)
 
-    def _top(self, way: Direction) -> float:
-        infinite = any(pair.infinite(way) > 0.0 for pair, _ in self.steps)
-        infinite = infinite or any(loss.nodes[way].infinite > 0.0 for loss, _ in self.imports)
-        return math.inf if infinite else self.largest_loss(way)
-
     def delta(self, epsilon: float) -> Bracket:
         """Bounds on delta at ``epsilon``."""
         floor = max(0.0, -math.expm1(epsilon)) if epsilon < 0.0 else 0.0
@@ -286,7 +288,7 @@ class Question:
             found = self._answer(parts)
         lower = upper = estimate = floor
         for part in parts:
-            mass = infinite_mass(self.steps, part.way)
+            mass = infinite_mass(self.parts, part.way)
             low, high = math.exp(part.lower), math.exp(part.upper)
             if part.upper > -math.inf:
                 high = max(high, _LEAST)

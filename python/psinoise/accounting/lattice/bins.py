@@ -222,15 +222,15 @@ def _atoms_alone(pair: CellPair, direction: Direction) -> Dense:
     """The loss of a law in cells, which has no panels."""
     log_mass, loss = pair.atoms
     if direction == "remove":
-        return atoms_source(log_mass + loss, loss, 0.0)
-    return atoms_source(log_mass, -loss, 0.0)
+        return atoms_source(log_mass + loss, loss)
+    return atoms_source(log_mass, -loss)
 
 
-def atoms_source(log_mass: Float, loss: Float, beyond: float) -> Dense:
-    """A loss of atoms alone: logs of their masses under ``P``, and what lies above all of them."""
+def atoms_source(log_mass: Float, loss: Float) -> Dense:
+    """A loss of atoms alone, with the logs of their masses under ``P``."""
     none = np.empty((0, ORDER + 2))
     rounding = _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), 1.0)
-    return Dense(None, 1.0, none, none, none, loss, loss, log_mass, beyond, rounding)
+    return Dense(None, 1.0, none, none, none, loss, loss, log_mass, 0.0, rounding)
 
 
 class BinMasses(NamedTuple):

@@ -16,7 +16,9 @@ alone; at ``f`` itself it is the largest finite loss.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Protocol
 
 from psinoise.accounting.loss.cells import Dominating
 from psinoise.accounting.loss.largest import rounded
@@ -25,6 +27,7 @@ from psinoise.accounting.loss.pairs import Direction
 __all__ = [
     "SAME",
     "Steps",
+    "Uses",
     "certain_finite_loss",
     "directions",
     "doubt_of_share",
@@ -37,6 +40,17 @@ __all__ = [
 #: Distinct pairs, each with the number of its uses.
 Steps = tuple[tuple[Dominating, int], ...]
 
+
+class Losing(Protocol):
+    """Anything that is composed: a pair, or a loss that another accountant knows."""
+
+    def infinite(self, direction: Direction) -> float: ...
+    def largest_loss(self, direction: Direction) -> float: ...
+
+
+#: Pairs and imported losses, each with the number of its uses.
+Uses = Sequence[tuple[Losing, int]]
+
 # Delta and the probability of infinite losses are the same where they agree to this share: both are
 # roundings of what was meant, such as the delta that a law was made for.
 SAME = 1e-14
@@ -47,14 +61,14 @@ def directions(steps: Steps) -> tuple[Direction, ...]:
     return ("remove",) if all(pair.symmetric for pair, _ in steps) else ("remove", "add")
 
 
-def largest_loss(steps: Steps, direction: Direction) -> float:
+def largest_loss(steps: Uses, direction: Direction) -> float:
     """The supremum of the composed loss; ``inf`` if there is none."""
     if any(pair.infinite(direction) > 0.0 for pair, _ in steps):
         return math.inf
     return largest_finite_loss(steps, direction)
 
 
-def infinite_mass(steps: Steps, direction: Direction) -> float:
+def infinite_mass(steps: Uses, direction: Direction) -> float:
     """Probability under ``P`` that the loss of the composition is infinite."""
     finite = [pair.infinite(direction) for pair, _ in steps]
     if max(finite, default=0.0) >= 1.0:
@@ -63,7 +77,7 @@ def infinite_mass(steps: Steps, direction: Direction) -> float:
     return abs(math.expm1(math.fsum(logs)))
 
 
-def largest_finite_loss(steps: Steps, direction: Direction) -> float:
+def largest_finite_loss(steps: Uses, direction: Direction) -> float:
     """Supremum of the composed loss where it is finite, rounded up; ``inf`` if there is none."""
     return _total([(pair.largest_loss(direction), count) for pair, count in steps], up=True)
 
@@ -80,7 +94,7 @@ def _total(losses: list[tuple[float, int]], *, up: bool) -> float:
     return rounded(sum((count * Fraction(loss) for loss, count in losses), Fraction(0)), up=up)
 
 
-def finite_share(steps: Steps, direction: Direction, log_delta: float) -> float | None:
+def finite_share(steps: Uses, direction: Direction, log_delta: float) -> float | None:
     """Log of what infinite losses leave of delta; ``-inf`` if they are all of it, None if more."""
     mass = infinite_mass(steps, direction)
     if mass == 0.0:
@@ -91,7 +105,7 @@ def finite_share(steps: Steps, direction: Direction, log_delta: float) -> float 
     return -math.inf if room >= -SAME else None
 
 
-def doubt_of_share(steps: Steps, direction: Direction, log_delta: float) -> float:
+def doubt_of_share(steps: Uses, direction: Direction, log_delta: float) -> float:
     """How far off `finite_share` may be: ``SAME`` of a difference of nearly equal numbers."""
     share = finite_share(steps, direction, log_delta)
     if share is None or share in (-math.inf, log_delta):
