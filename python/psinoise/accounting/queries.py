@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.composed import composed
-from psinoise.accounting.contour.central_limit import gaussian_limit
-from psinoise.accounting.contour.renyi import renyi_delta, renyi_epsilon
+from psinoise.accounting.estimate.central_limit import gaussian_limit
+from psinoise.accounting.estimate.renyi import renyi_delta, renyi_epsilon
 from psinoise.accounting.loss.steps import Steps
 from psinoise.accounting.question import BETWEEN, Question
 from psinoise.errors import CertificationError, DomainError

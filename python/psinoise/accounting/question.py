@@ -16,18 +16,18 @@ from typing import NamedTuple
 import numpy as np
 
 from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.compose.bins import Dense
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.choose import Guess, bounds
-from psinoise.accounting.contour.composition import LEAST_LOG_DELTA, Composition
-from psinoise.accounting.contour.estimate import (
+from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition
+from psinoise.accounting.estimate.estimate import (
     contour_epsilon,
     contour_log_delta,
     start_at_delta,
     start_at_epsilon,
 )
-from psinoise.accounting.contour.line import UnsettledError
+from psinoise.accounting.estimate.line import UnsettledError
 from psinoise.accounting.imports import Imports
-from psinoise.accounting.lattice.bins import Dense
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import (
     SAME,
@@ -133,6 +133,7 @@ class _Part:
     def sharpen(self) -> None:
         """One more round of bounds."""
         if self.rounds is None:
+            self.question.check_certifiable()
             self.rounds = self._rounds()
         found = next(self.rounds, None)
         if found is None:
@@ -219,7 +220,8 @@ class Question:
     tolerance: float | None = None
     settle: bool = False
 
-    def __post_init__(self) -> None:
+    def check_certifiable(self) -> None:
+        """Refuse laws that are not compiled to the tables that certified kernels read."""
         for pair, _ in self.steps:
             if isinstance(pair, Pair) and not hasattr(pair.noise, "_table"):
                 raise CertificationError(

@@ -2,7 +2,7 @@
 
 Both sides keep a probability mass function of the loss on a lattice, for each direction of
 "add-remove", and a mass at infinity. What is exported is the upper bound of
-``psinoise.accounting.lattice.bounds``, so that every number which ``dp_accounting`` computes from
+``psinoise.accounting.compose.lattice``, so that every number which ``dp_accounting`` computes from
 it is an upper bound as well, up to the rounding of its own convolutions (about 1e-15 in delta for
 each, and no certificate): not for deltas near that. What is imported must have been made
 pessimistic.

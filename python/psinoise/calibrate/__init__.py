@@ -53,12 +53,12 @@ def calibrate(
     sampling_rate : float
         Rate of Poisson sampling, in (0, 1]; 1 is no sampling.
     adjacency : str
-        The neighboring relation; see :meth:`psinoise.Mechanism.epsilon`.
+        The neighboring relation, "add-remove" or "replace"; see :meth:`psinoise.Mechanism.epsilon`.
     contribution : float, optional
         For "replace" with sampling; see :class:`psinoise.Mechanism`.
     method : str
-        "certified": the certified upper bound on delta meets the target. "estimate": the estimate
-        does, which is faster and not proven.
+        "certified": the certified upper bounds on epsilon and delta meet the target. "estimate":
+        the estimates do, which is not proven.
 
     Returns
     -------
@@ -77,13 +77,10 @@ def calibrate(
 
     Notes
     -----
-    The scale is never too small: what is returned has been verified. It exceeds the least scale by
-    a share of at most 1e-4, mostly 1e-5 to 8e-5, by ``tests/test_calibrate.py``; where a
-    certificate that narrow cannot be had the share is larger, and `calibration` reports it.
-
-    Where the default width of certified bounds is fine enough for that (epsilon above about 0.5)
-    ``Mechanism.epsilon(delta, ...)`` of the answer is at most the target as well; below, its
-    ``tolerance`` must be 1e-4 of epsilon to show it.
+    The scale is never too small: of what is returned both ``Mechanism.epsilon(delta, ...)`` and
+    ``Mechanism.delta(epsilon, ...)`` have been seen to be at most the target. It exceeds the least
+    scale by a share of at most 1e-4, mostly about 5e-5, by ``tests/test_calibrate.py``; where
+    certified bounds are wider than usual the share is larger, and `calibration` reports it.
 
     Examples
     --------

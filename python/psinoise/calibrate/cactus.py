@@ -14,9 +14,9 @@ from typing import Any
 
 from psinoise.accounting import Mechanism
 from psinoise.accounting.bracket import Bracket
-from psinoise.calibrate.search import Calibration, search
+from psinoise.calibrate.search import Calibration, roughly
 from psinoise.calibrate.target import Target
-from psinoise.errors import CalibrationError, CertificationError
+from psinoise.errors import CalibrationError
 from psinoise.noise import Cactus, Gaussian
 
 __all__ = ["cheapest"]
@@ -41,13 +41,13 @@ def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
     Raises
     ------
     CalibrationError
-        If there is none, or the accountant cannot certify laws near it.
+        If there is none.
     """
     if "mean_cost" in arguments:
         raise TypeError("mean_cost is what is calibrated, and must not be given")
     if target.delta == 0.0 or target.epsilon == 0.0:
         raise CalibrationError("Cactus noise is calibrated for epsilon and delta above 0")
-    gaussian = search(replace(target, law=Gaussian), "estimate").noise
+    gaussian = roughly(replace(target, law=Gaussian))
     words = {**_grid(float(gaussian.std) / target.sensitivity), **arguments}
     cost = words.pop("cost", 2.0)
 
@@ -63,10 +63,7 @@ def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
         return max(-_FAR, math.log(max(found, 1e-9) / target.epsilon))
 
     start = math.log(gaussian.expected_cost(cost) if callable(cost) else gaussian.moment(cost))
-    try:
-        low, high = _bracketed(excess, start)
-    except CertificationError as error:
-        raise CalibrationError(f"no cactus noise near the target is certified: {error}") from None
+    low, high = _bracketed(excess, start)
     noise = law(high)
     return Calibration(
         noise,
@@ -96,11 +93,7 @@ def _epsilon(mechanism: Mechanism, target: Target) -> float:
 def _delta(mechanism: Mechanism, target: Target) -> Bracket:
     """Bounds of delta; that the target's is one has been seen by the bound of epsilon."""
     use = (target.count, target.sampling_rate, target.adjacency)
-    try:
-        found = mechanism.delta(target.epsilon, *use, tolerance=_WIDTH * max(target.epsilon, 1e-3))
-    except CertificationError:
-        return Bracket(0.0, target.delta, target.delta)
-    return Bracket(*(min(value, target.delta) for value in found))
+    return target.capped(mechanism.delta(target.epsilon, *use))
 
 
 def _bracketed(excess: Callable[[float], float], start: float) -> tuple[float, float]:

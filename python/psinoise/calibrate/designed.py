@@ -65,8 +65,7 @@ def design(law: type[NoiseLaw], arguments: Mapping[str, Any], target: Target) ->
     known = bounds or Bracket(0.0, target.delta, target.delta)
     if not known.lower <= target.delta:
         raise CalibrationError(f"{noise!r} was made for the target and does not meet it: {known!r}")
-    upper = Bracket(*(min(value, target.delta) for value in known))
-    return Calibration(noise, upper, margin, "certified")
+    return Calibration(noise, target.capped(known), margin, "certified")
 
 
 def _delta(noise: Any, target: Target) -> Bracket | None:
@@ -74,7 +73,7 @@ def _delta(noise: Any, target: Target) -> Bracket | None:
     use = (target.count, target.sampling_rate, target.adjacency)
     try:
         mechanism = Mechanism(noise, target.sensitivity)
-        if float(mechanism.epsilon(0.0, *use, method="estimate")) <= target.epsilon:
+        if float(mechanism.epsilon(0.0, *use, method="upper")) <= target.epsilon:
             return Bracket(0.0, 0.0, 0.0)
         return mechanism.delta(target.epsilon, *use)
     except (DomainError, CertificationError):

@@ -1,47 +1,39 @@
 """The least scale that meets a target, from the safe side.
 
-``log delta(epsilon)``, by the fast estimate, crosses the target once. The answer is then approached
-from the safe side: the certified upper bound on delta says how far it is above the target, the
-slope of ``log delta`` in ``log scale`` turns that into a relative change of the scale, and the
-scale grows by a little more until the bound itself meets the target. A narrower certificate is
-asked for where the first one costs too much noise.
+Epsilon at the target's delta falls at least about as fast as the scale grows, and its logarithm
+is nearly a straight line in that of the scale. Where it crosses the target is found roughly first,
+by estimates. Then certified bounds are asked for: how far the upper one is from the target, over
+the slope, says where to ask again, until it meets the target with hardly any noise to spare. Both
+questions must be answered so: epsilon at the target's delta, and delta at its epsilon.
 """
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.question import DEFAULT_WIDTH as DEFAULT_TOLERANCE
 from psinoise.calibrate.target import Target, log_ratio
 from psinoise.errors import CalibrationError, CertificationError
 from psinoise.noise import Noise, NoiseLaw
 
-__all__ = ["Calibration", "search"]
+__all__ = ["Calibration", "roughly", "search"]
 
-# The scale may exceed the least one by this share, and a little more for the last step.
-_LARGEST_EXCESS = 8e-5
 # Scales in units of the sensitivity. Beyond, the loss of one use is lost in the rounding of log p
 # (above), or one use is no protection at all (below).
 _LARGEST_LOG_RATIO = 40.0 * math.log(2.0)
-# The root is found to this in log scale.
-_ROOT = 1e-9
-_ROUGHLY = 0.05
-_BESIDE = 0.01
-_SLOPE_STEP = 1e-5
-_FIRST_STRIDE = 0.25
-# Where each use has its share of delta and one large loss decides, the guess is this close.
-_SHORT_STRIDE = 0.03
-_LONGEST_STRIDE = math.log(64.0)
-_MOST_CERTIFICATES = 12
-# Of the largest loss of a composition, a few elementary functions of parameters.
-_LOSS_ROUNDING = 2.0**-50
-# Certificates are made narrower by up to this factor.
-_NARROWEST = 1e-4
+# The first estimates are this good, as a share of epsilon; so is the crossing they lead to.
+_ROUGHLY, _ROUGH_CROSSING = 1e-3, 2e-3
+_FIRST_STRIDE, _LONGEST_STRIDE = 0.25, math.log(64.0)
+# By method: by which share a scale may exceed the least one, how far beyond that the first one is,
+# as a share of epsilon, and others beyond where the bound would just meet the target.
+_EXCESS = {"certified": 8e-5, "estimate": 1e-6}
+_FIRST = {"certified": 5e-5, "estimate": 1e-7}
+_AIM = {"certified": 5e-6, "estimate": 1e-7}
+_MOST_ANSWERS, _LONGEST_STEP = 16, 1.0
+# Slopes are taken from points this far apart, and are at least this.
+_APART, _LEAST_SLOPE = 1e-4, 0.5
 
 
 @dataclass(frozen=True)
@@ -75,25 +67,29 @@ def search(target: Target, method: str) -> Calibration:
                 f"{name} noise has no largest privacy loss: no scale meets delta = 0"
             )
         return Calibration(pure[1], Bracket(0.0, 0.0, 0.0), 0.0, method)
-    start = _first_position(target)
-    if pure is not None:
-        if target.log_delta(pure[0] - _LARGEST_EXCESS) > 0.0:
-            # Noise that has no loss above epsilon at all, for next to nothing.
-            return Calibration(pure[1], Bracket(0.0, 0.0, 0.0), _LARGEST_EXCESS, method)
-        start = min(start, pure[0])
-    position = _position(target, start)
-    if method == "estimate":
-        position = _estimated(target, position)
-        value = target.delta * math.exp(target.log_delta(position))
-        return Calibration(target.noise(position), Bracket(value, value, value), 0.0, method)
+    if pure is None:
+        return _approached(target, method, *_crossing(target, _guess(target)))
+    start, slope = _crossing(target, min(_guess(target), pure[0]))
+    if start > pure[0] - _ROUGH_CROSSING:
+        below = pure[0] - _EXCESS["certified"]
+        if target.asked(target.noise(below), "certified").lower > target.goal:
+            return _free(pure, below, method)  # for next to nothing
     try:
-        return _certified(target, position)
+        found = _approached(target, method, start, slope)
     except CertificationError:
-        if pure is None:
-            raise
-        # Noise that has no loss above epsilon needs no certificate.
-        excess = max(math.expm1(pure[0] - position), 0.0)
-        return Calibration(pure[1], Bracket(0.0, 0.0, 0.0), excess, method)
+        return _free(pure, start, method)
+    return found if found.noise.scale < pure[1].scale else _free(pure, start, method)
+
+
+def roughly(target: Target) -> Noise:
+    """Noise of about the least scale, for laws without a largest loss; quick, and not proven."""
+    return target.noise(_crossing(target, _guess(target))[0])
+
+
+def _free(pure: tuple[float, Noise], least: float, method: str) -> Calibration:
+    """Noise that has no loss above epsilon, which needs no certificate."""
+    excess = max(math.expm1(pure[0] - least), 0.0)
+    return Calibration(pure[1], Bracket(0.0, 0.0, 0.0), excess, method)
 
 
 def _pure(target: Target) -> tuple[float, Noise] | None:
@@ -105,151 +101,121 @@ def _pure(target: Target) -> tuple[float, Noise] | None:
     def excess(position: float) -> float:
         return log_ratio(target.largest_loss(target.noise(position)), target.epsilon)
 
-    position = _root(excess, math.log(unit.pure_epsilon() * target.count / target.epsilon), 1e-15)
+    start = math.log(unit.pure_epsilon() * target.count / target.epsilon)
+    position = _root(excess, start, 1e-15)
     scale = target.noise(position).scale
-    noise = target.law(scale=float(f"{scale:.14e}"))
-    # A short decimal that meets the target as it stands, or else the next scale that does so
-    # beyond the rounding of the loss.
-    step, margin = 2.0**-52, 0.0
-    while not target.largest_loss(noise) * (1.0 + margin) <= target.epsilon:
+    noise = target.law(scale=float(f"{scale:.13e}"))
+    # A short decimal that meets the target as it stands, or else the next scale that does so.
+    step = 2.0**-52
+    while not target.largest_loss(noise) <= target.epsilon:
         noise = target.law(scale=scale * (1.0 + step))
-        step, margin = 2.0 * step, _LOSS_ROUNDING
+        step *= 2.0
     return math.log(noise.scale / target.sensitivity), noise
 
 
-def _central_limit(target: Target) -> float:
-    """A guess: Gaussian noise in the central limit, for losses of a few deviations."""
+def _guess(target: Target) -> float:
+    """The larger of two scales of Gaussian noise: for many small losses, and for a large one.
+
+    The first is that of the central limit. The second has its share of delta, and the epsilon that
+    sampling makes the target's, in one use for which a record is sampled.
+    """
+    rate = target.sampling_rate
     tail = math.sqrt(2.0 * max(-math.log(target.delta), 0.5))
     deviation = max(target.epsilon / tail, target.delta)
-    return min(
-        max(math.log(target.sampling_rate * math.sqrt(target.count) / deviation), -3.0), 20.0
-    )
+    many = rate * math.sqrt(target.count) / deviation
+    large = target.epsilon - math.log(rate) if target.epsilon > 30.0 else 0.0
+    large = large or math.log1p(math.expm1(target.epsilon) / rate)
+    tail = math.sqrt(2.0 * max(math.log(target.count * rate / target.delta), 0.5))
+    once = (tail + math.sqrt(tail**2 + 2.0 * large)) / (2.0 * large) if large > 0.0 else 0.0
+    return min(max(math.log(max(many, once)), -3.0), 20.0)
 
 
-def _first_position(target: Target) -> float:
-    """A guess: that of the central limit, or more.
+def _crossing(target: Target, start: float) -> tuple[float, float]:
+    """About where the target is met, and how fast the logarithm of what is asked falls there."""
+    known: dict[float, float] = {}
 
-    With a small sampling rate one use with a large loss may be all that matters: then each has its
-    share of delta, and the scale of one use with that share is quickly found.
-    """
-    guess = _central_limit(target)
-    if not _rare(target):
-        return guess
-    alone = dataclasses.replace(target, count=1, delta=target.delta / target.count)
-    with contextlib.suppress(CalibrationError):
-        # Not where epsilon is the largest loss of one use, at which the profile may have a kink.
-        return max(_root(alone.log_delta, guess, _ROUGHLY) + _BESIDE, guess)
-    return guess
+    def value(position: float) -> float:
+        if position not in known:
+            # If the goal is delta, that falls by about half of what an epsilon near 0 grows.
+            found = target.asked(target.noise(position), "estimate", _ROUGHLY * target.goal)
+            known[position] = log_ratio(found.estimate, target.goal)
+        rough = known[position]
+        return 0.0 if abs(rough) <= _ROUGH_CROSSING else rough
+
+    try:
+        position = _root(value, start, 1e-6)
+    except CalibrationError:
+        noise = target.noise(max(known))
+        if target.asked(noise, "estimate").estimate < math.inf:
+            raise
+        raise CertificationError(
+            f"epsilon at delta {target.delta!r} is not bounded, even for {noise!r}"
+        ) from None
+    others = sorted((abs(at - position), at) for at in known if abs(at - position) > _APART)
+    others = [other for other in others if abs(known[other[1]]) < 1.0]
+    if not others or position not in known:
+        return position, 1.0
+    at = others[0][1]
+    slope = max((known[at] - known[position]) / (position - at), _LEAST_SLOPE)
+    return position + known[position] / slope, slope
 
 
-def _position(target: Target, start: float) -> float:
-    """Where the estimate meets the target."""
-    if _rare(target):
-        # An estimate may not settle next to the guess, and do so on other ways to the root.
-        with contextlib.suppress(CertificationError):
-            return _root(target.log_delta, start, _ROOT, _SHORT_STRIDE)
-        start = _central_limit(target)
-    return _root(target.log_delta, start, _ROOT)
-
-
-def _rare(target: Target) -> bool:
-    """Whether one use with a large loss may be all that matters."""
-    return target.count > 1 and target.sampling_rate < 1.0
-
-
-def _root(
-    function: Callable[[float], float],
-    start: float,
-    tolerance: float,
-    stride: float = _FIRST_STRIDE,
-) -> float:
-    """Where a decreasing function of the position is 0."""
-    start = min(max(start, -_LARGEST_LOG_RATIO), _LARGEST_LOG_RATIO)
-    value = function(start)
-    if value == 0.0:
-        return start
-    sign = 1.0 if value > 0.0 else -1.0
-    near = start
-    while True:
+def _root(function: Callable[[float], float], start: float, tolerance: float) -> float:
+    """Where a function of the position is 0 that falls at least about as fast as that grows."""
+    near = min(max(start, -_LARGEST_LOG_RATIO), _LARGEST_LOG_RATIO)
+    value = function(near)
+    sign, longest = math.copysign(1.0, value), _FIRST_STRIDE
+    while value != 0.0:
+        stride = min(max(1.05 * abs(value), _ROUGH_CROSSING), longest)
         far = min(max(near + sign * stride, -_LARGEST_LOG_RATIO), _LARGEST_LOG_RATIO)
-        if function(far) * sign <= 0.0:
+        value = function(far)
+        if value * sign <= 0.0:
             break
         if abs(far) == _LARGEST_LOG_RATIO:
             side = "above 2**40" if sign > 0.0 else "below 2**-40"
             raise CalibrationError(f"the scale that meets the target is {side} sensitivities")
-        near, stride = far, min(2.0 * stride, _LONGEST_STRIDE)
+        near, longest = far, min(2.0 * longest, _LONGEST_STRIDE)
+    else:
+        return near
     from scipy import optimize  # slow to import
 
     return float(optimize.brentq(function, near, far, xtol=tolerance, rtol=1e-15))
 
 
-def _estimated(target: Target, position: float) -> float:
-    """The position, or one next to it, on the safe side of the estimate."""
-    step = _ROOT
-    while target.log_delta(position) > 0.0:
-        position, step = position + step, 2.0 * step
-    return position
+def _approached(target: Target, method: str, position: float, slope: float) -> Calibration:
+    """From about the least scale to one that is shown to meet the target.
 
-
-def _certified(target: Target, start: float) -> Calibration:
-    """Grow the scale from the estimated one until the certified bound meets the target."""
-    # Shares of delta that one share of the scale is worth.
-    slope = (target.log_delta(start) - target.log_delta(start + _SLOPE_STEP)) / _SLOPE_STEP
-    if not slope > 0.0:
-        raise CertificationError(f"delta does not fall with the scale near {target.noise(start)!r}")
-    tolerance, missing = _tolerance(target, start, slope)
-    position, margin = start, 1.02
-    for _ in range(_MOST_CERTIFICATES):
-        position += margin * missing + _ROOT
-        noise = target.noise(position)
-        bounds = target.bounds(noise, tolerance)
-        missing = _missing(target, bounds, slope)
-        if missing <= 0.0:
-            excess = max(math.expm1(position - start), 0.0)
-            missing = 0.0 if tolerance is not None else _missing_by_default(target, noise)
-            if missing <= 0.0 or excess + missing > _LARGEST_EXCESS:
-                return Calibration(noise, bounds, excess, "certified")
-        margin *= 1.5
-    raise CertificationError(
-        f"no scale near {target.noise(start)!r} could be certified for delta {target.delta!r} at "
-        f"epsilon {target.epsilon!r}"
-    )
-
-
-def _missing(target: Target, bounds: Bracket, slope: float) -> float:
-    """By which share the scale is too small for the upper bound; negative if it is not."""
-    if bounds.upper == 0.0:
-        return -math.inf
-    return log_ratio(bounds.upper, target.delta) / slope
-
-
-def _tolerance(target: Target, start: float, slope: float) -> tuple[float | None, float]:
-    """A width of certificates that costs little noise, None for the default; and what it costs."""
-    tolerance: float | None = None
-    default = width = DEFAULT_TOLERANCE * max(1.0, target.epsilon)
-    noise = target.noise(start)
-    missing = max(_missing(target, target.bounds(noise, None), slope), 0.0)
-    while missing > _LARGEST_EXCESS and width > _NARROWEST * default:
-        # What a certificate costs is proportional to its width.
-        width = max(0.8 * _LARGEST_EXCESS / missing * width, _NARROWEST * default)
-        try:
-            bounds = target.bounds(noise, width)
-        except CertificationError:
-            break  # this narrow it cannot be had: the wider one is as safe, and costs more noise
-        tolerance, missing = width, max(_missing(target, bounds, slope), 0.0)
-    return tolerance, missing
-
-
-def _missing_by_default(target: Target, noise: Noise) -> float:
-    """By which share the scale is too small for ``Mechanism.epsilon`` to say so by default.
-
-    That bound is made to be sharp in epsilon at a given delta: the last digits differ. Epsilon
-    falls at least about as fast as the scale grows.
+    Raises
+    ------
+    CertificationError
+        If none near it is.
     """
-    try:
-        return (
-            target.certified_epsilon(noise) / target.epsilon - 1.0 if target.epsilon > 0.0 else 0.0
+    best: Calibration | None = None
+    before: tuple[float, float] | None = None
+    position, aim = position + _FIRST[method] / slope, _AIM[method]
+    for _ in range(_MOST_ANSWERS):
+        noise = target.noise(position)
+        found = target.asked(noise, method)
+        above = log_ratio(found.upper, target.goal)
+        if before is not None and abs(position - before[0]) > _APART:
+            slope = max((above - before[1]) / (before[0] - position), _LEAST_SLOPE)
+        before = position, above
+        step = min(above / slope + aim, _LONGEST_STEP)
+        if best is not None and noise.scale >= best.noise.scale:
+            break
+        if above <= 0.0:
+            bounds = target.bounds(noise, method)
+            if bounds.upper <= target.delta:
+                excess = max(math.expm1(-log_ratio(found.estimate, target.goal) / slope), 0.0)
+                best = Calibration(noise, bounds, excess, method)
+                if excess <= _EXCESS[method] or step >= -aim:
+                    break
+            else:
+                step, aim = 2.0 * aim, 2.0 * aim
+        position += step
+    if best is None:
+        raise CertificationError(
+            f"no scale near {target.noise(position)!r} could be certified for delta "
+            f"{target.delta!r} at epsilon {target.epsilon!r}"
         )
-    except CertificationError:
-        # Both bounds on epsilon cannot be had at this width; the upper one on delta has been.
-        return 0.0
+    return best

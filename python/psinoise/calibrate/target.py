@@ -2,14 +2,15 @@
 
 Scales are on a logarithmic axis, in units of the sensitivity: a *position* is the logarithm of
 scale over sensitivity. By the lemma of ``psinoise.accounting.loss.pairs``, and that of
-``adjacency`` for replaced records, delta at a fixed epsilon falls as the position grows.
+``adjacency`` for replaced records, delta at a fixed epsilon falls as the position grows, and
+epsilon at a fixed delta does.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from psinoise import _validate
 from psinoise.accounting import Mechanism, contract
@@ -22,8 +23,8 @@ from psinoise.noise import Noise
 __all__ = ["Law", "Target", "checked", "log_ratio"]
 
 _LARGEST_EPSILON = 1e5
-# A logarithm this far below its goal is as good as minus infinity, and easier to interpolate.
-_FAR_BELOW = -30.0
+# A logarithm this far from its goal is as good as an infinite one, and easier to interpolate.
+_FAR = 30.0
 
 Law = Callable[..., Noise]
 
@@ -40,7 +41,6 @@ class Target:
     sampling_rate: float
     adjacency: str
     contribution: float | None
-    _known: dict[float, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def noise(self, position: float) -> Noise:
         """The law at a position, the logarithm of scale over sensitivity."""
@@ -60,42 +60,53 @@ class Target:
         return Mechanism(noise, self.sensitivity, contribution=self.contribution)
 
     def largest_loss(self, noise: Noise) -> float:
-        """The largest loss of all uses together; ``inf`` if there is none."""
-        mechanism = self.mechanism(noise)
-        return float(
-            mechanism.epsilon(
-                0.0, self.count, self.sampling_rate, self.adjacency, method="estimate"
-            )
-        )
+        """The largest loss of all uses together, rounded up; ``inf`` if there is none."""
+        use = (self.count, self.sampling_rate, self.adjacency)
+        return float(self.mechanism(noise).epsilon(0.0, *use, method="upper"))
 
-    def log_delta(self, position: float) -> float:
-        """Estimate of log delta at the target's epsilon, relative to the target; kept."""
-        if position not in self._known:
-            mechanism = self.mechanism(self.noise(position))
-            delta = mechanism.delta(
-                self.epsilon, self.count, self.sampling_rate, self.adjacency, method="estimate"
-            )
-            self._known[position] = log_ratio(float(delta), self.delta)
-        return self._known[position]
+    def capped(self, delta: Bracket) -> Bracket:
+        """Bounds on the delta of what is known to meet the target."""
+        lower, estimate, upper = (min(value, self.delta) for value in delta)
+        return Bracket(lower, estimate, upper, delta.composer)
 
-    def bounds(self, noise: Noise, tolerance: float | None) -> Bracket:
-        """Certified bounds on delta at the target's epsilon."""
-        steps = self.mechanism(noise)._steps(self.count, self.sampling_rate, self.adjacency)
-        # How wide they are is not of interest, but what the upper one costs: see `_tolerance`.
-        found = Question(steps, tolerance=tolerance).delta(self.epsilon)
-        if not found.upper > 0.0:
-            # Nothing was found above epsilon. That is proof only if no loss is that large.
-            if not self.largest_loss(noise) <= self.epsilon:
-                raise CertificationError(
-                    f"delta at epsilon {self.epsilon!r} could not be told from 0 for {noise!r}"
-                )
-            return Bracket(0.0, 0.0, 0.0)
+    def asked(self, noise: Noise, method: str, tolerance: float | None = None) -> Bracket:
+        """Epsilon at the target's delta; for an epsilon of 0, delta there.
+
+        By the "estimate" all three numbers are that; a tolerance is how close it is to be.
+        """
+        question = self._question(noise, method, tolerance)
+        found = question.epsilon(self.delta) if self.epsilon > 0.0 else question.delta(0.0)
+        return found if method == "certified" else _estimated(found)
+
+    @property
+    def goal(self) -> float:
+        """What `asked` may be at most."""
+        return self.epsilon if self.epsilon > 0.0 else self.delta
+
+    def bounds(self, noise: Noise, method: str) -> Bracket:
+        """Delta at the target's epsilon.
+
+        Raises
+        ------
+        CertificationError
+            If it is said to be 0 and is not: no loss above epsilon was found, and there are some.
+        """
+        found = self._question(noise, method, None).delta(self.epsilon)
+        if method == "estimate":
+            return _estimated(found)
+        if not found.upper > 0.0 and not self.largest_loss(noise) <= self.epsilon:
+            raise CertificationError(
+                f"delta at epsilon {self.epsilon!r} could not be told from 0 for {noise!r}"
+            )
         return found
 
-    def certified_epsilon(self, noise: Noise) -> float:
-        """What ``Mechanism.epsilon`` says by default."""
-        mechanism = self.mechanism(noise)
-        return float(mechanism.epsilon(self.delta, self.count, self.sampling_rate, self.adjacency))
+    def _question(self, noise: Noise, method: str, tolerance: float | None) -> Question:
+        steps = self.mechanism(noise)._steps(self.count, self.sampling_rate, self.adjacency)
+        return Question(steps, tolerance=tolerance, settle=method == "estimate")
+
+
+def _estimated(found: Bracket) -> Bracket:
+    return Bracket(found.estimate, found.estimate, found.estimate)
 
 
 def checked(
@@ -141,5 +152,7 @@ def checked(
 
 
 def log_ratio(value: float, goal: float) -> float:
-    """The logarithm of a ratio, not far below 0."""
-    return max(math.log(value) - math.log(goal), _FAR_BELOW) if value > 0.0 else _FAR_BELOW
+    """The logarithm of a ratio, not far from 0."""
+    if not value > 0.0:
+        return -_FAR
+    return min(max(math.log(value) - math.log(goal), -_FAR), _FAR)

@@ -281,7 +281,7 @@ def _balance_atoms(mass: Float, excess: Float, needed: Float, share: Float) -> b
 
 
 def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Float:
-    """Masses of the nodes of the balanced contraction (``accounting/lattice/bounds.py``)."""
+    """Masses of the nodes of the balanced contraction (``accounting/compose/lattice.py``)."""
     if mass.size < 2:
         raise ValueError("there must be at least two bins")
     rise = np.exp(tilt * widths)

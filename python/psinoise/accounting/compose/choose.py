@@ -21,11 +21,11 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from psinoise.accounting.compose.bins import Dense, dense
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.direct import Composition as Direct
 from psinoise.accounting.compose.refine import Crossing, Width, direct_bounds, distance
-from psinoise.accounting.lattice.bins import Dense, dense
-from psinoise.accounting.lattice.target import Target, profile_bound
+from psinoise.accounting.compose.target import Target, profile_bound
 from psinoise.accounting.loss.cells import CellPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import reach_for

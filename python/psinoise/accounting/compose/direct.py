@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from psinoise.accounting.compose.bins import Dense, Mask
 from psinoise.accounting.compose.measure import (
     Bins,
     Measure,
@@ -29,7 +30,6 @@ from psinoise.accounting.compose.measure import (
 from psinoise.accounting.compose.plan import Key, Plan, Rest, Stages, first_edges, spread_of
 from psinoise.accounting.compose.profile import DirectBound
 from psinoise.accounting.compose.source import covering, measure_of
-from psinoise.accounting.lattice.bins import Dense, Mask
 from psinoise.accounting.loss.pairs import Float
 
 # Share of delta that may be trimmed, over all uses, on either side.

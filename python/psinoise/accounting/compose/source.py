@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from psinoise.accounting.compose.bins import MASS_ROUNDING, Dense, Mask, masses_in_bins
 from psinoise.accounting.compose.measure import Bins, Measure, Side, upper_nodes
-from psinoise.accounting.lattice.bins import MASS_ROUNDING, Dense, Mask, masses_in_bins
 from psinoise.accounting.loss.pairs import Float
 
 # What masses of panels may lose below the least float64, all together.

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from psinoise.accounting.contour.composition import LEAST_LOG_DELTA, Composition, Saddle
-from psinoise.accounting.contour.line import UnsettledError, trace
-from psinoise.accounting.contour.solve import solve_epsilon
+from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, Saddle
+from psinoise.accounting.estimate.line import UnsettledError, trace
+from psinoise.accounting.estimate.solve import solve_epsilon
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import Steps

@@ -54,8 +54,8 @@ from typing import Literal
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.lattice.bins import MASS_ROUNDING, Bins, Index
-from psinoise.accounting.lattice.transforms import UNIT
+from psinoise.accounting.compose.bins import MASS_ROUNDING, Bins, Index
+from psinoise.accounting.compose.transforms import UNIT
 from psinoise.accounting.loss.pairs import Float
 
 Side = Literal["lower", "upper"]

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.lattice.bins import Index
+from psinoise.accounting.compose.bins import Index
 from psinoise.accounting.loss.pairs import Float
 
 #: The largest relative error of a rounded operation.

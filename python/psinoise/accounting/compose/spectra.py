@@ -30,10 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.accounting.contour.integrand import log_power
-from psinoise.accounting.lattice.band import band_sums
-from psinoise.accounting.lattice.bounds import NodeMeasure
-from psinoise.accounting.lattice.transforms import UNIT, transform_error, transform_of, wrap
+from psinoise.accounting.compose.band import band_sums
+from psinoise.accounting.compose.lattice import NodeMeasure
+from psinoise.accounting.compose.transforms import UNIT, transform_error, transform_of, wrap
+from psinoise.accounting.estimate.integrand import log_power
 from psinoise.accounting.loss.pairs import Float
 
 Complex = NDArray[np.complex128]

@@ -15,18 +15,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from psinoise._backend import core
+from psinoise.accounting.compose.bins import MASS_ROUNDING, Bins, Dense, Mask, dense, loss_bins
 from psinoise.accounting.compose.bound import Bound
-from psinoise.accounting.contour.composition import Composition, Saddle
-from psinoise.accounting.lattice.bins import MASS_ROUNDING, Bins, Dense, Mask, dense, loss_bins
-from psinoise.accounting.lattice.bounds import NodeMeasure, Side, node_measure
-from psinoise.accounting.lattice.convolution import (
+from psinoise.accounting.compose.frequencies import low_profile
+from psinoise.accounting.compose.grading import graded_edges
+from psinoise.accounting.compose.lattice import NodeMeasure, Side, node_measure
+from psinoise.accounting.compose.window import (
     WindowBound,
     compose,
     tail_within,
     window_size,
 )
-from psinoise.accounting.lattice.frequencies import low_profile
-from psinoise.accounting.lattice.grading import graded_edges
+from psinoise.accounting.estimate.composition import Composition, Saddle
 from psinoise.accounting.loss.cells import CellPair, Dominating
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import reach_for
@@ -34,7 +34,7 @@ from psinoise.accounting.loss.steps import Steps, largest_finite_loss
 from psinoise.errors import CertificationError
 
 _LARGEST_STEP = 0.25
-_LARGEST_SPAN = 2**22
+_LARGEST_SPAN = 2**24
 _LARGEST_TILT = 1e6
 # Over the width the tilt changes weights by this exponent at most: beyond, errors would drown what
 # is a width away.
@@ -45,7 +45,7 @@ _MOST_LATTICES = 1 << 10
 _BESIDE_ATOMS = 0.7
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
-_LARGEST_WINDOW = 2**19
+_LARGEST_WINDOW = 2**21
 # Nodes are farther apart than so many roundings of a loss.
 _LEAST_STEP = 4.0
 _LEAST_LOG_TAIL = -200.0

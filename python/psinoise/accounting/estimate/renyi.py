@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable
 from typing import TypeGuard
 
-from psinoise.accounting.contour.composition import LEAST_LOG_DELTA, Composition, Saddle
+from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, Saddle
 from psinoise.accounting.loss.cells import CellPair, Dominating
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.steps import Steps, largest_loss

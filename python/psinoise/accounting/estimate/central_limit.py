@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 
-from psinoise.accounting.contour.composition import Composition
+from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import Steps
 from psinoise.errors import DomainError

@@ -26,12 +26,12 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.compose.lattice import NodeMeasure
 from psinoise.accounting.compose.measure import Side
-from psinoise.accounting.lattice.bounds import NodeMeasure
-from psinoise.accounting.lattice.spectra import (
+from psinoise.accounting.compose.spectra import (
     compose_low,
 )
-from psinoise.accounting.lattice.transforms import UNIT, transform_error, transform_of, wrap
+from psinoise.accounting.compose.transforms import UNIT, transform_error, transform_of, wrap
 from psinoise.accounting.loss.pairs import Float
 
 

@@ -48,15 +48,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.compose.lattice import NodeMeasure
 from psinoise.accounting.compose.measure import Side
-from psinoise.accounting.lattice.bounds import NodeMeasure
-from psinoise.accounting.lattice.convolution import infinite_mass, largest_weight, window_needed
-from psinoise.accounting.lattice.spectra import (
+from psinoise.accounting.compose.spectra import (
     MOST_DIRECT,
     LowFrequencies,
     low_frequencies,
 )
-from psinoise.accounting.lattice.transforms import UNIT, transform_error, transform_of, wrap
+from psinoise.accounting.compose.transforms import UNIT, transform_error, transform_of, wrap
+from psinoise.accounting.compose.window import infinite_mass, largest_weight, window_needed
 from psinoise.accounting.loss.pairs import Float
 
 Complex = NDArray[np.complex128]

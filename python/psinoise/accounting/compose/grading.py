@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.lattice.bins import Dense, Index, Mask
+from psinoise.accounting.compose.bins import Dense, Index, Mask
 
 
 def even_edges(source: Dense, chosen: Mask, lattice: tuple[float, float]) -> Index:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.accounting.contour.composition import Composition, Saddle
+from psinoise.accounting.estimate.composition import Composition, Saddle
 from psinoise.accounting.loss.measure import Cumulants, LossMeasure
 
 Float = NDArray[np.float64]

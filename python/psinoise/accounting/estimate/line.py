@@ -31,8 +31,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.accounting.contour.composition import Composition, Saddle
-from psinoise.accounting.contour.integrand import (
+from psinoise.accounting.estimate.composition import Composition, Saddle
+from psinoise.accounting.estimate.integrand import (
     DEAD,
     DIRECT_STEPS,
     DIRECT_TERMS,

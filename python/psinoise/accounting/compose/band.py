@@ -28,8 +28,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.accounting.lattice.bins import Index
-from psinoise.accounting.lattice.transforms import UNIT, transform_of
+from psinoise.accounting.compose.bins import Index
+from psinoise.accounting.compose.transforms import UNIT, transform_of
 from psinoise.accounting.loss.pairs import Float
 
 Complex = NDArray[np.complex128]

@@ -1,1 +1,0 @@
-"""Bounds from either side: losses on a lattice, composed with every error bounded."""
