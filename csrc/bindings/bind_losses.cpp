@@ -148,9 +148,9 @@ py::tuple binned(const py::array& loss_a, const py::array& mass_a, const py::arr
 py::tuple sums_from_each(const py::array& loss, const py::array& mass) {
   const LossNodes nodes = nodes_of(loss, mass);
   py::array_t<double> total(loss.size());
-  py::array_t<double> decayed(loss.size());
-  suffix_sums(nodes, total.mutable_data(), decayed.mutable_data());
-  return py::make_tuple(total, decayed);
+  py::array_t<double> excess(loss.size());
+  suffix_sums(nodes, total.mutable_data(), excess.mutable_data());
+  return py::make_tuple(total, excess);
 }
 
 }  // namespace

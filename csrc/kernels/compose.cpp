@@ -5,7 +5,7 @@
 // Method: a real transform of N points is a complex one of N/2; powers by repeated squaring.
 // Error: relative 2-norm error of one forward transform at most 6 u log2(N) (math/fft.hpp); the
 //   accounting adds (n + 1) times that for n-fold composition
-//   (psinoise/accounting/lattice/convolution.py).
+//   (psinoise/accounting/compose/window.py).
 // Layout: a spectrum is N/2 + 1 complex numbers, interleaved, as scipy.fft.rfft returns it.
 #include <cstddef>
 

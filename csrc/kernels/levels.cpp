@@ -48,8 +48,8 @@ inline Guess hermite(const LossSamples& samples, std::size_t k, double level) {
   const double place = u * u * (3.0 - 2.0 * u) + u * v * (v * left - u * right);
   const double low = width > 0.0 ? x : x + width;
   const double high = width > 0.0 ? x + width : x;
-  return {clamp(x + place * width, low, high), low, high,
-          tangent / (left + (right - left) * place), width > 0.0};
+  return {clamp(x + place * width, low, high), low, high, tangent / (left + (right - left) * place),
+          width > 0.0};
 }
 
 }  // namespace

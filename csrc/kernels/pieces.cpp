@@ -4,7 +4,7 @@
 //   A = integral of P e^{t l - k} and u = integral of (P - e^l Q) e^{t l - k},
 //   with P = (1 - q) p + q T_a p and Q = (1 - q) p + q T_b p, noise p under Poisson sampling at
 //   rate q; and the balanced contraction of bins onto nodes (a lower bound;
-//   psinoise/accounting/lattice/bounds.py has the proof).
+//   psinoise/accounting/compose/lattice.py has the proof).
 // Method: Gauss-Legendre of order 6 on each piece, on which log p varies by at most 3/4 (the
 //   caller's part): relative truncation error below 1e-17. Where log P and the loss vary by at most
 //   r = 1/34, order 3: r^6 (3!)^4 / (7 (6!)^3) = 4e-16. u is a sum of positive terms, from expm1.

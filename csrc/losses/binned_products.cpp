@@ -54,9 +54,7 @@ class Walk {
   }
 
  private:
-  double end_of(std::size_t bin) const {
-    return bin + 1 < bins_ ? edges_[bin + 1] : HUGE_VAL;
-  }
+  double end_of(std::size_t bin) const { return bin + 1 < bins_ ? edges_[bin + 1] : HUGE_VAL; }
   std::size_t bin_from(std::size_t bin, double x) const {
     while (bin + 1 < bins_ && x >= edges_[bin + 1]) ++bin;
     return bin;
@@ -99,15 +97,16 @@ void binned_products(const LossNodes& a, const LossNodes& b, const double* edges
   }
 }
 
-void suffix_sums(const LossNodes& nodes, double* total, double* decayed) {
+void suffix_sums(const LossNodes& nodes, double* total, double* excess) {
   double sum = 0.0;
-  double faded = 0.0;
+  double over = 0.0;
   for (std::size_t k = nodes.count; k-- > 0;) {
-    if (k + 1 < nodes.count) faded *= std::exp(nodes.loss[k] - nodes.loss[k + 1]);
+    // 1 - e^-(x + g) = e^-g (1 - e^-x) + (1 - e^-g): positive terms.
+    const double gap = k + 1 < nodes.count ? nodes.loss[k] - nodes.loss[k + 1] : 0.0;
+    over = std::exp(gap) * over - std::expm1(gap) * sum;
     sum += nodes.mass[k];
-    faded += nodes.mass[k];
     total[k] = sum;
-    decayed[k] = faded;
+    excess[k] = over;
   }
 }
 

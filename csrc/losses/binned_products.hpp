@@ -19,8 +19,8 @@ struct LossNodes {
 void binned_products(const LossNodes& a, const LossNodes& b, const double* edges, std::size_t bins,
                      std::size_t threads, double* mass, double* moment);
 
-// Over the nodes from each on: the sum of the masses, and that of mass * exp(loss of the first -
-// loss).
-void suffix_sums(const LossNodes& nodes, double* total, double* decayed);
+// Over the nodes from each on: the sum of the masses, and that of mass * (1 - exp(loss of the first
+// - loss)).
+void suffix_sums(const LossNodes& nodes, double* total, double* excess);
 
 }  // namespace psinoise

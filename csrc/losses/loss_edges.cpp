@@ -1,6 +1,6 @@
 // Computes: the cut of loss_edges.hpp, and edges of bins: every node where the tilted mass lies,
 //   few where there is next to none.
-// Method: the bias of both bounds (psinoise/accounting/lattice/bounds.py) is a sum over bins of
+// Method: the bias of both bounds (psinoise/accounting/compose/lattice.py) is a sum over bins of
 //   mass times width squared, so a bin that holds little mass may be wide. Blocks of 2^8 nodes
 //   share one width, which divides them; a block is as fine as the finest part that reaches into it
 //   or next to it.

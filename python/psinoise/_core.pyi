@@ -213,7 +213,7 @@ def suffix_sums(
     loss: NDArray[np.float64], mass: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Over the nodes from each on, in order of rising loss: the sum of the masses, and that of
-    mass * exp(loss of the first - loss)."""
+    mass * (1 - exp(loss of the first - loss))."""
 
 def decayed_sums(values: NDArray[np.float64], decay: float) -> NDArray[np.float64]:
     """out[k] = sum over j >= k of values[j] * decay**(j - k)."""

@@ -30,12 +30,14 @@ def binned_products(
 
 
 def suffix_sums(loss: Float, mass: Float) -> tuple[Float, Float]:
-    """Sums of the masses from each node on, and of those that fade with the loss."""
-    total, decayed = np.empty(loss.size), np.empty(loss.size)
-    fading = np.exp(-np.diff(loss, append=loss[-1:]))
-    whole = faded = 0.0
+    """Sums of the masses from each node on, and of their excess over the loss of the first."""
+    total, excess = np.empty(loss.size), np.empty(loss.size)
+    gaps = -np.diff(loss, append=loss[-1:])
+    fall, rise = np.exp(gaps), -np.expm1(gaps)
+    whole = over = 0.0
     for k in range(loss.size - 1, -1, -1):
+        # 1 - e^-(x + g) = e^-g (1 - e^-x) + (1 - e^-g): positive terms.
+        over = fall[k] * over + rise[k] * whole
         whole += mass[k]
-        faded = faded * fading[k] + mass[k]
-        total[k], decayed[k] = whole, faded
-    return total, decayed
+        total[k], excess[k] = whole, over
+    return total, excess

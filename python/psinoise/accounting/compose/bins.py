@@ -148,7 +148,9 @@ class Dense:
             float(np.abs(self.highest[chosen]).max()),
             *(abs(limit) for limit in limits if math.isfinite(limit)),
         )
-        ratio = _LOG_ROUNDING * (len(pair.centers) - 1) * (largest - math.log(pair.sampling_rate))
+        # Of outputs too, where losses are steep.
+        size = largest - math.log(pair.sampling_rate)
+        ratio = 4.0 * _LOG_ROUNDING * (len(pair.centers) - 1) * size
         rounding = self.rounding + ratio
         if not pair.replaced and pair.noise.score_limit != 0.0:
             ends = self.highest if self.sign > 0.0 else -self.lowest
@@ -221,15 +223,19 @@ def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
 def _atoms_alone(pair: CellPair, direction: Direction) -> Dense:
     """The loss of a law in cells, which has no panels."""
     log_mass, loss = pair.atoms
+    least = 0.0 if pair.stated else 1.0
     if direction == "remove":
-        return atoms_source(log_mass + loss, loss)
-    return atoms_source(log_mass, -loss)
+        return atoms_source(log_mass + loss, loss, least)
+    return atoms_source(log_mass, -loss, least)
 
 
-def atoms_source(log_mass: Float, loss: Float) -> Dense:
-    """A loss of atoms alone, with the logs of their masses under ``P``."""
+def atoms_source(log_mass: Float, loss: Float, least: float = 1.0) -> Dense:
+    """A loss of atoms alone, with the logs of their masses under ``P``.
+
+    Losses are right to some ulp of the largest of them, or of a least number.
+    """
     none = np.empty((0, ORDER + 2))
-    rounding = _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), 1.0)
+    rounding = _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), least)
     return Dense(None, 1.0, none, none, none, loss, loss, log_mass, 0.0, rounding)
 
 

@@ -34,43 +34,33 @@ class DirectBound(Bound):
         self._weight = np.ones(1) if second is None else first.mass
         last = both[-1]
         self._loss = last.loss
-        total, decayed = core.suffix_sums(last.loss, last.mass)
-        self._total, self._decayed = np.append(total, 0.0), np.append(decayed, 0.0)
+        total, excess = core.suffix_sums(last.loss, last.mass)
+        self._total, self._excess = np.append(total, 0.0), np.append(excess, 0.0)
         self._ends = np.append(last.loss, np.inf)
         sizes = sum(m.loss.size for m in both)
         self.rounding = math.fsum(m.rounding for m in both) + 4.0 * UNIT * (sizes + 16)
         self.least = math.fsum(m.span[0] for m in both)
         self.largest = math.fsum(m.span[1] for m in both)
 
-    def sums(self, epsilon: float) -> tuple[float, float]:
-        """``P(L > eps)`` and ``e^eps Q(L > eps)`` of the finite losses, without any rounding."""
-        offset, weight = self._offset, self._weight
-        at = np.searchsorted(self._loss, epsilon - offset, side="right")
-        above = self._ends[at] + (offset - epsilon)
-        total = float(np.sum(weight * self._total[at]))
-        decayed = float(np.sum(weight * self._decayed[at] * np.exp(-np.maximum(above, 0.0))))
-        return total, decayed
-
     def log_delta(self, epsilon: float) -> float:
         """Log of the bound, rounded outwards; what was moved to infinity included."""
-        sign = 1.0 if self.side == "upper" else -1.0
-        total, decayed = self.sums(epsilon - sign * self.slack)
-        value = (total - decayed) + sign * self.rounding * (total + decayed)
-        value = max(value, 0.0) + self.infinite
-        return math.log(min(value, 1.0)) if value > 0.0 else -math.inf
+        return float(self.log_deltas(np.array([epsilon]))[0])
 
     def log_deltas(self, epsilons: Float) -> Float:
-        """The same at many epsilons."""
+        """The same at many epsilons.
+
+        With ``d`` the distance of the first node above, ``1 - e^{-(x + d)}`` is
+        ``(1 - e^{-d}) + e^{-d} (1 - e^{-x})``: all terms are positive, however small the losses.
+        """
         sign = 1.0 if self.side == "upper" else -1.0
         found = np.empty(epsilons.size)
         rows = max(_LARGEST_BLOCK // self._offset.size, 1)
         for start in range(0, epsilons.size, rows):
             at = epsilons[start : start + rows, None] - sign * self.slack
             place = np.searchsorted(self._loss, at - self._offset, side="right")
-            above = np.maximum(self._ends[place] + (self._offset - at), 0.0)
-            total = self._total[place] @ self._weight
-            decayed = (self._decayed[place] * np.exp(-above)) @ self._weight
-            value = (total - decayed) + sign * self.rounding * (total + decayed)
+            above = -np.maximum(self._ends[place] + (self._offset - at), 0.0)
+            seen = self._excess[place] * np.exp(above) - self._total[place] * np.expm1(above)
+            value = (seen @ self._weight) * (1.0 + sign * self.rounding)
             found[start : start + rows] = np.maximum(value, 0.0) + self.infinite
         with np.errstate(divide="ignore"):
             return np.log(np.minimum(found, 1.0))

@@ -15,7 +15,7 @@ _UNDERFLOW = 1e-316
 def covering(source: Dense, chosen: Mask) -> tuple[float, float]:
     """An interval with all chosen losses inside, and their rounding."""
     low, high = float(source.lowest[chosen].min()), float(source.highest[chosen].max())
-    room = 2.0 * source.rounding + 1e-15 * max(abs(low), abs(high))
+    room = 2.0 * source.rounding + 1e-15 * max(abs(low), abs(high)) + 1e-300
     return low - room, high + room
 
 

@@ -93,6 +93,11 @@ class CellPair:
         return log_mass, loss
 
     @property
+    def stated(self) -> bool:
+        """Whether the law states its losses, which are no difference of logarithms then."""
+        return len(self.shifts) == 1 and hasattr(self.noise, "piece_losses")
+
+    @property
     def distance(self) -> float:
         """The largest of the shifts."""
         return self.shifts[-1]
