@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import psinoise
-from psinoise.accounting.certified.bracket import Bracket
+from psinoise.accounting.bracket import Bracket
 from psinoise.bench import add_arguments, cases, checks, report, run
 from psinoise.bench.cases import Case, find, matrix, standard_law
 from psinoise.bench.fingerprint import file_name, fingerprint
@@ -206,7 +206,7 @@ def test_wrong_bounds_are_noticed(law):
     for wrong in (
         Bracket(upper, estimate, upper),
         Bracket(lower, estimate, lower),
-        Bracket(lower, estimate, lower + 1.1e-4 * max(1.0, estimate)),
+        Bracket(lower, estimate, lower + 1.1e-4 * upper),
         Bracket(lower + 1e-4, estimate + 1e-4, upper + 1e-4),
     ):
         with pytest.raises(AssertionError, match="must"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from typing import Any
 
 import pytest
@@ -13,10 +12,11 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import psinoise as pn
-from psinoise.accounting.certified.bracket import Bracket
-from psinoise.accounting.certified.certify_delta import delta_bounds
+from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.question import Question
 from psinoise.calibrate import Calibration, calibrate, calibration
 from psinoise.calibrate import target as target_module
+from psinoise.calibrate.target import Target
 from psinoise.noise import FAMILIES, Family
 
 # epsilon, delta, count, sampling rate
@@ -30,6 +30,8 @@ TARGETS = [
 ]
 # Where the pure scale is as good, one step below it is far above the target.
 NEARLY_PURE = 1.0 + 1e-4
+# Up to the rounding of a largest loss.
+ONE = 1.0 + 1e-14
 
 
 def delta_of(noise: pn.Noise, target: tuple[float, float, int, float], method: str) -> Any:
@@ -65,7 +67,7 @@ def test_rare_large_losses(epsilon: float, count: int, rate: float) -> None:
     found = calibrated(pn.Gaussian, target)
     assert found.delta.upper <= 1e-5
     assert found.excess <= 1e-4
-    less = pn.Gaussian(std=found.noise.scale / (1.0 + found.excess) * (1.0 - 1e-7))
+    less = pn.Gaussian(std=found.noise.scale / (1.0 + found.excess) * (1.0 - 5e-6))
     assert delta_of(less, target, "estimate") > 1e-5
 
 
@@ -80,16 +82,53 @@ def test_the_guess_is_not_at_the_largest_loss() -> None:
 def test_what_mechanism_says_by_default(law: Family) -> None:
     for epsilon, delta, count, rate in TARGETS:
         noise = calibrated(law, (epsilon, delta, count, rate)).noise
-        # Below 0.5 the default width of certified bounds is more than 1e-4 of epsilon.
-        tolerance = None if epsilon >= 0.5 else 1e-5 * epsilon
-        if count == 1 and law.__name__ == "Laplace":
-            continue  # pure: next test
-        shown = pn.Mechanism(noise).epsilon(delta, count, rate, tolerance=tolerance)
-        assert shown.upper <= epsilon
-        less = law(scale=0.999 * noise.scale)
-        assert pn.Mechanism(less).epsilon(delta, count, rate, tolerance=tolerance).lower > (
-            epsilon if epsilon < 0.5 else epsilon - 1e-4 * max(epsilon, 1.0)
-        )
+        use = (count, rate)
+        assert pn.Mechanism(noise).epsilon(delta, *use).upper <= epsilon
+        assert pn.Mechanism(noise).delta(epsilon, *use).upper <= delta
+        less = pn.Mechanism(law(scale=0.9998 * noise.scale))
+        assert less.epsilon(delta, *use).lower > epsilon
+
+
+# What a mechanism may be used for: law, epsilon, delta, and the rest.
+HEAVY = Family(pn.SymmetricStable, alpha=1.5)
+QUESTIONS: list[tuple[Any, float, float, dict[str, Any]]] = [
+    (pn.Airy, 1.0, 1e-6, {"count": 10}),
+    (pn.Airy, 5.0, 1e-8, {"count": 3, "sensitivity": 7.0}),
+    (pn.Airy, 4.0, 1e-5, {"count": 2400, "sampling_rate": 1.0 / 2400.0}),
+    (pn.Gaussian, 0.01, 1e-5, {"count": 20}),
+    (pn.Gaussian, 1.0, 1e-5, {"count": 20_000, "sampling_rate": 1e-3}),
+    (
+        pn.Gaussian,
+        1.0,
+        1e-6,
+        {"count": 1000, "sampling_rate": 0.01, "adjacency": "replace", "contribution": 0.5},
+    ),
+    (pn.Gaussian, 0.0, 1e-3, {"count": 5}),
+    (pn.Laplace, 0.5, 1e-9, {"count": 365}),
+    (pn.Laplace, 1.0, 1e-6, {"count": 10, "adjacency": "replace"}),
+    (pn.Laplace, 0.1, 1e-5, {"count": 10, "sampling_rate": 1e-3}),
+    (HEAVY, 1.0, 1e-6, {"count": 20}),
+    (HEAVY, 0.2, 1e-5, {"count": 100}),
+]
+
+
+@pytest.mark.parametrize(("law", "epsilon", "delta", "words"), QUESTIONS, ids=str)
+def test_both_questions_are_answered_within_the_target(
+    law: Any, epsilon: float, delta: float, words: dict[str, Any]
+) -> None:
+    found = calibration(law, epsilon=epsilon, delta=delta, **words)
+    assert 0.0 <= found.excess <= 1e-4
+    size = words.get("sensitivity", 1.0), words.get("contribution")
+    use = {key: words[key] for key in ("count", "sampling_rate", "adjacency") if key in words}
+    mechanism = pn.Mechanism(found.noise, size[0], contribution=size[1])
+    assert mechanism.epsilon(delta, **use).upper <= epsilon
+    assert mechanism.delta(epsilon, **use).upper == found.delta.upper <= delta
+    noise = law(scale=found.noise.scale * (1.0 - 2e-4))
+    less = pn.Mechanism(noise, size[0], contribution=size[1])
+    if epsilon > 0.0:
+        assert less.epsilon(delta, **use).lower > epsilon
+    else:
+        assert less.delta(0.0, **use).lower > delta
 
 
 def test_gaussian_against_the_analytic_formula() -> None:
@@ -109,7 +148,8 @@ def test_gaussian_against_the_analytic_formula() -> None:
 
 def test_laplace_without_delta_is_exact() -> None:
     assert calibrate(pn.Laplace, epsilon=0.5, delta=0.0, sensitivity=3.0) == pn.Laplace(scale=6.0)
-    assert calibrate(pn.Laplace, epsilon=0.1, delta=0.0, count=7).scale == 70.0
+    # The largest loss of a scale of 70 may be more than 0.1, by its rounding.
+    assert 70.0 <= calibrate(pn.Laplace, epsilon=0.1, delta=0.0, count=7).scale < 70.0 * ONE
     found = calibrate(pn.Laplace, epsilon=1.0, delta=0.0, count=3, sampling_rate=0.25)
     # Each use may lose 1/3 = log(1 + q (e^(s/b) - 1)).
     exact = 1.0 / math.log1p(math.expm1(1.0 / 3.0) / 0.25)
@@ -234,22 +274,28 @@ def test_any_callable_that_takes_a_scale() -> None:
 
 
 def test_what_cannot_be_certified_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def vague(*arguments: Any) -> Bracket:
-        return Bracket(0.0, delta_bounds(*arguments).estimate, 1.0)
+    class Vague(Question):
+        def epsilon(self, delta: float) -> Bracket:
+            found = super().epsilon(delta)
+            return found if self.settle else Bracket(0.0, found.estimate, math.inf)
 
-    monkeypatch.setattr(target_module, "delta_bounds", vague)
-    with pytest.raises((pn.CertificationError, pn.CalibrationError)):
+    monkeypatch.setattr(target_module, "Question", Vague)
+    with pytest.raises(pn.CertificationError, match="could be certified"):
         calibrate(pn.Airy, epsilon=1.0, delta=1e-6)
 
     # A law with a largest loss has a scale that needs no certificate, at a price that is told.
     words = {"epsilon": 1.0, "delta": 1e-2, "count": 100}
     found = calibration(pn.Laplace, **words)
-    assert found.noise == pn.Laplace(scale=100.0)
+    assert 100.0 <= found.noise.scale < 100.0 * ONE
     least = calibrate(pn.Laplace, method="estimate", **words).scale
-    assert 1.0 + found.excess == pytest.approx(100.0 / least, rel=1e-6)
+    assert 1.0 + found.excess == pytest.approx(100.0 / least, rel=1e-4)
 
     # An accountant that saw nothing at all is no proof for a law without a largest loss.
-    monkeypatch.setattr(target_module, "delta_bounds", lambda *_: Bracket(0.0, 0.0, 0.0))
+    class Blind(Question):
+        def delta(self, epsilon: float) -> Bracket:
+            return Bracket(0.0, 0.0, 0.0)
+
+    monkeypatch.setattr(target_module, "Question", Blind)
     with pytest.raises(pn.CertificationError, match="could not be told from 0"):
         calibrate(pn.Airy, epsilon=1.0, delta=1e-6)
 
@@ -305,9 +351,18 @@ def test_never_too_little_noise(
     assert found.excess < 1e-4
 
 
-def test_one_second_is_enough() -> None:
-    calibrate(pn.Airy, epsilon=0.9, delta=1e-6)  # compiles the table of the law
-    start = time.perf_counter()
-    calibrate(pn.Airy, epsilon=1.0, delta=1e-6, count=1000, sampling_rate=0.01)
-    # Measured: 0.1 s; the promise is 1 s, and another second is for busy machines.
-    assert time.perf_counter() - start < 2.0
+def test_a_few_answers_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes some milliseconds; a clock would measure what else the machine does."""
+    answers = 0
+    asked = Target.asked
+
+    def counted(*arguments: Any) -> Bracket:
+        nonlocal answers
+        answers += 1
+        return asked(*arguments)
+
+    monkeypatch.setattr(Target, "asked", counted)
+    for law, epsilon, delta, words in QUESTIONS:
+        answers = 0
+        calibrate(law, epsilon=epsilon, delta=delta, **words)
+        assert answers <= 12

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import psinoise as pn
+from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibration
 from psinoise.noise import DESIGNED, FAMILIES
 
@@ -35,7 +36,7 @@ def test_staircases_share_a_pure_target(count: int, rate: float, power: int) -> 
     found = calibration(law, epsilon=1.5, delta=0.0, **words)
     assert isinstance(found.noise, pn.Staircase)
     assert (found.noise.power, found.noise.sensitivity) == (power, 2.0)
-    assert found.delta == (0.0, 0.0, 0.0)
+    assert found.delta == Bracket(0.0, 0.0, 0.0)
     each = largest_loss(found.noise, 2.0, rate)
     # Not a bit more than the target, and all of it.
     assert count * each == pytest.approx(1.5, rel=1e-9)

@@ -43,7 +43,7 @@ MISTAKES = [
     ((*AIRY, "--std", "1", "--count", "-1"), "count must be at least 0"),
     ((*AIRY, "--std", "1", "--count", str(2**63)), "count must be at most"),
     ((*AIRY, "--std", "1", "--sampling-rate", "2"), "sampling_rate must be in [0, 1]"),
-    ((*AIRY, "--std", "1", "--adjacency", "remove"), "adjacency must be one of"),
+    ((*AIRY, "--std", "1", "--adjacency", "substitute"), "adjacency must be one of"),
     ((*AIRY, "--std", "1", "--method", "magic"), "method must be one of"),
     (("epsilon", "--noise", "airy", "--std", "1", "--delta", "2"), "delta must be in [0, 1]"),
     (("epsilon", "--noise", "pink", "--std", "1", "--delta", "0"), "invalid choice: 'pink'"),

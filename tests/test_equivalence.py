@@ -11,14 +11,17 @@ import inspect
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import psinoise
 from comparisons import COMPARISONS, compares
+from comparisons.losses import loss_at
 from psinoise import _core as native
 from psinoise import reference
-from psinoise.noise import FAMILIES
+from psinoise.noise import FAMILIES, Family, SymmetricStable
 
+HEAVY = Family(SymmetricStable, alpha=1.5)
 STUB = Path(psinoise.__file__).with_name("_core.pyi")
 
 
@@ -99,12 +102,31 @@ def test_back_ends_agree_on_every_law(name, law_class, tables_of):
     COMPARISONS[name](tables_of(law_class))
 
 
+@pytest.mark.parametrize("core", [native, reference])
+def test_levels_next_to_a_turning_point(core, tables_of):
+    """Losses of heavy tails turn: their slope is 0 at the last sample."""
+    tables, pair = tables_of(HEAVY), (1.25, 0.7, 0.0, 1.0)
+    law = reference.LawTable(*tables)
+    x = np.linspace(0.35, 6.0, 100_001)
+    loss = loss_at(law, pair, x)
+    turn = int(loss.argmax())
+    assert 0 < turn < x.size - 1
+    samples = slice(turn % 8, turn + 1, turn // 8)
+    run = [np.ascontiguousarray(part[samples]) for part in (x, loss, np.gradient(loss, x))]
+    top = run[1][-1]
+    levels = top - np.geomspace(0.5, 1e-14, 60) * (top - run[1][0])
+    points, error = core.level_points(core.LawTable(*tables), *pair, *run, levels, 1e-14)
+    assert error <= 2e-14
+    assert ((run[0][0] <= points) & (points <= run[0][-1])).all()
+    np.testing.assert_allclose(loss_at(law, pair, points), levels, rtol=0.0, atol=4e-14)
+
+
 @pytest.mark.parametrize("level", native.build_config()["isa_available"])
 def test_every_level_evaluates_the_same_bits(level, run_python):
     code = """
 import hashlib
 import numpy as np
-from psinoise.noise import FAMILIES
+from psinoise.noise import FAMILIES, Family, SymmetricStable
 x = np.concatenate([np.linspace(-40.0, 40.0, 20001), np.geomspace(1e-300, 1e12, 20001)])
 p = np.concatenate([np.linspace(0.0, 1.0, 10001), np.geomspace(1e-320, 0.5, 10001)])
 state = hashlib.sha256()

@@ -27,6 +27,14 @@ def upper_epsilon(step: DiscreteLoss, count: int, delta: float) -> float:
     return pn.Accountant().compose(step, count).epsilon(delta, method="upper")
 
 
+def is_just_above(ours: float, theirs: float) -> bool:
+    """Whether our upper bound is theirs, up to the width of our brackets.
+
+    Both compose the same measures; they move 1e-15 of tails to infinity.
+    """
+    return theirs * (1.0 - 1e-9) <= ours <= theirs * (1.0 + 1e-4)
+
+
 def bias(step: float, count: int, epsilon: float, delta: float) -> float:
     """Bias in epsilon of connecting the dots, ``n h^2 (t + 1) / 12``, twice; and rounding."""
     tilt = 4.0 * -math.log(delta) / epsilon
@@ -46,9 +54,12 @@ def test_exported_numbers_are_upper_bounds(
     for delta in DELTAS:
         exact = mechanism.epsilon(delta, count, rate, method="estimate")
         found = pld.get_epsilon_for_delta(delta)
+        assert mechanism.epsilon(delta, count, rate).lower <= found
         # At the end of a bounded loss the bias is not quadratic, but never more than a step.
         most = 1e-4 if (noise, count) == (pn.Laplace(scale=1.3), 1) else 0.0
-        assert 0.0 <= found - exact + 1e-12 < max(bias(1e-4, count, exact, delta), most)
+        # Where no contour settles, which those of Laplace noise may not do, this is the error.
+        error = 1e-6 * exact if isinstance(noise, pn.Laplace) else 1e-12
+        assert -error <= found - exact < max(bias(1e-4, count, exact, delta), most) + error
         assert to_pld(accountant).get_epsilon_for_delta(delta) == found
 
 
@@ -61,16 +72,37 @@ def test_round_trip(google: Any, noise: pn.Noise, count_and_rate: tuple[int, flo
     assert step.symmetric == (rate == 1.0)
     composed = to_pld(mechanism, count=count, sampling_rate=rate)
     for delta in DELTAS:
-        exact = mechanism.epsilon(delta, count, rate, method="estimate")
         imported = pn.Accountant().compose(step, count)
         ours = imported.epsilon(delta, method="upper")
         theirs = composed.get_epsilon_for_delta(delta)
-        # The same measures, convolved by them (1e-15 of tails is moved to infinity) and by us.
-        assert ours == pytest.approx(theirs, abs=1e-7)
-        assert exact <= ours + 1e-12
-        assert imported.delta(ours, method="upper") == pytest.approx(delta, rel=1e-7)
+        assert is_just_above(ours, theirs)
+        assert mechanism.epsilon(delta, count, rate).lower <= ours
+        # A share of 1e-4 of epsilon, twice, is worth at most 1 % of these deltas.
+        assert imported.delta(ours, method="upper") == pytest.approx(delta, rel=1e-2)
         again = upper_epsilon(from_pld(composed), 1, delta)
-        assert again == pytest.approx(theirs, abs=1e-7)
+        assert is_just_above(again, theirs)
+
+
+def test_imported_losses_are_composed_as_narrowly_as_is_asked(google: Any) -> None:
+    pld = google.from_laplace_mechanism(1.3, sampling_prob=0.05)
+    theirs = pld.self_compose(300).get_epsilon_for_delta(1e-6)
+    accountant = pn.Accountant().compose(from_pld(pld), 300)
+    ours = accountant.epsilon(1e-6, tolerance=1e-5, method="upper")
+    assert theirs - 1e-9 <= ours <= theirs + 1e-5
+
+
+def test_imported_losses_bound_nothing_from_below(google: Any) -> None:
+    pld = google.from_gaussian_mechanism(2.0, sampling_prob=0.1)
+    accountant = pn.Accountant().compose(from_pld(pld), 7)
+    alone = accountant.epsilon(1e-6)
+    assert alone.lower == 0.0 < alone.estimate <= alone.upper
+    own = pn.Mechanism(pn.Gaussian(std=3.0))
+    both = accountant.compose(own, 2).epsilon(1e-6)
+    assert both.lower == own.epsilon(1e-6, 2).lower
+    assert own.epsilon(1e-6, 2).upper < both.upper
+    with pytest.raises(pn.CertificationError) as refused:
+        accountant.epsilon(1e-6, tolerance=1e-3)
+    assert refused.value.bracket.upper == pytest.approx(both.upper, abs=1e-3)
 
 
 def test_brackets_agree_with_their_accountant(google: Any) -> None:
@@ -81,13 +113,17 @@ def test_brackets_agree_with_their_accountant(google: Any) -> None:
         }
         for noise, pld in plds.items():
             for delta in DELTAS:
-                bounds = pn.Mechanism(noise).epsilon(delta, count, rate)
+                mechanism = pn.Mechanism(noise)
+                bounds = mechanism.epsilon(delta, count, rate)
+                exact = mechanism.epsilon(delta, count, rate, method="estimate")
                 theirs = pld.self_compose(count).get_epsilon_for_delta(delta)
                 assert bounds.lower <= theirs
-                assert theirs - bounds.estimate < bias(1e-4, count, theirs, delta)
+                most = bias(1e-4, count, theirs, delta) + 1e-6 * exact
+                assert theirs - exact < most
                 # Their own distribution is a step of ours.
                 step = upper_epsilon(from_pld(pld), count, delta)
-                assert bounds.lower <= step == pytest.approx(theirs, abs=1e-6)
+                assert bounds.lower <= step
+                assert is_just_above(step, theirs)
 
 
 def test_mixed_compositions(google: Any) -> None:
@@ -96,7 +132,7 @@ def test_mixed_compositions(google: Any) -> None:
     step = from_pld(to_pld(mechanism, sampling_rate=0.05))
     mixed = half.compose(step, 150).epsilon(1e-6, method="upper")
     exact = mechanism.epsilon(1e-6, 300, 0.05, method="estimate")
-    assert exact <= mixed < exact + bias(1e-4, 300, exact, 1e-6)
+    assert exact <= mixed < exact * (1.0 + 1e-4) + bias(1e-4, 300, exact, 1e-6)
     gaussian = pn.Mechanism(pn.Gaussian(std=9.0))
     both = pn.Accountant().compose(mechanism, 150, 0.05).compose(gaussian, 3)
     exact = both.epsilon(1e-6, method="estimate")
@@ -148,7 +184,7 @@ def test_an_imported_loss_goes_back(google: Any) -> None:
     assert back.get_epsilon_for_delta(1e-6) == pytest.approx(theirs, abs=1e-9)
     accountant.compose(pn.Mechanism(pn.Gaussian(std=3.0)), 2)
     both = to_pld(accountant).get_epsilon_for_delta(1e-6)
-    assert both == pytest.approx(accountant.epsilon(1e-6, method="upper"), abs=1e-6)
+    assert is_just_above(accountant.epsilon(1e-6, method="upper"), both)
     with pytest.raises(pn.DomainError, match="discretization must be that of the imported"):
         to_pld(accountant, discretization=1e-3)
 

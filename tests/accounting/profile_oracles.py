@@ -183,3 +183,108 @@ def brute_force_delta(logpdf: Callable, epsilon: float, reach: float, points: in
     x = np.sinh(u)
     excess = np.exp(logpdf(x - 1.0)) - math.exp(epsilon) * np.exp(logpdf(x))
     return float(np.trapezoid(np.maximum(excess, 0.0) * np.cosh(u), u))
+
+
+def response_delta(loss, count: int, epsilon, rate=1, direction: str = "remove"):
+    """Composed randomized response of odds ``e^loss``, sampled: a binomial sum at 60 digits.
+
+    Discrete Laplace noise of that epsilon, at sensitivity 1, has these two losses.
+    """
+    with mp.workdps(60):
+        atoms = response_atoms(loss, rate, direction)
+        (high, p), (low, q) = sorted(atoms, reverse=True)
+        total, weight = mp.mpf(0), q**count
+        for ups in range(count + 1):
+            value = ups * high + (count - ups) * low
+            if value > epsilon:
+                total += weight * -mp.expm1(epsilon - value)
+            weight *= mp.mpf(count - ups) / (ups + 1) * (p / q)
+        return total
+
+
+def response_atoms(loss, rate=1, direction: str = "remove"):
+    """Both losses of sampled randomized response, with their probabilities under ``P``."""
+    keep = 1 / (1 + mp.exp(-mp.mpf(loss)))
+    atoms = []
+    for shifted, base in ((keep, 1 - keep), (1 - keep, keep)):
+        mixed = (1 - mp.mpf(rate)) * base + mp.mpf(rate) * shifted
+        p, q = (mixed, base) if direction == "remove" else (base, mixed)
+        atoms.append((mp.log(p / q), p))
+    return atoms
+
+
+def two_responses_delta(first, second, epsilon):
+    """Two different responses, ``(loss, count)`` each: the double sum."""
+    (loss, count), atoms = first, []
+    with mp.workdps(60):
+        keep = 1 / (1 + mp.exp(-mp.mpf(loss)))
+        for ups in range(count + 1):
+            weight = mp.binomial(count, ups) * keep**ups * (1 - keep) ** (count - ups)
+            atoms.append(((2 * ups - count) * mp.mpf(loss), weight))
+        return sum(w * response_delta(*second, mp.mpf(epsilon) - x) for x, w in atoms)
+
+
+def atoms_delta(index, mass, step, count: int, epsilon):
+    """Losses on a lattice, masses as they stand: plain convolution at 50 digits."""
+    with mp.workdps(50):
+        total = {0: mp.mpf(1)}
+        for _ in range(count):
+            after: dict[int, mp.mpf] = {}
+            for k, weight in total.items():
+                for j, m in zip(index, mass, strict=True):
+                    after[k + j] = after.get(k + j, mp.mpf(0)) + weight * mp.mpf(m)
+            total = after
+        step = mp.mpf(step)
+        return sum(
+            m * -mp.expm1(epsilon - k * step) for k, m in total.items() if k * step > epsilon
+        )
+
+
+def cauchy_delta(scale, epsilon, rate=1):
+    """One use at sensitivity 1, direction "remove", in 60 digits: a quadratic bounds the set."""
+    with mp.workdps(60):
+        # p(x - 1) / p(x) is above gamma between the roots of a quadratic, or outside of them.
+        gamma = mp.expm1(mp.mpf(epsilon)) / mp.mpf(rate) + 1
+        square = mp.mpf(scale) ** 2
+        a, b, c = 1 - gamma, 2 * gamma, square * (1 - gamma) - gamma
+        root = b * b - 4 * a * c
+        if root <= 0:
+            return mp.mpf(0)
+        low, high = sorted((-b + sign * mp.sqrt(root)) / (2 * a) for sign in (1, -1))
+
+        def mass(x, center):
+            return mp.atan((x - center) / mp.mpf(scale)) / mp.pi
+
+        p = mass(high, 1) - mass(low, 1)
+        q = mass(high, 0) - mass(low, 0)
+        return mp.mpf(rate) * (p - gamma * q)
+
+
+def cauchy_delta_twice(scale, rate, epsilon):
+    """Two sampled uses next to the largest loss, direction "remove", by an integral."""
+    with mp.workdps(30):
+        g, q = mp.mpf(scale), mp.mpf(rate)
+        center = (1 + mp.sqrt(1 + 4 * g * g)) / 2
+
+        def loss(x):
+            return mp.log1p(q * ((g * g + x * x) / (g * g + (x - 1) ** 2) - 1))
+
+        def excess(x):
+            return loss(x) - (mp.mpf(epsilon) - loss(center))
+
+        ends = [_bisected(excess, center, center + side) for side in (-2, 2)]
+
+        def density(x):
+            one = loss(x)
+            mass = g / mp.pi / (g * g + x * x) * mp.exp(one)
+            return mass * cauchy_delta(scale, mp.mpf(epsilon) - one, rate)
+
+        return mp.quad(density, [ends[0], center, ends[1]])
+
+
+def _bisected(function, inside, outside):
+    """Where a function changes its sign."""
+    for _ in range(110):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if function(middle) > 0 else (inside, middle)
+    return (inside + outside) / 2

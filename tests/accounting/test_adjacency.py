@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 import psinoise as pn
+from refusals import for_each
 
 ESTIMATE = {"method": "estimate"}
 
 
-@pytest.mark.parametrize("law", [pn.Gaussian, pn.Airy, pn.Laplace])
+@for_each([pn.Gaussian, pn.Airy, pn.Laplace])
 def test_without_sampling_only_the_meaning_of_the_sensitivity_differs(law):
     mechanism = pn.Mechanism(law(mean_abs=2.0), 1.5)
     arguments = (1e-6, 30, 1.0)
@@ -18,7 +19,7 @@ def test_without_sampling_only_the_meaning_of_the_sensitivity_differs(law):
     assert accountant.epsilon(1e-6) == mechanism.epsilon(*arguments)
 
 
-@pytest.mark.parametrize("law", [pn.Gaussian, pn.Airy, pn.Laplace])
+@for_each([pn.Gaussian, pn.Airy, pn.Laplace])
 def test_replace_with_sampling_needs_the_contribution(law):
     mechanism = pn.Mechanism(law(mean_abs=2.0))
     with pytest.raises(pn.DomainError, match="how far adding one record"):

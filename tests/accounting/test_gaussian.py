@@ -12,14 +12,15 @@ import pytest
 from profile_oracles import gaussian_delta, gaussian_epsilon_error
 
 import psinoise as pn
+from refusals import for_each, for_rows
 
+# Of one use, between bounds; and of few uses where no contour settles.
+EXACT, FEW = 1e-9, 1e-6
 COUNTS = [1, 2, 3, 10, 1000, 10**6, 10**9, 10**12]
 DELTAS = [0.5, 1e-5, 1e-12, 1e-100, 1e-300]
 
 
-@pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("composed_std", [0.3, 1.0, 30.0])
-@pytest.mark.parametrize("delta", DELTAS)
+@for_each(COUNTS, [0.3, 1.0, 30.0], DELTAS)
 def test_epsilon_of_any_count(count, composed_std, delta):
     std = composed_std * math.sqrt(count)
     mu = mp.sqrt(count) / mp.mpf(std)
@@ -29,11 +30,11 @@ def test_epsilon_of_any_count(count, composed_std, delta):
         return
     # log p, of size 10 to 30, is rounded to 1e-15; its differences, the losses, are of size 1/std.
     tolerance = 1e-12 + 3e-14 * math.sqrt(count)
+    tolerance = EXACT if count == 1 else FEW if count < 4 else tolerance
     assert abs(gaussian_epsilon_error(epsilon, delta, mu)) <= tolerance * max(1.0, epsilon)
 
 
-@pytest.mark.parametrize("count", [1, 2, 50, 10**9])
-@pytest.mark.parametrize("delta", [0.5, 1e-8, 1e-300])
+@for_each([1, 2, 50, 10**9], [0.5, 1e-8, 1e-300])
 def test_epsilon_of_large_losses(count, delta):
     """Std 1 whatever the count: epsilon up to 5e8, where rounding of epsilon itself decides."""
     epsilon = pn.Mechanism(pn.Gaussian(std=1.0)).epsilon(delta, count, method="estimate")
@@ -41,16 +42,17 @@ def test_epsilon_of_large_losses(count, delta):
         assert gaussian_delta(0.0, mp.sqrt(count)) <= delta
         return
     # At n = 1e9, c = 3e-5: epsilon follows the mean loss, known to a few ulp.
-    assert abs(gaussian_epsilon_error(epsilon, delta, mp.sqrt(count))) <= 2e-14 * max(epsilon, 1.0)
+    tolerance = EXACT if count == 1 else FEW if count < 4 else 2e-14
+    error = gaussian_epsilon_error(epsilon, delta, mp.sqrt(count))
+    assert abs(error) <= tolerance * max(epsilon, 1.0)
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 10**4, 10**9])
-@pytest.mark.parametrize("epsilon", [-3.0, -0.1, 0.0, 0.2, 1.0, 5.0, 20.0])
+@for_each([1, 2, 7, 10**4, 10**9], [-3.0, -0.1, 0.0, 0.2, 1.0, 5.0, 20.0])
 def test_delta(count, epsilon):
     std = math.sqrt(count)
     exact = gaussian_delta(epsilon, mp.sqrt(count) / mp.mpf(std))
     delta = pn.Mechanism(pn.Gaussian(std=std)).delta(epsilon, count, method="estimate")
-    tolerance = 1e-12 + 1e-15 * math.sqrt(count)
+    tolerance = EXACT if count == 1 else 1e-12 + 1e-15 * math.sqrt(count)
     assert delta == pytest.approx(float(exact), rel=tolerance)
 
 
@@ -73,13 +75,12 @@ def test_different_steps_compose_like_their_precisions_add():
         assert abs(gaussian_epsilon_error(epsilon, delta, mu)) <= 1e-12 * epsilon
 
 
-@pytest.mark.parametrize(
-    ("std", "rate", "epsilon", "published"),
+@for_rows(
     [
         # google/differential-privacy b5b0286, pld/privacy_loss_mechanism_test.py: 7 decimals.
         (1.0, 0.3, 2.0, 0.0003341102928869332),
         (1.0, 0.8, 1.0, 0.0816951786585355),
-    ],
+    ]
 )
 def test_published_single_sampled_use(std, rate, epsilon, published):
     mechanism = pn.Mechanism(pn.Gaussian(std=std))
@@ -87,10 +88,7 @@ def test_published_single_sampled_use(std, rate, epsilon, published):
     assert value == pytest.approx(published, abs=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("count", "published"),
-    [(1693, 1.75592350046330798), (3048, 2.34648478669313655), (4112, 2.72517962023909074)],
-)
+@for_rows([(1693, 1.75592350046330798), (3048, 2.34648478669313655), (4112, 2.72517962023909074)])
 def test_published_sampled_compositions(count, published):
     """Felipe-Gomez/saddlepoint_accountant 7b39cdb, mpmath; delta 1e-15, std 2, rate 0.01."""
     mechanism = pn.Mechanism(pn.Gaussian(std=2.0))

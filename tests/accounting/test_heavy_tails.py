@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import psinoise as pn
-from psinoise.accounting.lattice.bins import dense, loss_bins
-from psinoise.accounting.lattice.grading import even_edges
+from psinoise.accounting.compose.bins import dense, loss_bins
+from psinoise.accounting.compose.grading import even_edges
 from psinoise.accounting.loss.pairs import Pair
+from refusals import for_each
 
 LAWS = [
     pn.Cauchy(scale=2.0),
@@ -48,8 +49,7 @@ def cauchy_delta(scale, epsilon):
         return p - gamma * q
 
 
-@pytest.mark.parametrize("scale", [0.2, 1.0, 2.0, 20.0])
-@pytest.mark.parametrize("share", [0.05, 0.4, 0.8, 0.99])
+@for_each([0.2, 1.0, 2.0, 20.0], [0.05, 0.4, 0.8, 0.99])
 def test_one_use_of_cauchy_noise(scale, share):
     """A monotone loss would give delta(0.4) = 0 at scale 2, where it is 0.0151."""
     mechanism = pn.Mechanism(pn.Cauchy(scale=scale))
@@ -62,7 +62,7 @@ def test_one_use_of_cauchy_noise(scale, share):
     assert float(cauchy_delta(2.0, 0.4)) == pytest.approx(0.0151, abs=1e-4)
 
 
-@pytest.mark.parametrize("scale", [0.01, 0.5, 2.0, 100.0])
+@for_each([0.01, 0.5, 2.0, 100.0])
 def test_where_the_loss_is_largest(scale):
     """Cauchy: (g^2 + x^2) / (g^2 + (x - s)^2) is largest at (s + sqrt(s^2 + 4 g^2)) / 2."""
     found = pn.Mechanism(pn.Cauchy(scale=scale), 3.0).most_revealing_output()
@@ -73,8 +73,7 @@ def test_where_the_loss_is_largest(scale):
     assert pn.Mechanism(pn.Airy(mean_abs=scale)).most_revealing_output() == math.inf
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+@for_each(LAWS, QUESTIONS)
 def test_default_width(law, question):
     """Kills: one balanced recursion over all modes, tails at infinity, cuts told by a midpoint."""
     found = pn.Mechanism(law).epsilon(*question)
@@ -82,9 +81,7 @@ def test_default_width(law, question):
     assert found.upper - found.lower <= 1e-4 * max(1.0, found.estimate)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-@pytest.mark.parametrize("rate", [0.01, 1.0])
-@pytest.mark.parametrize("direction", ["remove", "add"])
+@for_each(LAWS, [0.01, 1.0], ["remove", "add"])
 def test_no_mass_is_lost(law, rate, direction):
     """Cauchy noise has mass beyond the panels: left out, upper bounds would be none."""
     source = dense(Pair(law, 1.0, rate), direction, 80.0)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import mpmath
 import numpy as np
-import pytest
 
 import psinoise as pn
 from psinoise.accounting.loss.pairs import (
@@ -15,6 +14,7 @@ from psinoise.accounting.loss.pairs import (
     largest_log_ratio_bounds,
     turning_point,
 )
+from refusals import for_each, for_rows
 
 INDICES = [0.1, 0.12, 0.13, 0.17, 0.3, 0.5, 0.7, 0.99, 1.0, 1.01, 1.5, 1.8, 1.9, 1.99, 1.9999]
 SCALES = [1e-12, 1e-6, 1e-3, 0.1, 1.0, 3.0, 30.0, 1e3, 1e4, 1e6, 1e8, 1e10, 1e12]
@@ -29,8 +29,7 @@ def losses(law, beyond):
     return law.logpdf(beyond) - law.logpdf(beyond + 1.0)
 
 
-@pytest.mark.parametrize("alpha", INDICES)
-@pytest.mark.parametrize("scale", SCALES)
+@for_each(INDICES, SCALES)
 def test_no_loss_exceeds_the_bound(alpha, scale):
     """Kills: a grid about max(scale, s / 2), which misses the core of a small index; a first panel
     or a tail that is left out; values on nodes taken for bounds (at 1e-12 of the loss)."""
@@ -49,8 +48,7 @@ def test_no_loss_exceeds_the_bound(alpha, scale):
     assert upper - lower <= 1e-12 * upper + (1e-11 * upper if alpha >= 0.5 else 5e-12)
 
 
-@pytest.mark.parametrize("scale", [10.0**k for k in range(-15, 16)])
-@pytest.mark.parametrize("sensitivity", [1.0, 0.3, 1e-9, 1e9])
+@for_each([10.0**k for k in range(-15, 16)], [1.0, 0.3, 1e-9, 1e9])
 def test_cauchy_in_closed_form(scale, sensitivity):
     """``2 asinh(s / (2 scale))`` (theorem 25 of the paper) is between the bounds. Kills: rounding
     that is not taken outwards, a difference of logarithms for a small shift."""
@@ -61,7 +59,7 @@ def test_cauchy_in_closed_form(scale, sensitivity):
         assert upper - lower <= 2e-12 * exact
 
 
-@pytest.mark.parametrize(("alpha", "scale"), [(1.8, 1e4), (0.7, 1e10), (1.5, 1e7), (0.3, 1e12)])
+@for_rows([(1.8, 1e4), (0.7, 1e10), (1.5, 1e7), (0.3, 1e12)])
 def test_small_shifts_against_the_score(alpha, scale):
     """The loss is ``s`` times the largest score but for the square of the shift. Kills: a bracket
     that is a difference of floats (off by 1e-5 at index 0.7)."""
@@ -74,8 +72,7 @@ def test_small_shifts_against_the_score(alpha, scale):
     assert upper - lower <= 5e-12 * upper
 
 
-@pytest.mark.parametrize("alpha", INDICES)
-@pytest.mark.parametrize("scale", [1e-6, 1e-2, 0.3, 1.0, 10.0, 1e3, 1e6, 1e9])
+@for_each(INDICES, [1e-6, 1e-2, 0.3, 1.0, 10.0, 1e3, 1e6, 1e9])
 def test_the_loss_rises_and_falls_at_the_turning_point(alpha, scale):
     """The quadrature takes it for monotone on both sides. Kills: the old grid; a place found from
     values alone, which are flat (relative error 1e-5 at small shifts)."""
@@ -104,7 +101,7 @@ def test_pure_epsilon_of_a_small_index():
     assert mechanism.epsilon(1e-6).upper > 2.3
 
 
-@pytest.mark.parametrize("alpha", [0.1, 0.12, 0.15, 0.17])
+@for_each([0.1, 0.12, 0.15, 0.17])
 def test_calibration_of_a_small_index(alpha):
     """Kills: a largest loss that is not the largest, which gave 4.18 for 0.1."""
     law = pn.calibrate(pn.noise.Family(pn.SymmetricStable, alpha=alpha), epsilon=0.1, delta=0.0)
@@ -131,7 +128,7 @@ class Student:
         return constant - 0.5 * (n + 1.0) * np.log1p(t * t / n)
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1e-2, 0.2, 1.0, 7.0, 100.0])
+@for_each([1e-6, 1e-2, 0.2, 1.0, 7.0, 100.0])
 def test_laws_of_users_are_bounded_by_monotony(scale):
     """Cauchy's form to the power (n + 1) / 2. Kills: the far tail taken for nothing; a bound that
     is not above the best value when the search gives up."""
@@ -168,7 +165,7 @@ class Steepening(Mixture):
         return -2.0 * t + 0.1 * np.log1p(t) - 1.0
 
 
-@pytest.mark.parametrize("shift", [1e-3, 0.1, 1.0, 10.0, 1e3])
+@for_each([1e-3, 0.1, 1.0, 10.0, 1e3])
 def test_exponential_tails(shift):
     """Kills: the limit of the score left out of the upper or of the lower bound."""
     law = Mixture()

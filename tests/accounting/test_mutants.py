@@ -2,94 +2,290 @@
 
 A bound that is never on the wrong side in a test may be so because the test cannot see it. Here a
 piece is replaced by what a careless implementation would do; the oracle, which accepts the real
-thing, must reject it. Two more mutants of the lattices are in ``test_certified.py`` (all mass to
-the lower node: losses rounded down; all mass to the upper node), and dropping the mass of infinite
-losses is in ``test_discrete_losses.py``.
+thing, must reject it. More mutants of the lattices are in ``test_lattice.py`` and
+``test_frequencies.py``; dropping the mass of infinite losses is in ``test_cell_laws.py`` too.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from dataclasses import dataclass
 
 import mpmath as mp
 import numpy as np
 import pytest
-from profile_oracles import brute_force_delta, gaussian_delta, gaussian_epsilon, subsampled_delta
+from profile_oracles import (
+    atoms_delta,
+    brute_force_delta,
+    gaussian_delta,
+    gaussian_epsilon,
+    subsampled_delta,
+)
 
 import psinoise as pn
-from psinoise.accounting.certified import certify_delta, certify_epsilon
-from psinoise.accounting.contour import estimate
-from psinoise.accounting.lattice import frequencies
-from psinoise.accounting.lattice.bounds import NodeMeasure
-from psinoise.accounting.lattice.convolution import Profile, compose, window_needed, window_size
-from psinoise.accounting.lattice.target import Target
+from psinoise.accounting import question
+from psinoise.accounting.compose import choose, direct, frequencies, measure, source
+from psinoise.accounting.compose.bins import atoms_source, dense
+from psinoise.accounting.compose.lattice import NodeMeasure
+from psinoise.accounting.compose.measure import Measure, lower_nodes, middle_nodes, upper_nodes
+from psinoise.accounting.compose.profile import DirectBound
+from psinoise.accounting.compose.target import Target, profile_bound
+from psinoise.accounting.compose.window import WindowBound, compose, window_needed, window_size
+from psinoise.accounting.imports import DiscreteLoss, LossNodes
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.noise import FAMILIES
+from refusals import for_each
 
 COUNT = 100
 # Of the lattice: a bias of 1e-3 in epsilon, whose deviation is 10.
 STEP = 0.01
 STEPS = ((Pair(pn.Gaussian(std=1.0), 1.0, 1.0), COUNT),)
+SIGNS = {"lower": -1.0, "upper": 1.0}
+
+# -- the direct composer ---------------------------------------------------------------------------
+
+UNIFORM = np.full(41, 1.0 / 41)
+PLACES = 0.05 * np.arange(-20, 21)
 
 
-def accepted(delta):
-    """Whether certified bounds are given, hold, and are as narrow as they say."""
-    exact = gaussian_epsilon(mp.sqrt(COUNT), delta)
-    try:
-        bounds = certify_epsilon.certify_epsilon(STEPS, delta, None)
-    except pn.CertificationError:
-        return False
-    return bounds.lower <= exact <= bounds.upper and bounds.width <= 1e-4 * float(exact)
+@functools.cache
+def truth(count, epsilon):
+    """Log delta of the atoms above."""
+    return mp.log(atoms_delta(range(-20, 21), UNIFORM.tolist(), 0.05, count, epsilon))
 
 
-@pytest.mark.parametrize("delta", [1e-2, 1e-8, 1e-30, 1e-100])
-def test_the_real_thing_is_accepted(delta):
-    assert accepted(delta)
+def wrong(side, count=4, nodes=24, epsilon=1.5):
+    """By how much a coarse composition of atoms is on the wrong side; at most 0 if it is right."""
+    atoms = atoms_source(np.log(UNIFORM), PLACES)
+    exact = truth(count, epsilon)
+    composition = direct.Composition(((atoms, atoms),), (count,), float(exact))
+    found, _ = composition.compose(side, nodes, None)
+    return SIGNS[side] * float(exact - found.log_delta(epsilon))
+
+
+def wrong_density(side, count=2, nodes=12):
+    """The same for Gaussian losses, of which products are not binned."""
+    epsilon = 4.0
+    exact = mp.log(gaussian_delta(epsilon, mp.sqrt(count)))
+    losses = dense(Pair(pn.Gaussian(std=1.0), 1.0, 1.0), "remove", 80.0)
+    composition = direct.Composition(((losses, losses),), (count,), float(exact))
+    found, _ = composition.compose(side, nodes, None)
+    return SIGNS[side] * float(exact - found.log_delta(epsilon))
+
+
+def linear_share(bins):
+    """As far along the bin as the mean: for narrow bins the right share, and less for wide ones."""
+    up = 0.9 * bins.mass * bins.mean[1] / np.diff(bins.edges)
+    nodes = np.zeros(bins.edges.size)
+    nodes[:-1] = bins.mass - up
+    nodes[1:] += up
+    held = nodes > 0.0
+    return bins.edges[held], nodes[held]
+
+
+@for_each(["lower", "upper"], [wrong, wrong_density])
+def test_the_real_composition_is_accepted(side, oracle):
+    assert oracle(side) <= 0.0
+
+
+PRODUCTS = {
+    "exchanged": ("lower", upper_nodes, 1.5),
+    # Where the rest is concave in the loss, the mean is too high.
+    "merged at the mean": ("lower", middle_nodes, -1.0),
+    "exchanged back": ("upper", lower_nodes, 1.5),
+    "linear share": ("upper", linear_share, 1.5),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_nodes_of_products(monkeypatch, name):
+    """Where the mass of a bin goes, in the products; seen on atoms with an exact convolution."""
+    side, mutant, epsilon = PRODUCTS[name]
+    assert wrong(side, epsilon=epsilon) <= 0.0
+    monkeypatch.setitem(measure._NODES, side, mutant)
+    assert wrong(side, epsilon=epsilon) > 1e-6
+
+
+@pytest.mark.parametrize(
+    "mutant", [lower_nodes, middle_nodes, linear_share], ids=["lower", "mean", "linear share"]
+)
+def test_nodes_of_one_use(monkeypatch, mutant):
+    assert wrong_density("upper", nodes=100) <= 0.0
+    monkeypatch.setattr(source, "upper_nodes", mutant)
+    assert wrong_density("upper", nodes=100) > 1e-6
+
+
+def test_trimmed_mass_is_lost(monkeypatch):
+    """Of a bound from above: large losses that are left out instead of infinite ones."""
+    honest = measure.trimmed
+
+    def lost(held, log_large, log_small):
+        cut = honest(held, math.log(0.02), log_small)
+        return dataclasses.replace(cut, infinite=held.infinite)
+
+    def generous(held, log_large, log_small):
+        return honest(held, math.log(0.02), log_small)
+
+    monkeypatch.setattr(direct, "trimmed", generous)
+    assert wrong("upper") <= 0.0
+    assert wrong("lower") <= 0.0
+    monkeypatch.setattr(direct, "trimmed", lost)
+    assert wrong("upper") > 1e-6
+
+
+def test_small_losses_are_moved_up_from_below(monkeypatch):
+    """From below small losses are left out: moved up they would count as more than they are."""
+    honest = measure.trimmed
+
+    def moved(held, log_large, log_small):
+        small = np.full(held.loss.size, math.log(0.3))
+        cut = honest(dataclasses.replace(held, side="upper"), -800.0, small)
+        return dataclasses.replace(cut, side=held.side)
+
+    monkeypatch.setattr(measure, "_LARGEST_TRIMMED", 0.0)
+    monkeypatch.setattr(direct, "trimmed", moved)
+    assert wrong("upper") <= 0.0
+    assert wrong("lower", nodes=2000) > 1e-6
+
+
+@pytest.mark.parametrize("side", ["lower", "upper"])
+def test_slack_of_the_wrong_sign(side):
+    """Losses that are off by the slack, to the side that the bound is for."""
+    slack, count, epsilon = 1e-3, 2, 0.1
+    loss = np.array([-0.25, 0.25])
+    keep = math.exp(0.25) / (1.0 + math.exp(0.25))
+    mass = np.array([1.0 - keep, keep])
+    exact = mp.mpf(0)
+    for ups in range(count + 1):
+        value = (2 * ups - count) * mp.mpf(0.25) + SIGNS[side] * count * mp.mpf(slack)
+        weight = mp.binomial(count, ups) * mp.mpf(keep) ** ups * mp.mpf(1 - keep) ** (count - ups)
+        exact += weight * max(0, -mp.expm1(epsilon - value))
+
+    def found(said):
+        held = Measure(side, loss, mass, 0.0, 1e-15, said)
+        return DirectBound(held, held).log_delta(epsilon) - mp.log(exact)
+
+    assert SIGNS[side] * found(slack) >= 0
+    for mutant in (0.0, -slack):
+        assert SIGNS[side] * found(mutant) < 0
+
+
+def test_infinite_mass_is_dropped(monkeypatch):
+    """Uniform noise with an atom: ``1 - (1 - d)^n`` at every epsilon."""
+    nodes = LossNodes(0, np.array([0.9]), 0.1)
+    loss = DiscreteLoss(0.25, {"remove": nodes, "add": nodes})
+    accountant = pn.Accountant().compose(loss, 2)
+    assert accountant.delta(3.0, method="upper") >= 0.19
+    monkeypatch.setattr(question, "infinite_mass", lambda *_: 0.0)
+    assert accountant.delta(3.0, method="upper") < 0.19
+
+
+def test_excesses_are_forgotten(monkeypatch):
+    """One use, with bins as if all of their losses were at the lower edge."""
+    honest = source.masses_in_bins
+    assert wrong_density("upper") <= 0.0
+
+    def without(*arguments):
+        found = honest(*arguments)
+        return found._replace(excess=np.zeros_like(found.excess))
+
+    monkeypatch.setattr(source, "masses_in_bins", without)
+    assert wrong_density("upper") > 1e-3
+
+
+def test_a_use_is_left_out(monkeypatch):
+    """Binary powers: the last digit of the number of uses."""
+    honest = direct.Composition.operations.fget
+    monkeypatch.setattr(direct.Composition, "operations", property(lambda self: honest(self)[:-1]))
+    assert wrong("upper", count=5, nodes=400) > 1e-2
+
+
+# -- the question ----------------------------------------------------------------------------------
+
+
+def test_one_direction_only(monkeypatch):
+    """Which direction of a sampled step is worse depends on epsilon."""
+    rate, mechanism = 0.3, pn.Mechanism(pn.Gaussian(std=1.0))
+    for way, other, epsilon in (("remove", "add", 0.5), ("add", "remove", -0.5)):
+
+        def delta(direction, epsilon=epsilon):
+            return subsampled_delta(lambda e: gaussian_delta(e, 1.0), epsilon, rate, direction)
+
+        assert delta(way) > delta(other)
+        found = mechanism.delta(epsilon, 1, rate)
+        assert found.lower <= delta(way) <= found.upper
+        with monkeypatch.context() as patch:
+            patch.setattr(question, "directions", lambda steps, other=other: (other,))
+            assert mechanism.delta(epsilon, 1, rate).upper < delta(way)
+
+
+def test_the_other_direction_on_trust(monkeypatch):
+    """Here it is said to be behind, and it leads."""
+    mechanism = pn.Mechanism(pn.Gaussian(std=2.5))
+    honest = mechanism.epsilon(1e-8, 2000, 0.01)
+    monkeypatch.setattr(question, "_ahead", lambda part: 1.0 if part.way == "add" else 0.0)
+    found = mechanism.epsilon(1e-8, 2000, 0.01)
+    assert found.lower <= honest.upper
+    assert honest.lower <= found.upper
+    monkeypatch.setattr(question._Part, "stays_below", lambda part, value: True)
+    assert mechanism.epsilon(1e-8, 2000, 0.01).upper < honest.lower
+
+
+def test_a_composer_that_is_wrong_is_seen(monkeypatch):
+    """Bounds of two composers that contradict each other are an error, not an answer."""
+    honest = choose._on_lattices
+
+    def low(*arguments):
+        for lower, upper in honest(*arguments):
+            yield (
+                lower,
+                dataclasses.replace(
+                    upper,
+                    lattice=upper.lattice._replace(
+                        infinite=0.0, log_norm=upper.lattice.log_norm - 0.1
+                    ),
+                ),
+            )
+
+    mechanism = pn.Mechanism(pn.Gaussian(std=2.5))
+    monkeypatch.setattr(choose, "_on_lattices", low)
+    with pytest.raises(pn.CertificationError, match="contradict"):
+        mechanism.epsilon(1e-8, 2000, 0.01)
+
+
+# -- the lattices ----------------------------------------------------------------------------------
+
+
+def on_lattice(delta, side, width=1e-4, step=None):
+    """A bound of the lattices at the exact epsilon, as a logarithm over delta."""
+    exact = float(gaussian_epsilon(mp.sqrt(COUNT), delta))
+    target = Target(STEPS, "remove", math.log(delta), exact, width * exact)
+    return profile_bound(target, step or target.first_step, side).log_delta(exact) - math.log(delta)
+
+
+@for_each([1e-2, 1e-8, 1e-30, 1e-100])
+def test_the_real_lattice_is_accepted(delta):
+    assert -5e-2 <= on_lattice(delta, "lower") <= 0.0 <= on_lattice(delta, "upper") <= 5e-2
 
 
 def test_no_tilt(monkeypatch):
     """A plain Fourier transform drowns in its rounding."""
     monkeypatch.setattr(Target, "tilt", 1e-3)
-    assert not accepted(1e-30)
+    assert not on_lattice(1e-30, "upper") <= 5e-2
 
 
 def test_wrap_around(monkeypatch):
-    """A window that is too small, and said to be large enough: mass comes back that is not there.
-
-    The bounds are compared before the estimate is put between them.
-    """
-    exact = gaussian_epsilon(mp.sqrt(COUNT), 1e-8)
-    target = Target(STEPS, "remove", math.log(1e-8), float(exact), 1e-2)
-
-    def below():
-        return certify_epsilon.profile_bound(target, STEP, "lower").log_delta(float(exact))
+    """A window that is too small, and said to be large enough: mass comes back."""
 
     def narrow(parts, tail):
         first, size = window_needed(parts, tail)
         return first + 3 * size // 8, size // 4
 
-    assert below() <= math.log(1e-8)
+    assert on_lattice(1e-8, "lower", step=STEP) <= 0.0
     monkeypatch.setattr(frequencies, "window_needed", narrow)
-    assert below() > math.log(1e-8) + 1e-2
-
-
-@pytest.mark.parametrize(("way", "epsilon"), [("remove", 0.5), ("add", -0.5)])
-def test_one_direction_only(monkeypatch, way, epsilon):
-    """Which direction of a sampled step is worse depends on epsilon."""
-    rate, other = 0.3, {"remove": "add", "add": "remove"}[way]
-    steps = ((Pair(pn.Gaussian(std=1.0), 1.0, rate), 1),)
-
-    def delta(direction):
-        return subsampled_delta(lambda e: gaussian_delta(e, 1.0), epsilon, rate, direction)
-
-    assert delta(way) > delta(other)
-    bounds = certify_delta.delta_bounds(steps, epsilon, None)
-    assert bounds.lower <= delta(way) <= bounds.upper
-    for module in (certify_delta, estimate):
-        monkeypatch.setattr(module, "directions", lambda steps: (other,))
-    assert certify_delta.delta_bounds(steps, epsilon, None).upper < delta(way)
+    assert on_lattice(1e-8, "lower", step=STEP) > 1e-2
 
 
 def two_points(loss, slack):
@@ -103,25 +299,27 @@ def two_points(loss, slack):
     )
 
 
-@pytest.mark.parametrize(("sign", "side"), [(1.0, "above"), (-1.0, "below")])
-def test_logarithm_rounded_the_wrong_way(sign, side):
+@pytest.mark.parametrize("side", ["upper", "lower"])
+def test_logarithm_rounded_the_wrong_way(side):
     """True losses are off by the slack, to the side that the bound is for."""
     loss, slack, count, epsilon = 0.25, 1e-3, 20, 1.0
-    exact = mp.mpf(0)
+    exact, sign = mp.mpf(0), SIGNS[side]
     keep = 1 / (1 + mp.exp(-mp.mpf(loss)))
     for ups in range(count + 1):
         value = (2 * ups - count) * mp.mpf(loss) + sign * count * mp.mpf(slack)
         weight = mp.binomial(count, ups) * keep**ups * (1 - keep) ** (count - ups)
         exact += weight * max(0, 1 - mp.exp(epsilon - value))
 
-    def bound(measure):
-        parts = [(measure, count)]
-        return mp.exp(Profile(compose(parts, *window_size(parts, 1e-18)), sign).log_delta(epsilon))
+    def bound(held):
+        parts = [(held, count)]
+        return mp.exp(
+            WindowBound(compose(parts, *window_size(parts, 1e-18)), side).log_delta(epsilon)
+        )
 
     honest = two_points(loss, slack)
     # Losses that are off the other way, or exact, are what a mutant believes.
-    mutants = [dataclasses.replace(honest, slack=wrong) for wrong in (0.0, -slack)]
-    assert (bound(honest) - exact) * sign >= 0, side
+    mutants = [dataclasses.replace(honest, slack=mutant) for mutant in (0.0, -slack)]
+    assert (bound(honest) - exact) * sign >= 0
     assert all((bound(mutant) - exact) * sign < 0 for mutant in mutants)
 
 
@@ -147,7 +345,7 @@ class TwoHills:
 def shifted_delta(law, epsilon, shift):
     """Delta for neighbors that differ by ``shift``, by the trapezoidal rule: a scaled law by 1."""
     return brute_force_delta(
-        lambda x: law.logpdf(x * shift) + math.log(shift), epsilon, 1e7, 400_001
+        lambda x: law.logpdf(x * shift) + math.log(shift), epsilon, 1e7, 200_001
     )
 
 
@@ -161,15 +359,14 @@ def test_two_hills_are_worse_at_half_the_shift():
         pn.Mechanism(law).delta(0.5, method="estimate")
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.5])
-@pytest.mark.parametrize("family", [pn.Cauchy, *FAMILIES], ids=lambda family: family.__name__)
+@for_each([pn.Cauchy, *FAMILIES], [0.0, 0.4, 1.5])
 def test_no_smaller_shift_is_worse(family, epsilon):
     law = family(scale=1.5)
     certified = hasattr(law, "_table")
     bound = float(pn.Mechanism(law).delta(epsilon, method="certified" if certified else "estimate"))
-    for shift in (1.0, 0.9, 0.5, 0.1):
-        # The rule is off by 1e-8 with kinks.
-        assert shifted_delta(law, epsilon, shift) <= bound + 1e-7
+    for shift in (1.0, 0.9, 0.4):
+        # The rule is off by 4e-8 with kinks.
+        assert shifted_delta(law, epsilon, shift) <= bound + 2e-7
 
 
 def test_a_loss_that_is_not_monotone():

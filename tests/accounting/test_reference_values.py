@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
 
 import psinoise as pn
-from psinoise.accounting.contour.estimate import epsilon_in_direction
-from psinoise.accounting.loss.pairs import Pair
+from refusals import for_each, for_rows
 
 DATA = Path(__file__).parents[1] / "data" / "epsilon_contour.json"
 CASES = [
@@ -24,12 +22,15 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['noise']}-{case['n']}")
+@for_each(CASES)
 def test_epsilon_in_one_direction(case):
     """Two contour integrations that share no code; the values claim 1e-8."""
-    pair = Pair(LAWS[case["noise"]](case), case["sensitivity"], case["q"])
-    log_delta = math.log(case["delta"])
-    epsilon = epsilon_in_direction(((pair, case["n"]),), case["direction"], log_delta)
+    mechanism = pn.Mechanism(LAWS[case["noise"]](case), case["sensitivity"])
+    question = case["delta"], case["n"], case["q"], case["direction"]
+    epsilon = mechanism.epsilon(*question, method="estimate")
+    bounds = mechanism.epsilon(*question)
+    assert bounds.lower <= case["eps"] * (1.0 + 1e-9)
+    assert bounds.upper >= case["eps"] * (1.0 - 1e-9)
     assert epsilon == pytest.approx(case["eps"], rel=1e-10, abs=1e-10)
 
 
@@ -41,14 +42,13 @@ def test_both_directions_report_the_larger():
             assert epsilon > add["eps"]
 
 
-@pytest.mark.parametrize(
-    ("count", "airy", "laplace"),
+@for_rows(
     [
         (100, 0.20587318, 0.22955),
         (500, 0.46132589, 0.52834),
         (1000, 0.65747722, 0.75741),
         (2000, 0.94027041, 1.08784),
-    ],
+    ]
 )
 def test_figure_two(count, airy, laplace):
     """E|Z| = 2, sensitivity 1, rate 0.01, delta 1e-8; Laplace was tabulated to 1e-5."""

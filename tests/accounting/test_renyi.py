@@ -9,8 +9,9 @@ import pytest
 from scipy import optimize, special
 
 import psinoise as pn
-from psinoise.accounting.contour.composition import Composition
+from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.loss.pairs import Pair
+from refusals import for_each, for_rows
 
 RENYI = {"method": "renyi"}
 ESTIMATE = {"method": "estimate"}
@@ -22,15 +23,13 @@ def renyi_divergence(law, sensitivity, order, rate=1.0, direction="remove"):
     return Composition.of(steps, direction, 1200.0).saddle(c).value / c
 
 
-@pytest.mark.parametrize("order", [1.0001, 1.5, 2.0, 5.0, 20.0])
-@pytest.mark.parametrize("std", [1.0, 3.0, 100.0])
+@for_each([1.0001, 1.5, 2.0, 5.0, 20.0], [1.0, 3.0, 100.0])
 def test_divergence_of_gaussian(order, std):
     exact = order * 1.5**2 / (2.0 * std**2)
     assert renyi_divergence(pn.Gaussian(std=std), 1.5, order) == pytest.approx(exact, rel=1e-11)
 
 
-@pytest.mark.parametrize("order", [1.01, 1.5, 2.0, 5.0, 20.0])
-@pytest.mark.parametrize("scale", [0.5, 3.0, 100.0])
+@for_each([1.01, 1.5, 2.0, 5.0, 20.0], [0.5, 3.0, 100.0])
 def test_divergence_of_laplace(order, scale):
     """Mironov, "Renyi differential privacy", proposition 6."""
     shift = 1.5 / scale
@@ -40,8 +39,7 @@ def test_divergence_of_laplace(order, scale):
     assert renyi_divergence(pn.Laplace(scale=scale), 1.5, order) == pytest.approx(exact, rel=1e-9)
 
 
-@pytest.mark.parametrize("order", [2, 5, 16])
-@pytest.mark.parametrize("rate", [0.01, 0.5])
+@for_each([2, 5, 16], [0.01, 0.5])
 def test_divergence_of_sampled_gaussian(order, rate):
     """Integer orders are a binomial sum (Mironov, Talwar and Zhang 2019, section 3.3)."""
     std = 2.0
@@ -53,8 +51,11 @@ def test_divergence_of_sampled_gaussian(order, rate):
     assert found == pytest.approx(exact, rel=1e-11)
 
 
-@pytest.mark.parametrize("delta", [0.3, 1e-5, 1e-30, 1e-300])
-@pytest.mark.parametrize(("std", "count"), [(1.0, 1), (5.0, 40), (1000.0, 10**5)])
+@for_rows(
+    (delta, std, count)
+    for delta in [0.3, 1e-5, 1e-30, 1e-300]
+    for std, count in [(1.0, 1), (5.0, 40), (1000.0, 10**5)]
+)
 def test_best_order_of_gaussian(delta, std, count):
     rho = count / (2.0 * std**2)
 
@@ -71,8 +72,11 @@ def test_best_order_of_gaussian(delta, std, count):
         assert mechanism.delta(epsilon, count, **RENYI) == pytest.approx(delta, rel=1e-6)
 
 
-@pytest.mark.parametrize("law", [pn.Gaussian, pn.Airy, pn.Laplace])
-@pytest.mark.parametrize(("count", "rate"), [(1, 1.0), (10, 1.0), (10, 0.3), (3000, 0.01)])
+@for_rows(
+    (law, count, rate)
+    for law in [pn.Gaussian, pn.Airy, pn.Laplace]
+    for count, rate in [(1, 1.0), (10, 1.0), (10, 0.3), (3000, 0.01)]
+)
 def test_upper_bound_that_is_not_far(law, count, rate):
     mechanism = pn.Mechanism(law(mean_abs=2.0))
     for delta in (1e-3, 1e-8, 1e-100):
@@ -94,13 +98,14 @@ def test_above_the_certified_lower_bound():
     assert accountant.delta(1.0, **RENYI) >= accountant.delta(1.0).lower
 
 
-@pytest.mark.parametrize("count", [2, 10])
+@for_each([2, 10])
 def test_close_to_the_largest_loss_of_laplace(count):
     """Large orders, at which the panels of the quadrature are too wide."""
     mechanism = pn.Mechanism(pn.Laplace(scale=2.0))
     for delta in (1e-6, 1e-12, 1e-100):
         bound = mechanism.epsilon(delta, count, **RENYI)
-        assert mechanism.epsilon(delta, count, **ESTIMATE) <= bound * (1.0 + 1e-11)
+        assert mechanism.epsilon(delta, count).lower <= bound * (1.0 + 1e-11)
+        assert mechanism.epsilon(delta, count, **ESTIMATE) <= bound * (1.0 + 1e-6)
         assert bound <= 0.5 * count
 
 

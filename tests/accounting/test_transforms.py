@@ -1,4 +1,4 @@
-"""The pieces under the contour: quadrature, atoms, exponential sums."""
+"""The pieces under the contour: quadrature, tilts, exponential sums, powers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pytest
 import psinoise as pn
 from psinoise import reference
 from psinoise._backend import core
-from psinoise.accounting.contour.atoms import Atoms
-from psinoise.accounting.contour.nonuniform import characteristic_many
+from psinoise.accounting.estimate.composition import Composition
+from psinoise.accounting.estimate.integrand import log_power
 from psinoise.accounting.loss.measure import loss_measure
 from psinoise.accounting.loss.pairs import Pair, mixture_loss
+from refusals import for_each, for_rows
 
 
-@pytest.mark.parametrize("backend", [core, reference], ids=["backend", "reference"])
+@for_each([core, reference])
 def test_characteristic_sums(backend):
     """Against direct sums; small phases must keep relative accuracy."""
     generator = np.random.default_rng(5)
@@ -32,30 +33,11 @@ def test_characteristic_sums(backend):
         assert np.all(np.abs(out.real - exact.real) <= 1e-13 * scale * np.minimum(scale, 1.0) * 301)
 
 
-def test_non_uniform_transform():
-    generator = np.random.default_rng(6)
-    weights = generator.random(400) / 400.0
-    losses = generator.normal(size=400) * np.geomspace(1e-6, 10.0, 400)
-    count, step = 5000, 0.21
-    angle = np.arange(count)[:, None] * (step * losses)
-    exact = (np.cos(angle) - 1.0 + 1j * np.sin(angle)) @ weights
-    # Phases of 1e4 carry 1e-12 themselves, on both sides.
-    assert np.abs(characteristic_many(weights, losses, step, count) - exact).max() <= 1e-12
-
-
-def test_non_uniform_transform_of_small_phases_is_relative():
-    weights, losses = np.array([0.25, 0.75]), np.array([1e-9, 3e-9])
-    out = characteristic_many(weights, losses, 1.0, 2000)
-    m = np.arange(2000)
-    assert np.allclose(out.imag, m * 2.5e-9, rtol=1e-11, atol=0.0)
-    assert np.allclose(out.real, -0.5 * m**2 * (0.25 + 0.75 * 9.0) * 1e-18, rtol=1e-6, atol=0.0)
-
-
-@pytest.mark.parametrize(
-    "law", [pn.Gaussian(std=1.3), pn.Airy(mean_abs=1.0), pn.Laplace(scale=0.5)]
+@for_each(
+    [pn.Gaussian(std=1.3), pn.Airy(mean_abs=1.0), pn.Laplace(scale=0.5)],
+    [1e-4, 0.3, 1.0],
+    ["remove", "add"],
 )
-@pytest.mark.parametrize("rate", [1e-4, 0.3, 1.0])
-@pytest.mark.parametrize("direction", ["remove", "add"])
 def test_masses_of_both_densities(law, rate, direction):
     """Sum of P and of Q = P e^{-L} over the nodes: what the cumulants never use."""
     measure = loss_measure(Pair(law, 1.0, rate), direction, 60.0)
@@ -63,7 +45,7 @@ def test_masses_of_both_densities(law, rate, direction):
     assert math.fsum(np.exp(measure.log_mass - measure.loss)) == pytest.approx(1.0, abs=2e-15)
 
 
-@pytest.mark.parametrize("c", [1e-6, 0.1, 3.0, 40.0])
+@for_each([1e-6, 0.1, 3.0, 40.0])
 def test_cumulants_of_gaussian_noise(c):
     """K(c) = c (c + 1) mu^2 / 2 without sampling; for mu = 1e-6 the loss is all rounding."""
     for std in (1.5, 4.0, 1e6):
@@ -75,7 +57,7 @@ def test_cumulants_of_gaussian_noise(c):
         assert cumulants.variance == pytest.approx(mu2, rel=tolerance)
 
 
-@pytest.mark.parametrize("rate", [1e-12, 0.01, 0.999])
+@for_each([1e-12, 0.01, 0.999])
 def test_mixture_loss_is_relatively_accurate(rate):
     for ratio in (-50.0, -1.0, -1e-9, 1e-12, 0.5, 40.0, 699.0, 701.0, 5000.0):
         with mp.workdps(50):
@@ -84,23 +66,31 @@ def test_mixture_loss_is_relatively_accurate(rate):
         assert value == pytest.approx(float(exact), rel=1e-14)
 
 
-@pytest.mark.parametrize(("count", "share"), [(7, 0.3), (1000, 0.01), (10**6, 0.5), (10**9, 1e-7)])
-def test_binomial_atoms(count, share):
-    atoms = Atoms(np.array([-1.0, 2.0]), np.array([1.0 - share, share])).power(count)
-    assert atoms is not None
-    k = (atoms.positions + count) / 3.0
-    assert atoms.weights.sum() == pytest.approx(1.0, rel=1e-12)
-    # 1e-16 of the position itself is what the offset of a billion steps leaves.
-    assert atoms.weights @ k == pytest.approx(count * share, rel=1e-7)
-    variance = atoms.weights @ (k - count * share) ** 2
-    assert variance == pytest.approx(count * share * (1.0 - share), rel=1e-6)
+@for_rows([(7, 0.3), (1000, 0.01), (10**6, 0.5), (10**9, 1e-7)])
+def test_powers_of_a_characteristic_function(count, share):
+    """Of a loss of two atoms: binomial."""
+    phase = np.array([1e-6, 1e-3, 0.5, 2.0])
+    found = log_power(share * np.expm1(1j * phase), float(count))
+    with mp.workdps(40):
+        for value, x in zip(found, phase, strict=True):
+            exact = count * mp.log(1 + mp.mpf(share) * mp.expm1(1j * mp.mpf(float(x))))
+            assert abs(mp.expm1(mp.mpc(complex(value)) - exact)) <= 1e-9 * min(1, abs(exact))
 
 
-def test_three_atoms_by_squaring():
-    single = Atoms(np.array([-1.0, 0.0, 1.0]), np.array([0.25, 0.5, 0.25]))
-    composed = single.power(13)
-    assert composed is not None
-    # (1/2 + 1/2)^26 in disguise.
-    exact = [math.comb(26, k) / 2.0**26 for k in range(27)]
-    assert np.allclose(composed.weights, exact, rtol=1e-13)
-    assert np.allclose(composed.positions, np.arange(-13, 14), atol=1e-12)
+def test_powers_of_a_small_modulus():
+    """Two uses: what is left of each must be smaller than a rounding of 1."""
+    small = np.array([1e-14 + 3e-15j, -2e-11j, 0.3 + 0.1j])
+    assert log_power(small - 1.0, 2.0).real == pytest.approx(2.0 * np.log(np.abs(small)), rel=2e-3)
+
+
+def test_panels_resolve_a_large_tilt():
+    """The tilted mass lies between nodes: one refinement does not show where."""
+    composition = Composition.of(((Pair(pn.Cauchy(scale=1.0), 1.0, 0.1), 2),), "remove", 70.0)
+    saddle = composition.saddle(2.4e6)
+    resolved = composition.resolved(saddle, 0.0)
+    assert resolved is not None
+    measure = composition.measures[0]
+    fine = measure.split(np.full(measure.panels, 400))
+    exact = 2.0 * fine.cumulants(2.4e6).value
+    assert resolved.saddle(2.4e6).value == pytest.approx(exact, abs=1e-8)
+    assert abs(saddle.value - exact) > 1.0

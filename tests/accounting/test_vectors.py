@@ -9,14 +9,13 @@ import pytest
 
 import psinoise as pn
 from psinoise import Laplace, Mechanism  # noqa: F401  names that repr evaluates in
+from refusals import for_each, for_rows
 
 ESTIMATE = {"method": "estimate"}
 LAWS = [pn.Gaussian, pn.Airy, pn.Laplace]
 
 
-@pytest.mark.parametrize(
-    ("rate", "adjacency"), [(0.1, "add-remove"), (1.0, "add-remove"), (1.0, "replace")]
-)
+@for_rows([(0.1, "add-remove"), (1.0, "add-remove"), (1.0, "replace")])
 def test_gaussian_is_rotation_invariant(rate, adjacency):
     def epsilon(sensitivity, **vector):
         mechanism = pn.Mechanism(pn.Gaussian(std=2.0), sensitivity, **vector)
@@ -35,7 +34,7 @@ def test_gaussian_coordinates_compose():
     )
 
 
-@pytest.mark.parametrize("law", LAWS)
+@for_each(LAWS)
 def test_one_dimension_is_no_vector(law):
     for norm in ("linf", "l1", "l2"):
         mechanism = pn.Mechanism(law(mean_abs=2.0), dimension=1, norm=norm)
@@ -44,7 +43,7 @@ def test_one_dimension_is_no_vector(law):
         ).epsilon(1e-6, 5, 0.2, **ESTIMATE)
 
 
-@pytest.mark.parametrize("law", [pn.Airy, pn.Laplace])
+@for_each([pn.Airy, pn.Laplace])
 def test_coordinates_of_other_laws_compose(law):
     vector = pn.Mechanism(law(mean_abs=2.0), 0.5, dimension=7)
     scalar = pn.Mechanism(law(mean_abs=2.0), 0.5)
@@ -72,7 +71,7 @@ def test_corner_of_the_square_is_attained():
     np.testing.assert_allclose(plane_deltas(law, (1.0, 1.0), epsilons), found, rtol=1e-4)
 
 
-@pytest.mark.parametrize("shift", [(0.5, 0.5), (0.9, 0.1), (-0.3, 0.7)])
+@for_each([(0.5, 0.5), (0.9, 0.1), (-0.3, 0.7)])
 def test_laplace_moves_most_in_one_coordinate(shift):
     """The lemma of ``vectors``, by quadrature: any shift of the same l1 norm is more private."""
     law = pn.Laplace(scale=0.5)
@@ -93,15 +92,14 @@ def test_laplace_with_an_l1_bound():
         assert vector.epsilon(1e-6, 20, rate) == scalar.epsilon(1e-6, 20, rate)
 
 
-@pytest.mark.parametrize(
-    ("law", "norm", "rate", "match"),
+@for_rows(
     [
         (pn.Airy, "l1", 1.0, "worst direction"),
         (pn.Airy, "l2", 1.0, "worst direction"),
         (pn.Laplace, "l2", 1.0, "worst direction"),
         (pn.Airy, "linf", 0.5, "one coin"),
         (pn.Laplace, "linf", 0.5, "one coin"),
-    ],
+    ]
 )
 def test_refused(law, norm, rate, match):
     mechanism = pn.Mechanism(law(mean_abs=2.0), dimension=2, norm=norm)

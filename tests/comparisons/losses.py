@@ -48,6 +48,68 @@ def compare_decayed_sums(tables):
     assert ours[-1] == values[-1]
 
 
+@compares("binned_products")
+def compare_binned_products(tables):
+    """Within the error that csrc/losses/binned_products.cpp states; both may have as much of it."""
+    generator = np.random.default_rng(78)
+    for sizes, bins in (((1, 1), 1), ((7, 3), 5), ((40, 300), 33), ((300, 400), 1000)):
+        a, b = (
+            (np.cumsum(generator.exponential(size=n)) - 0.3 * n, generator.uniform(size=n) ** 9)
+            for n in sizes
+        )
+        # Some sums lie beyond the edges, and some on an edge.
+        low, high = a[0][0] + b[0][0], a[0][-1] + b[0][-1] + 1.0
+        inner = generator.uniform(low + 0.1 * (high - low), high - 0.1 * (high - low), bins)
+        edges = np.sort(np.append(inner, a[0][-1] + b[0][0]))
+        ours, theirs = (core.binned_products(*a, *b, edges, 1) for core in (native, reference))
+        assert_same_products(ours, theirs, sizes, max(abs(a[0]).max(), abs(b[0]).max()))
+        assert ours[0].sum() == pytest.approx(a[1].sum() * b[1].sum(), rel=1e-13)
+        shared = native.binned_products(*a, *b, edges, 2)
+        np.testing.assert_array_equal(shared, ours)
+        # The same arrays twice take half the products, and copies of them all.
+        square = native.binned_products(*b, *b, edges, 1)
+        general = native.binned_products(*b, b[0].copy(), b[1].copy(), edges, 1)
+        assert_same_products(square, general, (sizes[1], sizes[1]), abs(b[0]).max())
+        np.testing.assert_array_equal(native.binned_products(*b, *b, edges, 2), square)
+    arguments, mass, moment = products_by_hand()
+    for core in (native, reference):
+        found = core.binned_products(*arguments, 1)
+        assert [part.tolist() for part in found] == [mass, moment]
+
+
+def assert_same_products(ours, theirs, sizes, largest):
+    ulp = 2.0**-52
+    share = (sum(sizes) + 8) * ulp
+    assert (abs(ours[0] - theirs[0]) <= share * theirs[0]).all()
+    slack = 8.0 * ulp * largest * theirs[0]
+    assert (abs(ours[1] - theirs[1]) <= share * abs(theirs[1]) + slack).all()
+
+
+def products_by_hand():
+    """Sums 0, 10, 1 and 11 of losses, and the masses that fall below, into, and beyond the bins."""
+    a = np.array([0.0, 1.0]), np.array([0.25, 0.75])
+    b = np.array([0.0, 10.0]), np.array([0.5, 0.125])
+    edges = np.array([0.5, 2.0, 3.0])
+    mass = [0.125 + 0.375, 0.03125 + 0.09375]
+    moment = [-0.5 * 0.125 + 0.5 * 0.375, 8.0 * 0.03125 + 9.0 * 0.09375]
+    return (*a, *b, edges), mass, moment
+
+
+@compares("suffix_sums")
+def compare_suffix_sums(tables):
+    generator = np.random.default_rng(79)
+    for size in (1, 2, 500):
+        loss = np.sort(generator.normal(scale=5.0, size=size))
+        mass = generator.uniform(size=size) ** 9
+        ours, theirs = (core.suffix_sums(loss, mass) for core in (native, reference))
+        over = -np.expm1(np.minimum(np.subtract.outer(loss, loss), 0.0))
+        for k, exact in enumerate((np.cumsum(mass[::-1])[::-1], np.triu(over) @ mass)):
+            np.testing.assert_allclose(ours[k], theirs[k], rtol=1e-13)
+            np.testing.assert_allclose(ours[k], exact, rtol=1e-12)
+        assert ours[0][-1] == theirs[0][-1] == mass[-1]
+        assert ours[1][-1] == theirs[1][-1] == 0.0
+
+
 @compares("piece_masses")
 def compare_piece_masses(tables):
     edges = np.linspace(-6.0, 7.0, 400)
@@ -60,6 +122,29 @@ def compare_piece_masses(tables):
             ]
             np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-13)
             np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-9, atol=1e-16)
+    compare_a_wide_bin(tables)
+
+
+def compare_a_wide_bin(tables):
+    """All pieces in one bin, which ends where the largest losses lie; against quadrature."""
+    law = reference.LawTable(*tables)
+    pair = (1.25, 0.7, 0.0, 0.3)
+    # Both densities have kinks at edges.
+    edges = np.union1d(np.linspace(-6.0, 7.0, 400), [0.0, 0.7])
+    points, weights = np.polynomial.legendre.leggauss(20)
+    half = 0.5 * np.diff(edges)
+    x = ((edges[:-1] + half)[:, None] + half[:, None] * points).ravel()
+    loss = loss_at(law, pair, x).reshape(-1, 20)
+    plain, moved = (np.exp(law_values(law, (x - s) / 1.25)) / 1.25 for s in (0.0, 0.7))
+    weight = half[:, None] * weights * (0.7 * plain + 0.3 * moved).reshape(-1, 20)
+    for width in (2.0, 40.0, 800.0):
+        level = loss.max() - width
+        mass, excess = weight.sum(axis=1), (weight * -np.expm1(level - loss)).sum(axis=1)
+        arguments = (*pair, edges, np.full(half.size, level), 0.0, 0.0)
+        for core in (native, reference):
+            found = core.piece_masses(core.LawTable(*tables), *arguments)
+            np.testing.assert_allclose(found[0], mass, rtol=1e-13)
+            np.testing.assert_allclose(found[1], excess, rtol=1e-12, atol=1e-15)
 
 
 def loss_at(law, pair, x):

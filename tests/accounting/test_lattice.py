@@ -1,0 +1,228 @@
+"""Measures on lattices: bins, the halves of the bounds, their rounding and their mutants.
+
+Exact values: randomized response as a binomial sum, the analytic Gaussian profile at 60 digits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from profile_oracles import gaussian_epsilon, response_delta
+
+import psinoise as pn
+from psinoise.accounting.compose import lattice, target
+from psinoise.accounting.compose.bins import Bins, dense, loss_bins
+from psinoise.accounting.compose.grading import even_edges
+from psinoise.accounting.compose.lattice import MASS_ROUNDING, node_measure
+from psinoise.accounting.compose.target import Target, profile_bound
+from psinoise.accounting.compose.window import WindowBound, compose, window_size
+from psinoise.accounting.loss.pairs import Pair
+from refusals import for_each
+
+SIGNS = {"lower": -1.0, "upper": 1.0}
+
+# -- the composition alone, against rational arithmetic -------------------------------------------
+
+
+def randomized_response(step, loss, tilt):
+    """Bins of randomized response: two atoms at ``+-loss`` with odds ``e^loss``."""
+    keep = math.exp(loss) / (1.0 + math.exp(loss))
+    first = math.floor(-loss / step)
+    count = math.floor(loss / step) + 1 - first
+    mass, excess = np.zeros(count), np.zeros(count)
+    for value, p in ((loss, keep), (-loss, 1.0 - keep)):
+        j = math.floor(value / step) - first
+        level = (first + j) * step
+        mass[j] += p * math.exp(tilt * level)
+        excess[j] += p * math.exp(tilt * level) * -math.expm1(level - value)
+    edges = first + np.arange(count + 1)
+    return Bins(step, 0.0, edges, mass, excess, tilt, 0.0, 0.0, 0.0, 0.0)
+
+
+@for_each([1, 2, 15, 200], [0.03, 0.0071])
+def test_randomized_response_is_bracketed(count, step):
+    loss, tilt = 0.25, 3.0
+    bins = randomized_response(step, loss, tilt)
+    for epsilon in (0.1, 0.9, 0.5 * loss * count):
+        exact = response_delta(loss, count, epsilon)
+        for side, sign in SIGNS.items():
+            parts = [(node_measure(bins, side), count)]
+            bound = WindowBound(compose(parts, *window_size(parts, 1e-18)), side)
+            assert (mp.exp(bound.log_delta(epsilon)) - exact) * sign >= 0
+
+
+# -- the halves of the bounds ---------------------------------------------------------------------
+
+
+def single_bins(law, rate, step, tilt=2.0):
+    source = dense(Pair(law, 1.0, rate), "remove", 80.0)
+    chosen = np.ones(source.log_mass.size, bool)
+    edges = even_edges(source, chosen, (step, 0.0))
+    return loss_bins(source, chosen, ~chosen, (step, 0.0), edges, tilt, 0.0)
+
+
+@for_each([pn.Gaussian(std=1.0), pn.Airy(mean_abs=1.0), pn.Laplace(scale=1.0)])
+def test_bins_hold_all_of_the_mass(law):
+    bins = single_bins(law, 0.3, 0.01, tilt=0.0)
+    on_edges = np.zeros(bins.edges.size) if bins.at_edges is None else bins.at_edges
+    inside = bins.mass.sum() + on_edges.sum()
+    assert inside + bins.below + bins.above == pytest.approx(1.0, abs=1e-13)
+    assert (bins.excess >= 0.0).all()
+    assert (bins.excess <= bins.mass * -math.expm1(-bins.step) * (1.0 + 1e-9)).all()
+    # The Q-mass of all bins is 1 too: A - u is e^level B.
+    levels = bins.offset + bins.edges * bins.step
+    other = np.append(bins.mass - bins.excess, 0.0) + on_edges
+    assert (other * np.exp(-levels)).sum() == pytest.approx(1.0, abs=1e-10)
+
+
+@for_each([0.0, 2.0])
+def test_nodes_keep_the_masses(tilt):
+    """Connect the dots keeps P and Q; the balanced contraction never raises either."""
+    bins = single_bins(pn.Airy(mean_abs=1.0), 0.3, 0.01, tilt)
+    for side in ("lower", "upper"):
+        measure = node_measure(bins, side)
+        p = measure.mass * np.exp(measure.log_norm - measure.tilt * measure.losses)
+        q = p * np.exp(-measure.losses)
+        if side == "upper":
+            assert p.sum() == pytest.approx(1.0, abs=1e-11)
+            assert q.sum() == pytest.approx(1.0, abs=1e-10)
+        else:
+            assert p.sum() <= 1.0
+            assert p.sum() == pytest.approx(1.0, abs=1e-4)
+
+
+# -- masses that share a total ---------------------------------------------------------------------
+
+
+def coarse_bins():
+    pair = Pair(pn.Gaussian(std=1.0), 1.0, 0.3)
+    source = dense(pair, "remove", 80.0)
+    chosen = np.ones(source.log_mass.size, bool)
+    edges = even_edges(source, chosen, (0.05, 0.0))
+    return loss_bins(source, chosen, ~chosen, (0.05, 0.0), edges, 0.0, 0.0)
+
+
+def tails(measure):
+    """``P(L >= l)`` at all nodes, summed exactly but for the last rounding."""
+    masses = measure.mass * math.exp(measure.log_norm)
+    return np.array([math.fsum(masses[k:]) for k in range(masses.size)])
+
+
+ERRORS = {
+    "up": lambda x: 1.0,
+    "down": lambda x: -1.0,
+    "outwards": np.sign,
+    "inwards": lambda x: -np.sign(x),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize(("side", "sign"), [("upper", 1.0), ("lower", -1.0)])
+def test_order_is_kept_whatever_the_error(monkeypatch, error, side, sign):
+    """Masses off by all that they may be. The mutant: a total of 1, and no factors."""
+    bins = coarse_bins()
+    assert bins.whole
+    with monkeypatch.context() as patch:
+        patch.setattr(lattice, "MASS_ROUNDING", 0.0)
+        true = tails(node_measure(dataclasses.replace(bins, whole=False), side))
+    median = np.searchsorted(np.cumsum(bins.mass), 0.5)
+    off = 1.0 + MASS_ROUNDING * ERRORS[error](np.arange(bins.mass.size) - median)
+    other = dataclasses.replace(bins, mass=bins.mass * off, excess=bins.excess * off)
+    kept = np.minimum(true, 1.0 - true) > 1e-4
+    assert kept.sum() > 20
+    ahead = sign * (tails(node_measure(other, side)) - true)
+    assert (ahead[kept] >= -4e-15).all()
+    if error == "up":
+        # And no more than that: all masses together are what they are.
+        assert abs(math.expm1(node_measure(other, side).log_norm)) <= 3e-14
+        plain = dataclasses.replace(other, whole=False)
+        assert abs(math.expm1(node_measure(plain, side).log_norm)) >= (1.9e-13 if sign > 0 else 0.0)
+    if error in (("down", "inwards") if sign > 0.0 else ("up", "outwards")):
+        monkeypatch.setattr(lattice, "MASS_ROUNDING", 0.0)
+        assert (sign * (tails(node_measure(other, side)) - true)[kept]).min() < -4e-15
+
+
+@pytest.mark.parametrize("factor", [1.0 - 9e-14, 1.0 + 9e-14])
+def test_a_billion_uses_of_masses_that_are_off(monkeypatch, factor):
+    """Within what the masses may be off by, and the width does not suffer."""
+    mechanism, delta = pn.Mechanism(pn.Gaussian(std=1.0)), 1e-8
+    exact = mechanism.epsilon(delta, 10**9, 1e-3, method="estimate")
+    width = 1e-6 * exact
+    honest = target.loss_bins
+
+    def scaled(*arguments):
+        bins = honest(*arguments)
+        return dataclasses.replace(bins, mass=bins.mass * factor, excess=bins.excess * factor)
+
+    monkeypatch.setattr(target, "loss_bins", scaled)
+    found = mechanism.epsilon(delta, 10**9, 1e-3, tolerance=width)
+    assert found.lower <= exact <= found.upper
+    # The mutant, each mass on its own: 10^9 times 1e-13, twice, is as wide as was asked for.
+    monkeypatch.setattr(
+        target, "loss_bins", lambda *a: dataclasses.replace(honest(*a), whole=False)
+    )
+    steps = ((Pair(pn.Gaussian(std=1.0), 1.0, 1e-3), 10**9),)
+    question = Target(steps, "remove", math.log(delta), exact, width)
+    low, high = (
+        profile_bound(question, question.first_step, side).epsilon(math.log(delta), exact, width)
+        for side in SIGNS
+    )
+    assert high - low > width
+
+
+# -- rounding of small losses ----------------------------------------------------------------------
+
+
+@for_each(["remove", "add"], [1e-3, 0.5])
+def test_rounding_of_sampled_losses(way, rate):
+    """Losses of Gaussian noise at 40 digits. The mutant: the slope without the mixture's own."""
+    pair = Pair(pn.Gaussian(std=1.0), 1.0, rate)
+    source = dense(pair, way, 80.0)
+    chosen = np.abs(source.highest) <= 2.0 * rate
+    assert chosen.any()
+    within = source.rounded_within(chosen)
+    assert within.rounding <= (0.05 if rate < 0.1 else 1.0) * source.rounding
+    rows = np.flatnonzero(chosen[: source.panels])
+    for x, loss in zip(source.x[rows].ravel(), source.loss[rows].ravel(), strict=True):
+        with mp.workdps(40):
+            exact = mp.log1p(mp.mpf(rate) * mp.expm1(mp.mpf(float(x)) - mp.mpf(1) / 2))
+            assert (
+                abs((exact if way == "remove" else -exact) - mp.mpf(float(loss))) <= within.rounding
+            )
+
+
+# -- mutants --------------------------------------------------------------------------------------
+
+
+def sides():
+    """Both bounds of a coarse lattice at the exact epsilon, over delta."""
+    exact = float(gaussian_epsilon(10, 1e-8))
+    pair = Pair(pn.Gaussian(std=1.0), 1.0, 1.0)
+    question = Target(((pair, 100),), "remove", math.log(1e-8), exact, 1e-2)
+    return {
+        side: profile_bound(question, question.first_step, side).log_delta(exact) - math.log(1e-8)
+        for side in SIGNS
+    }
+
+
+def test_mutant_all_mass_to_the_lower_node(monkeypatch):
+    assert sides()["upper"] >= 0.0
+    monkeypatch.setattr(lattice, "_connect_the_dots", lambda bins: np.append(bins.mass, 0.0))
+    assert sides()["upper"] < 0.0
+
+
+def test_mutant_all_mass_to_the_upper_node_is_no_lower_bound(monkeypatch):
+    class Core:
+        log_mgf = lattice.core.log_mgf
+
+        @staticmethod
+        def balanced_nodes(mass, excess, widths, tilt):
+            return np.append(0.0, mass * np.exp(tilt * widths))
+
+    assert sides()["lower"] <= 0.0
+    monkeypatch.setattr(lattice, "core", Core)
+    assert sides()["lower"] > 0.0
