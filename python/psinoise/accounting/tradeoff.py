@@ -198,7 +198,7 @@ class _Lines:
             np.inf,
         )
         rise, fall = np.maximum(rise, 0.0), np.maximum(fall, 0.0)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore"):
             meeting = (fall * width - drop) / (rise + fall)
             found = np.where(np.isfinite(fall), rise * meeting, rise * width)
             found = np.where(np.isfinite(rise), found, fall * width - drop)

@@ -34,7 +34,7 @@ from psinoise.accounting.loss.steps import Steps, largest_finite_loss
 from psinoise.errors import CertificationError
 
 _LARGEST_STEP = 0.25
-_LARGEST_SPAN = 2**24
+_LARGEST_SPAN = 2**22
 _LARGEST_TILT = 1e6
 # Over the width the tilt changes weights by this exponent at most: beyond, errors would drown what
 # is a width away.
@@ -45,7 +45,7 @@ _MOST_LATTICES = 1 << 10
 _BESIDE_ATOMS = 0.7
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
-_LARGEST_WINDOW = 2**21
+_LARGEST_WINDOW = 2**19
 # Nodes are farther apart than so many roundings of a loss.
 _LEAST_STEP = 4.0
 _LEAST_LOG_TAIL = -200.0
