@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 import psinoise as pn
-from psinoise.accounting.tradeoff import least_false_negatives
 from refusals import for_each, for_rows
 
 ESTIMATE = {"method": "estimate"}
@@ -87,19 +86,6 @@ def test_no_test_beats_it(threshold):
     # These tests are the most powerful ones for log-concave noise: f is attained.
     found = mechanism.tradeoff([false_positives], **ESTIMATE)
     assert found[0] == pytest.approx(false_negatives, abs=1e-8)
-
-
-@for_each([0.0, 0.1, 2.0])
-def test_region_of_one_pair(epsilon):
-    """Zawacki and Abed, equations 14 and 15, with delta = 0: p + q >= 2 / (1 + e^eps)."""
-    rates = np.linspace(0.0, 1.0, 2001)
-    least = least_false_negatives(rates, epsilon, 0.0)
-    assert np.all(rates + math.exp(epsilon) * least >= 1.0 - 1e-14)
-    assert np.all(math.exp(epsilon) * rates + least >= 1.0 - 1e-14)
-    corner = 1.0 / (1.0 + math.exp(epsilon))
-    assert least_false_negatives(np.array([corner]), epsilon, 0.0)[0] == pytest.approx(corner)
-    assert np.all(rates + least >= 2.0 * corner - 1e-14)
-    assert np.all(least_false_negatives(rates, epsilon, 1.0) == 0.0)
 
 
 def test_tradeoff_edges():

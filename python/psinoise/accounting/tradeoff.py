@@ -43,29 +43,6 @@ _FIRST_LINES = 17
 _LARGEST_EPSILON = 700.0
 
 
-def least_false_negatives(false_positives: Float, epsilon: float, delta: float) -> Float:
-    """The false negative rate that ``(epsilon, delta)`` privacy forces on a test.
-
-    Parameters
-    ----------
-    false_positives
-        rates in [0, 1]
-    epsilon
-        at least 0
-    delta
-        of both directions at epsilon, or an upper bound on it
-
-    Returns
-    -------
-    numpy.ndarray
-        ``max(0, 1 - delta - e^eps p, e^{-eps} (1 - delta - p))``
-    """
-    rest = 1.0 - delta
-    steep = rest - math.exp(epsilon) * false_positives
-    flat = math.exp(-epsilon) * (rest - false_positives)
-    return np.asarray(np.maximum(np.maximum(steep, flat), 0.0))
-
-
 def tradeoff_of(question: Question, alphas: Float, method: str) -> Float:
     """``f(alpha)`` at each false positive rate; with bounds from above on delta a lower bound."""
     with np.errstate(under="ignore"):

@@ -12,8 +12,6 @@ import functools
 import math
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from psinoise._backend import core
 from psinoise.accounting.compose.bins import MASS_ROUNDING, Bins, Dense, Mask, dense, loss_bins
 from psinoise.accounting.compose.bound import Bound
@@ -27,10 +25,10 @@ from psinoise.accounting.compose.window import (
     window_size,
 )
 from psinoise.accounting.estimate.composition import Composition, Saddle
-from psinoise.accounting.loss.cells import CellPair, Dominating
+from psinoise.accounting.loss.cells import Dominating
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import reach_for
-from psinoise.accounting.loss.steps import Steps, largest_finite_loss
+from psinoise.accounting.loss.steps import Steps
 from psinoise.errors import CertificationError
 
 _LARGEST_STEP = 0.25
@@ -39,9 +37,6 @@ _LARGEST_TILT = 1e6
 # Over the width the tilt changes weights by this exponent at most: beyond, errors would drown what
 # is a width away.
 _LARGEST_EXPONENT = 25.0
-# So few atoms are fitted to a lattice, the best of so many.
-FEW_ATOMS = 64
-_MOST_LATTICES = 1 << 10
 _BESIDE_ATOMS = 0.7
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
@@ -60,7 +55,6 @@ class Target:
     steps, direction : the composition
     log_delta, epsilon : a point on its profile without infinite losses, by the estimate
     width : largest distance of the bounds, in units of epsilon
-    doubt : how far off ``log_delta`` may be, for bounds on epsilon
     kept : bins of the last length of a step that was asked for
     """
 
@@ -69,7 +63,6 @@ class Target:
     log_delta: float
     epsilon: float
     width: float
-    doubt: float = 0.0
     kept: dict[float, dict[Dominating, Bins]] = field(default_factory=dict, init=False)
 
     @functools.cached_property
@@ -103,20 +96,6 @@ class Target:
         }
 
     @functools.cached_property
-    def places(self) -> dict[Dominating, int]:
-        """Where a step is among all of them."""
-        return {pair: place for place, (pair, _) in enumerate(self.steps)}
-
-    @functools.cached_property
-    def top(self) -> float:
-        """The largest finite loss."""
-        return largest_finite_loss(self.steps, self.direction)
-
-    def goal(self, side: Side) -> float:
-        """The log delta at which a bound on epsilon holds, on the safe side."""
-        return self.log_delta - self.doubt if side == "upper" else self.log_delta + self.doubt
-
-    @functools.cached_property
     def _step(self) -> float:
         """The step whose bias, ``n h^2 (t + 1) / 4`` in epsilon, takes four fifths of the width."""
         step = math.sqrt(3.2 * self.width / (self.uses * (self.tilt + 1.0)))
@@ -132,11 +111,6 @@ class Target:
         # The contraction ends beside an atom, which costs about as much again from below.
         beside = any(measure.atoms for measure in self.composition.measures)
         return (_BESIDE_ATOMS if beside else 1.0) * self._step
-
-    @property
-    def upper_step(self) -> float:
-        """That of the upper bound alone, whose bias is a third."""
-        return min(math.sqrt(3.0) * self._step, _LARGEST_STEP)
 
     @property
     def share(self) -> float:
@@ -222,25 +196,7 @@ def _lattice(target: Target, pair: Dominating, step: float) -> tuple[float, floa
     if math.isinf(low):
         return step, high if math.isfinite(high) else 0.0
     if math.isfinite(high) and len(target.steps) == 1 and high > low:
-        return (high - low) / _parts(target, pair, low, high, step), low
+        # The contraction joins pairs of bins, whose number should be even.
+        parts = math.ceil((high - low) / step)
+        return (high - low) / (parts + parts % 2), low
     return step, low
-
-
-def _parts(target: Target, pair: Dominating, low: float, high: float, step: float) -> int:
-    """Into how many steps the range of a loss is divided: no fewer than those of this length.
-
-    Where the mass is spread evenly the contraction joins pairs of bins, whose number should be even
-    then. The lower bound loses what an atom is above its node. A few atoms lie close to the nodes
-    of one of many lattices, all at once.
-    """
-    least = math.ceil((high - low) / step)
-    if not isinstance(pair, CellPair):
-        return least + least % 2
-    if pair.atoms[1].size > FEW_ATOMS:
-        return least
-    source = dense(pair, target.direction, target.reach)
-    weight = np.exp(source.log_mass + target.tilt * source.highest - target.log_norms[pair])
-    parts = np.arange(least, 2 * least + FEW_ATOMS, max(least // _MOST_LATTICES, 1))
-    place = (source.highest - low) / (high - low) * parts[:, None]
-    missed = np.maximum(place - np.floor(place + source.rounding / step), 0.0)
-    return int(parts[np.argmin(missed @ weight / parts)])
