@@ -133,7 +133,7 @@ RIVALS = (
 
 def estimate(law: pn.Noise) -> float:
     """Epsilon to nine digits or better."""
-    return pn.Mechanism(law).epsilon(DELTA, USES, SAMPLING_RATE, method="estimate")
+    return pn.Mechanism(law).composed(USES, SAMPLING_RATE).estimate.epsilon(DELTA)
 
 
 _CALLS = itertools.count()
@@ -151,9 +151,7 @@ def ours(law: pn.Noise) -> Callable[[], pn.Bracket]:
 
 def ours_above(law: pn.Noise) -> Callable[[], float]:
     """The certified upper bound alone."""
-    return lambda: pn.Mechanism(law, sensitivity()).epsilon(
-        DELTA, USES, SAMPLING_RATE, method="upper"
-    )
+    return lambda: pn.Mechanism(law, sensitivity()).epsilon(DELTA, USES, SAMPLING_RATE).upper
 
 
 def time_in_turn(one: Workload, other: Workload) -> list[tuple[float, float]]:
@@ -219,12 +217,12 @@ def ask_certified() -> object:
 
 def ask_upper() -> object:
     """The upper bound alone."""
-    return gaussian().epsilon(DELTA, USES, SAMPLING_RATE, method="upper")
+    return gaussian().epsilon(DELTA, USES, SAMPLING_RATE).upper
 
 
 def ask_estimate() -> object:
     """The estimate."""
-    return gaussian().epsilon(DELTA, USES, SAMPLING_RATE, method="estimate")
+    return gaussian().composed(USES, SAMPLING_RATE).estimate.epsilon(DELTA)
 
 
 def ask_many_uses() -> object:

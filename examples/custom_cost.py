@@ -67,7 +67,7 @@ def table(cost: costs.Cost, mean_cost: float) -> list[Row]:
         Row(
             noise,
             noise.fisher_information() / least - 1.0,
-            float(pn.Mechanism(noise, sensitivity).epsilon(DELTA, COUNT, method="estimate")),
+            float(pn.Mechanism(noise, sensitivity).composed(COUNT).estimate.epsilon(DELTA)),
         )
         for noise in (best, *laws)
     ]

@@ -17,10 +17,17 @@ import pytest
 
 import psinoise.compile
 from psinoise import _core, reference
+from psinoise.accounting import accounted
 from psinoise.noise import FAMILIES, Family, Noise
 
 ROOT = Path(__file__).resolve().parents[1]
 CORES = {"native": _core, "reference": reference}
+
+
+@pytest.fixture(autouse=True)
+def no_answers_are_kept() -> None:
+    """Mutants must not answer for others, nor others for them."""
+    accounted._answer.cache_clear()
 
 
 class Tables(NamedTuple):

@@ -76,15 +76,16 @@ def test_scales_at_the_ends_of_float64(family):
 # -- epsilon, delta, sampling_rate, count ----------------------------------------------------------
 
 
-@for_each(["certified", "upper", "estimate"])
-def test_epsilons(method):
-    refused(pn.DomainError, "epsilon must not be NaN", GAUSSIAN.delta, math.nan, method=method)
-    assert float(GAUSSIAN.delta(-math.inf, method=method)) == 1.0
-    assert float(GAUSSIAN.delta(math.inf, method=method)) == 0.0
+@for_each([GAUSSIAN, GAUSSIAN.composed().estimate])
+def test_epsilons(asked):
+    refused(pn.DomainError, "epsilon must not be NaN", asked.delta, math.nan)
+    assert float(asked.delta(-math.inf)) == 1.0
+    assert float(asked.delta(math.inf)) == 0.0
+    wide = pn.Mechanism(pn.Gaussian(std=0.02)).composed()
+    wide = wide if asked is GAUSSIAN else wide.estimate
     with np.errstate(all="raise"):
         for epsilon in (709.0, 710.5, 745.5, 1e4):
-            found = float(pn.Mechanism(pn.Gaussian(std=0.02)).delta(epsilon, method=method))
-            assert 0.0 <= found <= 1.0
+            assert 0.0 <= float(wide.delta(epsilon)) <= 1.0
 
 
 def test_negative_epsilons_are_refused_where_they_are_a_target():
@@ -100,7 +101,7 @@ def test_deltas(lattice):
     for delta in (-1e-300, 1.0 + 2.0**-52, math.nan, math.inf):
         refused(pn.DomainError, "delta must be in", mechanism.epsilon, delta)
     assert float(mechanism.epsilon(1.0)) == 0.0
-    pure = mechanism.epsilon(0.0, method="upper")
+    pure = mechanism.epsilon(0.0).upper
     assert pure == mechanism.pure_epsilon()
     # An ideal normal law loses any amount; its table ends with a slope.
     assert math.isinf(pure) == (not lattice)
@@ -116,14 +117,14 @@ def test_a_tiny_delta_is_right_or_refused(law):
             continue
         assert noise.scale >= pn.calibrate(law, epsilon=1.0, delta=1e-100).scale
         with np.errstate(all="raise"):
-            assert pn.Mechanism(noise).delta(1.0, method="upper") <= delta
+            assert pn.Mechanism(noise).delta(1.0).upper <= delta
 
 
 def test_epsilons_beyond_the_exponential_function():
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         for std in (0.03, 0.01):
-            found = pn.Mechanism(pn.Gaussian(std=std)).epsilon(1e-6, method="upper")
+            found = pn.Mechanism(pn.Gaussian(std=std)).epsilon(1e-6).upper
             assert 500.0 < found < 1e5
         assert pn.Mechanism(pn.Laplace(scale=1e-3)).pure_epsilon() == pytest.approx(1e3)
 
@@ -168,7 +169,7 @@ def test_counts(count, error):
 def test_ends_of_the_count():
     assert float(GAUSSIAN.epsilon(1e-6, 0)) == 0.0
     wide = pn.Mechanism(pn.Gaussian(std=1e6))
-    assert 0.0 < wide.epsilon(1e-6, 10**12, method="estimate") < 10.0
+    assert 0.0 < wide.composed(10**12).estimate.epsilon(1e-6) < 10.0
 
 
 # -- laws ------------------------------------------------------------------------------------------

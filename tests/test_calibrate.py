@@ -36,7 +36,8 @@ ONE = 1.0 + 1e-14
 
 def delta_of(noise: pn.Noise, target: tuple[float, float, int, float], method: str) -> Any:
     epsilon, _, count, rate = target
-    return pn.Mechanism(noise).delta(epsilon, count, rate, method=method)  # type: ignore[call-overload]
+    composed = pn.Mechanism(noise).composed(count, rate)
+    return (composed.estimate if method == "estimate" else composed).delta(epsilon)
 
 
 def calibrated(law: type[pn.Noise], target: tuple[float, float, int, float]) -> Calibration:
@@ -176,7 +177,7 @@ def test_pure_targets_are_met(epsilon: float, count: int, rate: float, sensitivi
         return
     for size, meets in ((1.0, True), (1.0 - 1e-10, False)):
         mechanism = pn.Mechanism(pn.Laplace(scale=size * noise.scale), sensitivity)
-        assert (mechanism.epsilon(0.0, count, rate, method="estimate") <= epsilon) is meets
+        assert (mechanism.composed(count, rate).estimate.epsilon(0.0) <= epsilon) is meets
 
 
 def test_tiny_deltas_of_pure_laws_take_the_pure_scale() -> None:
@@ -256,7 +257,7 @@ def test_estimate_is_the_same_to_the_certificate() -> None:
     estimated = calibrate(pn.Airy, method="estimate", **words)
     assert estimated.scale < certified.scale < estimated.scale * (1.0 + 1e-4)
     mechanism = pn.Mechanism(estimated)
-    assert mechanism.delta(1.0, 100, 0.1, method="estimate") <= 1e-6
+    assert mechanism.composed(100, 0.1).estimate.delta(1.0) <= 1e-6
 
 
 def test_any_callable_that_takes_a_scale() -> None:

@@ -143,7 +143,7 @@ def test_the_tables_of_the_documentation() -> None:
     text = (Path(__file__).parents[1] / "docs" / "stable.md").read_text(encoding="utf-8")
     for law in (pn.Laplace, Family(pn.SymmetricStable, alpha=1.7), pn.Gaussian, pn.Airy):
         mechanism = pn.Mechanism(law(mean_abs=2.0))
-        uses = [mechanism.epsilon(1e-6, n, method="estimate") for n in (1, 10, 100, 1000)]
+        uses = [mechanism.composed(n).estimate.epsilon(1e-6) for n in (1, 10, 100, 1000)]
         pure = mechanism.pure_epsilon()
         first = "inf" if math.isinf(pure) else f"{pure:.4f}"
         assert f"| {first} | {' | '.join(f'{value:.4f}' for value in uses)} |" in text

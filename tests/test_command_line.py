@@ -144,7 +144,7 @@ def test_a_cost_and_its_bound(
         found = strict(answer(capsys, *words, "--" + bound.replace("_", "-"), "2"))
         assert isinstance(found, dict)
         assert found["noise"] == repr(law)
-        expected = psinoise.Mechanism(law, 0.1).epsilon(1e-6, 100, method="estimate")
+        expected = psinoise.Mechanism(law, 0.1).composed(100).estimate.epsilon(1e-6)
         assert found["epsilon"] == expected
     both = psinoise.Schrodinger(cost=costs.Log(), theta=2.0, std=3.0)
     words = ["delta", "--noise", "schrodinger", "--cost", "log", "--theta", "2", "--std", "3"]

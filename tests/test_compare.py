@@ -58,7 +58,7 @@ def test_costs_are_those_of_the_law() -> None:
         assert row.noise.mean_abs == pytest.approx(3.0, rel=1e-14)
         assert row.nanoseconds_per_sample is None
         mechanism = pn.Mechanism(row.noise, 0.5)
-        assert row.epsilons == (mechanism.epsilon(1e-6, 10, method="estimate"),)
+        assert row.epsilons == (mechanism.composed(10).estimate.epsilon(1e-6),)
     assert row_of(comparison, "Laplace").to_dict()["mean_square"] == pytest.approx(18.0)
     gaussian = row_of(comparison, "Gaussian").to_dict()
     assert gaussian["mean_square"] == pytest.approx(4.5 * math.pi)

@@ -52,5 +52,5 @@ def test_the_law_of_the_contributing_guide_works():
     assert noise.cdf(0.0) == pytest.approx(0.5)
     assert noise.ccdf(3.0) == pytest.approx(1.0 / (1.0 + 2.718281828459045**1.5), rel=1e-13)
     assert abs(noise.sample(200_000, rng=1)).mean() == pytest.approx(noise.mean_abs, rel=0.02)
-    epsilon = psinoise.Mechanism(noise).epsilon(1e-6, count=10, method="estimate")
+    epsilon = psinoise.Mechanism(noise).composed(count=10).estimate.epsilon(1e-6)
     assert 0.0 < epsilon <= 10 * 0.5  # pure: each use loses at most sensitivity / scale

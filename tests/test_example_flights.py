@@ -58,10 +58,10 @@ def test_the_release_is_certified_to_meet_the_target(
     cells = [np.arange(6)] * count
     for law in (pn.Airy, pn.Gaussian):
         found = example.release(law.__name__, law, cells, epsilon, delta)
-        certified = found.mechanism.epsilon(delta, count, method="upper")
+        certified = found.mechanism.epsilon(delta, count).upper
         assert found.epsilon == certified
         assert epsilon * (1.0 - 1e-2) < certified <= epsilon * (1.0 + 1e-3)
-        assert found.mechanism.delta(epsilon, count, method="upper") <= delta
+        assert found.mechanism.delta(epsilon, count).upper <= delta
         assert (found.errors % found.mechanism.grid == 0.0).all()
 
 

@@ -93,8 +93,8 @@ def test_laws_have_one_variance_and_the_cactus_the_least_epsilon(example: Module
     assert found["Cactus"] < 0.9 * found["Laplace"] < 0.3 * found["Airy"] < 0.2 * found["Gaussian"]
     # In units of the clipping bound, one use for each coordinate of each step.
     gaussian = pn.Mechanism(pn.Gaussian(std=2.0 * example.DEVIATION), 2.0)
-    estimate = gaussian.epsilon(1e-5, 1700, 3.0 / 1437, method="estimate")
-    assert estimate <= found["Gaussian"] <= estimate + example.TOLERANCE
+    estimate = gaussian.composed(1700, 3.0 / 1437).estimate.epsilon(1e-5)
+    assert estimate <= found["Gaussian"] <= estimate * (1.0 + 1e-4)
 
 
 def test_it_learns_and_the_table_says_so(

@@ -261,7 +261,7 @@ def test_plot_epsilon_draws_epsilons() -> None:
     assert plotting.plot_epsilon(mechanisms, [10, 100], 1e-6, ax=ax) is ax
     lines = ax.get_lines()
     assert [line.get_label() for line in lines] == ["Gaussian", "Airy"]
-    expected = [mechanisms[0].epsilon(1e-6, count, method="estimate") for count in (10, 100)]
+    expected = [mechanisms[0].composed(count).estimate.epsilon(1e-6) for count in (10, 100)]
     np.testing.assert_array_equal(lines[0].get_ydata(), expected)
     assert {text.get_text() for text in ax.texts} == {"Gaussian", "Airy"}
 

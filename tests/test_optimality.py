@@ -49,7 +49,7 @@ def test_certified_epsilons_are_in_the_order_of_the_information(
     for law in laws:
         mechanism = pn.Mechanism(law, sensitivity)
         # The gaps are 0.4 percent and more.
-        width = 5e-4 * mechanism.epsilon(1e-6, count, method="estimate")
+        width = 5e-4 * mechanism.composed(count).estimate.epsilon(1e-6)
         brackets.append(mechanism.epsilon(1e-6, count, tolerance=width))
     for less, more in itertools.pairwise(brackets):
         assert less.upper < more.lower
@@ -64,7 +64,7 @@ def test_epsilon_of_a_use_tends_to_half_the_information(cost: costs.Cost) -> Non
     assert limit == pytest.approx(0.5 * best.fisher_information() * sensitivity**2, rel=2e-5)
     misses = []
     for count in (10**6, 10**8, 10**10):
-        epsilon = pn.Mechanism(best, sensitivity).epsilon(1e-6, count, method="estimate")
+        epsilon = pn.Mechanism(best, sensitivity).composed(count).estimate.epsilon(1e-6)
         misses.append(epsilon / count / limit - 1.0)
     # z sqrt(variance / n) / KL: a tenth for a hundred times the uses.
     assert misses[2] == pytest.approx(0.1 * misses[1], rel=0.01)

@@ -383,7 +383,7 @@ def test_accounting_of_every_shape():
     for cost in (costs.Power(0.5), costs.Power(1.5), costs.Power(4.0), costs.Log()):
         noise = pn.Schrodinger(cost=cost, std=1.0)
         mechanism = pn.Mechanism(noise, sensitivity=0.02)
-        estimate = mechanism.epsilon(delta=1e-6, count=400, method="estimate")
+        estimate = mechanism.composed(count=400).estimate.epsilon(delta=1e-6)
         found.append((noise.fisher_information(), estimate))
         bracket = mechanism.epsilon(delta=1e-6, count=400)
         assert bracket.lower <= estimate * (1 + 1e-9)

@@ -66,7 +66,7 @@ def test_replacement_keeps_its_rates() -> None:
     again = loads(dumps(accountant))
     assert again.adjacency == "replace"
     assert dict(again._steps) == dict(accountant._steps)
-    assert again.epsilon(1e-6, method="estimate") == accountant.epsilon(1e-6, method="estimate")
+    assert again.estimate.epsilon(1e-6) == accountant.estimate.epsilon(1e-6)
 
 
 def test_the_text_is_what_the_documentation_says() -> None:

@@ -87,8 +87,8 @@ def calibrate_release(
         mechanism = Mechanism(noise, sensitivity).on_lattice(grid)
         accountant = Accountant(adjacency).compose(mechanism, count, sampling_rate)
         # Of a delta of 0 only the largest loss is a proof.
-        found_epsilon = accountant.epsilon(delta, method="upper")
-        found_delta = accountant.delta(epsilon, method="upper") if delta > 0.0 else 0.0
+        found_epsilon = accountant.epsilon(delta).upper
+        found_delta = accountant.delta(epsilon).upper if delta > 0.0 else 0.0
         if found_epsilon <= epsilon and found_delta <= delta:
             return mechanism
         if isinstance(noise, Noise):

@@ -191,7 +191,7 @@ def plot_epsilon(
     require_matplotlib()
     tasks = [(mechanism, count) for mechanism in drawn for count in numbers]
     found = [
-        float(mechanism.epsilon(delta, count, sampling_rate, adjacency, method="estimate"))
+        float(mechanism.composed(count, sampling_rate, adjacency).estimate.epsilon(delta))
         for mechanism, count in track(tasks, "accounting", enabled=progress)
     ]
     noises = [mechanism.noise for mechanism in drawn]

@@ -7,8 +7,6 @@ import pytest
 import psinoise as pn
 from refusals import for_each
 
-ESTIMATE = {"method": "estimate"}
-
 
 @for_each([pn.Gaussian, pn.Airy, pn.Laplace])
 def test_without_sampling_only_the_meaning_of_the_sensitivity_differs(law):
@@ -23,10 +21,10 @@ def test_without_sampling_only_the_meaning_of_the_sensitivity_differs(law):
 def test_replace_with_sampling_needs_the_contribution(law):
     mechanism = pn.Mechanism(law(mean_abs=2.0))
     with pytest.raises(pn.DomainError, match="how far adding one record"):
-        mechanism.epsilon(1e-6, 10, 0.5, "replace", **ESTIMATE)
+        mechanism.composed(10, 0.5, "replace").estimate.epsilon(1e-6)
     with pytest.raises(pn.DomainError, match="how far adding one record"):
         pn.Accountant("replace").compose(mechanism, 10, 0.5)
-    assert mechanism.epsilon(1e-6, 10, 0.0, "replace", **ESTIMATE) == 0.0
+    assert mechanism.composed(10, 0.0, "replace").estimate.epsilon(1e-6) == 0.0
 
 
 def test_sampling_without_replacement_has_no_parameter():

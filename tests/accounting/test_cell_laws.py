@@ -24,7 +24,6 @@ from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.quadrature import nodes
 from refusals import for_each, for_rows
 
-ESTIMATE = {"method": "estimate"}
 SMALL = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=6, cells=48, tail_ratio=0.5)
 WIDE = pn.Cactus(mean_cost=4.0, cells_per_sensitivity=10, cells=200, tail_ratio=0.5)
 
@@ -109,8 +108,8 @@ def test_uniform_with_an_atom_is_private_at_its_delta_alone(delta):
     sampled = -math.expm1(7 * math.log1p(-0.25 * delta))
     assert mechanism.delta(3.0, 7, 0.25).upper == pytest.approx(sampled, rel=1e-9)
     with pytest.raises(pn.DomainError, match="finite losses"):
-        mechanism.epsilon(delta, 7, method="clt")
-    assert mechanism.epsilon(delta, 7, method="renyi") == math.inf
+        mechanism.composed(7).clt.epsilon(delta)
+    assert mechanism.composed(7).renyi.epsilon(delta) == math.inf
 
 
 def test_a_larger_shift_than_the_law_was_made_for():
@@ -256,7 +255,7 @@ def test_mutant_largest_shift_only(monkeypatch):
     caches = (loss_measure, nodes, dense)
     for cache in caches:
         cache.cache_clear()
-    mutant = [pn.Mechanism(SMALL).delta(epsilon).upper for epsilon in epsilons]
+    mutant = [pn.Mechanism(SMALL).composed().delta(epsilon).upper for epsilon in epsilons]
     for cache in caches:
         cache.cache_clear()
     assert min(m / h for m, h in zip(mutant, honest, strict=True)) < 0.99
@@ -266,7 +265,7 @@ def test_mutant_infinite_mass_dropped(monkeypatch):
     mechanism = pn.Mechanism(pn.TruncatedLaplace(epsilon=1.0, delta=1e-2))
     assert mechanism.delta(5.0, 5).upper == pytest.approx(1.0 - 0.99**5, rel=1e-9)
     monkeypatch.setattr(Pair, "infinite", lambda pair, direction: 0.0)
-    assert mechanism.delta(5.0, 5).upper == 0.0
+    assert mechanism.composed(5).delta(5.0).upper == 0.0
 
 
 # -- how it fits in --------------------------------------------------------------------------------
@@ -287,7 +286,7 @@ def test_steps_of_all_kinds_compose():
     assert found.estimate == pytest.approx(infinite + (1.0 - infinite) * without.estimate, rel=1e-7)
     assert found.lower <= found.estimate <= found.upper
     assert accountant.epsilon(infinite * 0.99).upper == math.inf
-    assert accountant.epsilon(1e-3, method="upper") >= accountant.epsilon(1e-3).estimate
+    assert accountant.epsilon(1e-3).upper >= accountant.epsilon(1e-3).estimate
 
 
 @settings(max_examples=15, deadline=None)

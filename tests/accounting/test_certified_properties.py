@@ -16,7 +16,6 @@ from profile_oracles import laplace_delta_once
 
 import psinoise as pn
 
-ESTIMATE = {"method": "estimate"}
 FEW = settings(max_examples=6, deadline=None, derandomize=True)
 
 LAWS = (pn.Gaussian, pn.Airy, pn.Laplace)
@@ -136,10 +135,9 @@ def test_delta_is_convex_in_the_exponential_of_epsilon(law, size, count, rate, e
     """``delta = sup over events of P - gamma Q``: a supremum of lines in ``gamma = e^epsilon``."""
     gammas = math.exp(epsilon) + gap * np.array([0.0, 0.4, 1.0])
     mechanism = pn.Mechanism(law(mean_abs=size))
-    upper, exact = (
-        mechanism.profile(np.log(gammas), count, rate, method=method)
-        for method in ("upper", "estimate")
-    )
+    composed = mechanism.composed(count, rate)
+    upper, exact = (made.profile(np.log(gammas)) for made in (composed, composed.estimate))
+    upper = upper.upper
     assert exact[1] <= (0.6 * exact[0] + 0.4 * exact[2]) * (1.0 + 1e-3) + 1e-300
     assert exact[1] <= (0.6 * upper[0] + 0.4 * upper[2]) * (1.0 + 1e-3) + 1e-300
     assert np.all(exact <= upper * (1.0 + 1e-9))
@@ -154,8 +152,8 @@ def test_the_round_trip_stays_on_the_safe_side(law, size, delta, count, rate):
     # The true delta at the upper bound is at most delta, and that at the lower one at least.
     assert mechanism.delta(bounds.upper, count, rate).lower <= delta
     if bounds.lower > 0.0:
-        assert mechanism.delta(bounds.lower, count, rate, method="upper") >= delta
-        middle = mechanism.epsilon(delta, count, rate, **ESTIMATE)
+        assert mechanism.delta(bounds.lower, count, rate).upper >= delta
+        middle = mechanism.composed(count, rate).estimate.epsilon(delta)
         back = mechanism.delta(middle, count, rate)
         assert back.lower * (1.0 - 1e-3) <= delta <= back.upper * (1.0 + 1e-3)
 

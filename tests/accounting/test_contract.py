@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -13,7 +12,6 @@ from psinoise import Airy, Gaussian, Laplace, Mechanism  # noqa: F401  names tha
 from refusals import for_each, for_rows
 
 MECHANISM = pn.Mechanism(pn.Airy(mean_abs=2.0), sensitivity=1.5)
-ESTIMATE = {"method": "estimate"}
 
 
 def test_mechanism_is_a_value():
@@ -37,17 +35,16 @@ def test_certified_is_the_default():
     accountant = pn.Accountant().compose(MECHANISM)
     for call in (MECHANISM.epsilon, MECHANISM.delta, accountant.epsilon, accountant.delta):
         bracket = call(0.01)
-        assert bracket == call(0.01, method="certified")
         assert bracket.lower <= bracket.estimate <= bracket.upper == float(bracket)
-        # Without a contour that settles both are as close as their brackets.
-        assert bracket.estimate == pytest.approx(call(0.01, **ESTIMATE), rel=1e-6)
         lower, estimate, upper = bracket
         assert (lower, estimate, upper) == (bracket.lower, bracket.estimate, bracket.upper)
         assert bracket.width == upper - lower
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            bracket.upper = 0.0
-        assert call(0.01, method="upper") == bracket.upper
-        assert type(call(0.01, method="upper")) is float
+    # Without a contour that settles both are as close as their brackets.
+    for name in ("epsilon", "delta"):
+        bracket = getattr(accountant, name)(0.01)
+        number = getattr(accountant.estimate, name)(0.01)
+        assert type(number) is float
+        assert bracket.estimate == pytest.approx(number, rel=1e-6)
 
 
 @for_each([1e-2, 1e-4])
@@ -97,11 +94,11 @@ def test_a_law_without_a_table_is_not_certified():
             return pn.Gaussian(std=1.0).logpdf(x)
 
     mechanism, known = pn.Mechanism(Law()), pn.Mechanism(pn.Gaussian(std=1.0))
-    assert mechanism.delta(9.0, 30, **ESTIMATE) == pytest.approx(
-        known.delta(9.0, 30, **ESTIMATE), rel=1e-12
+    assert mechanism.composed(30).estimate.delta(9.0) == pytest.approx(
+        known.composed(30).estimate.delta(9.0), rel=1e-12
     )
-    assert mechanism.epsilon(1e-6, 30, **ESTIMATE) == pytest.approx(
-        known.epsilon(1e-6, 30, **ESTIMATE), rel=1e-12
+    assert mechanism.composed(30).estimate.epsilon(1e-6) == pytest.approx(
+        known.composed(30).estimate.epsilon(1e-6), rel=1e-12
     )
     with pytest.raises(pn.CertificationError, match=r"psinoise\.noise"):
         mechanism.delta(1.0)
@@ -123,8 +120,6 @@ def test_a_law_without_a_table_is_not_certified():
         ({"delta": 1e-6, "sampling_rate": 0.5, "adjacency": "replace"}, pn.DomainError, "proven"),
         ({"delta": 1e-6, "adjacency": "swap"}, pn.DomainError, "add-remove"),
         ({"delta": 1e-6, "adjacency": None}, TypeError, "adjacency"),
-        ({"delta": 1e-6, "method": "guess"}, pn.DomainError, "method"),
-        ({"delta": 1e-6, "method": None}, TypeError, "method"),
         ({"delta": 1e-6, "tolerance": -1.0}, pn.DomainError, "tolerance"),
         ({"delta": 1e-6, "tolerance": 0.0}, pn.DomainError, "tolerance"),
         ({"delta": 1e-6, "tolerance": "1e-3"}, TypeError, "tolerance"),
@@ -132,13 +127,15 @@ def test_a_law_without_a_table_is_not_certified():
 )
 def test_bad_arguments(arguments, error, match):
     with pytest.raises(error, match=match):
-        MECHANISM.epsilon(**{**ESTIMATE, **arguments})
+        MECHANISM.epsilon(**arguments)
 
 
 @for_each([math.nan, "1", None])
 def test_bad_epsilon(epsilon):
     with pytest.raises((pn.DomainError, TypeError), match="epsilon"):
-        MECHANISM.delta(epsilon, **ESTIMATE)
+        MECHANISM.composed().estimate.delta(epsilon)
+    with pytest.raises((pn.DomainError, TypeError), match="epsilon"):
+        MECHANISM.delta(epsilon)
 
 
 @for_each([0.0, -1.0, math.nan, math.inf])
@@ -153,26 +150,26 @@ def test_bad_sensitivity(sensitivity):
 
 @for_rows([(0, 1.0), (0, 0.1), (5, 0.0), (2**63 - 1, 0.0)])
 def test_the_identity(count, rate):
-    arguments = {"count": count, "sampling_rate": rate, **ESTIMATE}
-    assert MECHANISM.epsilon(0.0, **arguments) == 0.0
-    assert MECHANISM.epsilon(1e-9, **arguments) == 0.0
-    assert MECHANISM.delta(0.0, **arguments) == 0.0
-    assert MECHANISM.delta(1.0, **arguments) == 0.0
-    assert MECHANISM.delta(-1.0, **arguments) == -math.expm1(-1.0)
-    assert pn.Accountant().epsilon(0.0, **ESTIMATE) == 0.0
+    for nothing in (MECHANISM.composed(count, rate), MECHANISM.composed(count, rate).estimate):
+        assert nothing.epsilon(0.0) == 0.0
+        assert nothing.epsilon(1e-9) == 0.0
+        assert nothing.delta(0.0) == 0.0
+        assert nothing.delta(1.0) == 0.0
+        assert nothing.delta(-1.0) == -math.expm1(-1.0)
+    assert pn.Accountant().estimate.epsilon(0.0) == 0.0
 
 
 @for_each([1, 2, 1000], [0.1, 1.0])
 def test_ends_of_the_range(count, rate):
-    arguments = {"count": count, "sampling_rate": rate, **ESTIMATE}
-    assert MECHANISM.epsilon(1.0, **arguments) == 0.0
-    assert MECHANISM.epsilon(0.0, **arguments) == math.inf
-    assert MECHANISM.delta(math.inf, **arguments) == 0.0
-    assert MECHANISM.delta(-math.inf, **arguments) == 1.0
-    assert 0.0 < MECHANISM.delta(-30.0, **arguments) <= 1.0
-    at_zero = MECHANISM.delta(0.0, **arguments)
-    assert MECHANISM.epsilon(min(at_zero * (1.0 + 1e-5), 1.0), **arguments) == 0.0
-    assert MECHANISM.epsilon(at_zero * (1.0 - 1e-5), **arguments) > 0.0
+    estimate = MECHANISM.composed(count, rate).estimate
+    assert estimate.epsilon(1.0) == 0.0
+    assert estimate.epsilon(0.0) == math.inf
+    assert estimate.delta(math.inf) == 0.0
+    assert estimate.delta(-math.inf) == 1.0
+    assert 0.0 < estimate.delta(-30.0) <= 1.0
+    at_zero = estimate.delta(0.0)
+    assert estimate.epsilon(min(at_zero * (1.0 + 1e-5), 1.0)) == 0.0
+    assert estimate.epsilon(at_zero * (1.0 - 1e-5)) > 0.0
 
 
 def test_largest_loss_of_sampled_laplace_steps():
@@ -180,13 +177,13 @@ def test_largest_loss_of_sampled_laplace_steps():
     accountant.compose(pn.Mechanism(pn.Laplace(scale=1.0)), 3, 0.25)
     accountant.compose(pn.Mechanism(pn.Laplace(scale=0.001)), 2, 0.5)
     exact = 3.0 * math.log1p(0.25 * math.expm1(1.0)) + 2.0 * (1000.0 + math.log(0.5))
-    assert accountant.epsilon(0.0, **ESTIMATE) == pytest.approx(exact, rel=1e-15)
+    assert accountant.estimate.epsilon(0.0) == pytest.approx(exact, rel=1e-15)
 
 
 def test_counts_up_to_the_largest_integer():
     mechanism = pn.Mechanism(pn.Gaussian(std=1e10))
-    epsilon = mechanism.epsilon(1e-6, 2**63 - 1, **ESTIMATE)
-    one = pn.Mechanism(pn.Gaussian(std=1e10 / math.sqrt(2**63))).epsilon(1e-6, **ESTIMATE)
+    epsilon = mechanism.composed(2**63 - 1).estimate.epsilon(1e-6)
+    one = pn.Mechanism(pn.Gaussian(std=1e10 / math.sqrt(2**63))).composed().estimate.epsilon(1e-6)
     # 1e-16 of a loss of 1e-10, averaged over the nodes and squared by sqrt(n) = 3e9.
     assert epsilon == pytest.approx(one, rel=1e-5)
     accountant = pn.Accountant().compose(mechanism, 2**63 - 1)
@@ -207,13 +204,13 @@ def test_accountant_interface():
 
 
 def test_numpy_scalars_are_numbers():
-    value = MECHANISM.epsilon(np.float64(1e-6), np.int64(10), np.float64(0.5), **ESTIMATE)
+    value = MECHANISM.composed(np.int64(10), np.float64(0.5)).estimate.epsilon(np.float64(1e-6))
     assert type(value) is float
-    assert value == MECHANISM.epsilon(1e-6, 10, 0.5, **ESTIMATE)
+    assert value == MECHANISM.composed(10, 0.5).estimate.epsilon(1e-6)
 
 
 def test_users_numpy_error_state_does_not_matter():
     with np.errstate(all="raise"):
-        assert MECHANISM.epsilon(1e-12, 10, 0.5, **ESTIMATE) > 0.0
-        assert MECHANISM.delta(3.0, 10, 0.5, **ESTIMATE) > 0.0
-        assert MECHANISM.delta(3.0, sampling_rate=0.5, **ESTIMATE) > 0.0
+        assert MECHANISM.composed(10, 0.5).estimate.epsilon(1e-12) > 0.0
+        assert MECHANISM.composed(10, 0.5).estimate.delta(3.0) > 0.0
+        assert MECHANISM.composed(sampling_rate=0.5).estimate.delta(3.0) > 0.0

@@ -180,10 +180,10 @@ def test_the_composers_agree(monkeypatch):
     seen = set()
     for law, count, rate, delta, exact in QUESTIONS:
         mechanism = pn.Mechanism(law)
-        found = [mechanism.epsilon(delta, count, rate)]
+        found = [mechanism.composed(count, rate).epsilon(delta)]
         with monkeypatch.context() as patch:
             patch.setattr(choose, "_on_lattices", lambda *_: iter(()))
-            found.append(mechanism.epsilon(delta, count, rate))
+            found.append(mechanism.composed(count, rate).epsilon(delta))
         assert found[1].composer == "direct"
         seen.add(found[0].composer)
         for bracket in found:

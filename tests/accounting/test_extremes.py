@@ -18,22 +18,22 @@ from refusals import for_each
 
 @for_each([0.1, 37.0, 100.0, 333.0, 1000.0], [1e-2, 1e-10, 1e-100])
 def test_one_use_with_little_noise(mu, delta):
-    found = pn.Mechanism(pn.Gaussian(std=1.0), mu).epsilon(delta, method="estimate")
+    found = pn.Mechanism(pn.Gaussian(std=1.0), mu).composed().estimate.epsilon(delta)
     assert found == pytest.approx(float(gaussian_epsilon(mu, delta)), rel=1e-9)
 
 
 @for_each([100.0, 300.0, 1000.0])
 def test_laplace_with_little_noise(ratio):
     """``eps = s/b + 2 log(1 - delta)`` for one use (Laplace, closed form)."""
-    found = pn.Mechanism(pn.Laplace(scale=1.0), ratio).epsilon(1e-6, method="estimate")
+    found = pn.Mechanism(pn.Laplace(scale=1.0), ratio).composed().estimate.epsilon(1e-6)
     assert found == pytest.approx(ratio + 2.0 * math.log1p(-1e-6), rel=1e-9)
 
 
 def test_a_sampling_rate_of_almost_one_is_almost_no_sampling():
     mechanism = pn.Mechanism(pn.Gaussian(std=1.0))
-    full = mechanism.epsilon(1e-6, count=10, method="estimate")
+    full = mechanism.composed(count=10).estimate.epsilon(1e-6)
     values = [
-        mechanism.epsilon(1e-6, count=10, sampling_rate=1.0 - gap, method="estimate")
+        mechanism.composed(count=10, sampling_rate=1.0 - gap).estimate.epsilon(1e-6)
         for gap in (1e-3, 1e-6, 1e-9, 1e-12)
     ]
     assert values == sorted(values)

@@ -62,7 +62,9 @@ def test_laplace_noise(scale, delta):
     # One ulp where the largest loss itself is the answer.
     holds(found, exact, EXACT, 3e-16)
     if exact > 0:
-        assert mechanism.epsilon(delta, method="estimate") == pytest.approx(float(exact), rel=EXACT)
+        assert mechanism.composed().estimate.epsilon(delta) == pytest.approx(
+            float(exact), rel=EXACT
+        )
 
 
 @for_each(["gaussian", "laplace"], [0.7, 0.3, 0.05, 1e-3])
@@ -142,9 +144,9 @@ def test_two_sampled_gaussian_uses(rate, epsilon):
     change = exact - profile(epsilon * (1.0 + 1e-3))
     assert found.width <= 2.0 * change + 1e-6 * exact
     holds(mechanism.epsilon(exact, 2, rate), epsilon, 1e-3, 1e-10)
-    estimate = mechanism.delta(epsilon, 2, rate, method="estimate")
+    estimate = mechanism.composed(2, rate).estimate.delta(epsilon)
     assert estimate == pytest.approx(exact, rel=1e-4)
-    assert mechanism.epsilon(exact, 2, rate, method="estimate") == pytest.approx(epsilon, rel=2e-6)
+    assert mechanism.composed(2, rate).estimate.epsilon(exact) == pytest.approx(epsilon, rel=2e-6)
 
 
 @for_each([0.01, 0.5], [0.1, 0.5, 0.93])
@@ -230,7 +232,7 @@ def test_contour_integrals(law, rate, count, delta, exact):
     mechanism = pn.Mechanism(law)
     holds(mechanism.epsilon(delta, count, rate), exact, EXACT if count == 1 else 1e-3, 1e-10)
     if count in {2, 3, 10}:
-        estimate = mechanism.epsilon(delta, count, rate, method="estimate")
+        estimate = mechanism.composed(count, rate).estimate.epsilon(delta)
         assert estimate == pytest.approx(exact, rel=2e-6)
 
 

@@ -145,10 +145,10 @@ def test_atoms_and_heavy_tails_of_many_uses(law, count, rate, delta):
     mechanism = pn.Mechanism(law)
     found = mechanism.epsilon(delta, count, rate)
     narrow(found)
-    estimate = mechanism.epsilon(delta, count, rate, method="estimate")
+    estimate = mechanism.composed(count, rate).estimate.epsilon(delta)
     assert found.lower <= estimate * (1.0 + 1e-9)
     assert found.upper >= estimate * (1.0 - 1e-9)
-    assert mechanism.epsilon(delta, count, rate, method="upper") == found.upper
+    assert mechanism.composed(count, rate).epsilon(delta) == found
 
 
 @for_each([1e-9, 1e-6, 1e-3], [1, 10, 1000])
@@ -164,7 +164,7 @@ def test_delta_at_epsilon_0_of_tiny_sensitivities(sensitivity, count):
 def test_brackets_of_small_epsilons_are_narrow(law, size, count):
     """Their width is a share of epsilon, however small that is."""
     mechanism = pn.Mechanism(law(mean_abs=size))
-    delta = 0.3 * mechanism.delta(0.0, count, method="estimate")
+    delta = 0.3 * mechanism.composed(count).estimate.delta(0.0)
     found = mechanism.epsilon(delta, count)
     assert 0.0 < found.upper < 1e-2
     narrow(found)

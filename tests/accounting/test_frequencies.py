@@ -27,7 +27,7 @@ LAWS = [pn.Gaussian(std=1.0), pn.Laplace(scale=2.0), pn.Airy(mean_abs=2.0)]
 
 def question(law, rate, count, delta=1e-8, width=1e-3):
     steps = ((Pair(law, 1.0, rate), count),)
-    epsilon = pn.Mechanism(law).epsilon(delta, count, rate, method="estimate")
+    epsilon = pn.Mechanism(law).composed(count, rate).estimate.epsilon(delta)
     return Target(steps, "remove", math.log(delta), epsilon, width * max(epsilon, 1.0))
 
 

@@ -24,7 +24,7 @@ DELTAS = [0.5, 1e-5, 1e-12, 1e-100, 1e-300]
 def test_epsilon_of_any_count(count, composed_std, delta):
     std = composed_std * math.sqrt(count)
     mu = mp.sqrt(count) / mp.mpf(std)
-    epsilon = pn.Mechanism(pn.Gaussian(std=std)).epsilon(delta, count, method="estimate")
+    epsilon = pn.Mechanism(pn.Gaussian(std=std)).composed(count).estimate.epsilon(delta)
     if epsilon == 0.0:
         assert gaussian_delta(0.0, mu) <= delta
         return
@@ -37,7 +37,7 @@ def test_epsilon_of_any_count(count, composed_std, delta):
 @for_each([1, 2, 50, 10**9], [0.5, 1e-8, 1e-300])
 def test_epsilon_of_large_losses(count, delta):
     """Std 1 whatever the count: epsilon up to 5e8, where rounding of epsilon itself decides."""
-    epsilon = pn.Mechanism(pn.Gaussian(std=1.0)).epsilon(delta, count, method="estimate")
+    epsilon = pn.Mechanism(pn.Gaussian(std=1.0)).composed(count).estimate.epsilon(delta)
     if epsilon == 0.0:
         assert gaussian_delta(0.0, mp.sqrt(count)) <= delta
         return
@@ -51,16 +51,16 @@ def test_epsilon_of_large_losses(count, delta):
 def test_delta(count, epsilon):
     std = math.sqrt(count)
     exact = gaussian_delta(epsilon, mp.sqrt(count) / mp.mpf(std))
-    delta = pn.Mechanism(pn.Gaussian(std=std)).delta(epsilon, count, method="estimate")
+    delta = pn.Mechanism(pn.Gaussian(std=std)).composed(count).estimate.delta(epsilon)
     tolerance = EXACT if count == 1 else 1e-12 + 1e-15 * math.sqrt(count)
     assert delta == pytest.approx(float(exact), rel=tolerance)
 
 
 def test_delta_below_float64_is_zero():
     mechanism = pn.Mechanism(pn.Gaussian(std=1.0))
-    assert mechanism.delta(1e6, 10, method="estimate") == 0.0
-    assert mechanism.delta(1e300, 10, method="estimate") == 0.0
-    assert mechanism.delta(1e6, method="estimate") == 0.0
+    assert mechanism.composed(10).estimate.delta(1e6) == 0.0
+    assert mechanism.composed(10).estimate.delta(1e300) == 0.0
+    assert mechanism.composed().estimate.delta(1e6) == 0.0
 
 
 def test_different_steps_compose_like_their_precisions_add():
@@ -71,7 +71,7 @@ def test_different_steps_compose_like_their_precisions_add():
         accountant.compose(pn.Mechanism(pn.Gaussian(std=std), sensitivity=2.0), count)
     mu = mp.sqrt(sum(4 * n / mp.mpf(std) ** 2 for std, n in zip(stds, counts, strict=True)))
     for delta in (0.3, 1e-6, 1e-200):
-        epsilon = accountant.epsilon(delta, method="estimate")
+        epsilon = accountant.estimate.epsilon(delta)
         assert abs(gaussian_epsilon_error(epsilon, delta, mu)) <= 1e-12 * epsilon
 
 
@@ -84,7 +84,7 @@ def test_different_steps_compose_like_their_precisions_add():
 )
 def test_published_single_sampled_use(std, rate, epsilon, published):
     mechanism = pn.Mechanism(pn.Gaussian(std=std))
-    value = mechanism.delta(epsilon, sampling_rate=rate, method="estimate")
+    value = mechanism.composed(sampling_rate=rate).estimate.delta(epsilon)
     assert value == pytest.approx(published, abs=1e-7)
 
 
@@ -92,5 +92,5 @@ def test_published_single_sampled_use(std, rate, epsilon, published):
 def test_published_sampled_compositions(count, published):
     """Felipe-Gomez/saddlepoint_accountant 7b39cdb, mpmath; delta 1e-15, std 2, rate 0.01."""
     mechanism = pn.Mechanism(pn.Gaussian(std=2.0))
-    epsilon = mechanism.epsilon(1e-15, count, 0.01, method="estimate")
+    epsilon = mechanism.composed(count, 0.01).estimate.epsilon(1e-15)
     assert epsilon == pytest.approx(published, abs=1e-8)

@@ -23,14 +23,14 @@ from refusals import for_each, for_rows
 def test_one_use(scale, share):
     epsilon = share / scale
     exact = float(laplace_delta_once(epsilon, scale))
-    value = pn.Mechanism(pn.Laplace(scale=scale)).delta(epsilon, method="estimate")
+    value = pn.Mechanism(pn.Laplace(scale=scale)).composed().estimate.delta(epsilon)
     assert value == pytest.approx(exact, rel=1e-8, abs=0.0)
 
 
 @for_each([0.3, 1e-3, 1e-12, 1e-300])
 def test_one_use_inverted(delta):
     """1 - exp((eps - 1)/2) = delta."""
-    epsilon = pn.Mechanism(pn.Laplace(scale=1.0)).epsilon(delta, method="estimate")
+    epsilon = pn.Mechanism(pn.Laplace(scale=1.0)).composed().estimate.epsilon(delta)
     assert epsilon == pytest.approx(1.0 + 2.0 * math.log1p(-delta), abs=1e-9)
 
 
@@ -41,11 +41,11 @@ def test_few_uses_against_the_exact_sum(count, scale):
     # 0 and 0.2 * top are break points of the profile for some counts, the others are not.
     for share in (-0.3, 0.0, 0.2, 0.37, 0.99):
         exact = float(laplace_delta(share * top, scale, count))
-        delta = mechanism.delta(share * top, count, method="estimate")
+        delta = mechanism.composed(count).estimate.delta(share * top)
         # At a break point the end of the contour counts like 1/t^2, elsewhere much less.
         assert delta == pytest.approx(exact, rel=1e-4)
         if share >= 0.0:
-            epsilon = mechanism.epsilon(exact, count, method="estimate")
+            epsilon = mechanism.composed(count).estimate.epsilon(exact)
             # Where 1 - delta is 1e-6, rounding of delta alone moves epsilon by 1e-10.
             assert epsilon == pytest.approx(share * top, rel=2e-6, abs=1e-6)
 
@@ -65,11 +65,11 @@ def test_a_hundred_uses_against_the_exact_sum():
 def test_saturation_at_the_largest_loss(count):
     mechanism = pn.Mechanism(pn.Laplace(scale=2.0))
     top = count * 0.5
-    assert mechanism.epsilon(0.0, count, method="estimate") == top
+    assert mechanism.composed(count).estimate.epsilon(0.0) == top
     found = mechanism.epsilon(1e-300, count)
     assert found.lower <= top == found.upper
-    assert mechanism.epsilon(1e-300, count, method="estimate") == pytest.approx(top, rel=1e-4)
-    assert mechanism.delta(top, count, method="estimate") == 0.0
+    assert mechanism.composed(count).estimate.epsilon(1e-300) == pytest.approx(top, rel=1e-4)
+    assert mechanism.composed(count).estimate.delta(top) == 0.0
     # Just below the top only the product of the largest atoms counts: 2^-n (1 - e^{eps - top}).
     gap = 1e-9
     exact = -math.expm1(-gap) / 2.0**count
@@ -91,7 +91,7 @@ def test_two_sampled_uses(direction, rate):
     mechanism = pn.Mechanism(pn.Laplace(scale=scale))
     for epsilon, exact in values.items():
         opposite = float(sampled_laplace_delta_twice(epsilon, scale, rate, other))
-        delta = mechanism.delta(epsilon, 2, rate, method="estimate")
+        delta = mechanism.composed(2, rate).estimate.delta(epsilon)
         assert delta == pytest.approx(max(exact, opposite), rel=1e-5)
 
 
@@ -123,7 +123,7 @@ def test_three_sampled_uses_by_brute_force(rate):
         part = slice(start, start + 500)
         rest = epsilon - losses[part, None] - losses
         total += float(masses[part] @ (once(rest) @ masses))
-    delta = pn.Mechanism(pn.Laplace(scale=scale)).delta(epsilon, 3, rate, method="estimate")
+    delta = pn.Mechanism(pn.Laplace(scale=scale)).composed(3, rate).estimate.delta(epsilon)
     # The midpoint rule is off by (2 a / points)^2.
     assert delta == pytest.approx(total, rel=3e-6)
 
@@ -134,9 +134,7 @@ def test_one_sampled_use_in_closed_form(epsilon, rate):
         subsampled_delta(lambda e: laplace_delta_once(e, 1.0), epsilon, rate, direction)
         for direction in ("remove", "add")
     )
-    delta = pn.Mechanism(pn.Laplace(scale=1.0)).delta(
-        epsilon, sampling_rate=rate, method="estimate"
-    )
+    delta = pn.Mechanism(pn.Laplace(scale=1.0)).composed(sampling_rate=rate).estimate.delta(epsilon)
     assert delta == pytest.approx(float(exact), rel=1e-8, abs=1e-300)
 
 
@@ -158,4 +156,4 @@ def test_incommensurable_atoms_compose():
                 ),
                 cuts,
             )
-        assert accountant.delta(epsilon, method="estimate") == pytest.approx(float(total), rel=1e-5)
+        assert accountant.estimate.delta(epsilon) == pytest.approx(float(total), rel=1e-5)

@@ -150,7 +150,7 @@ def test_order_is_kept_whatever_the_error(monkeypatch, error, side, sign):
 def test_a_billion_uses_of_masses_that_are_off(monkeypatch, factor):
     """Within what the masses may be off by, and the width does not suffer."""
     mechanism, delta = pn.Mechanism(pn.Gaussian(std=1.0)), 1e-8
-    exact = mechanism.epsilon(delta, 10**9, 1e-3, method="estimate")
+    exact = mechanism.composed(10**9, 1e-3).estimate.epsilon(delta)
     width = 1e-6 * exact
     honest = target.loss_bins
 

@@ -176,10 +176,9 @@ def test_infinite_mass_is_dropped(monkeypatch):
     """Uniform noise with an atom: ``1 - (1 - d)^n`` at every epsilon."""
     nodes = LossNodes(0, np.array([0.9]), 0.1)
     loss = DiscreteLoss(0.25, {"remove": nodes, "add": nodes})
-    accountant = pn.Accountant().compose(loss, 2)
-    assert accountant.delta(3.0, method="upper") >= 0.19
+    assert pn.Accountant().compose(loss, 2).delta(3.0).upper >= 0.19
     monkeypatch.setattr(question, "infinite_mass", lambda *_: 0.0)
-    assert accountant.delta(3.0, method="upper") < 0.19
+    assert pn.Accountant().compose(loss, 2).delta(3.0).upper < 0.19
 
 
 def test_excesses_are_forgotten(monkeypatch):
@@ -218,19 +217,19 @@ def test_one_direction_only(monkeypatch):
         assert found.lower <= delta(way) <= found.upper
         with monkeypatch.context() as patch:
             patch.setattr(question, "directions", lambda steps, other=other: (other,))
-            assert mechanism.delta(epsilon, 1, rate).upper < delta(way)
+            assert mechanism.composed(1, rate).delta(epsilon).upper < delta(way)
 
 
 def test_the_other_direction_on_trust(monkeypatch):
     """Here it is said to be behind, and it leads."""
     mechanism = pn.Mechanism(pn.Gaussian(std=2.5))
-    honest = mechanism.epsilon(1e-8, 2000, 0.01)
+    honest = mechanism.composed(2000, 0.01).epsilon(1e-8)
     monkeypatch.setattr(question, "_ahead", lambda part: 1.0 if part.way == "add" else 0.0)
-    found = mechanism.epsilon(1e-8, 2000, 0.01)
+    found = mechanism.composed(2000, 0.01).epsilon(1e-8)
     assert found.lower <= honest.upper
     assert honest.lower <= found.upper
     monkeypatch.setattr(question._Part, "stays_below", lambda part, value: True)
-    assert mechanism.epsilon(1e-8, 2000, 0.01).upper < honest.lower
+    assert mechanism.composed(2000, 0.01).epsilon(1e-8).upper < honest.lower
 
 
 def test_a_composer_that_is_wrong_is_seen(monkeypatch):
@@ -356,14 +355,14 @@ def test_two_hills_are_worse_at_half_the_shift():
     assert whole < 0.6
     assert half > 0.9
     with pytest.raises(pn.DomainError, match="unimodal"):
-        pn.Mechanism(law).delta(0.5, method="estimate")
+        pn.Mechanism(law).composed().estimate.delta(0.5)
 
 
 @for_each([pn.Cauchy, *FAMILIES], [0.0, 0.4, 1.5])
 def test_no_smaller_shift_is_worse(family, epsilon):
     law = family(scale=1.5)
-    certified = hasattr(law, "_table")
-    bound = float(pn.Mechanism(law).delta(epsilon, method="certified" if certified else "estimate"))
+    composed = pn.Mechanism(law).composed()
+    bound = float((composed if hasattr(law, "_table") else composed.estimate).delta(epsilon))
     for shift in (1.0, 0.9, 0.4):
         # The rule is off by 4e-8 with kinks.
         assert shifted_delta(law, epsilon, shift) <= bound + 2e-7
@@ -375,7 +374,7 @@ def test_a_loss_that_is_not_monotone():
     The loss is above 0.4 on an interval, not on a half line; the truth is 0.0151.
     """
     law = pn.Cauchy(scale=2.0)
-    assert pn.Mechanism(law).delta(0.4, method="estimate") == pytest.approx(0.0151, abs=5e-5)
+    assert pn.Mechanism(law).composed().estimate.delta(0.4) == pytest.approx(0.0151, abs=5e-5)
     tails = np.arctan2(law.scale, np.array([1e3, 1e6]) - 1.0) / math.pi
     more = np.arctan2(law.scale, np.array([1e3, 1e6])) / math.pi
     assert np.all(tails - math.exp(0.4) * more < 0.0)

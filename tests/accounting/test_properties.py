@@ -29,7 +29,7 @@ def rising(values):
 def test_monotone_in_every_parameter(law):
     def epsilon(delta=1e-6, count=300, rate=0.05, sensitivity=1.0, mean_abs=1.5):
         mechanism = pn.Mechanism(law(mean_abs=mean_abs), sensitivity)
-        return mechanism.epsilon(delta, count, rate, method="upper")
+        return mechanism.epsilon(delta, count, rate).upper
 
     assert rising([epsilon(count=n) for n in (1, 2, 3, 10, 100, 300, 1000, 10**5, 10**9)])
     assert rising([epsilon(rate=q) for q in (1e-3, 0.01, 0.1, 0.5, 0.9, 1.0)])
@@ -42,7 +42,7 @@ def test_monotone_in_every_parameter(law):
 def test_delta_falls_in_epsilon(law, count):
     mechanism = pn.Mechanism(law(mean_abs=2.0))
     epsilons = np.linspace(-1.0, 0.49 * count, 10)
-    deltas = [mechanism.delta(float(e), count, 0.9, method="upper") for e in epsilons]
+    deltas = [mechanism.delta(float(e), count, 0.9).upper for e in epsilons]
     assert rising([-delta for delta in deltas])
 
 
@@ -50,9 +50,7 @@ def test_delta_falls_in_epsilon(law, count):
 def test_five_and_seven_are_twelve(law, rate):
     mechanism = pn.Mechanism(law(mean_abs=2.0))
     split = pn.Accountant().compose(mechanism, 5, rate).compose(mechanism, 7, rate)
-    assert split.epsilon(1e-7, method="estimate") == mechanism.epsilon(
-        1e-7, 12, rate, method="estimate"
-    )
+    assert split.estimate.epsilon(1e-7) == mechanism.composed(12, rate).estimate.epsilon(1e-7)
 
 
 @for_each(LAWS, [0.3, 1.0])
@@ -61,8 +59,8 @@ def test_steps_that_are_equal_but_not_merged(law, rate):
     accountant = pn.Accountant()
     for count, mean_abs in ((5, 2.0), (7, 2.0 * (1.0 + 1e-13))):
         accountant.compose(pn.Mechanism(law(mean_abs=mean_abs)), count, rate)
-    together = pn.Mechanism(law(mean_abs=2.0)).epsilon(1e-4, 12, rate, method="estimate")
-    assert accountant.epsilon(1e-4, method="estimate") == pytest.approx(together, rel=2e-6)
+    together = pn.Mechanism(law(mean_abs=2.0)).composed(12, rate).estimate.epsilon(1e-4)
+    assert accountant.estimate.epsilon(1e-4) == pytest.approx(together, rel=2e-6)
 
 
 @for_rows(
@@ -73,9 +71,9 @@ def test_steps_that_are_equal_but_not_merged(law, rate):
 def test_epsilon_and_delta_are_inverse(law, count, rate):
     mechanism = pn.Mechanism(law(mean_abs=2.0))
     for delta in (1e-2, 1e-9, 1e-150):
-        epsilon = mechanism.epsilon(delta, count, rate, method="estimate")
-        back = mechanism.delta(epsilon, count, rate, method="estimate")
-        if epsilon < mechanism.epsilon(0.0, count, rate, method="estimate") * (1 - 1e-4):
+        epsilon = mechanism.composed(count, rate).estimate.epsilon(delta)
+        back = mechanism.composed(count, rate).estimate.delta(epsilon)
+        if epsilon < mechanism.composed(count, rate).estimate.epsilon(0.0) * (1 - 1e-4):
             # Rounding of epsilon alone changes log delta by 1e-16 c epsilon.
             assert math.log(back) == pytest.approx(math.log(delta), rel=1e-8 if count > 2 else 1e-5)
 
@@ -120,14 +118,14 @@ def test_pure_epsilon_of_a_heavy_tailed_law(scale):
 def test_one_use_of_a_heavy_tailed_law(epsilon):
     law = pn.Cauchy(scale=1.0)
     exact = brute_force_delta(law.logpdf, epsilon, 1e9, 2_000_001)
-    delta = pn.Mechanism(law).delta(epsilon, method="estimate")
+    delta = pn.Mechanism(law).composed().estimate.delta(epsilon)
     # The oracle is a trapezoidal rule with kinks: 1e-9 at two million points.
     assert delta == pytest.approx(exact, abs=1e-8)
 
 
 def test_compositions_of_a_heavy_tailed_law():
     """Saturated shifts: epsilon per use tends to the mean loss, KL = log(1 + s^2/(4 g^2))."""
-    epsilon = pn.Mechanism(pn.Cauchy(scale=1.0)).epsilon(1e-6, 10**12, method="estimate")
+    epsilon = pn.Mechanism(pn.Cauchy(scale=1.0)).composed(10**12).estimate.epsilon(1e-6)
     mean = 10**12 * math.log(1.25)
     # Within 6 standard deviations of the composed loss, whose variance per use is below 1.
     assert 0.0 < epsilon - mean < 6.0 * 1e6
@@ -139,8 +137,8 @@ def test_a_law_without_known_worst_shift_is_refused():
 
     mechanism = pn.Mechanism(Bimodal(scale=1.0))
     for call in (
-        lambda: mechanism.epsilon(1e-6, method="estimate"),
-        lambda: mechanism.delta(1.0, method="estimate"),
+        lambda: mechanism.composed().estimate.epsilon(1e-6),
+        lambda: mechanism.composed().estimate.delta(1.0),
         mechanism.pure_epsilon,
         lambda: pn.Accountant().compose(mechanism),
     ):
@@ -152,8 +150,8 @@ def test_tiny_sampling_rate_of_many_uses():
     """n q^2 fixed and q -> 0 is the Gaussian limit with mu^2 = n q^2 (e^{1/sigma^2} - 1)."""
     rate, count = 1e-8, 10**16
     mu = math.sqrt(count * rate**2 * math.expm1(1.0))
-    epsilon = pn.Mechanism(pn.Gaussian(std=1.0)).epsilon(1e-5, count, rate, method="estimate")
-    limit = pn.Mechanism(pn.Gaussian(std=1.0 / mu)).epsilon(1e-5, method="estimate")
+    epsilon = pn.Mechanism(pn.Gaussian(std=1.0)).composed(count, rate).estimate.epsilon(1e-5)
+    limit = pn.Mechanism(pn.Gaussian(std=1.0 / mu)).composed().estimate.epsilon(1e-5)
     # The skewness of a step, of order q, is all that is left; 1e16 steps cost 8 digits.
     assert epsilon == pytest.approx(limit, rel=1e-6)
 
@@ -162,12 +160,12 @@ def test_extreme_ratio_of_sensitivity_and_scale():
     for sensitivity, count in ((1e-7, 10**12), (1e3, 3)):
         mechanism = pn.Mechanism(pn.Gaussian(std=1.0), sensitivity)
         one = pn.Mechanism(pn.Gaussian(std=1.0), sensitivity * math.sqrt(count))
-        epsilon = mechanism.epsilon(1e-9, count, method="estimate")
-        assert epsilon == pytest.approx(one.epsilon(1e-9, method="estimate"), rel=1e-6)
+        epsilon = mechanism.composed(count).estimate.epsilon(1e-9)
+        assert epsilon == pytest.approx(one.composed().estimate.epsilon(1e-9), rel=1e-6)
 
 
 def test_mpmath_is_not_the_limit():
     """The oracle for two uses agrees with the analytic profile where both apply (rate near 1)."""
     value = sampled_gaussian_delta_twice(1.0, 2.0, 1.0 - 1e-15, "remove")
-    exact = pn.Mechanism(pn.Gaussian(std=2.0)).delta(1.0, 2, method="estimate")
+    exact = pn.Mechanism(pn.Gaussian(std=2.0)).composed(2).estimate.delta(1.0)
     assert float(mp.mpf(value)) == pytest.approx(exact, rel=1e-10)

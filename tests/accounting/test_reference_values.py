@@ -27,7 +27,7 @@ def test_epsilon_in_one_direction(case):
     """Two contour integrations that share no code; the values claim 1e-8."""
     mechanism = pn.Mechanism(LAWS[case["noise"]](case), case["sensitivity"])
     question = case["delta"], case["n"], case["q"], case["direction"]
-    epsilon = mechanism.epsilon(*question, method="estimate")
+    epsilon = mechanism.composed(*question[1:]).estimate.epsilon(question[0])
     bounds = mechanism.epsilon(*question)
     assert bounds.lower <= case["eps"] * (1.0 + 1e-9)
     assert bounds.upper >= case["eps"] * (1.0 - 1e-9)
@@ -38,7 +38,7 @@ def test_both_directions_report_the_larger():
     for add in CASES:
         if add["direction"] == "add":
             mechanism = pn.Mechanism(LAWS[add["noise"]](add), add["sensitivity"])
-            epsilon = mechanism.epsilon(add["delta"], add["n"], add["q"], method="estimate")
+            epsilon = mechanism.composed(add["n"], add["q"]).estimate.epsilon(add["delta"])
             assert epsilon > add["eps"]
 
 
@@ -54,5 +54,5 @@ def test_figure_two(count, airy, laplace):
     """E|Z| = 2, sensitivity 1, rate 0.01, delta 1e-8; Laplace was tabulated to 1e-5."""
     for law, value, tolerance in ((pn.Airy, airy, 1e-8), (pn.Laplace, laplace, 2e-5)):
         mechanism = pn.Mechanism(law(mean_abs=2.0))
-        epsilon = mechanism.epsilon(1e-8, count, 0.01, method="estimate")
+        epsilon = mechanism.composed(count, 0.01).estimate.epsilon(1e-8)
         assert epsilon == pytest.approx(value, abs=tolerance)

@@ -13,9 +13,6 @@ from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each, for_rows
 
-RENYI = {"method": "renyi"}
-ESTIMATE = {"method": "estimate"}
-
 
 def renyi_divergence(law, sensitivity, order, rate=1.0, direction="remove"):
     steps = ((Pair(law, sensitivity, rate), 1),)
@@ -66,10 +63,10 @@ def test_best_order_of_gaussian(delta, std, count):
 
     exact = optimize.minimize_scalar(bound, bounds=(-10.0, 15.0), method="bounded").fun
     mechanism = pn.Mechanism(pn.Gaussian(std=std))
-    epsilon = mechanism.epsilon(delta, count, **RENYI)
+    epsilon = mechanism.composed(count).renyi.epsilon(delta)
     assert epsilon == pytest.approx(max(exact, 0.0), rel=1e-9, abs=1e-12)
     if epsilon > 0.0:
-        assert mechanism.delta(epsilon, count, **RENYI) == pytest.approx(delta, rel=1e-6)
+        assert mechanism.composed(count).renyi.delta(epsilon) == pytest.approx(delta, rel=1e-6)
 
 
 @for_rows(
@@ -80,22 +77,22 @@ def test_best_order_of_gaussian(delta, std, count):
 def test_upper_bound_that_is_not_far(law, count, rate):
     mechanism = pn.Mechanism(law(mean_abs=2.0))
     for delta in (1e-3, 1e-8, 1e-100):
-        exact = mechanism.epsilon(delta, count, rate, **ESTIMATE)
-        bound = mechanism.epsilon(delta, count, rate, **RENYI)
+        exact = mechanism.composed(count, rate).estimate.epsilon(delta)
+        bound = mechanism.composed(count, rate).renyi.epsilon(delta)
         # 1e-11: near the largest loss of Laplace noise the two agree to rounding.
         assert exact <= bound * (1.0 + 1e-11)
         assert bound <= exact + 0.2 + 0.3 * exact
     for epsilon in (-0.5, 0.1, 1.0):
-        exact = mechanism.delta(epsilon, count, rate, **ESTIMATE)
-        assert exact <= mechanism.delta(epsilon, count, rate, **RENYI) * (1.0 + 1e-11)
+        exact = mechanism.composed(count, rate).estimate.delta(epsilon)
+        assert exact <= mechanism.composed(count, rate).renyi.delta(epsilon) * (1.0 + 1e-11)
 
 
 def test_above_the_certified_lower_bound():
     accountant = pn.Accountant()
     accountant.compose(pn.Mechanism(pn.Airy(mean_abs=2.0)), 20, 0.2)
     accountant.compose(pn.Mechanism(pn.Gaussian(std=3.0)), 10)
-    assert accountant.epsilon(1e-6, **RENYI) >= accountant.epsilon(1e-6).lower
-    assert accountant.delta(1.0, **RENYI) >= accountant.delta(1.0).lower
+    assert accountant.renyi.epsilon(1e-6) >= accountant.epsilon(1e-6).lower
+    assert accountant.renyi.delta(1.0) >= accountant.delta(1.0).lower
 
 
 @for_each([2, 10])
@@ -103,28 +100,30 @@ def test_close_to_the_largest_loss_of_laplace(count):
     """Large orders, at which the panels of the quadrature are too wide."""
     mechanism = pn.Mechanism(pn.Laplace(scale=2.0))
     for delta in (1e-6, 1e-12, 1e-100):
-        bound = mechanism.epsilon(delta, count, **RENYI)
+        bound = mechanism.composed(count).renyi.epsilon(delta)
         assert mechanism.epsilon(delta, count).lower <= bound * (1.0 + 1e-11)
-        assert mechanism.epsilon(delta, count, **ESTIMATE) <= bound * (1.0 + 1e-6)
+        assert mechanism.composed(count).estimate.epsilon(delta) <= bound * (1.0 + 1e-6)
         assert bound <= 0.5 * count
 
 
 def test_monotone():
     mechanism = pn.Mechanism(pn.Airy(mean_abs=2.0))
-    epsilons = [mechanism.epsilon(1e-6, n, 0.1, **RENYI) for n in (1, 2, 10, 100, 10**4, 10**8)]
+    epsilons = [
+        mechanism.composed(n, 0.1).renyi.epsilon(1e-6) for n in (1, 2, 10, 100, 10**4, 10**8)
+    ]
     assert sorted(epsilons) == epsilons
-    epsilons = [mechanism.epsilon(d, 30, 0.1, **RENYI) for d in (0.5, 1e-2, 1e-9, 1e-99, 0.0)]
+    epsilons = [mechanism.composed(30, 0.1).renyi.epsilon(d) for d in (0.5, 1e-2, 1e-9, 1e-99, 0.0)]
     assert sorted(epsilons) == epsilons
-    deltas = [mechanism.delta(e, 30, 0.1, **RENYI) for e in (-1.0, 0.0, 0.5, 1.0, 5.0)]
+    deltas = [mechanism.composed(30, 0.1).renyi.delta(e) for e in (-1.0, 0.0, 0.5, 1.0, 5.0)]
     assert sorted(deltas, reverse=True) == deltas
 
 
 def test_edges():
     mechanism = pn.Mechanism(pn.Laplace(scale=2.0))
-    assert mechanism.epsilon(0.0, 4, **RENYI) == 2.0
-    assert mechanism.epsilon(1.0, 4, **RENYI) == 0.0
-    assert mechanism.delta(2.0, 4, **RENYI) == 0.0
-    assert mechanism.delta(math.inf, 4, **RENYI) == 0.0
-    assert mechanism.delta(-math.inf, 4, **RENYI) == 1.0
-    assert pn.Accountant().epsilon(1e-6, **RENYI) == 0.0
-    assert pn.Accountant().delta(-1.0, **RENYI) == -math.expm1(-1.0)
+    assert mechanism.composed(4).renyi.epsilon(0.0) == 2.0
+    assert mechanism.composed(4).renyi.epsilon(1.0) == 0.0
+    assert mechanism.composed(4).renyi.delta(2.0) == 0.0
+    assert mechanism.composed(4).renyi.delta(math.inf) == 0.0
+    assert mechanism.composed(4).renyi.delta(-math.inf) == 1.0
+    assert pn.Accountant().renyi.epsilon(1e-6) == 0.0
+    assert pn.Accountant().renyi.delta(-1.0) == -math.expm1(-1.0)

@@ -22,7 +22,6 @@ from psinoise.accounting.question import Question
 from refusals import for_each, for_rows
 
 NOISES = [pn.Gaussian(std=1.2), pn.Laplace(scale=0.9), pn.Airy(mean_abs=1.0)]
-ESTIMATE = {"method": "estimate"}
 
 
 def replaceable(noise, contribution=1.0):
@@ -30,7 +29,7 @@ def replaceable(noise, contribution=1.0):
 
 
 def epsilon_of(noise, delta, count, rate, contribution=1.0):
-    return replaceable(noise, contribution).epsilon(delta, count, rate, "replace", **ESTIMATE)
+    return replaceable(noise, contribution).composed(count, rate, "replace").estimate.epsilon(delta)
 
 
 # -- the lemma -------------------------------------------------------------------------------------
@@ -85,8 +84,10 @@ def test_the_lemma_needs_its_assumptions():
 
 def test_other_laws_are_refused():
     with pytest.raises(pn.DomainError, match="log-concave"):
-        replaceable(pn.Cauchy(scale=1.0)).epsilon(1e-6, 10, 0.5, "replace", **ESTIMATE)
-    assert replaceable(pn.Cauchy(scale=1.0)).epsilon(1e-6, 10, 1.0, "replace", **ESTIMATE) > 0.0
+        replaceable(pn.Cauchy(scale=1.0)).composed(10, 0.5, "replace").estimate.epsilon(1e-6)
+    assert (
+        replaceable(pn.Cauchy(scale=1.0)).composed(10, 1.0, "replace").estimate.epsilon(1e-6) > 0.0
+    )
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -122,7 +123,7 @@ def delta_once(noise, rate, contribution, epsilon):
 )
 def test_one_use(noise, rate, contribution):
     mechanism = replaceable(noise, contribution)
-    top = mechanism.epsilon(0.0, 1, rate, "replace", **ESTIMATE)
+    top = mechanism.composed(1, rate, "replace").estimate.epsilon(0.0)
     for share in (0.1, 0.4, 0.8):
         # Below 1e-12 the oracle has lost its digits.
         epsilon = share * min(top, epsilon_of(noise, 1e-12, 1, rate, contribution))
@@ -148,7 +149,7 @@ def test_one_gaussian_use_at_40_digits():
 
         x = mp.findroot(excess, 2)
         exact = sampled(-x, -1, mp.ncdf) - mp.exp(epsilon) * sampled(-x, 1, mp.ncdf)
-    delta = replaceable(pn.Gaussian(std=1.0)).delta(0.5, 1, 0.1, "replace", **ESTIMATE)
+    delta = replaceable(pn.Gaussian(std=1.0)).composed(1, 0.1, "replace").estimate.delta(0.5)
     assert delta == pytest.approx(float(exact), rel=1e-12)
 
 
@@ -192,7 +193,7 @@ def test_many_uses_lie_between_rounded_lattices(noise):
     assert deltas[0] <= bounds.estimate <= deltas[1]
     # Narrow enough to tell the pairs of c and of 2c against no record from this one.
     for shift in (1.0, 2.0):
-        other = pn.Mechanism(noise, shift).delta(1.0, count, rate, **ESTIMATE)
+        other = pn.Mechanism(noise, shift).composed(count, rate).estimate.delta(1.0)
         assert not deltas[0] <= other <= deltas[1]
 
 
@@ -220,7 +221,7 @@ def test_monotone(noise):
 
     def upper(delta, count, rate, contribution=1.0):
         mechanism = replaceable(noise, contribution)
-        return mechanism.epsilon(delta, count, rate, "replace", method="upper")
+        return mechanism.epsilon(delta, count, rate, "replace").upper
 
     assert rising([upper(1e-6, n, 0.05) for n in (1, 2, 10, 300, 10**4, 10**8)])
     assert rising([upper(1e-6, 50, q) for q in (1e-3, 0.05, 0.5, 0.9, 1.0)])
@@ -230,14 +231,14 @@ def test_monotone(noise):
 
 @for_each(NOISES, [1, 12])
 def test_limits_of_the_rate(noise, count):
-    whole = pn.Mechanism(noise, 2.0).epsilon(1e-5, count, **ESTIMATE)
+    whole = pn.Mechanism(noise, 2.0).composed(count).estimate.epsilon(1e-5)
     assert epsilon_of(noise, 1e-5, count, 1.0) == whole
     assert epsilon_of(noise, 1e-5, count, 1.0 - 1e-12) == pytest.approx(whole, rel=2e-6)
     assert epsilon_of(noise, 1e-5, count, 1e-7) == 0.0
     # A record against none is better than two against each other, and twice it is worse.
     for rate in (0.01, 0.4):
         lower, upper = (
-            pn.Mechanism(noise, shift).epsilon(1e-5, count, rate, **ESTIMATE)
+            pn.Mechanism(noise, shift).composed(count, rate).estimate.epsilon(1e-5)
             for shift in (1.0, 2.0)
         )
         found = epsilon_of(noise, 1e-5, count, rate)
@@ -255,9 +256,9 @@ def test_brackets(noise, count, rate):
     for delta in (1e-4, 1e-10):
         bounds = mechanism.epsilon(delta, count, rate, "replace", tolerance=2e-4 * count**0.25)
         assert bounds.lower <= bounds.estimate <= bounds.upper
-        renyi = mechanism.epsilon(delta, count, rate, "replace", method="renyi")
+        renyi = mechanism.composed(count, rate, "replace").renyi.epsilon(delta)
         assert bounds.lower <= renyi
-    limit = mechanism.epsilon(1e-4, count, rate, "replace", method="clt")
+    limit = mechanism.composed(count, rate, "replace").clt.epsilon(1e-4)
     assert count < 10**6 or limit == pytest.approx(epsilon_of(noise, 1e-4, count, rate), rel=0.05)
 
 
@@ -277,7 +278,7 @@ def test_contributions_are_checked():
     small = pn.Mechanism(noise, 1.5, contribution=1.0)
     with pytest.raises(pn.DomainError, match="at most half the sensitivity"):
         small.epsilon(1e-6, 10, 0.5, "replace")
-    assert small.epsilon(1e-6, 10, 1.0, "replace", **ESTIMATE) > 0.0
+    assert small.composed(10, 1.0, "replace").estimate.epsilon(1e-6) > 0.0
     with pytest.raises(pn.DomainError, match="at most the sensitivity"):
         pn.Mechanism(noise, 0.5, contribution=1.0).epsilon(1e-6, 10, 0.5)
     # Only the contribution matters where the sensitivity is larger than it can be.
@@ -289,7 +290,7 @@ def test_contributions_are_checked():
 def test_vectors():
     def epsilon(noise, **words):
         mechanism = pn.Mechanism(noise, 2.0, contribution=1.0, **words)
-        return mechanism.epsilon(1e-6, 20, 0.2, "replace", **ESTIMATE)
+        return mechanism.composed(20, 0.2, "replace").estimate.epsilon(1e-6)
 
     gaussian = pn.Gaussian(std=3.0)
     assert epsilon(gaussian, dimension=9, norm="l2") == epsilon(gaussian)
@@ -309,7 +310,7 @@ def test_accountant_and_json():
     assert again.epsilon(1e-6) == found
     assert found.lower <= found.estimate <= found.upper
     assert found.estimate > epsilon_of(pn.Airy(mean_abs=1.0), 1e-6, 30, 0.1)
-    curve = accountant.tradeoff([0.1, 0.5], **ESTIMATE)
+    curve = accountant.estimate.tradeoff([0.1, 0.5])
     assert 0.0 < curve[1] < curve[0] < 0.9
     profile = accountant.profile([0.0, 1.0])
     assert np.all(profile.lower <= profile.upper)

@@ -12,7 +12,6 @@ from scipy import stats
 import psinoise as pn
 from refusals import for_each, for_rows
 
-ESTIMATE = {"method": "estimate"}
 ALPHAS = np.array([0.0, 1e-12, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.8, 0.99, 1.0 - 1e-9, 1.0])
 
 
@@ -33,14 +32,14 @@ def laplace_tradeoff(alphas, shift):
 def test_gaussian(shift, count):
     mechanism = pn.Mechanism(pn.Gaussian(std=math.sqrt(count)), shift)
     exact = gaussian_tradeoff(ALPHAS, shift)
-    found = mechanism.tradeoff(ALPHAS, count, **ESTIMATE)
+    found = mechanism.composed(count).estimate.tradeoff(ALPHAS)
     assert np.all(found <= exact + 1e-10)
     np.testing.assert_allclose(found, exact, rtol=2e-8, atol=1e-10)
 
 
 @for_each([0.1, 1.0, 8.0])
 def test_laplace(shift):
-    found = pn.Mechanism(pn.Laplace(scale=2.0), 2.0 * shift).tradeoff(ALPHAS, **ESTIMATE)
+    found = pn.Mechanism(pn.Laplace(scale=2.0), 2.0 * shift).composed().estimate.tradeoff(ALPHAS)
     exact = laplace_tradeoff(ALPHAS, shift)
     np.testing.assert_allclose(found, exact, rtol=2e-8, atol=1e-10)
 
@@ -61,15 +60,15 @@ def test_certified_is_below_and_close():
 def test_shape_of_a_sampled_tradeoff(law, count, rate):
     accountant = pn.Accountant().compose(pn.Mechanism(law(mean_abs=2.0)), count, rate)
     alphas = np.linspace(0.0, 1.0, 11)
-    found = accountant.tradeoff(alphas, **ESTIMATE)
+    found = accountant.estimate.tradeoff(alphas)
     assert np.all(np.diff(found) < 0.0)
     assert np.all(np.diff(found, 2) > -1e-8)
     assert np.all(found <= 1.0 - alphas)
     # Symmetric: f is its own inverse.
-    np.testing.assert_allclose(accountant.tradeoff(found, **ESTIMATE), alphas, atol=1e-7)
+    np.testing.assert_allclose(accountant.estimate.tradeoff(found), alphas, atol=1e-7)
     assert np.all(accountant.tradeoff(alphas[::5]) <= found[::5] + 1e-8)
     more = pn.Accountant().compose(pn.Mechanism(law(mean_abs=2.0)), count + 10, rate)
-    assert np.all(more.tradeoff(alphas[1:-1], **ESTIMATE) < found[1:-1])
+    assert np.all(more.estimate.tradeoff(alphas[1:-1]) < found[1:-1])
 
 
 @for_each([-3.0, -0.5, 0.0, 0.7, 2.0, 5.0])
@@ -80,11 +79,11 @@ def test_no_test_beats_it(threshold):
     false_positives = float(noise.ccdf(threshold))
     false_negatives = float(noise.cdf(threshold - 2.0))
     for epsilon in (0.0, 0.3, 1.0, 4.0):
-        rest = 1.0 - mechanism.delta(epsilon, **ESTIMATE)
+        rest = 1.0 - mechanism.composed().estimate.delta(epsilon)
         assert false_positives + math.exp(epsilon) * false_negatives >= rest - 1e-14
         assert math.exp(epsilon) * false_positives + false_negatives >= rest - 1e-14
     # These tests are the most powerful ones for log-concave noise: f is attained.
-    found = mechanism.tradeoff([false_positives], **ESTIMATE)
+    found = mechanism.composed().estimate.tradeoff([false_positives])
     assert found[0] == pytest.approx(false_negatives, abs=1e-8)
 
 
@@ -92,8 +91,8 @@ def test_tradeoff_edges():
     assert pn.Accountant().tradeoff([0.0, 0.25, 1.0]).tolist() == [1.0, 0.75, 0.0]
     mechanism = pn.Mechanism(pn.Gaussian(std=1.0))
     assert mechanism.tradeoff([0.0, 1.0]).tolist() == [1.0, 0.0]
-    assert mechanism.tradeoff(0.5, **ESTIMATE).shape == ()
-    assert mechanism.tradeoff([[0.5, 0.2]], **ESTIMATE).shape == (1, 2)
+    assert mechanism.composed().estimate.tradeoff(0.5).shape == ()
+    assert mechanism.composed().estimate.tradeoff([[0.5, 0.2]]).shape == (1, 2)
     for bad in ([-0.1], [1.1], [math.nan]):
         with pytest.raises(pn.DomainError, match="alphas"):
             mechanism.tradeoff(bad)
@@ -109,11 +108,11 @@ def test_profile():
     assert np.all(profile.lower <= profile.estimate)
     assert np.all(profile.estimate <= profile.upper)
     assert np.all(profile.upper - profile.lower <= 1e-3)
-    estimate = accountant.profile(epsilons, **ESTIMATE)
+    estimate = accountant.estimate.profile(epsilons)
     np.testing.assert_allclose(estimate, profile.estimate, rtol=1e-3)
-    assert estimate[0, 2] == estimate[1, 1] == accountant.delta(1.0, **ESTIMATE)
+    assert estimate[0, 2] == estimate[1, 1] == accountant.estimate.delta(1.0)
     assert estimate[1, 2] == 0.0
-    assert np.all(accountant.profile(epsilons, method="renyi") >= estimate)
+    assert np.all(accountant.renyi.profile(epsilons) >= estimate)
     order = np.argsort(epsilons, axis=None)
     for bound in (profile.lower, profile.upper):
         assert all(a >= b for a, b in itertools.pairwise(bound.ravel()[order]))
@@ -121,9 +120,9 @@ def test_profile():
 
 def test_profile_edges():
     mechanism = pn.Mechanism(pn.Gaussian(std=1.0))
-    assert mechanism.profile([], **ESTIMATE).shape == (0,)
+    assert mechanism.composed().estimate.profile([]).shape == (0,)
     assert mechanism.profile([]).upper.shape == (0,)
-    assert mechanism.profile(1.0, **ESTIMATE).shape == ()
+    assert mechanism.composed().estimate.profile(1.0).shape == ()
     assert mechanism.profile(1, 3, 0.5).upper.shape == ()
     assert mechanism.profile([-math.inf, math.inf]).upper.tolist() == [1.0, 0.0]
     with pytest.raises(pn.DomainError, match="epsilons"):

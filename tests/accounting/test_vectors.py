@@ -11,7 +11,6 @@ import psinoise as pn
 from psinoise import Laplace, Mechanism  # noqa: F401  names that repr evaluates in
 from refusals import for_each, for_rows
 
-ESTIMATE = {"method": "estimate"}
 LAWS = [pn.Gaussian, pn.Airy, pn.Laplace]
 
 
@@ -19,7 +18,7 @@ LAWS = [pn.Gaussian, pn.Airy, pn.Laplace]
 def test_gaussian_is_rotation_invariant(rate, adjacency):
     def epsilon(sensitivity, **vector):
         mechanism = pn.Mechanism(pn.Gaussian(std=2.0), sensitivity, **vector)
-        return mechanism.epsilon(1e-6, 30, rate, adjacency, **ESTIMATE)
+        return mechanism.composed(30, rate, adjacency).estimate.epsilon(1e-6)
 
     assert epsilon(1.5, dimension=100, norm="l2") == epsilon(1.5)
     assert epsilon(1.5, dimension=100, norm="l1") == epsilon(1.5)
@@ -29,8 +28,8 @@ def test_gaussian_is_rotation_invariant(rate, adjacency):
 def test_gaussian_coordinates_compose():
     vector = pn.Mechanism(pn.Gaussian(std=2.0), dimension=9)
     scalar = pn.Mechanism(pn.Gaussian(std=2.0))
-    assert vector.epsilon(1e-6, 2, **ESTIMATE) == pytest.approx(
-        scalar.epsilon(1e-6, 18, **ESTIMATE), rel=1e-11
+    assert vector.composed(2).estimate.epsilon(1e-6) == pytest.approx(
+        scalar.composed(18).estimate.epsilon(1e-6), rel=1e-11
     )
 
 
@@ -38,9 +37,9 @@ def test_gaussian_coordinates_compose():
 def test_one_dimension_is_no_vector(law):
     for norm in ("linf", "l1", "l2"):
         mechanism = pn.Mechanism(law(mean_abs=2.0), dimension=1, norm=norm)
-        assert mechanism.epsilon(1e-6, 5, 0.2, **ESTIMATE) == pn.Mechanism(
+        assert mechanism.composed(5, 0.2).estimate.epsilon(1e-6) == pn.Mechanism(
             law(mean_abs=2.0)
-        ).epsilon(1e-6, 5, 0.2, **ESTIMATE)
+        ).composed(5, 0.2).estimate.epsilon(1e-6)
 
 
 @for_each([pn.Airy, pn.Laplace])
@@ -67,7 +66,7 @@ def plane_deltas(law, shift, epsilons):
 def test_corner_of_the_square_is_attained():
     law = pn.Airy(mean_abs=1.0)
     epsilons = [0.1, 0.5, 1.5]
-    found = pn.Mechanism(law, 1.0, dimension=2).profile(epsilons, **ESTIMATE)
+    found = pn.Mechanism(law, 1.0, dimension=2).composed().estimate.profile(epsilons)
     np.testing.assert_allclose(plane_deltas(law, (1.0, 1.0), epsilons), found, rtol=1e-4)
 
 
@@ -77,8 +76,8 @@ def test_laplace_moves_most_in_one_coordinate(shift):
     law = pn.Laplace(scale=0.5)
     mechanism = pn.Mechanism(law, 1.0, dimension=2, norm="l1")
     epsilons = [0.0, 0.3, 1.0, 1.6]
-    worst = mechanism.profile(epsilons, **ESTIMATE)
-    assert np.array_equal(worst, pn.Mechanism(law, 1.0).profile(epsilons, **ESTIMATE))
+    worst = mechanism.composed().estimate.profile(epsilons)
+    assert np.array_equal(worst, pn.Mechanism(law, 1.0).composed().estimate.profile(epsilons))
     # Kinks between the points of the grid cost 2e-4 of the density.
     assert np.all(plane_deltas(law, shift, epsilons) <= worst * (1.0 + 1e-3))
     np.testing.assert_allclose(plane_deltas(law, (1.0, 0.0), epsilons), worst, rtol=1e-3)
@@ -103,9 +102,8 @@ def test_laplace_with_an_l1_bound():
 )
 def test_refused(law, norm, rate, match):
     mechanism = pn.Mechanism(law(mean_abs=2.0), dimension=2, norm=norm)
-    for method in ("certified", "estimate", "renyi", "clt"):
-        with pytest.raises(pn.DomainError, match=match):
-            mechanism.epsilon(1e-6, 10, rate, method=method)
+    with pytest.raises(pn.DomainError, match=match):
+        mechanism.epsilon(1e-6, 10, rate)
     with pytest.raises(pn.DomainError, match=match):
         pn.Accountant().compose(mechanism, 10, rate)
 
@@ -122,7 +120,7 @@ def test_arguments():
     with pytest.raises(TypeError):
         pn.Mechanism(noise, 1.0, 2)
     with pytest.raises(OverflowError, match="count"):
-        pn.Mechanism(noise, dimension=2**32).epsilon(1e-6, 2**32, **ESTIMATE)
+        pn.Mechanism(noise, dimension=2**32).composed(2**32).estimate.epsilon(1e-6)
 
 
 def test_a_vector_mechanism_is_a_value():

@@ -77,7 +77,7 @@ def test_nothing_is_found_in_a_release(name, x):
     mechanism = pn.Mechanism(noise, shift).on_lattice()
     outputs, others = released(mechanism, x, "x"), released(mechanism, x + shift, "y")
     for epsilon in (0.0, EPSILON):
-        certified = float(mechanism.delta(epsilon, method="upper"))
+        certified = float(mechanism.delta(epsilon).upper)
         assert attacks(outputs, others, epsilon) <= certified
 
 
@@ -87,7 +87,7 @@ def test_naive_noise_is_found(name):
     noise = NOISES[name]
     shift = size(noise) if name not in {"Cactus", "UniformAtom"} else noise.mean_abs
     found = attacks(naive(noise, 0.0, 1), naive(noise, shift, 2), EPSILON)
-    certified = float(pn.Mechanism(noise, shift).on_lattice().delta(EPSILON, method="upper"))
+    certified = float(pn.Mechanism(noise, shift).on_lattice().delta(EPSILON).upper)
     assert found >= CONVICTED
     assert found >= certified + 0.05
 
@@ -95,7 +95,7 @@ def test_naive_noise_is_found(name):
 def test_numpy_noise_is_found():
     generator = np.random.default_rng(1)
     outputs, others = generator.standard_normal(OUTPUTS), 1.0 + generator.standard_normal(OUTPUTS)
-    ideal = pn.Mechanism(pn.Gaussian(std=1.0)).delta(EPSILON, method="estimate")
+    ideal = pn.Mechanism(pn.Gaussian(std=1.0)).composed().estimate.delta(EPSILON)
     assert attacks(outputs, others, EPSILON) >= max(CONVICTED, ideal + 0.05)
 
 
@@ -113,7 +113,7 @@ def test_whole_numbers_may_be_added():
     """Discrete noise on whole numbers is exact in floating point: nothing is found there."""
     noise = NOISES["DiscreteLaplace"]
     found = attacks(naive(noise, 0.0, 1), naive(noise, 1.0, 2), EPSILON)
-    assert found <= float(pn.Mechanism(noise).on_lattice().delta(EPSILON, method="upper"))
+    assert found <= float(pn.Mechanism(noise).on_lattice().delta(EPSILON).upper)
 
 
 @pytest.mark.parametrize("name", NOISES)

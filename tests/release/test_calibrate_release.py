@@ -12,7 +12,7 @@ from psinoise.noise import FAMILIES
 def test_a_fine_lattice_costs_next_to_nothing(family):
     """Relative price below 1e-3, as the design asks; it is about 1e-6."""
     mechanism = pn.calibrate_release(family, epsilon=1.0, delta=1e-6)
-    assert mechanism.delta(1.0, method="upper") <= 1e-6
+    assert mechanism.delta(1.0).upper <= 1e-6
     ideal = pn.calibrate(family, epsilon=1.0, delta=1e-6)
     larger = float(mechanism.law.split("scale=")[1].strip(")")) if "scale=" in mechanism.law else 0
     if larger:
@@ -27,11 +27,11 @@ def test_a_coarse_lattice_takes_more_noise():
     target = {"epsilon": 1.0, "delta": 1e-6, "sensitivity": 0.7, "count": 2}
     mechanism = pn.calibrate_release(pn.Airy, grid=0.5, **target)
     assert (mechanism.grid, mechanism.cells) == (0.5, 2)
-    assert mechanism.delta(1.0, 2, method="upper") <= 1e-6
+    assert mechanism.delta(1.0, 2).upper <= 1e-6
     ideal = pn.calibrate(pn.Airy, **target)
     assert mechanism.noise.mean_abs == pytest.approx(ideal.mean_abs / 0.7, rel=2e-3)
     before = pn.Mechanism(ideal, 0.7).on_lattice(0.5)
-    assert before.delta(1.0, 2, method="upper") > 1e-6, "the test of the test"
+    assert before.delta(1.0, 2).upper > 1e-6, "the test of the test"
 
 
 def test_without_delta():
@@ -57,9 +57,9 @@ def test_laws_without_a_scale(law, target):
     mechanism = pn.calibrate_release(law, **target)
     epsilon, delta, count = target["epsilon"], target["delta"], target.get("count", 1)
     if delta:
-        assert mechanism.delta(epsilon, count, method="upper") <= delta
+        assert mechanism.delta(epsilon, count).upper <= delta
     else:
-        assert mechanism.epsilon(0.0, count, method="upper") <= epsilon
+        assert mechanism.epsilon(0.0, count).upper <= epsilon
     ideal = pn.calibrate(law, **target)
     # A grid may round up to 2^-10 of the sensitivity, and the noise to the grid.
     assert mechanism.noise.mean_abs == pytest.approx(ideal.mean_abs, rel=1e-2)
@@ -67,7 +67,7 @@ def test_laws_without_a_scale(law, target):
 
 def test_an_epsilon_of_0():
     mechanism = pn.calibrate_release(pn.Gaussian, epsilon=0.0, delta=0.1, grid=2.0)
-    assert mechanism.delta(0.0, method="upper") <= 0.1
+    assert mechanism.delta(0.0).upper <= 0.1
     assert mechanism.noise.std == pytest.approx(
         pn.calibrate(pn.Gaussian, epsilon=0.0, delta=0.1, sensitivity=2.0).std, rel=1e-2
     )
@@ -77,8 +77,8 @@ def test_sampling_and_replaced_records():
     mechanism = pn.calibrate_release(
         pn.Gaussian, epsilon=1.0, delta=1e-6, count=50, sampling_rate=0.05
     )
-    assert mechanism.delta(1.0, 50, 0.05, method="upper") <= 1e-6
+    assert mechanism.delta(1.0, 50, 0.05).upper <= 1e-6
     replaced = pn.calibrate_release(
         pn.Laplace, epsilon=1.0, delta=1e-6, sensitivity=2.0, adjacency="replace"
     )
-    assert replaced.delta(1.0, 1, 1.0, "replace", method="upper") <= 1e-6
+    assert replaced.delta(1.0, 1, 1.0, "replace").upper <= 1e-6

@@ -48,8 +48,8 @@ def test_the_lattice_costs_less_than_a_thousandth(name, delta, count):
     """Epsilon of the integers against epsilon of the law. Kills: a sensitivity of one cell more,
     weights of cells moved by a half."""
     mechanism = MECHANISMS[name]()
-    ideal = mechanism.epsilon(delta, count=count, method="estimate")
-    found = mechanism.on_lattice().epsilon(delta, count=count, method="estimate")
+    ideal = mechanism.composed(count=count).estimate.epsilon(delta)
+    found = mechanism.on_lattice().composed(count=count).estimate.epsilon(delta)
     assert found == pytest.approx(ideal, rel=1e-3)
 
 
@@ -64,8 +64,8 @@ def test_a_law_that_is_not_unimodal_takes_the_envelope():
     mechanism = MECHANISMS["cactus"]()
     lattice = mechanism.on_lattice()
     assert not lattice.noise.unimodal
-    ideal = mechanism.epsilon(1e-5, method="estimate")
-    assert lattice.epsilon(1e-5, method="estimate") == pytest.approx(ideal, rel=1e-3)
+    ideal = mechanism.composed().estimate.epsilon(1e-5)
+    assert lattice.composed().estimate.epsilon(1e-5) == pytest.approx(ideal, rel=1e-3)
 
 
 def test_bounded_noise_has_an_infinite_loss():
@@ -85,8 +85,8 @@ def test_bounds_hold_the_estimate():
     assert bracket.lower <= bracket.estimate <= bracket.upper
     accountant = pn.Accountant().compose(lattice, count=10)
     assert float(accountant.epsilon(1e-6)) == float(bracket)
-    assert lattice.profile([1.0, 2.0], method="estimate").shape == (2,)
-    assert lattice.tradeoff([0.1], method="estimate")[0] > 0.0
+    assert lattice.composed().estimate.profile([1.0, 2.0]).shape == (2,)
+    assert lattice.composed().estimate.tradeoff([0.1])[0] > 0.0
 
 
 def test_a_coarse_grid_is_paid_for():
@@ -156,7 +156,7 @@ def test_a_later_reader_computes_the_same_epsilon(mechanism):
     assert again.to_json() == text
     assert pickle.loads(pickle.dumps(lattice)) == lattice
     if lattice.noise.unimodal and lattice.noise.weights.size < 10_000:
-        assert again.delta(1.0, method="estimate") == lattice.delta(1.0, method="estimate")
+        assert again.composed().estimate.delta(1.0) == lattice.composed().estimate.delta(1.0)
 
 
 def test_the_record_names_what_was_drawn_from():

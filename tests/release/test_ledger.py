@@ -43,7 +43,7 @@ def test_it_counts_what_is_released():
     made.release(LAPLACE, np.zeros(3), label="second")
     made.release(LAPLACE, np.zeros(3), count=1, label="a histogram")
     expected = Accountant().compose(GAUSSIAN.on_lattice()).compose(LAPLACE.on_lattice(), 4)
-    assert made.spent == expected.epsilon(1e-6, method="upper")
+    assert made.spent == expected.epsilon(1e-6).upper
     assert made.remaining == 1.0 - made.spent
     assert [(entry.label, entry.count) for entry in made.charges] == [
         ("first", 1),

@@ -82,7 +82,7 @@ def test_the_record_is_enough_to_compute_epsilon_again(capsys, table):
     run(capsys, "table.csv", "--column", "c", *TARGET, "--out", "private.csv")
     record = json.loads(Path("private.csv.json").read_text())
     mechanism = LatticeMechanism.from_json(json.dumps(record["mechanism"]))
-    assert float(mechanism.delta(1.0, method="upper")) <= 1e-6
+    assert float(mechanism.delta(1.0).upper) <= 1e-6
     assert 0.99 < record["epsilon"] <= 1.0
     assert (record["delta"], record["count"], record["adjacency"]) == (1e-6, 1, "add-remove")
     assert (record["released"], record["copied"]) == (["c"], ["month", "d"])
@@ -99,8 +99,8 @@ def test_every_column_is_a_use(capsys, table):
     record = json.loads(Path("what.json").read_text())
     assert record["count"] == 6
     mechanism = LatticeMechanism.from_json(json.dumps(record["mechanism"]))
-    assert float(mechanism.delta(1.0, 6, method="upper")) <= 1e-6
-    assert float(mechanism.delta(1.0, 7, method="estimate")) > 1e-6
+    assert float(mechanism.delta(1.0, 6).upper) <= 1e-6
+    assert float(mechanism.composed(7).estimate.delta(1.0)) > 1e-6
     assert columns("private.csv")["month"] == columns("table.csv")["month"]
 
 
@@ -113,7 +113,7 @@ def test_noise_of_a_size(capsys, table, size):
     record = json.loads(Path("private.csv.json").read_text())
     noise = pn.Laplace(**{size[0][2:].replace("-", "_"): 10.0})
     lattice = pn.Mechanism(noise, 2.0).on_lattice()
-    assert record["epsilon"] == Accountant().compose(lattice).epsilon(0.0, method="upper")
+    assert record["epsilon"] == Accountant().compose(lattice).epsilon(0.0).upper
     assert record["epsilon"] == pytest.approx(2.0 / noise.scale, rel=2e-3)
     enough = [*words, "--delta", "0", "--epsilon", "0.3", "--force", "--out", "private.csv"]
     run(capsys, *enough)

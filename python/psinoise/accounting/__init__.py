@@ -1,7 +1,7 @@
 """Privacy accounting: from a noise law to epsilon and delta of any composition.
 
-The package has floors, and imports go down: ``loss`` (one use), ``contour`` (estimates of a
-composition), ``lattice`` (bounds), ``certified`` (brackets), and on top of them the modules here:
+The package has floors, and imports go down: ``loss`` (one use), ``estimate`` (a composition, by
+contour integration), ``compose`` (bounds on a composition), and on top of them the modules here:
 what can be asked of a `Mechanism` and an `Accountant`.
 """
 

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
-from typing import overload
+from collections.abc import Callable
+from typing import Protocol, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise.accounting import contract, serialize
-from psinoise.accounting.accounted import Accounted, total_uses
-from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.contract import Certified, Number
+from psinoise.accounting.bracket import Bracket, Brackets
+from psinoise.accounting.composed import composed
+from psinoise.accounting.deprecated import accepts_method
 from psinoise.accounting.imports import DiscreteLoss, Imports
 from psinoise.accounting.loss.cells import Dominating
 from psinoise.accounting.loss.steps import Steps
-from psinoise.accounting.queries import ProfileBracket, delta_of, epsilon_of, profile_of
-from psinoise.accounting.question import Question
+from psinoise.accounting.queries import (
+    Numbers,
+    central_limit,
+    delta_of,
+    deltas_of,
+    epsilon_of,
+    epsilons_of,
+    estimates,
+    moments,
+)
+from psinoise.accounting.question import Kept, Question
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import DomainError
+
+__all__ = ["Accountant"]
+
+_MOST_USES = 2**63 - 1
+
+
+@runtime_checkable
+class Dominated(Protocol):
+    """A mechanism: it says which pair dominates one use, and how many uses of it."""
+
+    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Dominating, int]: ...
 
 
 class Accountant:
@@ -28,7 +49,10 @@ class Accountant:
 
     Steps may also be losses that another accountant knows (`psinoise.accounting.DiscreteLoss`, see
     `psinoise.adapters.dp_accounting.from_pld`). They are bounds from above: the lower end of a
-    bracket speaks of the other steps alone, and methods that estimate refuse them.
+    bracket speaks of the other steps alone, and there are no estimates.
+
+    What is composed for one question is kept for the next one, whose bracket can be narrower for
+    it; the same question has the same answer.
 
     Parameters
     ----------
@@ -52,6 +76,8 @@ class Accountant:
         self._adjacency = contract.check_adjacency_or_direction(adjacency)
         self._counts: dict[Dominating, int] = {}
         self._losses: dict[DiscreteLoss, int] = {}
+        self._kept: Kept = {}
+        self._answers: dict[tuple[str, float, float | None], Bracket] = {}
 
     def __repr__(self) -> str:
         imported = f", {len(self._losses)} imported losses" if self._losses else ""
@@ -101,7 +127,7 @@ class Accountant:
 
     def compose(
         self,
-        mechanism: Accounted | DiscreteLoss,
+        mechanism: Dominated | DiscreteLoss,
         count: int = 1,
         sampling_rate: float = 1.0,
     ) -> Accountant:
@@ -128,83 +154,69 @@ class Accountant:
         OverflowError
             if the uses of equal steps add up to more than 2**63 - 1
         """
-        if not isinstance(mechanism, Accounted | DiscreteLoss):
+        if not isinstance(mechanism, Dominated | DiscreteLoss):
             raise TypeError(f"mechanism must be a Mechanism or a DiscreteLoss, got {mechanism!r}")
         count = _validate.count("count", count)
         sampling_rate = _validate.probability("sampling_rate", sampling_rate)
         if isinstance(mechanism, DiscreteLoss):
             self._check_loss(mechanism, sampling_rate)
             if count:
-                self._losses[mechanism] = total_uses(self._losses.get(mechanism, 0) + count)
+                self._losses[mechanism] = _total_uses(self._losses.get(mechanism, 0) + count)
+                self._forget()
             return self
         pair, uses = mechanism.dominating(sampling_rate, self._adjacency)
         if count and sampling_rate:
-            self._counts[pair] = total_uses(self._counts.get(pair, 0) + count * uses)
+            self._counts[pair] = _total_uses(self._counts.get(pair, 0) + count * uses)
+            self._forget()
         return self
 
     @overload
-    def epsilon(
-        self, delta: float, *, tolerance: float | None = None, method: Certified = "certified"
-    ) -> Bracket: ...
+    def epsilon(self, delta: float, *, tolerance: float | None = None) -> Bracket: ...
 
     @overload
-    def epsilon(self, delta: float, *, tolerance: float | None = None, method: Number) -> float: ...
-
     def epsilon(
-        self, delta: float, *, tolerance: float | None = None, method: str = "certified"
-    ) -> Bracket | float:
+        self, delta: ArrayLike, *, tolerance: float | None = None
+    ) -> Bracket | Brackets: ...
+
+    @accepts_method
+    def epsilon(self, delta: ArrayLike, *, tolerance: float | None = None) -> Bracket | Brackets:
         """Epsilon of everything composed so far; see `Mechanism.epsilon`."""
-        delta = contract.check_delta(delta)
-        method, tolerance = contract.check_method(method, tolerance)
-        return epsilon_of(self._question(tolerance), delta, method)
+        tolerance = contract.check_tolerance(tolerance)
+        if np.ndim(delta):
+            return epsilons_of(self._question(tolerance), contract.check_deltas(delta))
+        return self._answer("epsilon", epsilon_of, contract.check_delta(delta), tolerance)
+
+    @overload
+    def delta(self, epsilon: float, *, tolerance: float | None = None) -> Bracket: ...
 
     @overload
     def delta(
-        self, epsilon: float, *, tolerance: float | None = None, method: Certified = "certified"
-    ) -> Bracket: ...
+        self, epsilon: ArrayLike, *, tolerance: float | None = None
+    ) -> Bracket | Brackets: ...
 
-    @overload
-    def delta(self, epsilon: float, *, tolerance: float | None = None, method: Number) -> float: ...
-
-    def delta(
-        self, epsilon: float, *, tolerance: float | None = None, method: str = "certified"
-    ) -> Bracket | float:
+    @accepts_method
+    def delta(self, epsilon: ArrayLike, *, tolerance: float | None = None) -> Bracket | Brackets:
         """Delta of everything composed so far; see `Mechanism.delta`."""
-        epsilon = contract.check_epsilon(epsilon)
-        method, tolerance = contract.check_method(method, tolerance)
-        return delta_of(self._question(tolerance), epsilon, method)
+        if np.ndim(epsilon):
+            return self.profile(epsilon, tolerance=tolerance)
+        tolerance = contract.check_tolerance(tolerance)
+        return self._answer("delta", delta_of, contract.check_epsilon(epsilon), tolerance)
 
-    @overload
-    def profile(
-        self,
-        epsilons: ArrayLike,
-        *,
-        tolerance: float | None = None,
-        method: Certified = "certified",
-    ) -> ProfileBracket: ...
-
-    @overload
-    def profile(
-        self, epsilons: ArrayLike, *, tolerance: float | None = None, method: Number
-    ) -> NDArray[np.float64]: ...
-
-    def profile(
-        self, epsilons: ArrayLike, *, tolerance: float | None = None, method: str = "certified"
-    ) -> ProfileBracket | NDArray[np.float64]:
-        """The privacy profile: delta at many epsilons.
+    @accepts_method
+    def profile(self, epsilons: ArrayLike, *, tolerance: float | None = None) -> Brackets:
+        """The privacy profile: delta at many epsilons, from few compositions.
 
         Parameters
         ----------
         epsilons
             real or infinite numbers, of any shape
-        tolerance, method
-            as in `Mechanism.delta`
+        tolerance
+            as in `Mechanism.delta`, as far as the work allowed suffices; never an error
 
         Returns
         -------
-        ProfileBracket or numpy.ndarray
-            Arrays ``lower``, ``estimate`` and ``upper`` of the same shape; one array for the
-            methods that give one number.
+        Brackets
+            An array of the upper bounds, with ``lower`` and ``estimate``, of the same shape.
 
         Examples
         --------
@@ -215,12 +227,10 @@ class Accountant:
         True
         """
         values = contract.check_epsilons(epsilons)
-        method, tolerance = contract.check_method(method, tolerance)
-        return profile_of(self._question(tolerance), values, method)
+        return deltas_of(self._question(contract.check_tolerance(tolerance)), values)
 
-    def tradeoff(
-        self, alphas: ArrayLike, *, tolerance: float | None = None, method: str = "certified"
-    ) -> NDArray[np.float64]:
+    @accepts_method
+    def tradeoff(self, alphas: ArrayLike, *, tolerance: float | None = None) -> NDArray[np.float64]:
         """The trade-off function: how few false negatives a test can have.
 
         An adversary who tells apart two neighbors with false positive rate ``alpha`` has a false
@@ -230,31 +240,76 @@ class Accountant:
         ----------
         alphas
             false positive rates in [0, 1], of any shape
-        tolerance, method
-            as in `Mechanism.delta`
+        tolerance
+            as in `profile`
 
         Returns
         -------
         numpy.ndarray
-            ``f`` at each alpha. With "certified" a certified *lower* bound on it, since it is the
-            largest of finitely many supporting lines, drawn with upper bounds on delta; with
-            "estimate" these lines are drawn with estimates, and their maximum is within 1e-8 of the
-            supremum over all lines.
+            A certified *lower* bound on ``f`` at each alpha: the largest of finitely many
+            supporting lines, drawn with upper bounds on delta. Those of ``estimate.tradeoff`` are
+            drawn with estimates.
 
         Examples
         --------
         >>> import psinoise as pn
         >>> accountant = pn.Accountant().compose(pn.Mechanism(pn.Laplace(scale=1.0)))
-        >>> accountant.tradeoff([0.1, 0.5], method="estimate").round(6)
-        array([0.728172, 0.18394 ])
+        >>> accountant.tradeoff([0.1, 0.5]).round(5)
+        array([0.72817, 0.18394])
         """
         values = contract.check_alphas(alphas)
-        method, tolerance = contract.check_method(method, tolerance)
-        return tradeoff_of(self._question(tolerance), values, method)
+        question = self._question(contract.check_tolerance(tolerance))
+        if not (question.steps or question.imports):
+            return 1.0 - values
+
+        def prepare(epsilons: NDArray[np.float64]) -> Callable[..., NDArray[np.float64]]:
+            made = composed(question, epsilons)
+            return lambda at: made.delta(at)[1]
+
+        largest = max(question.largest_loss(way) for way in question.directions)
+        return tradeoff_of(values, largest, lambda at: question.delta(at).upper, prepare)
+
+    @property
+    def estimate(self) -> Numbers:
+        """Numbers without a proven error bound: ``estimate.epsilon(delta)``, ``.delta(epsilon)``.
+
+        By contour integration, accurate to 1e-9 of ``max(epsilon, 1)``; where that does not settle
+        (few uses of noise whose losses are atoms, rare large losses) they lie between bounds 1e-6
+        of epsilon apart. Refused with a `DomainError` where an imported loss is composed, as are
+        `renyi` and `clt`.
+        """
+        return estimates(self._question(None))
+
+    @property
+    def renyi(self) -> Numbers:
+        """Numbers of the moments accountant: upper bounds, up to the errors of a quadrature."""
+        return moments(self._question(None))
+
+    @property
+    def clt(self) -> Numbers:
+        """Numbers of the Gaussian limit of many uses: approximations that can be too small."""
+        return central_limit(self._question(None))
+
+    def _answer(
+        self,
+        name: str,
+        ask: Callable[[Question, float], Bracket],
+        at: float,
+        tolerance: float | None,
+    ) -> Bracket:
+        """The answer to a question, the same one whenever it is asked."""
+        asked = name, at, tolerance
+        if asked not in self._answers:
+            self._answers[asked] = ask(self._question(tolerance), at)
+        return self._answers[asked]
+
+    def _forget(self) -> None:
+        """Drop what was kept for the composition so far."""
+        self._kept, self._answers = {}, {}
 
     def _question(self, tolerance: float | None) -> Question:
         ways = contract.ways_of(self._adjacency)
-        return Question(self._steps, self._imports, ways, tolerance)
+        return Question(self._steps, self._imports, ways, tolerance, kept=self._kept)
 
     @property
     def _steps(self) -> Steps:
@@ -280,3 +335,10 @@ class Accountant:
                 "imported losses must share one lattice, got steps "
                 f"{sorted({loss.step, *(other.step for other in self._losses)})}"
             )
+
+
+def _total_uses(total: int) -> int:
+    """Refuse more one-dimensional uses than a 64-bit integer holds."""
+    if total > _MOST_USES:
+        raise OverflowError(f"count must add up to at most 2**63 - 1, got {total!r}")
+    return total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from typing import cast, overload
@@ -10,20 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
-from psinoise.accounting import contract, vectors
-from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.contract import Certified, Number
-from psinoise.accounting.loss.cells import CellLaw, CellPair, Dominating, in_cells
-from psinoise.accounting.loss.pairs import Law, Pair
-from psinoise.accounting.loss.steps import Steps
-from psinoise.accounting.queries import ProfileBracket, delta_of, epsilon_of, profile_of
-from psinoise.accounting.question import Question
-from psinoise.accounting.tradeoff import tradeoff_of
-from psinoise.errors import DomainError
+from psinoise.accounting import contract
+from psinoise.accounting.accountant import Accountant
+from psinoise.accounting.bracket import Bracket, Brackets
+from psinoise.accounting.deprecated import accepts_method
+from psinoise.accounting.loss.cells import Dominating
 
-__all__ = ["Accounted", "dominating_pair", "total_uses"]
-
-_MOST_USES = 2**63 - 1
+__all__ = ["Accounted"]
 
 
 class Accounted(ABC):
@@ -53,6 +47,20 @@ class Accounted(ABC):
         pair, uses = self.dominating(1.0, "replace")
         return math.inf if pair.infinite("remove") > 0.0 else uses * pair.largest_loss("remove")
 
+    def composed(
+        self, count: int = 1, sampling_rate: float = 1.0, adjacency: str = "add-remove"
+    ) -> Accountant:
+        """A new accountant with ``count`` uses of the mechanism; the parameters are `epsilon`'s.
+
+        Examples
+        --------
+        >>> import psinoise as pn
+        >>> training = pn.Mechanism(pn.Gaussian(std=1.0)).composed(2000, 0.01)
+        >>> round(training.estimate.epsilon(1e-8), 6)
+        3.635618
+        """
+        return Accountant(adjacency).compose(self, count, sampling_rate)
+
     @overload
     def epsilon(
         self,
@@ -62,37 +70,35 @@ class Accounted(ABC):
         adjacency: str = "add-remove",
         *,
         tolerance: float | None = None,
-        method: Certified = "certified",
     ) -> Bracket: ...
 
     @overload
     def epsilon(
         self,
-        delta: float,
+        delta: ArrayLike,
         count: int = 1,
         sampling_rate: float = 1.0,
         adjacency: str = "add-remove",
         *,
         tolerance: float | None = None,
-        method: Number,
-    ) -> float: ...
+    ) -> Bracket | Brackets: ...
 
+    @accepts_method
     def epsilon(
         self,
-        delta: float,
+        delta: ArrayLike,
         count: int = 1,
         sampling_rate: float = 1.0,
         adjacency: str = "add-remove",
         *,
         tolerance: float | None = None,
-        method: str = "certified",
-    ) -> Bracket | float:
+    ) -> Bracket | Brackets:
         """The privacy parameter epsilon of ``count`` uses at ``delta``.
 
         Parameters
         ----------
         delta
-            in [0, 1]; 0 gives the largest loss, 1 gives 0
+            in [0, 1]; 0 gives the largest loss, 1 gives 0. For an array the answer is one, too.
         count
             uses of the mechanism, from 0 to 2**63 - 1
         sampling_rate
@@ -108,11 +114,13 @@ class Accounted(ABC):
         tolerance
             the largest width ``upper - lower``. Without it the bracket is as narrow as 1e-4 of
             epsilon where the work allowed suffices, and says how wide it is.
-        method
-            "certified" (default) for a `Bracket`, whose ``float()`` is the upper bound; "upper" for
-            that bound alone, as a float; "estimate" for a float without a proven error bound;
-            "renyi" for the upper bound of the moments accountant; "clt" for the Gaussian limit of
-            many uses, an approximation that can be too small
+
+        Returns
+        -------
+        Bracket or Brackets
+            The certified upper bound, a float that knows its lower bound and an estimate; an array
+            of them for an array. ``composed(count, sampling_rate, adjacency)`` answers other
+            questions about the same uses, and has the estimates and bounds of other methods.
 
         Raises
         ------
@@ -123,13 +131,10 @@ class Accounted(ABC):
 
         Notes
         -----
-        Estimates by contour integration are accurate to 1e-9 of ``max(epsilon, 1)``; where it does
-        not settle (few uses of noise whose losses are atoms, rare large losses) they lie between
-        bounds 1e-6 of epsilon apart.
+        Answers depend on the question alone, and recent ones are kept. Who has several questions
+        about the same uses asks ``composed(...)``, which composes them once for all.
         """
-        delta = contract.check_delta(delta)
-        method, tolerance = contract.check_method(method, tolerance)
-        return epsilon_of(self._question(count, sampling_rate, adjacency, tolerance), delta, method)
+        return _asked(self, "epsilon", delta, count, sampling_rate, adjacency, tolerance)
 
     @overload
     def delta(
@@ -140,41 +145,39 @@ class Accounted(ABC):
         adjacency: str = "add-remove",
         *,
         tolerance: float | None = None,
-        method: Certified = "certified",
     ) -> Bracket: ...
 
     @overload
     def delta(
         self,
-        epsilon: float,
+        epsilon: ArrayLike,
         count: int = 1,
         sampling_rate: float = 1.0,
         adjacency: str = "add-remove",
         *,
         tolerance: float | None = None,
-        method: Number,
-    ) -> float: ...
+    ) -> Bracket | Brackets: ...
 
+    @accepts_method
     def delta(
         self,
-        epsilon: float,
+        epsilon: ArrayLike,
         count: int = 1,
         sampling_rate: float = 1.0,
         adjacency: str = "add-remove",
         *,
         tolerance: float | None = None,
-        method: str = "certified",
-    ) -> Bracket | float:
+    ) -> Bracket | Brackets:
         """The privacy parameter delta of ``count`` uses at ``epsilon``.
 
-        ``epsilon`` is any real or infinite number; the other parameters and the errors are those of
-        `epsilon`, and ``tolerance`` is a width in epsilon here too: ``upper`` is at most the delta
-        of an epsilon that is smaller by it. Below 5e-324 delta cannot be told from 0.
+        ``epsilon`` is any real or infinite number, or an array; the other parameters and the errors
+        are those of `epsilon`, and ``tolerance`` is a width in epsilon here too: the upper bound is
+        at most the delta of an epsilon that is smaller by it. Below 5e-324 delta cannot be told
+        from 0.
         """
-        epsilon = contract.check_epsilon(epsilon)
-        method, tolerance = contract.check_method(method, tolerance)
-        return delta_of(self._question(count, sampling_rate, adjacency, tolerance), epsilon, method)
+        return _asked(self, "delta", epsilon, count, sampling_rate, adjacency, tolerance)
 
+    @accepts_method
     def profile(
         self,
         epsilons: ArrayLike,
@@ -183,15 +186,12 @@ class Accounted(ABC):
         adjacency: str = "add-remove",
         *,
         tolerance: float | None = None,
-        method: str = "certified",
-    ) -> ProfileBracket | NDArray[np.float64]:
+    ) -> Brackets:
         """Delta of ``count`` uses at many epsilons; see `Accountant.profile`."""
-        values = contract.check_epsilons(epsilons)
-        method, tolerance = contract.check_method(method, tolerance)
-        return profile_of(
-            self._question(count, sampling_rate, adjacency, tolerance), values, method
-        )
+        composed = self.composed(count, sampling_rate, adjacency)
+        return composed.profile(epsilons, tolerance=tolerance)
 
+    @accepts_method
     def tradeoff(
         self,
         alphas: ArrayLike,
@@ -200,57 +200,35 @@ class Accounted(ABC):
         adjacency: str = "add-remove",
         *,
         tolerance: float | None = None,
-        method: str = "certified",
     ) -> NDArray[np.float64]:
         """The trade-off function of ``count`` uses; see `Accountant.tradeoff`."""
-        values = contract.check_alphas(alphas)
-        method, tolerance = contract.check_method(method, tolerance)
-        return tradeoff_of(
-            self._question(count, sampling_rate, adjacency, tolerance), values, method
-        )
-
-    def _question(
-        self, count: int, sampling_rate: float, adjacency: str, tolerance: float | None
-    ) -> Question:
-        steps = self._steps(count, sampling_rate, adjacency)
-        return Question(steps, ways=contract.ways_of(adjacency), tolerance=tolerance)
-
-    def _steps(self, count: int, sampling_rate: float, adjacency: str) -> Steps:
-        count = _validate.count("count", count)
-        sampling_rate = _validate.probability("sampling_rate", sampling_rate)
-        adjacency = contract.check_adjacency_or_direction(adjacency)
-        pair, uses = self.dominating(sampling_rate, adjacency)
-        return ((pair, total_uses(count * uses)),) if count and sampling_rate else ()
+        composed = self.composed(count, sampling_rate, adjacency)
+        return composed.tradeoff(alphas, tolerance=tolerance)
 
 
-def dominating_pair(
-    noise: Law | CellLaw,
-    shift: float,
-    replaced: bool,
+def _asked(
+    mechanism: Accounted,
+    name: str,
+    at: ArrayLike,
+    count: int,
     sampling_rate: float,
-    dimension: int,
-    norm: str,
-) -> tuple[Dominating, int]:
-    """The pair of noise on a query that a record moves by ``shift``, and how many uses of it.
-
-    Raises
-    ------
-    DomainError
-        where the worst case is not proven
-    """
-    shift, uses = vectors.one_dimensional(noise, shift, dimension, norm, sampling_rate)
-    if not in_cells(noise):
-        return Pair(cast(Law, noise), shift, sampling_rate, replaced), uses
-    if replaced:
-        raise DomainError(
-            "noise must be log-concave for adjacency 'replace' with sampling (the worst case "
-            f"of other laws is not known), got {noise!r}"
+    adjacency: str,
+    tolerance: float | None,
+) -> Bracket | Brackets:
+    """The answer of an accountant; that of a question about one point is kept for a while."""
+    if isinstance(at, float):
+        use = (
+            _validate.count("count", count),
+            _validate.probability("sampling_rate", sampling_rate),
+            contract.check_adjacency_or_direction(adjacency),
         )
-    return CellPair(noise, shift, sampling_rate), uses
+        return _answer(mechanism, name, at, use, contract.check_tolerance(tolerance))
+    asked = getattr(mechanism.composed(count, sampling_rate, adjacency), name)
+    return cast(Bracket | Brackets, asked(at, tolerance=tolerance))
 
 
-def total_uses(total: int) -> int:
-    """Refuse more one-dimensional uses than a 64-bit integer holds."""
-    if total > _MOST_USES:
-        raise OverflowError(f"count must add up to at most 2**63 - 1, got {total!r}")
-    return total
+@functools.lru_cache(maxsize=256)
+def _answer(
+    mechanism: Accounted, name: str, at: float, use: tuple[int, float, str], width: float | None
+) -> Bracket:
+    return cast(Bracket, getattr(mechanism.composed(*use), name)(at, tolerance=width))

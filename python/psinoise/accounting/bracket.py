@@ -1,14 +1,25 @@
-"""A value with certified bounds on both sides."""
+"""Numbers with certified bounds on both sides: one, and an array of them.
+
+Whoever needs a guarantee needs the upper bound. So a `Bracket` *is* that number, and tells of the
+lower bound besides; `Brackets` is an array in the same way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["Bracket", "Brackets"]
 
 
-@dataclass(frozen=True)
-class Bracket:
-    """``lower <= true value <= upper``; ``float()`` is the safe side.
+class Bracket(float):
+    """An upper bound that knows its lower one: ``lower <= true value <= upper``.
+
+    It is a float, the upper bound: it compares, adds, rounds, formats and sorts as that, and what
+    is computed with it is a plain float. It unpacks to ``lower, estimate, upper``.
 
     Attributes
     ----------
@@ -18,22 +29,133 @@ class Bracket:
         A value between them, not certified itself: by contour integration where that settles,
         which is accurate to about ten digits, else where both bounds point to.
     composer : str
-        What made the bounds: "direct", "window", "frequencies", or "exact" where nothing had to be
-        composed.
+        What made the bounds: "direct", "window" or "frequencies", or "exact" where nothing had to
+        be composed.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> epsilon = pn.Mechanism(pn.Laplace(scale=2.0)).epsilon(0.0)
+    >>> epsilon
+    Bracket(lower=0.5, estimate=0.5, upper=0.5, composer='exact')
+    >>> epsilon < 1.0, f"{epsilon:.2f}", epsilon.width
+    (True, '0.50', 0.0)
     """
+
+    __slots__ = ("composer", "estimate", "lower")
 
     lower: float
     estimate: float
-    upper: float
-    composer: str = field(default="exact", compare=False)
+    composer: str
 
-    def __float__(self) -> float:
-        return self.upper
+    def __new__(
+        cls, lower: float, estimate: float, upper: float, composer: str = "exact"
+    ) -> Bracket:
+        made = super().__new__(cls, upper)
+        for name, value in (
+            ("lower", float(lower)),
+            ("estimate", float(estimate)),
+            ("composer", composer),
+        ):
+            object.__setattr__(made, name, value)
+        return made
 
-    def __iter__(self) -> Iterator[float]:
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Bracket cannot be changed, got {name!r}")
+
+    def __getnewargs__(self) -> tuple[float, float, float, str]:  # type: ignore[override]
+        return self.lower, self.estimate, self.upper, self.composer
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Bracket, self.__getnewargs__()
+
+    def __copy__(self) -> Bracket:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Bracket:
+        return self
+
+    def __iter__(self) -> Any:
         return iter((self.lower, self.estimate, self.upper))
+
+    def __repr__(self) -> str:
+        return (
+            f"Bracket(lower={self.lower!r}, estimate={self.estimate!r}, upper={self.upper!r}, "
+            f"composer={self.composer!r})"
+        )
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    @property
+    def upper(self) -> float:
+        """The certified upper bound, as a plain float."""
+        return float(self)
 
     @property
     def width(self) -> float:
         """``upper - lower``."""
         return self.upper - self.lower
+
+
+class Brackets(NDArrayOperatorsMixin):
+    """An array of brackets: an array of upper bounds that knows the lower ones.
+
+    NumPy sees the array of the upper bounds. An element is a `Bracket`, a slice is `Brackets`.
+
+    Attributes
+    ----------
+    lower, upper : numpy.ndarray
+        Certified bounds.
+    estimate : numpy.ndarray
+        Values between them, not certified themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import psinoise as pn
+    >>> deltas = pn.Mechanism(pn.Gaussian(std=2.0)).delta([0.5, 1.0])
+    >>> bool(np.all(deltas < 0.1)), deltas.shape
+    (True, (2,))
+    """
+
+    __slots__ = ("estimate", "lower", "upper")
+
+    def __init__(self, lower: object, estimate: object, upper: object) -> None:
+        ends = np.broadcast_arrays(
+            *(np.asarray(end, np.float64) for end in (lower, estimate, upper))
+        )
+        self.lower, self.estimate, self.upper = ends
+
+    def __repr__(self) -> str:
+        return f"Brackets(lower={self.lower!r}, upper={self.upper!r})"
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.upper, dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = (value.upper if isinstance(value, Brackets) else value for value in inputs)
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+    def __len__(self) -> int:
+        return len(self.upper)
+
+    @overload
+    def __getitem__(self, index: int) -> Bracket: ...
+
+    @overload
+    def __getitem__(self, index: Any) -> Brackets | Bracket: ...
+
+    def __getitem__(self, index: Any) -> Brackets | Bracket:
+        ends = self.lower[index], self.estimate[index], self.upper[index]
+        return Brackets(*ends) if np.ndim(ends[0]) else Bracket(*ends, composer="")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of the array that was asked about."""
+        return self.upper.shape
+
+    @property
+    def width(self) -> NDArray[np.float64]:
+        """``upper - lower``."""
+        return np.asarray(self.upper - self.lower)

@@ -15,11 +15,11 @@ def is_within(accountant: Accountant, epsilon: float, delta: float) -> bool:
     Only the largest loss proves a delta of 0: bounds on delta are 0 below the least float64.
     """
     try:
-        if delta > 0.0 and accountant.delta(epsilon, method="upper") <= delta:
+        if delta > 0.0 and accountant.delta(epsilon).upper <= delta:
             return True
     except CertificationError:
         pass
     try:
-        return accountant.epsilon(delta, method="upper") <= epsilon
+        return accountant.epsilon(delta).upper <= epsilon
     except CertificationError:
         return False

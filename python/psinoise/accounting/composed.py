@@ -58,7 +58,7 @@ def composed(question: Question, epsilons: Float) -> Composed:
     epsilons
         finite numbers that rise
     """
-    pairs: dict[Direction, list[tuple[Bound, Bound]]] = {way: [] for way in question.directions}
+    pairs = {way: list(question.kept.get(way, ())) for way in question.directions}
     made = Composed(question, pairs)
     if question.uses == 1.0 and question.steps:
         for way, found in pairs.items():

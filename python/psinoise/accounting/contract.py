@@ -12,10 +12,6 @@ from psinoise.accounting.loss.pairs import Direction
 from psinoise.errors import DomainError
 
 Adjacency = Literal["add-remove", "replace"]
-Certified = Literal["certified"]
-Number = Literal["upper", "estimate", "renyi", "clt"]
-
-_METHODS = ("certified", "upper", "estimate", "renyi", "clt")
 _ADJACENCIES = ("add-remove", "replace")
 # One direction of "add-remove": what a record that is removed, or added, changes.
 DIRECTIONS: tuple[Direction, ...] = ("remove", "add")
@@ -36,20 +32,22 @@ def ways_of(adjacency: str) -> tuple[Direction, ...] | None:
     return tuple(way for way in DIRECTIONS if way == adjacency) or None
 
 
-def check_method(method: str, tolerance: float | None) -> tuple[str, float | None]:
-    """One of the methods, and a positive width in epsilon or None."""
-    method = _validate.choice("method", method, _METHODS)
-    if tolerance is not None:
-        tolerance = _validate.positive("tolerance", tolerance)
-    return method, tolerance
+def check_tolerance(tolerance: float | None) -> float | None:
+    """A positive width in epsilon, or None."""
+    return None if tolerance is None else _validate.positive("tolerance", tolerance)
 
 
-def check_delta(delta: float) -> float:
+def check_delta(delta: object) -> float:
     """A probability; NaN fails."""
     return _validate.probability("delta", delta)
 
 
-def check_epsilon(epsilon: float) -> float:
+def check_deltas(deltas: ArrayLike) -> NDArray[np.float64]:
+    """Probabilities, of any shape; NaN fails."""
+    return _probabilities("delta", deltas)
+
+
+def check_epsilon(epsilon: object) -> float:
     """Any real number or infinity; NaN fails."""
     return _validate.real("epsilon", epsilon)
 
@@ -64,10 +62,14 @@ def check_epsilons(epsilons: ArrayLike) -> NDArray[np.float64]:
 
 def check_alphas(alphas: ArrayLike) -> NDArray[np.float64]:
     """Probabilities, of any shape; NaN fails."""
-    values = _real_array("alphas", alphas)
+    return _probabilities("alphas", alphas)
+
+
+def _probabilities(name: str, array: ArrayLike) -> NDArray[np.float64]:
+    values = _real_array(name, array)
     inside = (values >= 0.0) & (values <= 1.0)
     if not inside.all():
-        raise DomainError(f"alphas must be in [0, 1], got {float(values[~inside][0])!r}")
+        raise DomainError(f"{name} must be in [0, 1], got {float(values[~inside][0])!r}")
     return values
 
 

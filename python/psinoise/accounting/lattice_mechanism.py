@@ -30,8 +30,9 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _hashed_json, _validate
 from psinoise._version import __version__
 from psinoise.accounting import vectors
-from psinoise.accounting.accounted import Accounted, dominating_pair
+from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.adjacency import worst_shift
+from psinoise.accounting.dominating import dominating_pair
 from psinoise.accounting.loss.cells import Dominating
 from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise.accounting import vectors
-from psinoise.accounting.accounted import Accounted, dominating_pair
+from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.adjacency import worst_shift
+from psinoise.accounting.dominating import dominating_pair
 from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice, refuse
 from psinoise.accounting.loss.cells import CellLaw, CellPair, Dominating, in_cells
 from psinoise.accounting.loss.pairs import Law, turning_point
@@ -44,20 +45,20 @@ class Mechanism(Accounted):
     --------
     >>> import psinoise as pn
     >>> mechanism = pn.Mechanism(pn.Airy(mean_abs=2.0))
-    >>> round(mechanism.epsilon(1e-8, count=2000, sampling_rate=0.01, method="estimate"), 7)
+    >>> round(mechanism.epsilon(1e-8, count=2000, sampling_rate=0.01).estimate, 7)
     0.9402704
 
     A gradient with 1000 coordinates, clipped to an l2 norm of 1:
 
     >>> gradient = pn.Mechanism(pn.Gaussian(std=2.0), dimension=1000, norm="l2")
-    >>> round(gradient.epsilon(1e-6, method="estimate"), 7)
+    >>> round(gradient.epsilon(1e-6), 7)
     2.2540847
 
     The same under "replace", where a clipped gradient can take the place of its opposite:
 
     >>> gradient = pn.Mechanism(pn.Gaussian(std=2.0), 2.0, contribution=1.0, dimension=1000,
     ...                         norm="l2")
-    >>> round(gradient.epsilon(1e-6, 1000, 0.01, "replace", method="estimate"), 7)
+    >>> round(gradient.epsilon(1e-6, 1000, 0.01, "replace").estimate, 7)
     1.3744934
     """
 

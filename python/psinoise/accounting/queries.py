@@ -1,88 +1,84 @@
-"""Answers about a composition, by each of the methods.
+"""What is asked of a composition: certified answers, and numbers without a certificate.
 
-=========== ==============================================================================
-certified   a `Bracket`: the true value lies between its ends (``question``)
-upper       the upper end alone
-estimate    contour integration to working precision, without a proven bound (``contour``)
-renyi       the moments accountant: an upper bound, up to quadrature (``renyi``)
-clt         the Gaussian limit of many uses: an approximation (``central_limit``)
-=========== ==============================================================================
+A question about one point reads what earlier questions composed, and composes more where that is
+not narrow enough. Questions about many points choose few to compose at (``composed``).
+
+Numbers that are no brackets have names of their own:
+
+============ =============================================================================
+estimate     contour integration to working precision, without a proven bound
+renyi        the moments accountant: an upper bound, up to quadrature
+clt          the Gaussian limit of many uses: an approximation that can be too small
+============ =============================================================================
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from psinoise.accounting.bracket import Bracket
+from psinoise.accounting import contract
+from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.composed import composed
 from psinoise.accounting.estimate.central_limit import gaussian_limit
 from psinoise.accounting.estimate.renyi import renyi_delta, renyi_epsilon
 from psinoise.accounting.loss.steps import Steps
 from psinoise.accounting.question import BETWEEN, Question
+from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import CertificationError, DomainError
+
+__all__ = [
+    "Numbers",
+    "central_limit",
+    "delta_of",
+    "deltas_of",
+    "epsilon_of",
+    "epsilons_of",
+    "estimates",
+    "moments",
+]
 
 Float = NDArray[np.float64]
 
 # Bounds on delta give way to rounding by this share.
 _ROUNDING = 1e-7
 
-#: Methods whose answers are proven.
-CERTIFIED = ("certified", "upper")
 
-
-class ProfileBracket(NamedTuple):
-    """A privacy profile with certified bounds: ``lower <= true delta <= upper`` at each epsilon.
-
-    Attributes
-    ----------
-    lower, upper : numpy.ndarray
-        Certified bounds.
-    estimate : numpy.ndarray
-        The values by contour integration, not certified themselves.
-    """
-
-    lower: Float
-    estimate: Float
-    upper: Float
-
-
-def epsilon_of(question: Question, delta: float, method: str) -> Bracket | float:
+def epsilon_of(question: Question, delta: float) -> Bracket:
     """Epsilon at ``delta``; the arguments have been checked."""
     with np.errstate(under="ignore"):
-        if method in CERTIFIED:
-            found, asked = question.epsilon(delta), question.tolerance
-            if method == "upper":
-                return found.upper
-            if asked is not None and not (found.width <= asked or found.lower == found.upper):
-                raise CertificationError(
-                    f"epsilon could not be certified to {asked!r}: {found!r}", found
-                )
-            return found
-        if method == "renyi":
-            return renyi_epsilon(_known(question, method), delta, question.directions)
-        return _estimating(question, method).epsilon(delta).estimate
+        found, asked = question.epsilon(delta), question.tolerance
+    if asked is not None and not (found.width <= asked or found.lower == found.upper):
+        raise CertificationError(f"epsilon could not be certified to {asked!r}: {found!r}", found)
+    return found
 
 
-def delta_of(question: Question, epsilon: float, method: str) -> Bracket | float:
+def epsilons_of(question: Question, deltas: Float) -> Brackets:
+    """Epsilon at each delta, each distinct one asked once."""
+    distinct, where = np.unique(deltas, return_inverse=True)
+    found = [epsilon_of(question, delta) for delta in distinct.tolist()]
+    ends = np.array([tuple(bracket) for bracket in found], np.float64).reshape(-1, 3).T
+    # Epsilon falls in delta: a bound holds for all larger deltas, or all smaller ones.
+    lower = np.maximum.accumulate(ends[0][::-1])[::-1]
+    upper = np.minimum.accumulate(ends[2])
+    estimate = np.clip(ends[1], lower, upper)
+    where = where.reshape(deltas.shape)
+    return Brackets(lower[where], estimate[where], upper[where])
+
+
+def delta_of(question: Question, epsilon: float) -> Bracket:
     """Delta at ``epsilon``; the arguments have been checked."""
     with np.errstate(under="ignore"):
-        if method in CERTIFIED:
-            found, asked = question.delta(epsilon), question.tolerance
-            if method == "upper":
-                return found.upper
-            if asked is not None and not found.upper <= _moved(question, epsilon, found):
-                raise CertificationError(
-                    f"delta could not be certified to a width of {asked!r} in epsilon: {found!r}",
-                    found,
-                )
-            return found
-        if method == "renyi":
-            return renyi_delta(_known(question, method), epsilon, question.directions)
-        return _estimating(question, method).delta(epsilon).estimate
+        found, asked = question.delta(epsilon), question.tolerance
+        if asked is not None and not found.upper <= _moved(question, epsilon, found):
+            raise CertificationError(
+                f"delta could not be certified to a width of {asked!r} in epsilon: {found!r}", found
+            )
+    return found
 
 
 def _moved(question: Question, epsilon: float, found: Bracket) -> float:
@@ -94,28 +90,7 @@ def _moved(question: Question, epsilon: float, found: Bracket) -> float:
     return max(least, question.delta(epsilon - question.tolerance).lower)
 
 
-def _known(question: Question, method: str) -> Steps:
-    """The steps, where nothing else is composed: of imported losses only bounds are known."""
-    if question.imports:
-        raise DomainError(_FROM_ABOVE.format(method))
-    return question.steps
-
-
-def _estimating(question: Question, method: str) -> Question:
-    """The question whose estimate is the answer of a method."""
-    steps = _known(question, method)
-    if method == "clt":
-        return Question(gaussian_limit(steps, question.directions), settle=True)
-    return Question(steps, ways=question.ways, settle=True)
-
-
-_FROM_ABOVE = (
-    "method must be 'certified' or 'upper' where an imported loss is composed, which is known from "
-    "above alone, got {!r}"
-)
-
-
-def profile_of(question: Question, epsilons: Float, method: str) -> ProfileBracket | Float:
+def deltas_of(question: Question, epsilons: Float) -> Brackets:
     """Delta at each epsilon, each distinct one computed once, never rising where epsilon rises.
 
     Delta falls in epsilon, so a bound from above holds for all larger epsilons as well, and a bound
@@ -123,9 +98,6 @@ def profile_of(question: Question, epsilons: Float, method: str) -> ProfileBrack
     """
     distinct, where = np.unique(epsilons, return_inverse=True)
     where = where.reshape(epsilons.shape)
-    if method not in CERTIFIED:
-        found = (delta_of(question, at, method) for at in distinct.tolist())
-        return np.array([float(value) for value in found])[where]
     lower, upper = np.empty(distinct.size), np.empty(distinct.size)
     finite = np.isfinite(distinct)
     for place in np.flatnonzero(~finite):
@@ -137,7 +109,88 @@ def profile_of(question: Question, epsilons: Float, method: str) -> ProfileBrack
             lower[finite], upper[finite] = made.delta(distinct[finite])
     lower = np.maximum.accumulate(lower[::-1])[::-1]
     upper = np.minimum.accumulate(upper)
-    if method == "upper":
-        return np.asarray(upper[where])
     between = lower + BETWEEN * (upper - lower)
-    return ProfileBracket(lower[where], between[where], upper[where])
+    return Brackets(lower[where], between[where], upper[where])
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Epsilon and delta of a composition as plain numbers; see `Accountant.estimate` and others."""
+
+    _steps: Steps
+    _epsilon: Callable[[float], float]
+    _delta: Callable[[float], float]
+    _largest: float
+
+    def epsilon(self, delta: float) -> float:
+        """Epsilon at ``delta``, in [0, 1]."""
+        delta = contract.check_delta(delta)
+        with np.errstate(under="ignore"):
+            return float(self._epsilon(delta))
+
+    def delta(self, epsilon: float) -> float:
+        """Delta at ``epsilon``, any real or infinite number."""
+        epsilon = contract.check_epsilon(epsilon)
+        with np.errstate(under="ignore"):
+            return float(self._delta(epsilon))
+
+    def profile(self, epsilons: ArrayLike) -> Float:
+        """Delta at each of the epsilons, an array of any shape."""
+        values = contract.check_epsilons(epsilons)
+        distinct, where = np.unique(values, return_inverse=True)
+        found = np.array([self.delta(epsilon) for epsilon in distinct.tolist()])
+        return np.asarray(found[where].reshape(values.shape))
+
+    def tradeoff(self, alphas: ArrayLike) -> Float:
+        """The trade-off function, within 1e-8 of the supremum over all its supporting lines."""
+        values = contract.check_alphas(alphas)
+        if not self._steps:
+            return 1.0 - values
+        return tradeoff_of(values, self._largest, self.delta, None)
+
+
+def estimates(question: Question) -> Numbers:
+    """The numbers of contour integration; see `Accountant.estimate`."""
+    steps = _known(question, "an estimate")
+    settling = Question(steps, ways=question.ways, settle=True)
+    return _of(settling)
+
+
+def central_limit(question: Question) -> Numbers:
+    """The Gaussian limit; see `Accountant.clt`."""
+    steps = _known(question, "a limit")
+    return _of(Question(gaussian_limit(steps, question.directions), settle=True))
+
+
+def moments(question: Question) -> Numbers:
+    """The bounds of Renyi divergences; see `Accountant.renyi`."""
+    steps, ways = _known(question, "a Renyi divergence"), question.directions
+    return Numbers(
+        steps,
+        lambda delta: renyi_epsilon(steps, delta, ways),
+        lambda epsilon: renyi_delta(steps, epsilon, ways),
+        _largest(question),
+    )
+
+
+def _of(question: Question) -> Numbers:
+    return Numbers(
+        question.steps,
+        lambda delta: question.epsilon(delta).estimate,
+        lambda epsilon: question.delta(epsilon).estimate,
+        _largest(question),
+    )
+
+
+def _largest(question: Question) -> float:
+    return max((question.largest_loss(way) for way in question.directions), default=0.0)
+
+
+def _known(question: Question, what: str) -> Steps:
+    """The steps, where nothing else is composed: of imported losses only bounds are known."""
+    if question.imports:
+        raise DomainError(
+            f"there is no number for {what} where an imported loss is composed, which is known "
+            f"from above alone, got {len(question.imports)} imported losses"
+        )
+    return question.steps

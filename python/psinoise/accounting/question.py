@@ -59,6 +59,11 @@ _LEAST = 5e-324
 _LEAST_LOG_WIDTH = 1e-9
 # An estimate that no contour gives lies between bounds this close, as a share of epsilon.
 _ESTIMATE_WIDTH = 1e-6
+# So many bounds of a direction are kept for other questions.
+_MOST_KEPT = 6
+
+#: Bounds on the profile of each direction, from below and from above, valid everywhere.
+Kept = dict[Direction, list[tuple[Bound, Bound]]]
 
 
 class Point(NamedTuple):
@@ -123,6 +128,25 @@ class _Part:
                     # Masses underflow there; with the errors of its quadrature.
                     self.upper = chernoff + 1e-9 + 1e-13 * uses
         self.tilt = saddle.c
+        for pair in self.question.kept.get(way, ()):
+            self.read(pair)
+        self.done = not self.lower < self.upper
+
+    def read(self, pair: tuple[Bound, Bound]) -> None:
+        """Take what a pair of bounds says about the value."""
+        before = self.upper - self.lower
+        for bound in pair:
+            value = self._value(bound)
+            if bound.side == "lower":
+                self.lower = max(self.lower, value)
+            else:
+                self.upper = min(self.upper, value)
+        if self.upper - self.lower < before:
+            self.composer = pair[0].composer
+        if self.lower > self.upper:
+            if self.lower - self.upper > _SAME_VALUE * max(abs(self.lower), abs(self.upper)):
+                raise CertificationError(f"the bounds of {self.composer} contradict others")
+            self.lower, self.upper = self.upper, self.lower
 
     def stays_below(self, value: float) -> bool:
         """Whether the value is at most this one, by Chernoff's bound; quick."""
@@ -141,26 +165,16 @@ class _Part:
             return
         # Later rounds are sharper.
         self.found = [found]
-        before = self.upper - self.lower
-        for bound in found:
-            value = self._value(bound)
-            if bound.side == "lower":
-                self.lower = max(self.lower, value)
-            else:
-                self.upper = min(self.upper, value)
-        if self.upper - self.lower < before:
-            self.composer = found[0].composer
-        if self.lower > self.upper:
-            if self.lower - self.upper > _SAME_VALUE * max(abs(self.lower), abs(self.upper)):
-                raise CertificationError(f"the bounds of {self.composer} contradict others")
-            self.lower, self.upper = self.upper, self.lower
+        self.read(found)
+
+    def keep(self) -> None:
+        """Leave the sharpest bounds to later questions."""
+        kept = self.question.kept.setdefault(self.way, [])
+        kept.extend(self.found)
+        del kept[:-_MOST_KEPT]
 
     def _rounds(self) -> Iterator[tuple[Bound, Bound]]:
-        settled = self.settled()
-        if settled is not None:
-            self.estimate = (
-                settled.epsilon if self.point.log_delta is not None else settled.log_delta
-            )
+        settled = self.settle()
         log_delta = self.goal
         if self.point.log_delta is None:
             log_delta = (self.guess.log_delta if self.guess else 0.0) - _BELOW_GUESS
@@ -175,8 +189,15 @@ class _Part:
             self.question.sources(self.way),
         )
 
+    def settle(self) -> Guess | None:
+        """The point by contour integration, which is the estimate, if that settles in a moment."""
+        found = self.settled()
+        if found is not None:
+            self.estimate = found.epsilon if self.point.log_delta is not None else found.log_delta
+        return found
+
     def settled(self) -> Guess | None:
-        """The point by contour integration, if that settles in a moment."""
+        """The same, and no more."""
         if self.composition is None or self.question.uses == 1.0:
             return None
         assert self.guess is not None
@@ -211,7 +232,8 @@ class Question:
     """Steps and imported losses, composed in one direction or both.
 
     With ``settle`` an estimate is enough: a contour integral that settles needs no bounds, and
-    where none does bounds are brought close together.
+    where none does bounds are brought close together. ``kept`` holds bounds of earlier questions
+    about the same composition.
     """
 
     steps: Steps
@@ -219,6 +241,7 @@ class Question:
     ways: tuple[Direction, ...] | None = None
     tolerance: float | None = None
     settle: bool = False
+    kept: Kept = field(default_factory=dict, compare=False, repr=False)
 
     def check_certifiable(self) -> None:
         """Refuse laws that are not compiled to the tables that certified kernels read."""
@@ -308,6 +331,7 @@ class Question:
         part.begin()
         while not part.done and part.upper - part.lower > self._allowed(part):
             part.sharpen()
+        part.keep()
         return part.found
 
     def _answer(self, parts: list[_Part]) -> Bracket:
@@ -334,7 +358,11 @@ class Question:
                 other.upper, other.done = leader.upper, True
             else:
                 other.sharpen()
+        for part in parts:
+            part.keep()
         lower, upper = leader.lower, max(part.upper for part in parts)
+        if leader.rounds is None and lower < upper:
+            leader.settle()
         estimate = leader.estimate
         if estimate is None or not lower <= estimate <= upper:
             finite = math.isfinite(lower) and math.isfinite(upper)

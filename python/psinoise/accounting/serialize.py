@@ -25,10 +25,11 @@ from typing import Any
 from psinoise import _hashed_json, _validate
 from psinoise._hashed_json import canonical, members_of
 from psinoise.accounting import contract
+from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.arguments import hexadecimal, read_argument, written_argument
+from psinoise.accounting.dominating import dominating_pair
 from psinoise.accounting.loss.cells import Dominating
 from psinoise.accounting.loss.steps import Steps
-from psinoise.accounting.mechanism import Mechanism
 from psinoise.errors import DomainError
 from psinoise.noise import DESIGNED, LAWS, NoiseLaw
 from psinoise.release import LatticeNoise
@@ -134,11 +135,14 @@ def _read_step(step: object, adjacency: str) -> tuple[Dominating, int]:
         raise DomainError(f"count must be a positive integer, got {count!r}")
     try:
         noise = read_law(found["law"], found["arguments"])
-        sensitivity = hexadecimal("sensitivity", found["sensitivity"])
-        mechanism = Mechanism(noise, sensitivity, contribution=0.5 * sensitivity)
+        sensitivity = _validate.positive(
+            "sensitivity", hexadecimal("sensitivity", found["sensitivity"])
+        )
         rate = _validate.probability("sampling_rate", hexadecimal("rate", found["sampling_rate"]))
         if rate == 0.0:
             raise DomainError("sampling_rate must be positive, got 0.0")
-        return mechanism.dominating(rate, adjacency)[0], _validate.count("count", count)
+        shift, replaced = worst_shift(sensitivity, 0.5 * sensitivity, rate, adjacency)
+        pair, _ = dominating_pair(noise, shift, replaced, rate, 1, "linf")
+        return pair, _validate.count("count", count)
     except (TypeError, OverflowError) as error:
         raise DomainError(str(error)) from error

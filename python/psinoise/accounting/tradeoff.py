@@ -26,11 +26,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.accounting.composed import composed
-from psinoise.accounting.queries import CERTIFIED, delta_of
-from psinoise.accounting.question import Question
-
 Float = NDArray[np.float64]
+
+#: Makes a function that is sharp in the range of some epsilons, and gives delta at many of them.
+Prepare = Callable[[Float], Callable[[Float], Float]]
 
 # Lines are added until none can raise any value by more than this share of it.
 _CLOSE = 1e-8
@@ -43,48 +42,51 @@ _FIRST_LINES = 17
 _LARGEST_EPSILON = 700.0
 
 
-def tradeoff_of(question: Question, alphas: Float, method: str) -> Float:
-    """``f(alpha)`` at each false positive rate; with bounds from above on delta a lower bound."""
+def tradeoff_of(
+    alphas: Float, largest_loss: float, delta: Callable[[float], float], prepare: Prepare | None
+) -> Float:
+    """``f(alpha)`` at each false positive rate; with bounds from above on delta a lower bound.
+
+    Parameters
+    ----------
+    alphas
+        false positive rates in [0, 1]
+    largest_loss
+        the largest finite loss
+    delta
+        delta at one epsilon
+    prepare
+        bounds on it at many epsilons, for a certificate; None asks ``delta`` for each
+    """
     with np.errstate(under="ignore"):
-        if not (question.steps or question.imports):
-            return 1.0 - alphas
         values = np.zeros(alphas.shape)
         inside = (alphas > 0.0) & (alphas < 1.0)
         # A test without false positives says yes to an infinite loss alone.
-        values[alphas == 0.0] = 1.0 - float(delta_of(question, math.inf, method))
+        values[alphas == 0.0] = 1.0 - delta(math.inf)
         if inside.any():
             distinct, where = np.unique(alphas[inside], return_inverse=True)
-            values[inside] = _highest(question, method, distinct)[where]
+            close = _CLOSE if prepare is None else _CLOSE_BOUNDS
+            prepared = prepare or (lambda _: lambda at: np.array([delta(e) for e in at.tolist()]))
+            values[inside] = _highest(distinct, largest_loss, prepared, close)[where]
         return values
 
 
-def _highest(question: Question, method: str, alphas: Float) -> Float:
-    """The highest line at each alpha, drawn with upper bounds on delta or with another number."""
-    top = max(question.largest_loss(way) for way in question.directions)
-    end = min(top, _LARGEST_EPSILON)
+def _highest(alphas: Float, largest_loss: float, prepare: Prepare, close: float) -> Float:
+    """The highest line at each alpha, as close as a share of it to the highest of all."""
+    end = min(largest_loss, _LARGEST_EPSILON)
     # The steep line is below 0 beyond log(1/alpha), and the flat one mirrors it.
     reach = min(end, max(1.0, -math.log(float(alphas.min()))))
     lines: _Lines | None = None
     first = 0.0
     while True:
         epsilons = np.linspace(first, reach, _FIRST_LINES)
-        deltas = _deltas(question, method, np.linspace(0.0, reach, _FIRST_LINES))
+        deltas = prepare(np.linspace(0.0, reach, _FIRST_LINES))
         lines = _Lines(deltas) if lines is None else lines.of(deltas)
         lines.add(epsilons)
-        best = lines.refine(alphas, _CLOSE_BOUNDS if method in CERTIFIED else _CLOSE)
+        best = lines.refine(alphas, close)
         if float(np.abs(lines.epsilons[best]).max()) < reach or reach >= end:
             return lines.heights_at(alphas)
         first, reach = reach, min(2.0 * reach, end)
-
-
-def _deltas(question: Question, method: str, epsilons: Float) -> Callable[[Float], Float]:
-    """Delta at many epsilons in the range of these."""
-    if method not in CERTIFIED:
-        return lambda at: np.array(
-            [float(delta_of(question, epsilon, method)) for epsilon in at.tolist()]
-        )
-    made = composed(question, epsilons)
-    return lambda at: made.delta(at)[1]
 
 
 class _Lines:

@@ -111,7 +111,7 @@ def from_pld(pld: PrivacyLossDistribution) -> DiscreteLoss:
     Returns
     -------
     DiscreteLoss
-        For ``Accountant.compose``, which then answers ``method="upper"``.
+        For ``Accountant.compose``; the loss is a bound from above.
 
     Raises
     ------

@@ -300,8 +300,8 @@ def _epsilon(case: Case) -> Workload:
         # The accounting keeps what it made for equal mechanisms, so each call gets another one, a
         # few ulp off: what is timed is the first question about a mechanism.
         mechanism = Mechanism(law, sensitivity=1.0 + 2.0**-50 * next(calls))
-        return mechanism.epsilon(
-            DELTA, count=case.size, sampling_rate=SAMPLING_RATE, method="estimate"
+        return mechanism.composed(count=case.size, sampling_rate=SAMPLING_RATE).estimate.epsilon(
+            DELTA
         )
 
     def check(answer: float) -> None:

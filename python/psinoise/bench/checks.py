@@ -115,8 +115,10 @@ def epsilon(law: Noise, answer: float, delta: float, count: int, sampling_rate: 
     # Gaussian noise, the largest seen.
     expected = _expanded_epsilon(law, delta, count, sampling_rate)
     _near("epsilon", answer, expected, answer * (1e-6 + 15.0 / count))
-    back = Mechanism(law, sensitivity=1.0).delta(
-        answer, count=count, sampling_rate=sampling_rate, method="estimate"
+    back = (
+        Mechanism(law, sensitivity=1.0)
+        .composed(count=count, sampling_rate=sampling_rate)
+        .estimate.delta(answer)
     )
     _near("delta of epsilon", back, delta, 1e-6 * delta)
 

@@ -235,7 +235,7 @@ def _dp_accounting(case: Case) -> Workload:
 
 def _dp_accounting_to_width(case: Case) -> Workload:
     mechanism = Mechanism(standard_law(case.law, EPSILON_MEAN_ABS))
-    exact = mechanism.epsilon(DELTA, case.size, SAMPLING_RATE, method="estimate")
+    exact = mechanism.composed(case.size, SAMPLING_RATE).estimate.epsilon(DELTA)
     return Workload(
         dp_accounting_epsilon(case, _INTERVAL_OF_DEFAULT_WIDTH),
         lambda answer: checks.upper_bound(answer, exact, 1e-4 * exact),

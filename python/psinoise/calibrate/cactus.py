@@ -14,6 +14,7 @@ from typing import Any
 
 from psinoise.accounting import Mechanism
 from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.question import Question
 from psinoise.calibrate.search import Calibration, roughly
 from psinoise.calibrate.target import Target
 from psinoise.errors import CalibrationError
@@ -85,9 +86,9 @@ def _grid(deviations: float) -> dict[str, Any]:
 
 
 def _epsilon(mechanism: Mechanism, target: Target) -> float:
-    use = (target.count, target.sampling_rate, target.adjacency)
+    pair, uses = mechanism.dominating(target.sampling_rate, target.adjacency)
     width = _WIDTH * max(target.epsilon, 1e-3)
-    return float(mechanism.epsilon(target.delta, *use, tolerance=width, method="upper"))
+    return float(Question(((pair, target.count * uses),), tolerance=width).epsilon(target.delta))
 
 
 def _delta(mechanism: Mechanism, target: Target) -> Bracket:

@@ -73,7 +73,7 @@ def _delta(noise: Any, target: Target) -> Bracket | None:
     use = (target.count, target.sampling_rate, target.adjacency)
     try:
         mechanism = Mechanism(noise, target.sensitivity)
-        if float(mechanism.epsilon(0.0, *use, method="upper")) <= target.epsilon:
+        if float(mechanism.epsilon(0.0, *use).upper) <= target.epsilon:
             return Bracket(0.0, 0.0, 0.0)
         return mechanism.delta(target.epsilon, *use)
     except (DomainError, CertificationError):

@@ -62,7 +62,7 @@ class Target:
     def largest_loss(self, noise: Noise) -> float:
         """The largest loss of all uses together, rounded up; ``inf`` if there is none."""
         use = (self.count, self.sampling_rate, self.adjacency)
-        return float(self.mechanism(noise).epsilon(0.0, *use, method="upper"))
+        return float(self.mechanism(noise).epsilon(0.0, *use).upper)
 
     def capped(self, delta: Bracket) -> Bracket:
         """Bounds on the delta of what is known to meet the target."""
@@ -101,7 +101,8 @@ class Target:
         return found
 
     def _question(self, noise: Noise, method: str, tolerance: float | None) -> Question:
-        steps = self.mechanism(noise)._steps(self.count, self.sampling_rate, self.adjacency)
+        pair, uses = self.mechanism(noise).dominating(self.sampling_rate, self.adjacency)
+        steps = ((pair, self.count * uses),)
         return Question(steps, tolerance=tolerance, settle=method == "estimate")
 
 

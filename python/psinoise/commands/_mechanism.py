@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from psinoise import _validate
 from psinoise._progress import watch
 from psinoise.accounting import Mechanism
 from psinoise.accounting.bracket import Bracket
@@ -206,19 +207,24 @@ def add_composition(parser: argparse.ArgumentParser) -> None:
     )
 
 
+#: How a number is found: with a certificate, or by one of the numbers of an accountant.
+METHODS = ("certified", "upper", "estimate", "renyi", "clt")
+
+
 def report(arguments: argparse.Namespace, wanted: str, given: str) -> int:
     """Compute and print one of "epsilon" and "delta", ``wanted``, from the other."""
     # The accountant itself refuses laws that it cannot account.
     noise: Any = made(arguments)
     mechanism = Mechanism(noise, arguments.sensitivity, contribution=arguments.contribution)
-    value = getattr(mechanism, wanted)(
-        getattr(arguments, given),
-        arguments.count,
-        arguments.sampling_rate,
-        arguments.adjacency,
-        tolerance=arguments.tolerance,
-        method=arguments.method,
-    )
+    composed = mechanism.composed(arguments.count, arguments.sampling_rate, arguments.adjacency)
+    at = getattr(arguments, given)
+    value: Bracket | float
+    if _validate.choice("method", arguments.method, METHODS) in METHODS[:2]:
+        value = getattr(composed, wanted)(at, tolerance=arguments.tolerance)
+    else:
+        value = getattr(getattr(composed, arguments.method), wanted)(at)
+    if arguments.method == "upper":
+        value = float(value)
     answer = {
         wanted: float(value),
         **bounds_of(value),

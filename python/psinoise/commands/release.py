@@ -183,7 +183,7 @@ def _mechanism(arguments: argparse.Namespace, uses: int) -> tuple[LatticeMechani
             f"{arguments.delta!r}, got {mechanism.law}"
         )
     try:
-        found = accountant.epsilon(arguments.delta, method="upper")
+        found = accountant.epsilon(arguments.delta).upper
     except CertificationError:
         if epsilon is None:
             raise

@@ -186,7 +186,7 @@ def compare_at_equal_cost(
 
     def epsilon(noise: Noise, count: int) -> float:
         mechanism = Mechanism(noise, sensitivity, contribution=contribution)
-        return float(mechanism.epsilon(delta, count, sampling_rate, adjacency, method="estimate"))
+        return float(mechanism.composed(count, sampling_rate, adjacency).estimate.epsilon(delta))
 
     tasks = [(noise, count) for noise in noises for count in chosen_counts]
     found = [epsilon(*task) for task in track(tasks, "accounting", enabled=progress)]

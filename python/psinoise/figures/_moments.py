@@ -7,7 +7,7 @@ Abadi et al., "Deep learning with differential privacy" (CCS 2016), theorem 2: l
 
 ``P = (1 - q) p + q T p`` and ``Q = p`` are the output with and without a record, sampled at rate
 ``q``, of noise ``p`` that the record moves to ``T p``. The package's own accountant of this kind,
-``method="renyi"``, converts more tightly; this one is for the comparison with published curves.
+``Accountant.renyi``, converts more tightly; this one is for the comparison with published curves.
 """
 
 from __future__ import annotations

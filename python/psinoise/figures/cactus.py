@@ -44,8 +44,6 @@ _VARIANCE = 0.1
 _COUNTS = tuple(range(1, 21))
 _EPOCHS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 21, 25, 30)
 _STEPS, _RATE = 240, 250 / 60_000
-# Width of certified bounds, in epsilon; the upper one is nearer than that.
-_TOLERANCE = 0.05
 
 
 # -- figure 1: the density ------------------------------------------------------------------------
@@ -155,14 +153,14 @@ def _epsilon_data(
         "sensitivity and for the direction 'remove'. It overstates epsilon, and for a cactus law "
         "it is no bound: other shifts have larger moments ('moments of all shifts').",
         "Without addition: certified upper bounds of this library, over all shifts and both "
-        f"directions, less than {_TOLERANCE:g} above epsilon.",
+        "directions.",
         f"After figure {name} {_SOURCE}.",
     )
     return FigureData(columns, notes)
 
 
 def _epsilon(mechanism: Mechanism, delta: float, count: int, rate: float) -> float:
-    return float(mechanism.epsilon(delta, count, rate, tolerance=_TOLERANCE, method="upper"))
+    return float(mechanism.epsilon(delta, count, rate))
 
 
 def _draw_epsilons(data: FigureData, unit: float, axis: str, title: str, terms: str) -> Figure:

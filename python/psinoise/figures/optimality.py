@@ -62,7 +62,7 @@ def _excesses(p: float) -> dict[str, float]:
 
 
 def _epsilon(noise: Noise, sensitivity: float) -> float:
-    return float(Mechanism(noise, sensitivity).epsilon(_DELTA, _COUNT, method="estimate"))
+    return float(Mechanism(noise, sensitivity).composed(_COUNT).estimate.epsilon(_DELTA))
 
 
 def _draw(data: FigureData) -> Figure:

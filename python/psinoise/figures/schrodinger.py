@@ -86,7 +86,7 @@ def _epsilon_data(progress: bool) -> FigureData:
     found: dict[str, list[float]] = {}
     for law, count in track(tasks, "schrodinger-2", enabled=progress):
         mechanism = Mechanism(law(mean_abs=_MEAN_ABS), _SENSITIVITY)
-        epsilon = mechanism.epsilon(_DELTA, count, _SAMPLING_RATE, method="estimate")
+        epsilon = mechanism.composed(count, _SAMPLING_RATE).estimate.epsilon(_DELTA)
         found.setdefault(law.__name__, []).append(float(epsilon))
     notes = (
         f"Epsilon against the number of compositions: E|Z| = {_MEAN_ABS:g}, sensitivity "

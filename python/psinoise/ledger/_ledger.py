@@ -101,7 +101,7 @@ class Ledger:
         CertificationError
             If there is none, for charges whose fit was shown by delta at the budget's epsilon.
         """
-        return _accountant(self._adjacency, self.charges).epsilon(self._delta, method="upper")
+        return _accountant(self._adjacency, self.charges).epsilon(self._delta).upper
 
     @property
     def remaining(self) -> float:

@@ -1,0 +1,38 @@
+"""The pair that dominates one use of noise on a query, a vector or a number."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from psinoise.accounting import vectors
+from psinoise.accounting.loss.cells import CellLaw, CellPair, Dominating, in_cells
+from psinoise.accounting.loss.pairs import Law, Pair
+from psinoise.errors import DomainError
+
+__all__ = ["dominating_pair"]
+
+
+def dominating_pair(
+    noise: Law | CellLaw,
+    shift: float,
+    replaced: bool,
+    sampling_rate: float,
+    dimension: int,
+    norm: str,
+) -> tuple[Dominating, int]:
+    """The pair of noise on a query that a record moves by ``shift``, and how many uses of it.
+
+    Raises
+    ------
+    DomainError
+        where the worst case is not proven
+    """
+    shift, uses = vectors.one_dimensional(noise, shift, dimension, norm, sampling_rate)
+    if not in_cells(noise):
+        return Pair(cast(Law, noise), shift, sampling_rate, replaced), uses
+    if replaced:
+        raise DomainError(
+            "noise must be log-concave for adjacency 'replace' with sampling (the worst case "
+            f"of other laws is not known), got {noise!r}"
+        )
+    return CellPair(noise, shift, sampling_rate), uses

@@ -1,0 +1,124 @@
+"""The interface: brackets are numbers, arrays in give arrays out, and what is composed is kept."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import psinoise as pn
+from psinoise.accounting import question
+from psinoise.accounting.bracket import Bracket, Brackets
+from refusals import for_each
+
+MECHANISM = pn.Mechanism(pn.Gaussian(std=2.0))
+
+
+def test_a_bracket_is_its_upper_bound():
+    """Kills: a tuple, which sorts by the lower bound and has six elements when doubled."""
+    bracket, other = Bracket(1.0, 1.5, 2.0, "direct"), Bracket(0.0, 1.0, 3.0)
+    assert max(bracket, other) is other
+    assert sorted([other, 2.5, bracket]) == [2.0, 2.5, 3.0]
+    assert 2 * bracket == 4.0
+    assert type(bracket + 1) is float
+    assert bracket == 2.0
+    assert hash(bracket) == hash(2.0)
+    assert bracket < 2.5
+    assert f"{bracket:.3f}" == "2.000"
+    assert round(bracket, 1) == 2.0
+    assert json.dumps(bracket) == "2.0"
+    assert math.sqrt(other * 3) == 3.0
+    assert np.array([bracket, other]).dtype == np.float64
+    assert "lower=1.0" in str(bracket)
+    assert tuple(bracket) == (1.0, 1.5, 2.0)
+    for again in (pickle.loads(pickle.dumps(bracket)), copy.copy(bracket), copy.deepcopy(bracket)):
+        assert repr(again) == repr(bracket)
+    for name in ("lower", "upper", "estimate", "other"):
+        with pytest.raises(AttributeError):
+            setattr(bracket, name, 0.0)
+
+
+def test_an_array_of_brackets_is_an_array():
+    brackets = MECHANISM.epsilon(np.array([[1e-3, 1e-6], [1e-9, 1.0]]), 5)
+    assert isinstance(brackets, Brackets)
+    assert brackets.shape == (2, 2)
+    assert np.array_equal(np.asarray(brackets), brackets.upper)
+    assert np.array_equal(brackets < 1.0, brackets.upper < 1.0)
+    assert np.array_equal(2.0 * brackets, 2.0 * brackets.upper)
+    assert isinstance(brackets[0], Brackets)
+    assert len(brackets) == 2
+    assert isinstance(brackets[0, 1], Bracket)
+    assert brackets[1, 1] == 0.0
+    assert np.all(brackets.lower <= brackets.estimate)
+    assert np.all(brackets.estimate <= brackets.upper)
+    assert np.array_equal(brackets.width, brackets.upper - brackets.lower)
+
+
+@for_each([1, 7], [1.0, 0.01])
+def test_arrays_answer_as_their_elements_do(count, rate):
+    deltas = np.array([1e-3, 1e-12, 1e-3, 0.0, 1.0])
+    composed = MECHANISM.composed(count, rate)
+    found = composed.epsilon(deltas)
+    for delta, bracket in zip(deltas.tolist(), found, strict=True):
+        alone = MECHANISM.epsilon(delta, count, rate)
+        assert bracket.lower <= alone.upper
+        assert alone.lower <= bracket.upper
+    epsilons = np.array([0.3, -1.0, 0.3, math.inf])
+    profile = composed.delta(epsilons)
+    for epsilon, bracket in zip(epsilons.tolist(), profile, strict=True):
+        alone = MECHANISM.delta(epsilon, count, rate)
+        assert bracket.lower <= alone.upper * (1 + 1e-12)
+        assert alone.lower <= bracket.upper * (1 + 1e-12)
+    fresh = MECHANISM.profile(epsilons, count, rate)
+    assert np.array_equal(MECHANISM.delta(epsilons, count, rate).upper, fresh.upper)
+    assert composed.epsilon([]).shape == (0,)
+
+
+def test_what_is_composed_is_kept(monkeypatch):
+    """Kills: a question that composes again what answers it; an answer that changes."""
+    rounds = []
+    honest = question._Part.sharpen
+    monkeypatch.setattr(question._Part, "sharpen", lambda part: (rounds.append(1), honest(part)))
+    composed = MECHANISM.composed(300, 0.02)
+    first = composed.epsilon(1e-6)
+    after = len(rounds)
+    assert after > 0
+    assert repr(composed.epsilon(1e-6)) == repr(first)
+    near = composed.epsilon(1.1e-6)
+    assert near.width <= 1.0001e-4 * near
+    assert abs(near.estimate - MECHANISM.composed(300, 0.02).estimate.epsilon(1.1e-6)) < 1e-8
+    assert len(rounds) == after, "a related question reads what there is"
+    alone = len(rounds)
+    assert MECHANISM.epsilon(1e-6, 300, 0.02) == first
+    assert len(rounds) > alone
+    alone = len(rounds)
+    assert repr(MECHANISM.epsilon(1e-6, 300, 0.02)) == repr(first)
+    assert len(rounds) == alone, "the same question is answered once"
+
+
+def test_what_is_kept_is_of_the_composition():
+    """Kills: bounds that outlive the composition that they bound."""
+    accountant = MECHANISM.composed(3)
+    before = accountant.epsilon(1e-6)
+    after = accountant.compose(MECHANISM, 3).epsilon(1e-6)
+    assert after == MECHANISM.epsilon(1e-6, 6)
+    assert after > 1.3 * before
+    single = accountant.epsilon(1e-6, tolerance=1e-7)
+    assert single.width <= 1e-7
+
+
+def test_the_keyword_of_earlier_versions():
+    composed = MECHANISM.composed(10)
+    with pytest.warns(DeprecationWarning, match="composed") as warned:
+        assert MECHANISM.epsilon(1e-6, 10, method="estimate") == composed.estimate.epsilon(1e-6)
+    assert warned[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="use epsilon"):
+        assert composed.epsilon(delta=1e-6, method="upper") == composed.epsilon(1e-6)
+    with pytest.warns(DeprecationWarning):
+        assert composed.profile([1.0], method="renyi") == composed.renyi.profile([1.0])
+    with pytest.raises(pn.DomainError, match="method"):
+        MECHANISM.epsilon(1e-6, method="guess")
