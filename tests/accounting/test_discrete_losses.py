@@ -154,22 +154,22 @@ def test_upper_is_within_its_width() -> None:
 def test_what_an_accountant_with_imported_losses_refuses() -> None:
     loss = randomized_response()
     accountant = pn.Accountant().compose(loss, 3)
-    assert "1 imported" in repr(accountant)
+    assert "1 distinct" in repr(accountant)
     for name in ("estimate", "renyi", "clt"):
-        with pytest.raises(pn.DomainError, match="known from above alone"):
+        with pytest.raises(pn.DomainError, match="bounds on its loss alone"):
             getattr(accountant, name)
     with pytest.raises(pn.DomainError, match="mechanisms alone"):
         accountant.to_json()
-    with pytest.raises(pn.DomainError, match="share one lattice"):
-        accountant.compose(randomized_response(step=0.25))
     with pytest.raises(pn.DomainError, match="sampling_rate must be 1"):
         accountant.compose(loss, 1, 0.5)
     with pytest.raises(pn.DomainError, match="adjacency must not be 'replace'"):
         pn.Accountant("replace").compose(loss)
     with pytest.raises(OverflowError, match="count"):
         accountant.compose(loss, 2**63 - 1)
+    # A loss on another lattice composes: nodes are free.
+    assert pn.Accountant().compose(loss).compose(randomized_response(step=0.25)).epsilon(0.1).upper
     # What was refused is not composed, and no use is no step.
-    assert accountant.compose(loss, 0)._imports == ((loss, 3),)
+    assert accountant.compose(loss, 0)._steps == ((loss, 3),)
 
 
 def test_the_lower_end_counts_the_other_steps_alone() -> None:
@@ -191,11 +191,31 @@ def test_the_lower_end_counts_the_other_steps_alone() -> None:
     assert caught.value.bracket.upper >= known.lower
 
 
+def test_the_profile_from_below_is_that_of_the_other_steps() -> None:
+    epsilons = [-1.0, 0.0, 0.7, 1.5]
+    mechanism = pn.Mechanism(pn.Gaussian(std=2.0))
+    mixed = pn.Accountant().compose(randomized_response(), 3).compose(mechanism, 4)
+    alone = pn.Accountant().compose(mechanism, 4).profile(epsilons)
+    np.testing.assert_allclose(mixed.profile(epsilons).lower, alone.lower, rtol=1e-3)
+    # Nothing at all is known from below here, and nothing at all is composed there.
+    floor = [-math.expm1(-1.0), 0.0, 0.0, 0.0]
+    one_sided = pn.Accountant().compose(randomized_response())
+    np.testing.assert_array_equal(one_sided.profile(epsilons).lower, floor)
+    np.testing.assert_array_equal(pn.Accountant().profile(epsilons).upper, floor)
+
+
+def test_a_loss_is_asked_alone() -> None:
+    loss = randomized_response(0.1)
+    assert loss.epsilon(0.2, 3) == pn.Accountant().compose(loss, 3).epsilon(0.2)
+    assert loss.pure_epsilon() == math.inf
+    assert randomized_response().pure_epsilon() == 4.0 * STEP
+
+
 def test_equal_losses_are_merged() -> None:
     loss = randomized_response()
     split = pn.Accountant().compose(loss, 2).compose(loss, 5)
-    assert split._imports == ((loss, 7),)
-    assert split.delta(1.0).upper == pn.Accountant().compose(loss, 7).delta(1.0).upper
+    assert split._steps == ((loss, 7),)
+    assert split.delta(1.0) == pn.Accountant().compose(loss, 7).delta(1.0)
 
 
 def test_discrete_losses_are_checked() -> None:

@@ -13,9 +13,7 @@ from psinoise.accounting import contract, serialize
 from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.composed import composed
 from psinoise.accounting.deprecated import accepts_method
-from psinoise.accounting.imports import DiscreteLoss, Imports
-from psinoise.accounting.loss.cells import Dominating
-from psinoise.accounting.loss.steps import Steps
+from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.accounting.queries import (
     Numbers,
     central_limit,
@@ -28,7 +26,6 @@ from psinoise.accounting.queries import (
 )
 from psinoise.accounting.question import Kept, Question
 from psinoise.accounting.tradeoff import tradeoff_of
-from psinoise.errors import DomainError
 
 __all__ = ["Accountant"]
 
@@ -39,7 +36,7 @@ _MOST_USES = 2**63 - 1
 class Dominated(Protocol):
     """A mechanism: it says which pair dominates one use, and how many uses of it."""
 
-    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Dominating, int]: ...
+    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Step, int]: ...
 
 
 class Accountant:
@@ -74,17 +71,12 @@ class Accountant:
 
     def __init__(self, adjacency: str = "add-remove") -> None:
         self._adjacency = contract.check_adjacency_or_direction(adjacency)
-        self._counts: dict[Dominating, int] = {}
-        self._losses: dict[DiscreteLoss, int] = {}
+        self._counts: dict[Step, int] = {}
         self._kept: Kept = {}
         self._answers: dict[tuple[str, float, float | None], Bracket] = {}
 
     def __repr__(self) -> str:
-        imported = f", {len(self._losses)} imported losses" if self._losses else ""
-        return (
-            f"<Accountant adjacency={self._adjacency!r}, {len(self._counts)} distinct steps"
-            f"{imported}>"
-        )
+        return f"<Accountant adjacency={self._adjacency!r}, {len(self._counts)} distinct steps>"
 
     @property
     def adjacency(self) -> str:
@@ -102,11 +94,6 @@ class Accountant:
             for laws that are not of the library or are made from functions, for cactus noise, and
             for imported losses
         """
-        if self._losses:
-            raise DomainError(
-                "an accountant must hold mechanisms alone to be written, got "
-                f"{len(self._losses)} imported losses"
-            )
         return serialize.dumps(self._adjacency, self._steps)
 
     @staticmethod
@@ -127,7 +114,7 @@ class Accountant:
 
     def compose(
         self,
-        mechanism: Dominated | DiscreteLoss,
+        mechanism: Dominated,
         count: int = 1,
         sampling_rate: float = 1.0,
     ) -> Accountant:
@@ -136,37 +123,29 @@ class Accountant:
         Parameters
         ----------
         mechanism
-            a mechanism, with ``on_lattice()`` for what its ``release`` returns; or an imported
-            loss: an upper bound on both directions of "add-remove"
+            a mechanism, with ``on_lattice()`` for what its ``release`` returns; or an imported loss
         count
             uses, at least 0
         sampling_rate
-            as in `Mechanism.epsilon`; 1 for an imported loss, whose sampling is part of it
+            as in `Mechanism.epsilon`; 1 for an imported loss
 
         Raises
         ------
         TypeError
-            if ``mechanism`` is neither, or for numbers of the wrong kind
+            if ``mechanism`` is none of them, or for numbers of the wrong kind
         DomainError
             for a rate outside [0, 1], a negative count, or where the worst case is not proven (see
-            `Mechanism.epsilon`); for an imported loss with a sampling rate, on another lattice than
-            those before it, or under "replace"
+            `Mechanism.epsilon`), as for an imported loss with a sampling rate or under "replace"
         OverflowError
             if the uses of equal steps add up to more than 2**63 - 1
         """
-        if not isinstance(mechanism, Dominated | DiscreteLoss):
+        if not isinstance(mechanism, Dominated):
             raise TypeError(f"mechanism must be a Mechanism or a DiscreteLoss, got {mechanism!r}")
         count = _validate.count("count", count)
         sampling_rate = _validate.probability("sampling_rate", sampling_rate)
-        if isinstance(mechanism, DiscreteLoss):
-            self._check_loss(mechanism, sampling_rate)
-            if count:
-                self._losses[mechanism] = _total_uses(self._losses.get(mechanism, 0) + count)
-                self._forget()
-            return self
-        pair, uses = mechanism.dominating(sampling_rate, self._adjacency)
+        step, uses = mechanism.dominating(sampling_rate, self._adjacency)
         if count and sampling_rate:
-            self._counts[pair] = _total_uses(self._counts.get(pair, 0) + count * uses)
+            self._counts[step] = _total_uses(self._counts.get(step, 0) + count * uses)
             self._forget()
         return self
 
@@ -259,7 +238,7 @@ class Accountant:
         """
         values = contract.check_alphas(alphas)
         question = self._question(contract.check_tolerance(tolerance))
-        if not (question.steps or question.imports):
+        if not question.steps:
             return 1.0 - values
 
         def prepare(epsilons: NDArray[np.float64]) -> Callable[..., NDArray[np.float64]]:
@@ -309,32 +288,11 @@ class Accountant:
 
     def _question(self, tolerance: float | None) -> Question:
         ways = contract.ways_of(self._adjacency)
-        return Question(self._steps, self._imports, ways, tolerance, kept=self._kept)
+        return Question(self._steps, ways, tolerance, kept=self._kept)
 
     @property
     def _steps(self) -> Steps:
         return tuple(self._counts.items())
-
-    @property
-    def _imports(self) -> Imports:
-        return tuple(self._losses.items())
-
-    def _check_loss(self, loss: DiscreteLoss, sampling_rate: float) -> None:
-        if self._adjacency == "replace":
-            raise DomainError(
-                "adjacency must not be 'replace' for an imported loss, which says nothing about "
-                f"other neighbors, got {self._adjacency!r}"
-            )
-        if sampling_rate != 1.0:
-            raise DomainError(
-                "sampling_rate must be 1 for an imported loss, whose sampling is part of it, got "
-                f"{sampling_rate!r}"
-            )
-        if any(other.step != loss.step for other in self._losses):
-            raise DomainError(
-                "imported losses must share one lattice, got steps "
-                f"{sorted({loss.step, *(other.step for other in self._losses)})}"
-            )
 
 
 def _total_uses(total: int) -> int:

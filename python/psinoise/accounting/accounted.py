@@ -15,7 +15,7 @@ from psinoise.accounting import contract
 from psinoise.accounting.accountant import Accountant
 from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.deprecated import accepts_method
-from psinoise.accounting.loss.cells import Dominating
+from psinoise.accounting.loss.steps import Step
 
 __all__ = ["Accounted"]
 
@@ -27,7 +27,7 @@ class Accounted(ABC):
     """
 
     @abstractmethod
-    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Dominating, int]:
+    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Step, int]:
         """The one-dimensional pair that dominates one use, and how many uses of it.
 
         Raises

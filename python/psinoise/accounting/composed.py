@@ -39,12 +39,10 @@ class Composed:
         """Both bounds on delta, never rising where epsilon rises."""
         lower = upper = np.maximum(-np.expm1(np.minimum(epsilons, 0.0)), 0.0)
         for way in self.pairs:
-            mass = infinite_mass(self.question.parts, way)
+            mass = infinite_mass(self.question.steps, way)
             low, high = self.logs(way, epsilons)
             lower = np.maximum(lower, np.exp(low) + mass * (1.0 - SAME))
             upper = np.maximum(upper, np.exp(high) + mass * (1.0 + SAME))
-        if self.question.imports:
-            lower = np.zeros(epsilons.shape)
         return np.minimum(lower, 1.0), np.minimum(upper, 1.0)
 
 
@@ -58,9 +56,12 @@ def composed(question: Question, epsilons: Float) -> Composed:
     epsilons
         finite numbers that rise
     """
-    pairs = {way: list(question.kept.get(way, ())) for way in question.directions}
+    ways = question.directions if question.steps else ()
+    pairs = {way: list(question.kept.get(way, ())) for way in ways}
     made = Composed(question, pairs)
-    if question.uses == 1.0 and question.steps:
+    if not pairs:
+        return made
+    if question.uses == 1.0:
         for way, found in pairs.items():
             found.append(one_use(question.steps, way, _LEAST_LOG_DELTA, epsilons))
         return made

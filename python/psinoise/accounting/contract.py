@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
-from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.loss.pairs import DIRECTIONS, Direction
 from psinoise.errors import DomainError
 
 Adjacency = Literal["add-remove", "replace"]
 _ADJACENCIES = ("add-remove", "replace")
-# One direction of "add-remove": what a record that is removed, or added, changes.
-DIRECTIONS: tuple[Direction, ...] = ("remove", "add")
 
 
 def check_adjacency(adjacency: str) -> str:

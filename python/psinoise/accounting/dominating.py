@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from psinoise.accounting import vectors
-from psinoise.accounting.loss.cells import CellLaw, CellPair, Dominating, in_cells
+from psinoise.accounting.loss.atoms import Dominating
+from psinoise.accounting.loss.cells import CellLaw, CellPair, in_cells
 from psinoise.accounting.loss.pairs import Law, Pair
 from psinoise.errors import DomainError
 

@@ -14,16 +14,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.compose.bins import Dense, atoms_source, dense, loss_bins
 from psinoise.accounting.compose.grading import even_edges
 from psinoise.accounting.compose.lattice import node_measure
-from psinoise.accounting.loss.cells import Dominating
-from psinoise.accounting.loss.pairs import Direction, Float
+from psinoise.accounting.compose.measured import Measured
+from psinoise.accounting.loss.atoms import Dominating
+from psinoise.accounting.loss.pairs import DIRECTIONS, Direction, Float
+from psinoise.accounting.loss.steps import Step, largest_loss
 from psinoise.errors import CertificationError, DomainError
 
-__all__ = ["DiscreteLoss", "Imports", "LossNodes", "upper_nodes"]
-
-Imports = tuple[tuple["DiscreteLoss", int], ...]
+__all__ = ["DiscreteLoss", "LossNodes", "upper_nodes"]
 
 _MOST_NODES = 2**22
 # Masses below the smallest float64 are lost; this much is counted as infinite loss instead.
@@ -43,11 +44,10 @@ class LossNodes:
 
 
 @dataclass(frozen=True, eq=False)
-class DiscreteLoss:
+class DiscreteLoss(Accounted, Measured):
     """A step as a measure of its privacy loss on a lattice, from above.
 
-    `Accountant.compose` takes it. Two of them are the same step if they are
-    the same object.
+    `Accountant.compose` takes it. Two of them are the same step if they are the same object.
 
     Attributes
     ----------
@@ -61,6 +61,8 @@ class DiscreteLoss:
     DomainError
         for a step or masses that are no such measure
     """
+
+    one_sided = True
 
     step: float
     nodes: Mapping[Direction, LossNodes]
@@ -87,16 +89,41 @@ class DiscreteLoss:
         return self.nodes[direction].infinite
 
     def largest_loss(self, direction: Direction) -> float:
-        """The largest finite loss."""
+        """The largest finite loss: that of the last node, which is exact."""
         found = self.nodes[direction]
         return (found.first + int(np.flatnonzero(found.mass)[-1])) * self.step
 
-    def source(self, direction: Direction) -> Dense:
-        """The loss of one use, as the composers take it."""
+    def sources(self, direction: Direction) -> tuple[Dense, Dense]:
+        """The loss of one use."""
         found = self.nodes[direction]
         held = np.flatnonzero(found.mass)
         loss: Float = np.asarray((found.first + held) * self.step, dtype=np.float64)
-        return atoms_source(np.log(found.mass[held]), loss)
+        source = atoms_source(np.log(found.mass[held]), loss)
+        return source, source
+
+    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Step, int]:
+        """Itself.
+
+        Raises
+        ------
+        DomainError
+            for "replace", and with a sampling rate
+        """
+        if adjacency == "replace":
+            raise DomainError(
+                "adjacency must not be 'replace' for an imported loss, which says nothing about "
+                f"other neighbors, got {adjacency!r}"
+            )
+        if sampling_rate != 1.0:
+            raise DomainError(
+                "sampling_rate must be 1 for an imported loss, whose sampling is part of it, got "
+                f"{sampling_rate!r}"
+            )
+        return self, 1
+
+    def pure_epsilon(self) -> float:
+        """The largest privacy loss of one use; may be inf."""
+        return max(largest_loss(((self, 1),), way) for way in DIRECTIONS)
 
 
 def upper_nodes(pair: Dominating, direction: Direction, step: float, reach: float) -> LossNodes:

@@ -33,7 +33,7 @@ from psinoise.accounting import vectors
 from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.dominating import dominating_pair
-from psinoise.accounting.loss.cells import Dominating
+from psinoise.accounting.loss.atoms import Dominating
 from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
 from psinoise.release import (

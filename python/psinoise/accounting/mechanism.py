@@ -15,7 +15,8 @@ from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.dominating import dominating_pair
 from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice, refuse
-from psinoise.accounting.loss.cells import CellLaw, CellPair, Dominating, in_cells
+from psinoise.accounting.loss.atoms import AtomPair, Dominating
+from psinoise.accounting.loss.cells import CellLaw, in_cells
 from psinoise.accounting.loss.pairs import Law, turning_point
 from psinoise.errors import DomainError
 
@@ -107,7 +108,7 @@ class Mechanism(Accounted):
         2.561553
         """
         pair, _ = self.dominating(1.0, "replace")
-        if isinstance(pair, CellPair):
+        if isinstance(pair, AtomPair):
             raise DomainError(
                 "noise must have a smooth density for one output to reveal most, got "
                 f"{self.noise!r}"

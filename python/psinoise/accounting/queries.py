@@ -26,7 +26,7 @@ from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.composed import composed
 from psinoise.accounting.estimate.central_limit import gaussian_limit
 from psinoise.accounting.estimate.renyi import renyi_delta, renyi_epsilon
-from psinoise.accounting.loss.steps import Steps
+from psinoise.accounting.loss.steps import Pairs, Steps, are_pairs
 from psinoise.accounting.question import BETWEEN, Question
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import CertificationError, DomainError
@@ -107,6 +107,9 @@ def deltas_of(question: Question, epsilons: Float) -> Brackets:
         with np.errstate(under="ignore"):
             made = composed(question, distinct[finite])
             lower[finite], upper[finite] = made.delta(distinct[finite])
+            if question.below is not None:
+                made = composed(question.below, distinct[finite])
+                lower[finite], _ = made.delta(distinct[finite])
     lower = np.maximum.accumulate(lower[::-1])[::-1]
     upper = np.minimum.accumulate(upper)
     between = lower + BETWEEN * (upper - lower)
@@ -151,9 +154,9 @@ class Numbers:
 
 def estimates(question: Question) -> Numbers:
     """The numbers of contour integration; see `Accountant.estimate`."""
-    steps = _known(question, "an estimate")
-    settling = Question(steps, ways=question.ways, settle=True)
-    return _of(settling)
+    if question.below is not None:
+        _known(question, "an estimate")
+    return _of(Question(question.steps, ways=question.ways, settle=True))
 
 
 def central_limit(question: Question) -> Numbers:
@@ -186,11 +189,11 @@ def _largest(question: Question) -> float:
     return max((question.largest_loss(way) for way in question.directions), default=0.0)
 
 
-def _known(question: Question, what: str) -> Steps:
-    """The steps, where nothing else is composed: of imported losses only bounds are known."""
-    if question.imports:
+def _known(question: Question, what: str) -> Pairs:
+    """The steps, where their moments are known: of measures of a loss only bounds are."""
+    if not are_pairs(question.steps):
         raise DomainError(
-            f"there is no number for {what} where an imported loss is composed, which is known "
-            f"from above alone, got {len(question.imports)} imported losses"
+            f"there is no number for {what} where a step is composed that is known by bounds on "
+            "its loss alone"
         )
     return question.steps

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.compose.bins import Dense
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.choose import Guess, bounds
+from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.estimate.estimate import (
     contour_epsilon,
@@ -27,12 +27,11 @@ from psinoise.accounting.estimate.estimate import (
     start_at_epsilon,
 )
 from psinoise.accounting.estimate.line import UnsettledError
-from psinoise.accounting.imports import Imports
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import (
     SAME,
     Steps,
-    Uses,
+    are_pairs,
     certain_finite_loss,
     directions,
     doubt_of_share,
@@ -98,22 +97,22 @@ class _Part:
 
     def begin(self) -> None:
         """What is known without composing anything, and where to look."""
-        steps, parts = self.question.steps, self.question.parts
+        steps = self.question.steps
         way, point = self.way, self.point
         top = self.question.largest_loss(way)
         if point.log_delta is not None:
-            share = finite_share(parts, way, point.log_delta)
+            share = finite_share(steps, way, point.log_delta)
             if share is None:
                 self.lower = self.upper = math.inf
             elif share == -math.inf or top <= 0.0:
                 self.lower = self.upper = max(top, 0.0)
             else:
                 self.goal, self.upper = share, top
-                self.doubt = doubt_of_share(parts, way, point.log_delta)
+                self.doubt = doubt_of_share(steps, way, point.log_delta)
         elif point.epsilon >= top:
             self.lower = self.upper = -math.inf
         self.done = not self.lower < self.upper
-        if self.done or self.question.imports:
+        if self.done or not are_pairs(steps):
             return
         uses = self.question.uses
         if point.log_delta is not None:
@@ -186,7 +185,6 @@ class _Part:
             settled,
             self._crossing,
             self.question.width_at,
-            self.question.sources(self.way),
         )
 
     def settle(self) -> Guess | None:
@@ -229,7 +227,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class Question:
-    """Steps and imported losses, composed in one direction or both.
+    """Steps, composed in one direction or both.
 
     With ``settle`` an estimate is enough: a contour integral that settles needs no bounds, and
     where none does bounds are brought close together. ``kept`` holds bounds of earlier questions
@@ -237,7 +235,6 @@ class Question:
     """
 
     steps: Steps
-    imports: Imports = ()
     ways: tuple[Direction, ...] | None = None
     tolerance: float | None = None
     settle: bool = False
@@ -254,57 +251,65 @@ class Question:
     @property
     def uses(self) -> float:
         """How many there are in all."""
-        counts = [count for _, count in (*self.steps, *self.imports)]
-        return float(sum(counts))
+        return float(sum(count for _, count in self.steps))
 
     @property
     def directions(self) -> tuple[Direction, ...]:
         """Those that matter."""
-        if self.ways is not None:
-            return self.ways
-        if all(loss.symmetric for loss, _ in self.imports):
-            return directions(self.steps)
-        return ("remove", "add")
+        return self.ways if self.ways is not None else directions(self.steps)
 
     @property
-    def parts(self) -> Uses:
-        """Everything that is composed."""
-        return (*self.steps, *self.imports)
+    def below(self) -> Question | None:
+        """What bounds the profile from below: the steps of which something is known from there.
+
+        None if that is all of them.
+        """
+        kept = tuple(
+            (step, count)
+            for step, count in self.steps
+            if not (isinstance(step, Measured) and step.one_sided)
+        )
+        return None if len(kept) == len(self.steps) else replace(self, steps=kept, kept={})
 
     def largest_loss(self, way: Direction) -> float:
         """The largest finite loss of one direction."""
-        return largest_finite_loss(self.parts, way)
-
-    def sources(self, way: Direction) -> tuple[tuple[Dense, int], ...]:
-        """The imported losses of one direction."""
-        return tuple((loss.source(way), count) for loss, count in self.imports)
+        return largest_finite_loss(self.steps, way)
 
     def epsilon(self, delta: float) -> Bracket:
         """Bounds on epsilon at ``delta``."""
-        if delta >= 1.0 or not (self.steps or self.imports):
+        found, below = self._epsilon(delta), self.below
+        if below is None:
+            return found
+        lower = min(below.epsilon(delta).lower, found.upper)
+        return Bracket(lower, found.estimate, found.upper, found.composer)
+
+    def _epsilon(self, delta: float) -> Bracket:
+        """The same, taking what is known from above for what is known from below."""
+        if delta >= 1.0 or not self.steps:
             return Bracket(0.0, 0.0, 0.0)
         if delta == 0.0:
-            top = max(largest_loss(self.parts, way) for way in self.directions)
+            top = max(largest_loss(self.steps, way) for way in self.directions)
             least = max(certain_finite_loss(self.steps, way) for way in self.directions)
-            least = top if math.isinf(top) and not self.imports else max(least, 0.0)
+            least = top if math.isinf(top) else max(least, 0.0)
             return Bracket(min(least, top), top, top)
-        if not self.imports:
-            share = sum(count * pair.total_variation_bound for pair, count in self.steps)
-            if share <= delta:
-                return Bracket(0.0, 0.0, 0.0)
+        if sum(count * step.total_variation_bound for step, count in self.steps) <= delta:
+            return Bracket(0.0, 0.0, 0.0)
         point = Point(math.log(delta))
         parts = [_Part(self, way, point, 0.0, math.inf) for way in self.directions]
         with np.errstate(under="ignore"):
-            found = self._answer(parts)
-        below = 0.0 if self.imports else found.lower
-        if self.imports and self.steps:
-            below = Question(self.steps, (), self.ways, self.tolerance).epsilon(delta).lower
-        return Bracket(min(below, found.upper), found.estimate, found.upper, found.composer)
+            return self._answer(parts)
 
     def delta(self, epsilon: float) -> Bracket:
         """Bounds on delta at ``epsilon``."""
+        found, below = self._delta(epsilon), self.below
+        if below is None:
+            return found
+        lower = min(below.delta(epsilon).lower, found.upper)
+        return Bracket(lower, found.estimate, found.upper, found.composer)
+
+    def _delta(self, epsilon: float) -> Bracket:
         floor = max(0.0, -math.expm1(epsilon)) if epsilon < 0.0 else 0.0
-        if not (self.steps or self.imports) or epsilon == -math.inf:
+        if not self.steps or epsilon == -math.inf:
             return Bracket(floor, floor, floor)
         with np.errstate(under="ignore"):
             parts = [
@@ -313,7 +318,7 @@ class Question:
             found = self._answer(parts)
         lower = upper = estimate = floor
         for part in parts:
-            mass = infinite_mass(self.parts, part.way)
+            mass = infinite_mass(self.steps, part.way)
             low, high = math.exp(part.lower), math.exp(part.upper)
             if part.upper > -math.inf:
                 high = max(high, _LEAST)
@@ -321,8 +326,6 @@ class Question:
             upper = max(upper, high + mass * (1.0 + SAME))
             estimate = max(estimate, math.exp(found.estimate) + mass)
         lower, upper = min(lower, 1.0), min(upper, 1.0)
-        if self.imports:
-            lower = Question(self.steps, (), self.ways, self.tolerance).delta(epsilon).lower
         return Bracket(lower, min(max(estimate, lower), upper), upper, found.composer)
 
     def bounds_at(self, way: Direction, epsilon: float) -> list[tuple[Bound, Bound]]:

@@ -28,8 +28,9 @@ from psinoise.accounting import contract
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.arguments import hexadecimal, read_argument, written_argument
 from psinoise.accounting.dominating import dominating_pair
-from psinoise.accounting.loss.cells import Dominating
-from psinoise.accounting.loss.steps import Steps
+from psinoise.accounting.loss.cells import CellPair
+from psinoise.accounting.loss.pairs import Pair
+from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.errors import DomainError
 from psinoise.noise import DESIGNED, LAWS, NoiseLaw
 from psinoise.release import LatticeNoise
@@ -119,16 +120,18 @@ def read_law(name: object, arguments: object) -> Any:
     return law(**{key: read_argument(key, value) for key, value in arguments.items()})
 
 
-def _written(pair: Dominating, count: int) -> dict[str, Any]:
+def _written(step: Step, count: int) -> dict[str, Any]:
+    if not isinstance(step, Pair | CellPair):
+        raise DomainError(f"an accountant must hold mechanisms alone to be written, got {step!r}")
     return {
-        **written_law(pair.noise),
-        "sensitivity": float(pair.distance).hex(),
-        "sampling_rate": float(pair.sampling_rate).hex(),
+        **written_law(step.noise),
+        "sensitivity": float(step.distance).hex(),
+        "sampling_rate": float(step.sampling_rate).hex(),
         "count": count,
     }
 
 
-def _read_step(step: object, adjacency: str) -> tuple[Dominating, int]:
+def _read_step(step: object, adjacency: str) -> tuple[Step, int]:
     found = members_of("a step", step, _STEP_MEMBERS)
     count = found["count"]
     if type(count) is not int or not count >= 1:

@@ -22,8 +22,8 @@ import numpy as np
 from psinoise import _validate
 from psinoise.accounting import Accountant, Mechanism
 from psinoise.accounting.imports import DiscreteLoss, LossNodes, upper_nodes
-from psinoise.accounting.loss.cells import Dominating
-from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.loss.atoms import AtomPair, Dominating
+from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import directions
 from psinoise.errors import DomainError
@@ -86,15 +86,16 @@ def to_pld(
         raise TypeError(f"only an Accountant or a Mechanism can be exported, got {what!r}")
     elif count != 1 or rate != 1.0:
         raise DomainError("count and sampling_rate must be 1 for an accountant")
-    parts: list[tuple[Dominating | DiscreteLoss, int]] = [*what._steps, *what._imports]
-    if not parts:
+    if not what._steps:
         raise DomainError("there must be at least one step to export, got none")
     found: Any = None
-    for part, uses in parts:
+    for part, uses in what._steps:
         if isinstance(part, DiscreteLoss):
             single = _returned(pld, part, step)
-        else:
+        elif isinstance(part, Pair | AtomPair):
             single = _exported(pld, part, uses, step)
+        else:
+            raise DomainError(f"a step must be a mechanism to be exported, got {part!r}")
         composed = single if uses == 1 else single.self_compose(uses, tail)
         found = composed if found is None else found.compose(composed, tail)
     return found

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.accounting.loss.cells import CellPair, Dominating
+from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
 from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes, panel_points
 
@@ -185,7 +185,7 @@ def _laid_out(
 @functools.lru_cache(maxsize=256)
 def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
     """Sample the loss on the panels of a quadrature; cached."""
-    if isinstance(pair, CellPair):
+    if isinstance(pair, AtomPair):
         return _atoms_alone(pair, direction)
     grid = nodes(pair, reach)
     sign = 1.0 if direction == "remove" else -1.0
@@ -220,8 +220,8 @@ def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
     )
 
 
-def _atoms_alone(pair: CellPair, direction: Direction) -> Dense:
-    """The loss of a law in cells, which has no panels."""
+def _atoms_alone(pair: AtomPair, direction: Direction) -> Dense:
+    """A loss that has no panels."""
     log_mass, loss = pair.atoms
     least = 0.0 if pair.stated else 1.0
     if direction == "remove":

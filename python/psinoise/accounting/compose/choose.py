@@ -24,12 +24,14 @@ from typing import NamedTuple
 from psinoise.accounting.compose.bins import Dense, dense
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.direct import Composition as Direct
+from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.compose.refine import Crossing, Width, direct_bounds, distance
 from psinoise.accounting.compose.target import Target, profile_bound
-from psinoise.accounting.loss.cells import CellPair, Dominating
+from psinoise.accounting.loss.atoms import AtomPair
+from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import reach_for
-from psinoise.accounting.loss.steps import Steps
+from psinoise.accounting.loss.steps import Pairs, Step, Steps, are_pairs
 from psinoise.errors import CertificationError
 
 _LATTICES = 3
@@ -50,13 +52,12 @@ def bounds(
     guess: Guess | None,
     crossing: Crossing,
     width: Width,
-    imported: tuple[tuple[Dense, int], ...] = (),
 ) -> Iterator[tuple[Bound, Bound]]:
     """Pairs of bounds on the finite losses of one direction, until nothing is left to try.
 
     Parameters
     ----------
-    steps, direction, imported
+    steps, direction
         the composition
     log_delta, tilt
         about the log delta that is asked for, and the slope there
@@ -65,47 +66,52 @@ def bounds(
     crossing, width
         what is asked of a bound, and how close both should be
     """
-    uses = float(sum(count for _, count in steps) + sum(count for _, count in imported))
-    if guess is not None and uses > 1.0 and not imported:
+    uses = float(sum(count for _, count in steps))
+    if guess is not None and uses > 1.0 and are_pairs(steps):
         with contextlib.suppress(CertificationError):
             yield from _on_lattices(steps, direction, guess, tilt, crossing, width)
     reach = reach_for(log_delta, uses)
     # A single use has the supremum of the profiles of all shifts from below too.
-    below = [pair if uses == 1.0 else _fixed(pair, direction, tilt) for pair, _ in steps]
-    pairs = zip(below, (pair for pair, _ in steps), strict=True)
-    sources = [(dense(low, direction, reach), dense(high, direction, reach)) for low, high in pairs]
-    sources += [(found, found) for found, _ in imported]
-    counts = [count for _, count in steps] + [count for _, count in imported]
-    yield from direct_bounds(Direct(tuple(sources), tuple(counts), log_delta), crossing, width)
+    lean = None if uses == 1.0 else tilt
+    sources = tuple(_sources(step, direction, reach, lean) for step, _ in steps)
+    counts = tuple(count for _, count in steps)
+    yield from direct_bounds(Direct(sources, counts, log_delta), crossing, width)
 
 
 def one_use(
     steps: Steps, direction: Direction, log_delta: float, epsilons: Float
 ) -> tuple[Bound, Bound]:
     """Bounds on a single use that are exact at some epsilons."""
-    ((pair, _),) = steps
-    reach = reach_for(log_delta, 1.0)
-    source = dense(pair, direction, reach)
-    found = Direct(((source, source),), (1,), log_delta)
+    ((step, _),) = steps
+    source = _sources(step, direction, reach_for(log_delta, 1.0), None)
+    found = Direct((source,), (1,), log_delta)
     return found.one_use("lower", epsilons), found.one_use("upper", epsilons)
 
 
-def _fixed(pair: Dominating, direction: Direction, tilt: float) -> Dominating:
-    """From below: the fixed shift that is the worst at the tilt, which neighbors may have."""
-    if isinstance(pair, CellPair) and len(pair.shifts) > 1:
-        return pair.at_shift(direction, tilt)
-    return pair
+def _sources(
+    step: Step, direction: Direction, reach: float, tilt: float | None
+) -> tuple[Dense, Dense]:
+    """The loss of one use from below and from above.
+
+    With a tilt, from below: the fixed shift that is the worst there, which neighbors may have.
+    """
+    if isinstance(step, Measured):
+        return step.sources(direction)
+    above = below = dense(step, direction, reach)
+    if tilt is not None and isinstance(step, CellPair) and len(step.shifts) > 1:
+        below = dense(step.at_shift(direction, tilt), direction, reach)
+    return below, above
 
 
 def _on_lattices(
-    steps: Steps,
+    steps: Pairs,
     direction: Direction,
     guess: Guess,
     tilt: float,
     crossing: Crossing,
     width: Width,
 ) -> Iterator[tuple[Bound, Bound]]:
-    if any(isinstance(pair, CellPair) for pair, _ in steps):
+    if any(isinstance(pair, AtomPair) for pair, _ in steps):
         return  # what a lower bound takes from an isolated atom falls slowly with the step
     asked = width(guess.epsilon, tilt)
     target = Target(steps, direction, guess.log_delta, guess.epsilon, asked)

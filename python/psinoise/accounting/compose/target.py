@@ -25,10 +25,10 @@ from psinoise.accounting.compose.window import (
     window_size,
 )
 from psinoise.accounting.estimate.composition import Composition, Saddle
-from psinoise.accounting.loss.cells import Dominating
+from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import reach_for
-from psinoise.accounting.loss.steps import Steps
+from psinoise.accounting.loss.steps import Pairs
 from psinoise.errors import CertificationError
 
 _LARGEST_STEP = 0.25
@@ -58,7 +58,7 @@ class Target:
     kept : bins of the last length of a step that was asked for
     """
 
-    steps: Steps
+    steps: Pairs
     direction: Direction
     log_delta: float
     epsilon: float

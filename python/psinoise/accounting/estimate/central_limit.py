@@ -21,7 +21,7 @@ import math
 
 from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.loss.pairs import Direction, Pair
-from psinoise.accounting.loss.steps import Steps
+from psinoise.accounting.loss.steps import Pairs
 from psinoise.errors import DomainError
 from psinoise.noise import Gaussian
 
@@ -31,7 +31,7 @@ _REACH = 80.0
 _SMALLEST_SHIFT, _LARGEST_SHIFT = 1e-12, 1e12
 
 
-def gaussian_shift(steps: Steps, ways: tuple[Direction, ...]) -> float:
+def gaussian_shift(steps: Pairs, ways: tuple[Direction, ...]) -> float:
     """``mu``: the composition is about as private as one Gaussian of unit scale moved by it."""
     shift = 0.0
     for way in ways:
@@ -41,7 +41,7 @@ def gaussian_shift(steps: Steps, ways: tuple[Direction, ...]) -> float:
     return shift
 
 
-def gaussian_limit(steps: Steps, ways: tuple[Direction, ...]) -> Steps:
+def gaussian_limit(steps: Pairs, ways: tuple[Direction, ...]) -> Pairs:
     """One use of a Gaussian with that shift; its profile is inverted in logarithms."""
     if not steps:
         return ()

@@ -13,10 +13,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from psinoise.accounting.loss.cells import Dominating
 from psinoise.accounting.loss.measure import Cumulants, LossMeasure, loss_measure
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import ORDER
+from psinoise.accounting.loss.steps import Pairs
 
 # Float64 cannot hold a delta below exp(-745.2).
 LEAST_LOG_DELTA = -746.0
@@ -89,9 +89,7 @@ class Composition:
     _known: dict[float, Saddle] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(
-        cls, steps: tuple[tuple[Dominating, int], ...], direction: Direction, reach: float
-    ) -> Composition:
+    def of(cls, steps: Pairs, direction: Direction, reach: float) -> Composition:
         """All steps in one direction, from nodes that reach that far; cached."""
         return _composition(steps, direction, reach)
 
@@ -231,9 +229,7 @@ class Composition:
 
 # One question asks for the same composition several times.
 @functools.lru_cache(maxsize=4)
-def _composition(
-    steps: tuple[tuple[Dominating, int], ...], direction: Direction, reach: float
-) -> Composition:
+def _composition(steps: Pairs, direction: Direction, reach: float) -> Composition:
     measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
     return Composition(measures, tuple(float(count) for _, count in steps))
 

@@ -14,7 +14,7 @@ from psinoise.accounting.estimate.line import UnsettledError, trace
 from psinoise.accounting.estimate.solve import solve_epsilon
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import reach_for
-from psinoise.accounting.loss.steps import Steps
+from psinoise.accounting.loss.steps import Pairs
 
 # A contour belongs to the epsilons within this many standard deviations of its saddle point.
 _LARGEST_MISS = 4.0
@@ -26,7 +26,7 @@ _FIRST_REACH = 80.0
 
 
 def start_at_delta(
-    steps: Steps, direction: Direction, log_delta: float, uses: float
+    steps: Pairs, direction: Direction, log_delta: float, uses: float
 ) -> tuple[Composition, Saddle]:
     """The composition and the saddle point of the epsilon of a log delta."""
     composition = Composition.of(steps, direction, reach_for(log_delta, uses))
@@ -34,7 +34,7 @@ def start_at_delta(
 
 
 def start_at_epsilon(
-    steps: Steps, direction: Direction, epsilon: float, uses: float
+    steps: Pairs, direction: Direction, epsilon: float, uses: float
 ) -> tuple[Composition, Saddle]:
     """The same for an epsilon, from nodes that reach as far as its delta asks."""
     reach = _FIRST_REACH

@@ -29,9 +29,10 @@ from collections.abc import Callable
 from typing import TypeGuard
 
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, Saddle
-from psinoise.accounting.loss.cells import CellPair, Dominating
+from psinoise.accounting.loss.atoms import Dominating
+from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Direction
-from psinoise.accounting.loss.steps import Steps, largest_loss
+from psinoise.accounting.loss.steps import Pairs, largest_loss
 from psinoise.errors import CertificationError
 
 # Where a relative change of c this small is asked for, the bound is optimal to its square.
@@ -41,7 +42,7 @@ _REACH = 1200.0
 _ROUNDS = 3
 
 
-def renyi_epsilon(steps: Steps, delta: float, ways: tuple[Direction, ...]) -> float:
+def renyi_epsilon(steps: Pairs, delta: float, ways: tuple[Direction, ...]) -> float:
     """An upper bound on epsilon at ``delta`` in [0, 1], the larger of the directions."""
     if delta >= 1.0 or not steps:
         return 0.0
@@ -52,7 +53,7 @@ def renyi_epsilon(steps: Steps, delta: float, ways: tuple[Direction, ...]) -> fl
     return max(_epsilon(steps, way, math.log(delta)) for way in ways)
 
 
-def renyi_delta(steps: Steps, epsilon: float, ways: tuple[Direction, ...]) -> float:
+def renyi_delta(steps: Pairs, epsilon: float, ways: tuple[Direction, ...]) -> float:
     """An upper bound on delta at any ``epsilon``, the larger of the directions."""
     if epsilon == -math.inf or any(pair.infinite("remove") > 0.0 for pair, _ in steps):
         return 1.0
@@ -64,7 +65,7 @@ def renyi_delta(steps: Steps, epsilon: float, ways: tuple[Direction, ...]) -> fl
     return min(math.exp(min(bound, 0.0)), 1.0)
 
 
-def _epsilon(steps: Steps, direction: Direction, log_delta: float) -> float:
+def _epsilon(steps: Pairs, direction: Direction, log_delta: float) -> float:
     def newton(saddle: Saddle) -> float:
         miss = saddle.value - saddle.c * saddle.mean - math.log1p(saddle.c) - log_delta
         return miss / (saddle.c**2 * saddle.variance + saddle.c / (1.0 + saddle.c))
@@ -81,7 +82,7 @@ def _epsilon(steps: Steps, direction: Direction, log_delta: float) -> float:
     return max(0.0, min(epsilon, largest_loss(steps, direction)))
 
 
-def _log_delta(steps: Steps, direction: Direction, epsilon: float) -> float:
+def _log_delta(steps: Pairs, direction: Direction, epsilon: float) -> float:
     if epsilon >= largest_loss(steps, direction):
         return -math.inf
 
@@ -104,7 +105,7 @@ def _log_delta(steps: Steps, direction: Direction, epsilon: float) -> float:
 
 
 def _least(
-    steps: Steps,
+    steps: Pairs,
     direction: Direction,
     solve: Callable[[Composition], Saddle],
     bound: Callable[[Saddle, float], float],

@@ -23,14 +23,12 @@ from typing import Protocol, TypeGuard
 
 import numpy as np
 
+from psinoise.accounting.loss.atoms import LOSS_ROUNDING, AtomPair
 from psinoise.accounting.loss.envelope import Envelope, envelope
-from psinoise.accounting.loss.pairs import Direction, Float, Pair, mixture_loss
+from psinoise.accounting.loss.pairs import Direction, Float, mixture_loss
 from psinoise.errors import DomainError
 
-__all__ = ["CellLaw", "CellPair", "Dominating", "in_cells"]
-
-# Losses this close, relative to the largest of them and 1, are rounding images of one.
-_SAME = 1e-15
+__all__ = ["CellLaw", "CellPair", "in_cells"]
 
 
 class CellLaw(Protocol):
@@ -52,7 +50,7 @@ def in_cells(noise: object) -> TypeGuard[CellLaw]:
 
 
 @dataclass(frozen=True)
-class CellPair:
+class CellPair(AtomPair):
     """One use of noise in cells, for both directions at once; see `Pair` for the sampling.
 
     Attributes
@@ -94,7 +92,7 @@ class CellPair:
 
     @property
     def stated(self) -> bool:
-        """Whether the law states its losses, which are no difference of logarithms then."""
+        """Whether the law states its losses."""
         return len(self.shifts) == 1 and hasattr(self.noise, "piece_losses")
 
     @property
@@ -114,43 +112,12 @@ class CellPair:
             return self.sampling_rate * unseen
         return 0.0
 
-    def largest_loss(self, direction: Direction) -> float:
-        """The largest finite loss; ``-inf`` if there is none."""
-        loss = self.atoms[1] if direction == "remove" else -self.atoms[1]
-        return float(loss.max(initial=-math.inf))
-
-    def certain_loss(self, direction: Direction) -> float:
-        """A lower bound on the largest finite loss, which is right to some ulp."""
-        found = self.largest_loss(direction)
-        if math.isinf(found):
-            return found
-        return min(loss for loss in (found * (1.0 - 4.0 * _SAME), found * (1.0 + 4.0 * _SAME)))
-
-    @functools.cached_property
-    def total_variation_bound(self) -> float:
-        """``delta(0)`` of one use, a little rounded up."""
-        found = _envelope(self.noise, self.shifts)
-        gain = np.exp(found.log_mass) * np.maximum(np.expm1(np.minimum(found.loss, 700.0)), 0.0)
-        total = self.sampling_rate * (float(gain.sum()) + found.infinite)
-        return min(total * (1.0 + 1e-12), 1.0)
-
     def at_shift(self, direction: Direction, tilt: float) -> CellPair:
         """The fixed shift with the largest ``E_P[exp(tilt L)]``, infinite losses aside."""
         return max(
             (replace(self, shift=shift) for shift in self.shifts),
             key=lambda pair: pair.log_transform(direction, tilt),
         )
-
-    def log_transform(self, direction: Direction, tilt: float) -> float:
-        """``log E_P[exp(tilt L)]`` over the finite losses."""
-        log_mass, loss = self.atoms
-        power = tilt + 1.0 if direction == "remove" else -tilt
-        exponent = log_mass + power * loss
-        return float(np.logaddexp.reduce(exponent, initial=-np.inf))
-
-
-#: A pair that dominates one use of a mechanism.
-Dominating = Pair | CellPair
 
 
 @functools.lru_cache(maxsize=512)
@@ -173,7 +140,9 @@ def _alone(shifted: Float, base: Float, stated: Float | None) -> Envelope:
     both = (shifted > 0.0) & (base > 0.0)
     shifted, base = shifted[both], base[both]
     loss = np.log(shifted) - np.log(base) if stated is None else stated[both]
-    unit = _SAME * max(float(np.abs(loss).max(initial=0.0)), 1.0 if stated is None else 1e-300)
+    # Losses this close are rounding images of one.
+    least = 1.0 if stated is None else 1e-300
+    unit = LOSS_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), least)
     order = np.argsort(-loss, kind="stable")
     loss, base = loss[order], base[order]
     # Whole multiples of a distance below rounding: what is merged is never farther apart.

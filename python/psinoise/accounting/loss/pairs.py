@@ -60,6 +60,7 @@ from psinoise.accounting.loss.largest import (
 from psinoise.errors import DomainError
 
 __all__ = [
+    "DIRECTIONS",
     "Direction",
     "Law",
     "Pair",
@@ -71,6 +72,8 @@ __all__ = [
 
 Float = NDArray[np.float64]
 Direction = Literal["remove", "add"]
+#: What a record that is removed, or added, changes.
+DIRECTIONS: tuple[Direction, ...] = ("remove", "add")
 
 # Above this log-ratio expm1 overflows, and 1 - q + q exp(l) equals q exp(l) to double precision
 # for every sampling rate above exp(-650).

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.accounting.loss.cells import CellPair, Dominating
+from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Float, Pair
 from psinoise.errors import DomainError
 from psinoise.numerics.panels import Panels, refined_panels
@@ -85,14 +85,14 @@ class Nodes:
     @functools.cached_property
     def outer_loss(self) -> Float:
         """``Lambda`` at both ends of each panel, shape ``(panels, 2)``."""
-        if isinstance(self.pair, CellPair):
+        if isinstance(self.pair, AtomPair):
             return np.empty((0, 2))  # there are no panels
         return self.pair.loss(np.stack([self.left, self.right], axis=1))
 
     def split(self, pieces: NDArray[np.int64]) -> Nodes:
         """The same integral with panel ``k`` cut into ``pieces[k]`` equal panels."""
         cut = pieces > 1
-        if isinstance(self.pair, CellPair) or not cut.any():
+        if isinstance(self.pair, AtomPair) or not cut.any():
             return self
         owner = np.repeat(np.flatnonzero(cut), pieces[cut])
         first = np.repeat(np.cumsum(pieces[cut]) - pieces[cut], pieces[cut])
@@ -138,7 +138,7 @@ def sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float]:
 @functools.lru_cache(maxsize=2048)
 def nodes(pair: Dominating, reach: float) -> Nodes:
     """Build the nodes of a pair out to ``log p(0) - reach``; cached."""
-    if isinstance(pair, CellPair):
+    if isinstance(pair, AtomPair):
         return _no_panels(pair, *pair.atoms)
     if math.isfinite(pair.noise.support):
         return _bounded_nodes(pair, reach)

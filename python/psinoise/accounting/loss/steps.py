@@ -16,18 +16,19 @@ alone; at ``f`` itself it is the largest finite loss.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
-from psinoise.accounting.loss.cells import Dominating
+from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.largest import rounded
-from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.loss.pairs import Direction, Pair
 
 __all__ = [
     "SAME",
+    "Pairs",
+    "Step",
     "Steps",
-    "Uses",
+    "are_pairs",
     "certain_finite_loss",
     "directions",
     "doubt_of_share",
@@ -37,23 +38,37 @@ __all__ = [
     "largest_loss",
 ]
 
-#: Distinct pairs, each with the number of its uses.
-Steps = tuple[tuple[Dominating, int], ...]
 
+class Step(Protocol):
+    """Anything that is composed: a pair, or a step that is known by measures of its loss.
 
-class Losing(Protocol):
-    """Anything that is composed: a pair, or a loss that another accountant knows."""
+    ``largest_loss`` and ``certain_loss`` bound the supremum of the finite losses from above and
+    from below, and ``total_variation_bound`` bounds delta(0) of one use from above.
+    """
 
+    @property
+    def symmetric(self) -> bool: ...
+    @property
+    def total_variation_bound(self) -> float: ...
     def infinite(self, direction: Direction) -> float: ...
     def largest_loss(self, direction: Direction) -> float: ...
+    def certain_loss(self, direction: Direction) -> float: ...
+    def __hash__(self) -> int: ...
 
 
-#: Pairs and imported losses, each with the number of its uses.
-Uses = Sequence[tuple[Losing, int]]
+#: Distinct steps, each with the number of its uses.
+Steps = tuple[tuple[Step, int], ...]
+#: Those whose loss has a transform that can be computed.
+Pairs = tuple[tuple[Dominating, int], ...]
 
 # Delta and the probability of infinite losses are the same where they agree to this share: both are
 # roundings of what was meant, such as the delta that a law was made for.
 SAME = 1e-14
+
+
+def are_pairs(steps: Steps) -> TypeGuard[Pairs]:
+    """Whether each step is a pair of distributions, not known by measures alone."""
+    return all(isinstance(step, Pair | AtomPair) for step, _ in steps)
 
 
 def directions(steps: Steps) -> tuple[Direction, ...]:
@@ -61,14 +76,14 @@ def directions(steps: Steps) -> tuple[Direction, ...]:
     return ("remove",) if all(pair.symmetric for pair, _ in steps) else ("remove", "add")
 
 
-def largest_loss(steps: Uses, direction: Direction) -> float:
+def largest_loss(steps: Steps, direction: Direction) -> float:
     """The supremum of the composed loss; ``inf`` if there is none."""
     if any(pair.infinite(direction) > 0.0 for pair, _ in steps):
         return math.inf
     return largest_finite_loss(steps, direction)
 
 
-def infinite_mass(steps: Uses, direction: Direction) -> float:
+def infinite_mass(steps: Steps, direction: Direction) -> float:
     """Probability under ``P`` that the loss of the composition is infinite."""
     finite = [pair.infinite(direction) for pair, _ in steps]
     if max(finite, default=0.0) >= 1.0:
@@ -77,7 +92,7 @@ def infinite_mass(steps: Uses, direction: Direction) -> float:
     return abs(math.expm1(math.fsum(logs)))
 
 
-def largest_finite_loss(steps: Uses, direction: Direction) -> float:
+def largest_finite_loss(steps: Steps, direction: Direction) -> float:
     """Supremum of the composed loss where it is finite, rounded up; ``inf`` if there is none."""
     return _total([(pair.largest_loss(direction), count) for pair, count in steps], up=True)
 
@@ -94,7 +109,7 @@ def _total(losses: list[tuple[float, int]], *, up: bool) -> float:
     return rounded(sum((count * Fraction(loss) for loss, count in losses), Fraction(0)), up=up)
 
 
-def finite_share(steps: Uses, direction: Direction, log_delta: float) -> float | None:
+def finite_share(steps: Steps, direction: Direction, log_delta: float) -> float | None:
     """Log of what infinite losses leave of delta; ``-inf`` if they are all of it, None if more."""
     mass = infinite_mass(steps, direction)
     if mass == 0.0:
@@ -105,7 +120,7 @@ def finite_share(steps: Uses, direction: Direction, log_delta: float) -> float |
     return -math.inf if room >= -SAME else None
 
 
-def doubt_of_share(steps: Uses, direction: Direction, log_delta: float) -> float:
+def doubt_of_share(steps: Steps, direction: Direction, log_delta: float) -> float:
     """How far off `finite_share` may be: ``SAME`` of a difference of nearly equal numbers."""
     share = finite_share(steps, direction, log_delta)
     if share is None or share in (-math.inf, log_delta):

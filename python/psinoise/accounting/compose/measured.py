@@ -1,0 +1,62 @@
+"""Steps that are known by measures of their loss, not by the densities of a pair."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from psinoise.accounting.compose.bins import Dense
+from psinoise.accounting.loss.pairs import DIRECTIONS, Direction
+
+
+class Measured(ABC):
+    """A step that is known by two measures of its loss: one from below and one from above.
+
+    The profile of the first lies below that of the step, and of the second above, in every
+    composition. Both are losses of atoms (`psinoise.accounting.compose.bins.atoms_source`), whose
+    mass ``beyond`` counts as infinite from above. `infinite` is the mass of infinite losses that
+    both have in common. It is composed by the direct composer; it has no transform, so that
+    estimates lie between its bounds.
+    """
+
+    #: Whether nothing is known from below. The lower ends of brackets are then those of the other
+    #: steps: leaving out a step is post-processing, which can only lower the profile.
+    one_sided: bool = False
+
+    @abstractmethod
+    def sources(self, direction: Direction) -> tuple[Dense, Dense]:
+        """The loss of one use, from below and from above; the same twice where it is one-sided."""
+
+    @abstractmethod
+    def infinite(self, direction: Direction) -> float:
+        """Probability under ``P`` of an infinite loss."""
+
+    @property
+    @abstractmethod
+    def symmetric(self) -> bool:
+        """Whether both directions are the same."""
+
+    def largest_loss(self, direction: Direction) -> float:
+        """A bound from above on the finite losses."""
+        above = self.sources(direction)[1]
+        if above.beyond > 0.0:
+            return math.inf
+        return float(above.highest.max(initial=-math.inf)) + above.rounding
+
+    def certain_loss(self, direction: Direction) -> float:
+        """A bound from below on the largest finite loss."""
+        below = self.sources(direction)[0]
+        return float(below.lowest.max(initial=-math.inf)) - below.rounding
+
+    @property
+    def total_variation_bound(self) -> float:
+        """An upper bound on delta(0) of one use."""
+        total = 0.0
+        for way in DIRECTIONS:
+            above = self.sources(way)[1]
+            share = -np.expm1(-np.maximum(above.highest + above.rounding, 0.0))
+            beyond = above.beyond + self.infinite(way)
+            total = max(total, float(np.exp(above.log_mass) @ share) + beyond)
+        return min(total * (1.0 + 1e-12), 1.0)

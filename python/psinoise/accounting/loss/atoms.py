@@ -1,0 +1,74 @@
+"""Pairs of distributions whose loss takes countable values: nothing has to be integrated."""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from psinoise.accounting.loss.pairs import Direction, Float, Pair
+
+__all__ = ["LOSS_ROUNDING", "AtomPair", "Dominating"]
+
+#: Losses of atoms are right to this share of the largest of them, or of 1.
+LOSS_ROUNDING = 1e-15
+
+
+class AtomPair(ABC):
+    """One use with a loss of atoms, for both directions at once; hashable.
+
+    Mass where the other distribution has none is an infinite loss, kept apart; everything else here
+    is about the finite part, whose masses add up to less than 1 then.
+    """
+
+    @property
+    @abstractmethod
+    def atoms(self) -> tuple[Float, Float]:
+        """Log of the probability of each atom under ``Q``, and its loss, under *remove*."""
+
+    @property
+    @abstractmethod
+    def symmetric(self) -> bool:
+        """Whether a reflection maps one direction to the other."""
+
+    @abstractmethod
+    def infinite(self, direction: Direction) -> float:
+        """Probability under ``P`` of an infinite loss."""
+
+    @property
+    def stated(self) -> bool:
+        """Whether small losses keep their digits, being no difference of logarithms."""
+        return False
+
+    def largest_loss(self, direction: Direction) -> float:
+        """The largest finite loss; ``-inf`` if there is none."""
+        loss = self.atoms[1] if direction == "remove" else -self.atoms[1]
+        return float(loss.max(initial=-math.inf))
+
+    def certain_loss(self, direction: Direction) -> float:
+        """A lower bound on the largest finite loss, which is right to some ulp."""
+        found = self.largest_loss(direction)
+        if math.isinf(found):
+            return found
+        return found - 4.0 * LOSS_ROUNDING * abs(found)
+
+    @functools.cached_property
+    def total_variation_bound(self) -> float:
+        """``delta(0)`` of one use, a little rounded up."""
+        log_mass, loss = self.atoms
+        gain = np.exp(log_mass + loss) * np.maximum(-np.expm1(-loss), 0.0)
+        total = float(gain[loss > 0.0].sum()) + self.infinite("remove")
+        return min(total * (1.0 + 1e-12), 1.0)
+
+    def log_transform(self, direction: Direction, tilt: float) -> float:
+        """``log E_P[exp(tilt L)]`` over the finite losses."""
+        log_mass, loss = self.atoms
+        power = tilt + 1.0 if direction == "remove" else -tilt
+        exponent = log_mass + power * loss
+        return float(np.logaddexp.reduce(exponent, initial=-np.inf))
+
+
+#: A pair of distributions that dominates one use of a mechanism.
+Dominating = Pair | AtomPair
