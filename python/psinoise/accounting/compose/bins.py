@@ -131,6 +131,29 @@ class Dense:
     def panels(self) -> int:
         return int(self.x.shape[0])
 
+    def rarest(self, mass: Float, limit: float) -> Mask:
+        """The panels and atoms with the largest losses, of less mass than a limit; never all."""
+        order = np.argsort(self.highest, kind="stable")[::-1]
+        large = np.zeros(mass.size, dtype=bool)
+        large[order[np.cumsum(mass[order]) < limit]] = True
+        if large.all():
+            large[order[-1]] = False
+        return large
+
+    def only(self, chosen: Mask) -> Dense:
+        """The loss on some panels and atoms, as if there were no others."""
+        rows = chosen[: self.panels]
+        return dataclasses.replace(
+            self,
+            x=self.x[rows],
+            loss=self.loss[rows],
+            slope=self.slope[rows],
+            lowest=self.lowest[chosen],
+            highest=self.highest[chosen],
+            log_mass=self.log_mass[chosen],
+            beyond=0.0,
+        )
+
     def rounded_within(self, chosen: Mask) -> Dense:
         """The same, with the rounding that the chosen losses have.
 

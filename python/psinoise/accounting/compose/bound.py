@@ -37,6 +37,20 @@ class Bound(ABC):
         """The same at many epsilons."""
         return np.array([self.log_delta(epsilon) for epsilon in epsilons.tolist()])
 
+    def slope(self, epsilon: float, stride: float) -> float:
+        """How fast the logarithm of delta falls around epsilon, over a factor of e or so.
+
+        The slope at epsilon itself is that of a profile with kinks at the nodes.
+        """
+        value = self.log_delta(epsilon)
+        if not value > -700.0:
+            return 1.0 / stride
+        far = self.epsilon(value - 1.0, epsilon, stride)
+        fall = value - self.log_delta(far)
+        if far > epsilon and 0.0 < fall < 20.0:
+            return fall / (far - epsilon)
+        return 1.0 / max(far - epsilon, 1e-12 * abs(epsilon), 1e-300)
+
     def epsilon(self, log_delta: float, around: float, stride: float) -> float:
         """A bound on the epsilon of a delta, on the same side, as sharp as it is.
 

@@ -27,9 +27,17 @@ from psinoise.accounting.compose.measure import (
     product,
     trimmed,
 )
-from psinoise.accounting.compose.plan import Key, Plan, Rest, Stages, first_edges, spread_of
+from psinoise.accounting.compose.plan import (
+    Key,
+    LossPlan,
+    Plan,
+    Rest,
+    Stages,
+    first_edges,
+    spread_of,
+)
 from psinoise.accounting.compose.profile import DirectBound
-from psinoise.accounting.compose.source import covering, measure_of
+from psinoise.accounting.compose.source import apart, covering, measure_of
 from psinoise.accounting.loss.pairs import Float
 
 # Share of delta that may be trimmed, over all uses, on either side.
@@ -61,7 +69,7 @@ class Composition:
             found += [(k, 1 << bit) for k, n in enumerate(self.counts) if n >> bit & 1]
         return found
 
-    def compose(self, side: Side, nodes: int, plan: Plan | None) -> tuple[DirectBound, Stages]:
+    def compose(self, side: Side, nodes: int, plan: LossPlan | None) -> tuple[DirectBound, Stages]:
         """The profile of one side; the bins of every stage, and the uses that they stand for."""
         stages: Stages = {}
         bases = [self._base(k, side, nodes, plan, stages) for k in range(len(self.counts))]
@@ -102,7 +110,7 @@ class Composition:
         key: Key,
         uses: float,
         nodes: int,
-        plan: Plan | None,
+        plan: LossPlan | None,
         stages: Stages,
     ) -> Measure:
         count = nodes if plan is None or key not in plan.spreads else plan.count(key, nodes)
@@ -125,7 +133,7 @@ class Composition:
         k: int,
         side: Side,
         nodes: int,
-        plan: Plan | None,
+        plan: LossPlan | None,
         stages: Stages,
     ) -> Measure:
         source, uses, key = self.sources[k][side == "upper"], self.counts[k], ("base", k)
@@ -138,7 +146,7 @@ class Composition:
             edges = plan.spreads[key].edges(low, high, plan.count(key, nodes))
         else:
             edges = first_edges(low, high, *_moments_of(source, chosen), nodes)
-        edges = _apart(edges, _LEAST_BIN * source.rounding)
+        edges = apart(edges, _LEAST_BIN * source.rounding)
         if 0 < atoms.size <= nodes:
             edges = np.unique(np.concatenate([edges, atoms]))
         made, bins = measure_of(source, chosen, large, edges, side)
@@ -154,44 +162,29 @@ class Composition:
 
     def _chosen(self, source: Dense, mass: Float, uses: int) -> tuple[Mask, Mask]:
         """Panels and atoms whose loss is not as rare as to be moved to infinity."""
-        order = np.argsort(source.highest, kind="stable")[::-1]
-        beyond = np.cumsum(mass[order])
         share = _TRIMMED if sum(self.counts) > 1 else _TRIMMED_OF_ONE
-        limit = math.exp(self.log_delta) * share / uses
-        large = np.zeros(mass.size, dtype=bool)
-        large[order[beyond < limit]] = True
-        if large.all():
-            large[order[-1]] = False
+        large = source.rarest(mass, math.exp(self.log_delta) * share / uses)
         return ~large, large
 
-    def _trimmed(self, measure: Measure, key: Key, uses: float, plan: Plan | None) -> Measure:
+    def _trimmed(self, measure: Measure, key: Key, uses: float, plan: LossPlan | None) -> Measure:
         log_share = self.log_delta + math.log(_TRIMMED / uses)
         if plan is None or key not in plan.means:
             return trimmed(measure, log_share, None)
         log_value = plan.rest.hull(measure.loss - plan.means[key])
         return trimmed(measure, log_share, log_share - log_value)
 
-    def plan(self, bound: DirectBound, stages: Stages, epsilon: float, slope: float) -> Plan:
+    def plan(self, bound: DirectBound, stages: Stages, epsilon: float, slope: float) -> LossPlan:
         """Where a finer composition should have its nodes, from a coarse one."""
         means = {key: _mean(bins) for key, (bins, _) in stages.items()}
         if not means:
-            return Plan(Rest.of(bound, epsilon, slope, (-1.0, 1.0)), {}, {})
+            return LossPlan({}, Rest.of(bound, epsilon, slope, (-1.0, 1.0)), {})
         ends = [bins.edges[[0, -1]] - means[key] for key, (bins, _) in stages.items()]
         low, high = min(float(e[0]) for e in ends), max(float(e[1]) for e in ends)
         rest = Rest.of(bound, epsilon, slope, (low, high))
-        return Plan(
-            rest,
-            means,
-            {key: spread_of(bins, rest, means[key], uses) for key, (bins, uses) in stages.items()},
-        )
-
-
-def _apart(edges: Float, distance: float) -> Float:
-    """Edges that rise by more than a distance, but for the last one."""
-    place = np.floor((edges - edges[0]) / distance) if distance > 0.0 else np.arange(edges.size)
-    kept = np.diff(place, prepend=-1.0) > 0.0
-    kept[-1] = True
-    return edges[kept]
+        spreads = {
+            key: spread_of(bins, rest, means[key], uses) for key, (bins, uses) in stages.items()
+        }
+        return LossPlan(spreads, rest, means)
 
 
 def _moments_of(source: Dense, chosen: Mask) -> tuple[float, float]:

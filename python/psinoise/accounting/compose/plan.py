@@ -26,7 +26,19 @@ from psinoise.accounting.compose.measure import Bins
 from psinoise.accounting.compose.profile import DirectBound
 from psinoise.accounting.loss.pairs import Float
 
-__all__ = ["Ends", "Key", "Plan", "Rest", "Stages", "doubling", "first_edges", "spread_of"]
+__all__ = [
+    "Ends",
+    "Key",
+    "LossPlan",
+    "Plan",
+    "Rest",
+    "Stages",
+    "doubling",
+    "first_edges",
+    "grouped",
+    "spread",
+    "spread_of",
+]
 
 # Of nodes, for stages that matter least: what moves up there is composed most often.
 _LEAST_NODES, _LEAST_SHARE = 24, 0.5
@@ -171,28 +183,47 @@ class Rest:
 
 def spread_of(bins: Bins, rest: Rest, mean: float, uses: float) -> Spread:
     """Where the nodes of a stage should be, from bins of a coarser one."""
-    bins = _grouped(bins)
+    bins = grouped(bins)
+    # A bin that is much too wide tells that, and no more.
+    most = rest.log_delta - math.log(uses)
+    gaps = [np.minimum(c.log_gaps(bins, mean), most) for c in (rest.curve, rest.hull)]
+    return spread(bins, gaps, np.diff(bins.edges), uses)
+
+
+def spread(bins: Bins, log_gaps: list[Float], even: Float, uses: float) -> Spread:
+    """Nodes that go with the cube roots of gaps in delta.
+
+    Parameters
+    ----------
+    bins
+        of a coarser composition
+    log_gaps
+        logs of what each bin adds to delta for one use, by one estimate or more; the first says how
+        many nodes there should be
+    even
+        for each bin a share of the nodes that it should have in any case
+    uses
+        that the stage stands for
+    """
     width = np.diff(bins.edges)
-    parts, gaps = [], []
-    for curve in (rest.curve, rest.hull):
-        # A bin that is much too wide tells that, and no more.
-        log_gap = np.minimum(curve.log_gaps(bins, mean), rest.log_delta - math.log(uses))
+    parts, totals = [], []
+    for log_gap in log_gaps:
         largest = float(np.max(log_gap, initial=-1e6))
         root = np.exp(np.maximum(log_gap - largest, math.log(_LEAST_GAP)) / 3.0)
         # A bin of one node tells little about its density: neighbors share their gaps.
         fine = _widened(root / width) * width
         parts.append(fine / fine.sum())
-        gaps.append(math.log(uses) + largest + 3.0 * math.log(float(root.sum())))
+        totals.append(math.log(uses) + largest + 3.0 * math.log(float(root.sum())))
     # Tails that fall steeply: what moves up by a bin must not outweigh what is there.
     log_density = np.log(np.maximum(bins.mass, _LEAST_MASS) / width)
     rough = _widened(np.abs(np.gradient(log_density))) if width.size > 1 else np.ones(1)
     rough = np.minimum(rough, _STEEPEST) + 1e-9
-    share = parts[0] + parts[1] + (_ROUGH / rough.sum()) * rough + (_EVEN / width.sum()) * width
+    share = sum(parts) + (_ROUGH / rough.sum()) * rough + (_EVEN / even.sum()) * even
     points = np.concatenate([[0.0], np.cumsum(share)])
-    return Spread(bins.edges, points / points[-1], gaps[0])
+    return Spread(bins.edges, points / points[-1], totals[0])
 
 
-def _grouped(bins: Bins) -> Bins:
+def grouped(bins: Bins) -> Bins:
     """At most ``_GROUPS`` bins: a plan wants densities, not their noise."""
     each = -(-bins.mass.size // _GROUPS)
     if each == 1:
@@ -224,10 +255,8 @@ Stages = dict[Key, tuple[Bins, float]]
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Where nodes go in every stage, what may be trimmed there, and how many reach a gap."""
+    """Where nodes go in every stage, and how many reach a gap."""
 
-    rest: Rest
-    means: dict[Key, float]
     spreads: dict[Key, Spread]
 
     def count(self, key: Key, nodes: int) -> int:
@@ -243,3 +272,11 @@ class Plan:
             return 0.0
         shares = float(np.exp(0.5 * (gaps - gaps.max())).sum())
         return math.exp(min(0.5 * (float(gaps.max()) - log_gap), 40.0)) * math.sqrt(shares)
+
+
+@dataclass(frozen=True, eq=False)
+class LossPlan(Plan):
+    """The same, with what may be trimmed in every stage."""
+
+    rest: Rest
+    means: dict[Key, float]

@@ -64,17 +64,3 @@ class DirectBound(Bound):
             found[start : start + rows] = np.maximum(value, 0.0) + self.infinite
         with np.errstate(divide="ignore"):
             return np.log(np.minimum(found, 1.0))
-
-    def slope(self, epsilon: float, stride: float) -> float:
-        """How fast the logarithm of delta falls around epsilon, over a factor of e or so.
-
-        The slope at epsilon itself is that of a profile with kinks at the nodes.
-        """
-        value = self.log_delta(epsilon)
-        if not value > -700.0:
-            return 1.0 / stride
-        far = self.epsilon(value - 1.0, epsilon, stride)
-        fall = value - self.log_delta(far)
-        if far > epsilon and 0.0 < fall < 20.0:
-            return fall / (far - epsilon)
-        return 1.0 / max(far - epsilon, 1e-12 * abs(epsilon), 1e-300)

@@ -36,7 +36,7 @@ def direct_bounds(
     composition: Composition, crossing: Crossing, width: Width
 ) -> Iterator[tuple[DirectBound, DirectBound]]:
     """Bounds from below and above, each pair finer than the last, until the work is spent."""
-    if sum(composition.counts) == 1:
+    if isinstance(composition, Composition) and sum(composition.counts) == 1:
         yield from _one_use(composition, crossing)
         return
     plan: Plan | None = None

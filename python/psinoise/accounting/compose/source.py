@@ -19,8 +19,22 @@ def covering(source: Dense, chosen: Mask) -> tuple[float, float]:
     return low - room, high + room
 
 
+def apart(edges: Float, distance: float) -> Float:
+    """Edges that rise by more than a distance, but for the last one."""
+    place = np.floor((edges - edges[0]) / distance) if distance > 0.0 else np.arange(edges.size)
+    kept = np.diff(place, prepend=-1.0) > 0.0
+    kept[-1] = True
+    return edges[kept]
+
+
 def measure_of(
-    source: Dense, chosen: Mask, large: Mask, edges: Float, side: Side
+    source: Dense,
+    chosen: Mask,
+    large: Mask,
+    edges: Float,
+    side: Side,
+    *,
+    up: bool | None = None,
 ) -> tuple[Measure, Bins]:
     """The measure of one use on one side, and the bins that hold all chosen losses.
 
@@ -35,6 +49,8 @@ def measure_of(
         of the bins, rising
     side
         of the bound
+    up
+        which way losses are rounded; by default up for an upper bound
     """
     found = masses_in_bins(source, chosen, large, edges)
     width = np.diff(edges)
@@ -42,7 +58,7 @@ def measure_of(
     share = np.zeros(width.size)
     np.divide(found.excess, found.mass, out=share, where=held)
     # Q(bin) / P(bin) e^a = 1 - excess / mass: the merged loss, and the mean that splits as much.
-    sign = 1.0 if side == "upper" else -1.0
+    sign = 1.0 if (side == "upper" if up is None else up) else -1.0
     share = np.clip(share * (1.0 + 2.0 * sign * MASS_ROUNDING), 0.0, -np.expm1(-width))
     mean = -np.log1p(-np.minimum(share, 1.0 - 2.0**-53))
     bins = Bins(edges, found.mass, (mean, mean))

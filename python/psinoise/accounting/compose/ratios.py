@@ -1,0 +1,335 @@
+"""The measure that random allocation needs: sums of likelihood ratios under ``Q``.
+
+An *epoch* has ``t`` steps, and a record takes part in one of them, drawn uniformly. Let ``(P, Q)``
+dominate one step: ``P`` with the record, ``Q`` without. The outputs of the epoch without it are
+``Q^t``, and with it the mixture over ``j`` of ``Q^{j-1} P Q^{t-j}``, whose likelihood ratio is the
+average ``A`` of ``t`` independent ratios ``R_i = dP/dQ`` under ``Q``. The two directions are
+
+* *remove*: ``delta(eps) = E_Q (A - e^eps)^+``, and what ``P`` has where ``Q`` has nothing, which
+  is the probability of that for one step;
+* *add*: ``delta(eps) = E_Q (1 - e^eps A)^+``.
+
+*A pair that dominates each step dominates the epoch.* By Blackwell's theorem (in this form Kairouz,
+Oh and Viswanath 2015, theorem 10) a pair dominates another if and only if a random map takes its
+laws to those of the other. Steps may depend on earlier outputs: given these, there is such a map
+for the next step. Applied one after the other to independent outputs of ``Q, .., P, .., Q`` they
+give the outputs of the epoch in which the record takes part in the step of ``P``, for each such
+step, and those of the epoch without it from ``Q^t``. The maps do not depend on which step that is,
+so they take the mixture to the mixture. Other records are a mixture that is the same on both sides,
+and ``delta`` is jointly convex. QED. (V. Feldman and M. Shenfeld, "Privacy amplification by random
+allocation", 2025, prove it in another way, and compute the same pair.)
+
+*k of t steps.* Draw ``k floor(t/k)`` of the steps, part them at random into ``k`` blocks of the
+same size, and one step of each block: the ``k`` steps are a uniform choice. Given the blocks, the
+maps above take ``k`` independent epochs of ``floor(t/k)`` steps, composed, to the outputs; and
+``delta`` is jointly convex. So these are a bound from above. From below nothing is said.
+
+The measure
+-----------
+``z`` is the sum of ``w`` ratios under *remove* and minus the sum under *add*. With
+``c = t e^eps`` or ``-t e^-eps``, both profiles are a constant times ``E_Q (z - c)^+``, which
+*rises in z and is convex in the ratio of each step*. So nodes ``(z_k, q_k)`` with masses under
+``Q`` are, as losses are in ``measure``, a bound on one side, and stay one in all sums:
+
+* *lower*: the outputs of a bin become one node, at their mean or below it (Jensen);
+* *upper*: a bin is split to its ends, with its mean kept or raised;
+* masses may be left out from below, and ``z`` may be raised from above.
+
+Sums of ``z`` are what ``core.binned_products`` bins. All ratios are positive, so that they have
+relative accuracy however small they are. From above, under *remove*, outputs of one step with too
+large a ratio become two: one that ``Q`` does not have, with all their mass under ``P``, and one
+that ``P`` does not have, with all their mass under ``Q``, which counts as the least node. That is a
+pair that dominates.
+
+Masses have a relative error of ``rounding``, which counts ``t`` times at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from psinoise._backend import core
+from psinoise.accounting.compose.bins import MASS_ROUNDING, Dense, Mask
+from psinoise.accounting.compose.measure import UNIT, Bins, Measure, Side
+from psinoise.accounting.compose.source import apart, covering, measure_of
+from psinoise.accounting.loss.pairs import Direction, Float
+
+# Logs of ratios beyond these would overflow in products with masses.
+_LARGEST_LOG = 600.0
+# Masses below this lose digits in products: their bins are taken at the safe end.
+_LEAST_MASS = 1e-290
+_LEAST = 5e-324
+# Bins of one step are at most this wide in the loss: the roundings of their masses do not grow.
+_WIDEST = 1.0
+_LEAST_BIN = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The losses of one step in both directions, on the same panels and atoms, and ``Q(R = 0)``."""
+
+    remove: Dense
+    add: Dense
+    unseen: float
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """Masses under ``Q`` at sums of ratios that rise; a bound on one side.
+
+    Attributes
+    ----------
+    side : which bound it is
+    value, mass : of the nodes
+    infinite : what an average adds to delta whatever epsilon is, from above
+    rounding : relative error of the masses
+    """
+
+    side: Side
+    value: Float
+    mass: Float
+    infinite: float
+    rounding: float
+
+
+def product(a: Ratios, b: Ratios, edges: Float) -> tuple[Ratios, Bins]:
+    """The sum of two independent values, binned by edges that hold all sums."""
+    mass, moment = core.binned_products(a.value, a.mass, b.value, b.mass, edges, 0)
+    terms = a.value.size + b.value.size + 8
+    # A value is the sum of two of the same sign: its rounding is a share of itself.
+    off = 16.0 * UNIT * np.maximum(np.abs(edges[:-1]), np.abs(edges[1:]))
+    relative = 2.0 * UNIT * terms
+    width = np.diff(edges)
+    mean = np.divide(moment, mass, out=np.zeros(mass.size), where=mass > 0.0)
+    least = np.clip(mean * (1.0 - relative) - off, 0.0, width)
+    most = np.clip(mean * (1.0 + relative) + off, 0.0, width)
+    faint = mass < _LEAST_MASS
+    least[faint], most[faint] = 0.0, width[faint]
+    bins = Bins(edges, mass, (least, most))
+    infinite = max(a.infinite, b.infinite)
+    if a.side == "upper":
+        lost = _LEAST * (float(a.value.size) * b.value.size)
+        infinite += lost * max(float(edges[-1]), 1.0)
+    rounding = a.rounding + b.rounding + UNIT * terms
+    return Ratios(a.side, *_nodes(bins, a.side), infinite, rounding), bins
+
+
+def _nodes(bins: Bins, side: Side) -> tuple[Float, Float]:
+    """One node or two for each bin that is not empty."""
+    held = bins.mass > 0.0
+    if side == "lower":
+        return bins.edges[:-1][held] + bins.mean[0][held], bins.mass[held]
+    if side == "middle":
+        return bins.middle[held], bins.mass[held]
+    up = bins.mass * np.minimum(bins.mean[1] / np.diff(bins.edges), 1.0)
+    nodes = np.zeros(bins.edges.size)
+    nodes[:-1] = bins.mass - up
+    nodes[1:] += up
+    held = nodes > 0.0
+    return bins.edges[held], nodes[held]
+
+
+def exact_product(a: Ratios, b: Ratios) -> Ratios:
+    """The sum of two values with few nodes: every product is a node of its own."""
+    away = 1.0 if a.side == "upper" else -1.0
+    value = np.add.outer(a.value, b.value).ravel()
+    value = value + (away * 2.0 * UNIT if a.side != "middle" else 0.0) * np.abs(value)
+    mass = np.multiply.outer(a.mass, b.mass).ravel()
+    infinite = max(a.infinite, b.infinite)
+    if a.side == "upper":
+        infinite += _LEAST * mass.size * max(float(value.max()), 1.0)
+    rounding = a.rounding + b.rounding + UNIT * (8 + a.value.size + b.value.size)
+    return Ratios(a.side, *_merged(value, mass), infinite, rounding)
+
+
+def _merged(value: Float, mass: Float) -> tuple[Float, Float]:
+    """Values that rise, equal ones once."""
+    order = np.argsort(value, kind="stable")
+    value, mass = value[order], mass[order]
+    starts = np.flatnonzero(np.diff(value, prepend=-np.inf) > 0.0)
+    return value[starts], np.add.reduceat(mass, starts)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What is cut into bins: outputs whose loss is above 0 somewhere, and the others.
+
+    Of the former the mass under ``P`` is known to relative accuracy, and so is that under ``Q``,
+    which is smaller by the factor ``e^-loss``; of the latter that under ``Q``.
+
+    Attributes
+    ----------
+    above, below : losses of these panels and atoms, under *remove* and under *add*
+    infinite : mass under ``P`` that may count as an infinite loss, from above
+    nowhere : mass under ``Q`` that may count as a ratio of 0, from above
+    light : mass under ``Q`` whose value may count as that of the least node, from above
+    """
+
+    direction: Direction
+    above: Dense
+    below: Dense
+    unseen: float
+    infinite: float
+    nowhere: float
+    light: float
+
+    @property
+    def panels(self) -> int:
+        """How many panels there are."""
+        return self.above.panels + self.below.panels
+
+    @property
+    def atoms(self) -> Float:
+        """Losses of the atoms, under *remove*."""
+        above, below = self.above, self.below
+        return np.concatenate([above.lowest[above.panels :], -below.lowest[below.panels :]])
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The least and the largest loss under *remove*."""
+        ends = [covering(self.above, _all(self.above))] if self.above.log_mass.size else []
+        if self.below.log_mass.size:
+            low, high = covering(self.below, _all(self.below))
+            ends.append((-high, -low))
+        return min(e[0] for e in ends), max(e[1] for e in ends)
+
+    @property
+    def moments(self) -> tuple[float, float]:
+        """About the mean, and three times the deviation, of the loss under ``Q``."""
+        middle = np.concatenate(
+            [
+                0.5 * (self.above.lowest + self.above.highest),
+                -0.5 * (self.below.lowest + self.below.highest),
+            ]
+        )
+        log_q = np.concatenate(
+            [self.above.log_mass - middle[: self.above.log_mass.size], self.below.log_mass]
+        )
+        weight = np.exp(log_q - log_q.max())
+        weight /= weight.sum()
+        center = float(weight @ middle)
+        return center, 3.0 * math.sqrt(float(weight @ (middle - center) ** 2))
+
+
+def _all(source: Dense) -> Mask:
+    return np.ones(source.log_mass.size, dtype=bool)
+
+
+def parts_of(step: Step, direction: Direction, rare: float, share: float) -> Parts:
+    """The outputs of one step that matter.
+
+    Parameters
+    ----------
+    step
+        its losses
+    direction
+        of the question
+    rare
+        mass under ``P`` (*remove*) that may count as an infinite loss
+    share
+        mass under ``Q`` that may be moved at either end
+    """
+    remove, add = step.remove, step.add
+    p, q = np.exp(remove.log_mass), np.exp(add.log_mass)
+    if direction == "remove":
+        large = remove.rarest(p, rare)
+        small = add.rarest(q, share) & ~large
+        infinite = float(p[large].sum()) * (1.0 + 1e-12) + remove.beyond
+        nowhere = 0.0
+        # What is moved to infinity has less mass under Q, its losses being positive; or all of it.
+        light = float(q[small].sum() + q[large].sum()) * (1.0 + 1e-12) + add.beyond
+    else:
+        large = add.rarest(q, share)
+        # Rare under Q: those with the largest ratios.
+        small = remove.rarest(q, share) & ~large
+        infinite = 0.0
+        nowhere = float(q[large].sum()) * (1.0 + 1e-12) + add.beyond
+        light = float(q[small].sum()) * (1.0 + 1e-12)
+    kept = ~(large | small)
+    upper = remove.highest > 0.0
+    return Parts(
+        direction,
+        remove.only(kept & upper),
+        add.only(kept & ~upper),
+        step.unseen,
+        infinite,
+        nowhere,
+        light,
+    )
+
+
+def base_edges(parts: Parts, inner: Float, atoms: bool) -> Float:
+    """Edges in the loss that hold all of it, are no wider than 1, and hold the atoms."""
+    low, high = parts.span
+    regular = np.arange(math.ceil(low), math.floor(high) + 1.0, _WIDEST)
+    edges = np.unique(np.concatenate([[low, high], regular, inner[(inner > low) & (inner < high)]]))
+    rounding = max(parts.above.rounding, parts.below.rounding)
+    edges = apart(edges, _LEAST_BIN * rounding)
+    return np.unique(np.concatenate([edges, parts.atoms])) if atoms else edges
+
+
+def base(parts: Parts, edges: Float, side: Side) -> Ratios:
+    """The measure of one step; edges are losses under *remove*."""
+    sign = 1.0 if parts.direction == "remove" else -1.0
+    values, masses, lost, slack = [], [], 0.0, 0.0
+    infinite = parts.infinite if side == "upper" else 0.0
+    for source, own in ((parts.above, 1.0), (parts.below, -1.0)):
+        if not source.log_mass.size:
+            continue
+        # From above values are rounded up, whichever direction the losses are those of.
+        up = (side == "upper") == (own == sign)
+        made = _half(source, own * edges[:: int(own)], side, up)
+        slack, lost = max(slack, made.slack), lost + made.infinite
+        loss, mass = made.loss, made.mass
+        if side != "middle":
+            shift = made.slack + 4.0 * UNIT * np.maximum(np.abs(loss), 1.0)
+            loss = loss + (shift if up else -shift)
+        loss = own * loss
+        far = loss > _LARGEST_LOG
+        if far.any() and side == "upper" and sign > 0.0:
+            infinite += float(mass[far].sum()) * (1.0 + 1e-12)
+        if own > 0.0:
+            mass = mass * np.exp(-np.minimum(loss, 2.0 * _LARGEST_LOG))
+        ratio = np.exp(np.clip(loss, -_LARGEST_LOG, _LARGEST_LOG))
+        if (side == "upper") == (sign < 0.0):
+            ratio[loss < -_LARGEST_LOG] = 0.0
+        if side != "upper" and sign < 0.0:
+            mass[far] = 0.0
+        values.append(sign * ratio)
+        masses.append(mass)
+    nowhere = parts.unseen + (parts.nowhere + lost if side == "upper" else 0.0)
+    value, mass = np.concatenate([*values, [0.0]]), np.concatenate([*masses, [nowhere]])
+    value, mass = _merged(value[mass > 0.0], mass[mass > 0.0])
+    if side == "upper":
+        mass[0] += parts.light + lost
+        infinite += lost
+    rounding = MASS_ROUNDING * (1.0 + 4.0 * math.expm1(_WIDEST)) + slack + 16.0 * UNIT
+    return Ratios(side, value, mass, infinite, rounding)
+
+
+def _half(source: Dense, edges: Float, side: Side, up: bool) -> Measure:
+    """The measure of a part of the outputs of one step."""
+    every = _all(source)
+    source = source.rounded_within(every)
+    low, high = covering(source, every)
+    inner = edges[(edges > low) & (edges < high)]
+    edges = np.concatenate([[low], inner, [high]])
+    return measure_of(source, every, ~every, edges, side, up=up)[0]
+
+
+def base_bins(parts: Parts, edges: Float, middle: Ratios) -> Bins:
+    """What the bins of one step hold, atoms on their edges apart, for a plan."""
+    sign = 1.0 if parts.direction == "remove" else -1.0
+    levels = np.sort(sign * np.exp(np.clip(edges, -_LARGEST_LOG, _LARGEST_LOG)))
+    levels = np.unique(levels)
+    inside = ~np.isin(middle.value, levels) & (middle.value != 0.0)
+    value, mass = middle.value[inside], middle.mass[inside]
+    where = np.clip(np.searchsorted(levels, value, side="right") - 1, 0, levels.size - 2)
+    total = np.bincount(where, mass, levels.size - 1)
+    moment = np.bincount(where, mass * (value - levels[where]), levels.size - 1)
+    mean = np.divide(moment, total, out=np.zeros(total.size), where=total > 0.0)
+    mean = np.clip(mean, 0.0, np.diff(levels))
+    return Bins(levels, total, (mean, mean))
