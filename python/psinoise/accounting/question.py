@@ -18,7 +18,7 @@ import numpy as np
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.choose import Guess, bounds
-from psinoise.accounting.compose.measured import Measured
+from psinoise.accounting.compose.measured import Measured, uses_of
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.estimate.estimate import (
     contour_epsilon,
@@ -30,6 +30,7 @@ from psinoise.accounting.estimate.line import UnsettledError
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import (
     SAME,
+    Pairs,
     Steps,
     are_pairs,
     certain_finite_loss,
@@ -112,9 +113,15 @@ class _Part:
         elif point.epsilon >= top:
             self.lower = self.upper = -math.inf
         self.done = not self.lower < self.upper
-        if self.done or not are_pairs(steps):
-            return
-        uses = self.question.uses
+        if not self.done and are_pairs(steps):
+            self._start(steps, top)
+        for pair in () if self.done else self.question.kept.get(way, ()):
+            self.read(pair)
+        self.done = not self.lower < self.upper
+
+    def _start(self, steps: Pairs, top: float) -> None:
+        """A first guess, from the saddle point."""
+        way, point, uses = self.way, self.point, self.question.uses
         if point.log_delta is not None:
             self.composition, saddle = start_at_delta(steps, way, self.goal, uses)
             self.guess = Guess(min(max(saddle.epsilon, 0.0), top), self.goal)
@@ -127,9 +134,6 @@ class _Part:
                     # Masses underflow there; with the errors of its quadrature.
                     self.upper = chernoff + 1e-9 + 1e-13 * uses
         self.tilt = saddle.c
-        for pair in self.question.kept.get(way, ()):
-            self.read(pair)
-        self.done = not self.lower < self.upper
 
     def read(self, pair: tuple[Bound, Bound]) -> None:
         """Take what a pair of bounds says about the value."""
@@ -164,6 +168,9 @@ class _Part:
             return
         # Later rounds are sharper.
         self.found = [found]
+        if self.composition is None and self.point.log_delta is None:
+            # There is no saddle point that knows how fast delta falls.
+            self.tilt = found[1].slope(self.point.epsilon, 1e-3 * max(self.point.epsilon, 1e-6))
         self.read(found)
 
     def keep(self) -> None:
@@ -251,7 +258,7 @@ class Question:
     @property
     def uses(self) -> float:
         """How many there are in all."""
-        return float(sum(count for _, count in self.steps))
+        return uses_of(self.steps)
 
     @property
     def directions(self) -> tuple[Direction, ...]:

@@ -24,8 +24,15 @@ from typing import NamedTuple
 from psinoise.accounting.compose.bins import Dense, dense
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.direct import Composition as Direct
-from psinoise.accounting.compose.measured import Measured
-from psinoise.accounting.compose.refine import Crossing, Width, direct_bounds, distance
+from psinoise.accounting.compose.epoch import RESOLUTIONS, Epoch
+from psinoise.accounting.compose.measured import Measured, uses_of
+from psinoise.accounting.compose.refine import (
+    Crossing,
+    Width,
+    direct_bounds,
+    distance,
+    one_use_bounds,
+)
 from psinoise.accounting.compose.target import Target, profile_bound
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.cells import CellPair
@@ -66,16 +73,23 @@ def bounds(
     crossing, width
         what is asked of a bound, and how close both should be
     """
-    uses = float(sum(count for _, count in steps))
+    uses = uses_of(steps)
     if guess is not None and uses > 1.0 and are_pairs(steps):
         with contextlib.suppress(CertificationError):
             yield from _on_lattices(steps, direction, guess, tilt, crossing, width)
     reach = reach_for(log_delta, uses)
+    if len(steps) == 1 and isinstance(steps[0][0], Epoch) and steps[0][1] == 1:
+        epoch = steps[0][0]
+        yield from direct_bounds(epoch.allocation(direction, log_delta, tilt), crossing, width)
+        return
     # A single use has the supremum of the profiles of all shifts from below too.
     lean = None if uses == 1.0 else tilt
-    sources = tuple(_sources(step, direction, reach, lean) for step, _ in steps)
     counts = tuple(count for _, count in steps)
-    yield from direct_bounds(Direct(sources, counts, log_delta), crossing, width)
+    epochs = any(isinstance(step, Epoch) for step, _ in steps)
+    for nodes in RESOLUTIONS[: None if epochs else 1]:
+        sources = tuple(_sources(step, direction, reach, lean, nodes) for step, _ in steps)
+        composed = Direct(sources, counts, log_delta)
+        yield from (one_use_bounds if uses == 1.0 else direct_bounds)(composed, crossing, width)
 
 
 def one_use(
@@ -89,12 +103,18 @@ def one_use(
 
 
 def _sources(
-    step: Step, direction: Direction, reach: float, tilt: float | None
+    step: Step,
+    direction: Direction,
+    reach: float,
+    tilt: float | None,
+    nodes: int = RESOLUTIONS[0],
 ) -> tuple[Dense, Dense]:
     """The loss of one use from below and from above.
 
     With a tilt, from below: the fixed shift that is the worst there, which neighbors may have.
     """
+    if isinstance(step, Epoch):
+        return step.sources(direction, reach, nodes)
     if isinstance(step, Measured):
         return step.sources(direction)
     above = below = dense(step, direction, reach)

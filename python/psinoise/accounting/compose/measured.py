@@ -9,6 +9,7 @@ import numpy as np
 
 from psinoise.accounting.compose.bins import Dense
 from psinoise.accounting.loss.pairs import DIRECTIONS, Direction
+from psinoise.accounting.loss.steps import Steps
 
 
 class Measured(ABC):
@@ -24,6 +25,8 @@ class Measured(ABC):
     #: Whether nothing is known from below. The lower ends of brackets are then those of the other
     #: steps: leaving out a step is post-processing, which can only lower the profile.
     one_sided: bool = False
+    #: How many uses of a mechanism one of it stands for.
+    uses: int = 1
 
     @abstractmethod
     def sources(self, direction: Direction) -> tuple[Dense, Dense]:
@@ -60,3 +63,10 @@ class Measured(ABC):
             beyond = above.beyond + self.infinite(way)
             total = max(total, float(np.exp(above.log_mass) @ share) + beyond)
         return min(total * (1.0 + 1e-12), 1.0)
+
+
+def uses_of(steps: Steps) -> float:
+    """How many uses of mechanisms there are in all."""
+    return float(
+        sum(count * (step.uses if isinstance(step, Measured) else 1) for step, count in steps)
+    )

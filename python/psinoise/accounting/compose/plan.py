@@ -215,10 +215,14 @@ def spread(bins: Bins, log_gaps: list[Float], even: Float, uses: float) -> Sprea
         parts.append(fine / fine.sum())
         totals.append(math.log(uses) + largest + 3.0 * math.log(float(root.sum())))
     # Tails that fall steeply: what moves up by a bin must not outweigh what is there.
-    log_density = np.log(np.maximum(bins.mass, _LEAST_MASS) / width)
+    log_density = np.log(np.maximum(bins.mass, _LEAST_MASS)) - np.log(width)
     rough = _widened(np.abs(np.gradient(log_density))) if width.size > 1 else np.ones(1)
     rough = np.minimum(rough, _STEEPEST) + 1e-9
-    share = sum(parts) + (_ROUGH / rough.sum()) * rough + (_EVEN / even.sum()) * even
+    share = (
+        (2.0 / len(parts)) * sum(parts)
+        + (_ROUGH / rough.sum()) * rough
+        + (_EVEN / even.sum()) * even
+    )
     points = np.concatenate([[0.0], np.cumsum(share)])
     return Spread(bins.edges, points / points[-1], totals[0])
 

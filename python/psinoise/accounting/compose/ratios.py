@@ -83,7 +83,8 @@ class Ratios:
     Attributes
     ----------
     side : which bound it is
-    value, mass : of the nodes
+    value, mass : of the nodes, none of them at 0
+    zero : mass at 0, where no step can have given its output with the record
     infinite : what an average adds to delta whatever epsilon is, from above
     rounding : relative error of the masses
     """
@@ -91,13 +92,44 @@ class Ratios:
     side: Side
     value: Float
     mass: Float
+    zero: float
     infinite: float
     rounding: float
+
+    @property
+    def all_nodes(self) -> tuple[Float, Float]:
+        """Values and masses with what lies at 0."""
+        if self.zero == 0.0:
+            return self.value, self.mass
+        place = int(np.searchsorted(self.value, 0.0))
+        return np.insert(self.value, place, 0.0), np.insert(self.mass, place, self.zero)
+
+
+def span_of(a: Ratios, b: Ratios) -> tuple[float, float]:
+    """The least and the largest sum that is not 0, with room for roundings."""
+    (x, _), (y, _) = a.all_nodes, b.all_nodes
+    low, high = float(x[0] + y[0]), float(x[-1] + y[-1])
+    if low == 0.0:
+        low = float(min(a.value[0], b.value[0]))
+    if high == 0.0:
+        high = float(max(a.value[-1], b.value[-1]))
+    return low - 1e-15 * abs(low), high + 1e-15 * abs(high)
 
 
 def product(a: Ratios, b: Ratios, edges: Float) -> tuple[Ratios, Bins]:
     """The sum of two independent values, binned by edges that hold all sums."""
-    mass, moment = core.binned_products(a.value, a.mass, b.value, b.mass, edges, 0)
+    x = a.all_nodes
+    y = x if a is b else b.all_nodes
+    zero = a.zero * b.zero
+    positive = bool(edges[0] > 0.0)
+    if zero > 0.0:
+        # Sums that are 0 get a bin of their own at the end.
+        held = np.insert(edges, 0, 0.0) if positive else np.append(edges, 0.0)
+        mass, moment = core.binned_products(*x, *y, held, 0)
+        kept = slice(1, None) if positive else slice(-1)
+        mass, moment = mass[kept], moment[kept]
+    else:
+        mass, moment = core.binned_products(*x, *y, edges, 0)
     terms = a.value.size + b.value.size + 8
     # A value is the sum of two of the same sign: its rounding is a share of itself.
     off = 16.0 * UNIT * np.maximum(np.abs(edges[:-1]), np.abs(edges[1:]))
@@ -114,7 +146,7 @@ def product(a: Ratios, b: Ratios, edges: Float) -> tuple[Ratios, Bins]:
         lost = _LEAST * (float(a.value.size) * b.value.size)
         infinite += lost * max(float(edges[-1]), 1.0)
     rounding = a.rounding + b.rounding + UNIT * terms
-    return Ratios(a.side, *_nodes(bins, a.side), infinite, rounding), bins
+    return Ratios(a.side, *_nodes(bins, a.side), zero, infinite, rounding), bins
 
 
 def _nodes(bins: Bins, side: Side) -> tuple[Float, Float]:
@@ -134,15 +166,17 @@ def _nodes(bins: Bins, side: Side) -> tuple[Float, Float]:
 
 def exact_product(a: Ratios, b: Ratios) -> Ratios:
     """The sum of two values with few nodes: every product is a node of its own."""
-    away = 1.0 if a.side == "upper" else -1.0
-    value = np.add.outer(a.value, b.value).ravel()
-    value = value + (away * 2.0 * UNIT if a.side != "middle" else 0.0) * np.abs(value)
-    mass = np.multiply.outer(a.mass, b.mass).ravel()
+    away = {"upper": 2.0, "middle": 0.0, "lower": -2.0}[a.side]
+    x, y = a.all_nodes, b.all_nodes
+    value = np.add.outer(x[0], y[0]).ravel()
+    mass = np.multiply.outer(x[1], y[1]).ravel()
     infinite = max(a.infinite, b.infinite)
     if a.side == "upper":
         infinite += _LEAST * mass.size * max(float(value.max()), 1.0)
+    value, mass = value[value != 0.0], mass[value != 0.0]
+    value = value + away * UNIT * np.abs(value)
     rounding = a.rounding + b.rounding + UNIT * (8 + a.value.size + b.value.size)
-    return Ratios(a.side, *_merged(value, mass), infinite, rounding)
+    return Ratios(a.side, *_merged(value, mass), a.zero * b.zero, infinite, rounding)
 
 
 def _merged(value: Float, mass: Float) -> tuple[Float, Float]:
@@ -300,14 +334,16 @@ def base(parts: Parts, edges: Float, side: Side) -> Ratios:
             mass[far] = 0.0
         values.append(sign * ratio)
         masses.append(mass)
-    nowhere = parts.unseen + (parts.nowhere + lost if side == "upper" else 0.0)
-    value, mass = np.concatenate([*values, [0.0]]), np.concatenate([*masses, [nowhere]])
-    value, mass = _merged(value[mass > 0.0], mass[mass > 0.0])
+    zero = parts.unseen + (parts.nowhere + lost if side == "upper" else 0.0)
+    value, mass = np.concatenate(values), np.concatenate(masses)
+    zero += float(mass[value == 0.0].sum())
+    held = (mass > 0.0) & (value != 0.0)
+    value, mass = _merged(value[held], mass[held])
     if side == "upper":
         mass[0] += parts.light + lost
         infinite += lost
     rounding = MASS_ROUNDING * (1.0 + 4.0 * math.expm1(_WIDEST)) + slack + 16.0 * UNIT
-    return Ratios(side, value, mass, infinite, rounding)
+    return Ratios(side, value, mass, zero, infinite, rounding)
 
 
 def _half(source: Dense, edges: Float, side: Side, up: bool) -> Measure:
@@ -325,7 +361,7 @@ def base_bins(parts: Parts, edges: Float, middle: Ratios) -> Bins:
     sign = 1.0 if parts.direction == "remove" else -1.0
     levels = np.sort(sign * np.exp(np.clip(edges, -_LARGEST_LOG, _LARGEST_LOG)))
     levels = np.unique(levels)
-    inside = ~np.isin(middle.value, levels) & (middle.value != 0.0)
+    inside = ~np.isin(middle.value, levels)
     value, mass = middle.value[inside], middle.mass[inside]
     where = np.clip(np.searchsorted(levels, value, side="right") - 1, 0, levels.size - 2)
     total = np.bincount(where, mass, levels.size - 1)

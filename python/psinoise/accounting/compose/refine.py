@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.direct import Composition
-from psinoise.accounting.compose.plan import Plan, doubling
+from psinoise.accounting.compose.measure import Side
+from psinoise.accounting.compose.plan import Plan, Stages, doubling
 from psinoise.accounting.compose.profile import DirectBound
 
 # Nodes of the first composition, of any, and how many times more the next may have.
@@ -23,6 +25,8 @@ _GROWTH = 4.0
 _MOST_PRODUCTS = 2.5e9
 _ONE_USE_NODES = 33
 _MOST_ROUNDS = 12
+# Nodes of a new plan, as a multiple of what it says that it needs.
+_TRUSTED = 1.5
 # Share of the width that the upper bound should have, by the plan.
 _SHARE = 0.45
 
@@ -32,13 +36,19 @@ Crossing = Callable[[Bound, float, float], float]
 Width = Callable[[float, float], float]
 
 
+class Composing(Protocol):
+    """What is composed of measures whose nodes a plan can place."""
+
+    def at(self, log_delta: float) -> Self: ...
+    def compose(self, side: Side, nodes: int, plan: Any) -> tuple[Any, Stages]: ...
+    def plan(self, bound: Any, stages: Stages, epsilon: float, slope: float) -> Plan: ...
+    def work(self, nodes: int, plan: Plan) -> float: ...
+
+
 def direct_bounds(
-    composition: Composition, crossing: Crossing, width: Width
-) -> Iterator[tuple[DirectBound, DirectBound]]:
+    composition: Composing, crossing: Crossing, width: Width
+) -> Iterator[tuple[Bound, Bound]]:
     """Bounds from below and above, each pair finer than the last, until the work is spent."""
-    if isinstance(composition, Composition) and sum(composition.counts) == 1:
-        yield from _one_use(composition, crossing)
-        return
     plan: Plan | None = None
     epsilon, spent, found, nodes, used = 0.0, 0.0, math.inf, 0, 0
     for planning in (_FIRST_NODES, _MORE_NODES):
@@ -51,16 +61,18 @@ def direct_bounds(
         asked = width(epsilon, slope)
         log_gap = math.log(_SHARE * asked * slope) + middle.log_delta(epsilon)
         wanted = plan.nodes_for(log_gap) if log_gap > -math.inf else math.inf
-        for _ in range(_MOST_ROUNDS):
+        for attempt in range(_MOST_ROUNDS):
             if nodes:
-                wanted = nodes * min(max(1.15 * math.sqrt(found / asked), 1.2), _GROWTH)
+                more = nodes * min(max(1.15 * math.sqrt(found / asked), 1.2), _GROWTH)
+                # A new plan may need fewer nodes than the last one used.
+                wanted = more if attempt else min(_TRUSTED * wanted, more)
             most = _GROWTH * planning if planning < _MORE_NODES else _MOST_NODES
             nodes = int(min(max(wanted, _FIRST_NODES), most))
             work = composition.work(nodes, plan)
             if spent + work > _MOST_PRODUCTS:
                 nodes = int(nodes * math.sqrt(max(_MOST_PRODUCTS - spent, 0.0) / work))
                 work = _MOST_PRODUCTS
-            if nodes < max(_FIRST_NODES, used):
+            if nodes < max(_FIRST_NODES, used if attempt else 0):
                 return
             spent, used = spent + work, nodes
             lower, _ = composition.compose("lower", nodes, plan)
@@ -83,7 +95,7 @@ def distance(lower: Bound, upper: Bound, epsilon: float, slope: float, crossing:
     return max(gap, 0.0) / slope
 
 
-def _one_use(
+def one_use_bounds(
     composition: Composition, crossing: Crossing
 ) -> Iterator[tuple[DirectBound, DirectBound]]:
     """Of one use: bins that end where epsilon is, closer and closer until only rounding is left."""
