@@ -2,8 +2,8 @@
 
 As in ``plan``; but the profile is piecewise linear in the sum of ratios, and what makes a gap is
 the density of the rest. A bin of width ``w`` and mass ``m`` of a part that stands for ``k`` uses
-adds about ``k m w^2 f(c - z) / 12`` to ``E (z - c)^+``, where ``z`` is its distance from the mean
-and ``f`` the density of the rest, here of the whole, around its mean. Nothing here is part of a
+adds about ``k m w^2 f(c - z) / 12`` to ``E (z - c)^+``, where ``z`` is its distance from what is usual
+and ``f`` the density of the rest, for which that of the whole stands. Nothing here is part of a
 proof: any nodes give bounds.
 """
 
@@ -68,9 +68,10 @@ def _log_widths(edges: Float) -> Float:
 
 @dataclass(frozen=True, eq=False)
 class _Density:
-    """The density of the sum of all ratios, at distances from its mean."""
+    """The density of the sum of all ratios."""
 
-    mean: float
+    edges: Float
+    passed: Float
     at: Float
     log_density: Float
 
@@ -79,21 +80,28 @@ class _Density:
         a, b = bound.first, bound.second
         edges = edges_of_sum(a, b, *span_of(a, b), _DENSITY_BINS)
         mass, _ = core.binned_products(*a.all_nodes, *b.all_nodes, edges, 0)
-        mean = float(a.mass @ a.value) + float(b.mass @ b.value)
         with np.errstate(divide="ignore"):
             log_density = np.maximum(np.log(mass) - np.log(np.diff(edges)), _LEAST_LOG)
-        return cls(mean, 0.5 * (edges[1:] + edges[:-1]) - mean, log_density)
+        passed = np.concatenate([[0.0], np.cumsum(mass)])
+        return cls(edges, passed, 0.5 * (edges[1:] + edges[:-1]), log_density)
 
     def log_gaps(self, bins: Bins, uses: float, bound: AllocationBound, epsilon: float) -> Float:
         """Log of what splitting each bin to its ends adds to delta, for one of some uses."""
-        total = max(float(bins.mass.sum()), 1e-300)
-        crossing = bound.crossing_value(epsilon) - self.mean
-        far = crossing + float(bins.mass @ bins.middle) / total
+        # Means may be those of rare large ratios.
+        passed = np.cumsum(bins.mass)
+        usual = bins.middle[np.searchsorted(passed, 0.5 * passed[-1])]
+        far = bound.crossing_value(epsilon) + usual
+        width = np.diff(bins.edges)
         places = far - np.stack([bins.middle, bins.edges[1:], bins.edges[:-1]])
         curvature = np.interp(places, self.at, self.log_density, _LEAST_LOG, _LEAST_LOG).max(axis=0)
+        # Of bins as wide as the density, its mean.
+        within = np.interp(places[2], self.edges, self.passed)
+        within -= np.interp(places[1], self.edges, self.passed)
+        with np.errstate(divide="ignore"):
+            curvature = np.maximum(curvature, np.log(within) - np.log(width))
         log_scale = (epsilon if bound.direction == "add" else 0.0) - math.log(12.0 * bound.steps)
         with np.errstate(divide="ignore"):
             log_mass = np.log(bins.mass)
-        log_gap = log_mass + 2.0 * np.log(np.diff(bins.edges)) + curvature + log_scale
+        log_gap = log_mass + 2.0 * np.log(width) + curvature + log_scale
         # A bin that is much too wide tells that, and no more.
         return np.minimum(log_gap, bound.log_delta(epsilon) - math.log(uses))

@@ -80,7 +80,8 @@ def direct_bounds(
             yield lower, upper
             before = found
             found = distance(lower, upper, epsilon, slope, crossing)
-            if not found < 0.9 * before or (planning < _MORE_NODES and found > _POOR * asked):
+            stuck = attempt > 0 and not found < 0.9 * before
+            if stuck or (planning < _MORE_NODES and found > _POOR * asked):
                 break  # a better plan is worth its time
 
 
