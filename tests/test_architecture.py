@@ -32,6 +32,7 @@ LAYERS = {
     "_backend": 3,
     "compile": 4,
     "costs": 4,
+    "sampling": 4,
     "optimize": 4,
     "ground_state": 5,
     "noise": 6,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from psinoise import costs
+from psinoise import costs, sampling
 from psinoise._backend import core as _core
 from psinoise._version import __version__ as __version__
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
@@ -66,6 +66,7 @@ __all__ = [
     "compare",
     "costs",
     "exact_sum",
+    "sampling",
 ]
 
 

@@ -26,6 +26,7 @@ from psinoise.accounting.queries import (
 )
 from psinoise.accounting.question import Kept, Question
 from psinoise.accounting.tradeoff import tradeoff_of
+from psinoise.sampling import Sampling
 
 __all__ = ["Accountant"]
 
@@ -34,9 +35,11 @@ _MOST_USES = 2**63 - 1
 
 @runtime_checkable
 class Dominated(Protocol):
-    """A mechanism: it says which pair dominates one use, and how many uses of it."""
+    """A mechanism: it says which step dominates one use under sampling, and how many of them."""
 
-    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Step, int]: ...
+    def sampled(
+        self, sampling_rate: float, sampling: Sampling | None, adjacency: str
+    ) -> tuple[Step, int]: ...
 
 
 class Accountant:
@@ -117,17 +120,19 @@ class Accountant:
         mechanism: Dominated,
         count: int = 1,
         sampling_rate: float = 1.0,
+        *,
+        sampling: Sampling | None = None,
     ) -> Accountant:
-        """Add ``count`` uses of a mechanism under Poisson sampling; returns self.
+        """Add ``count`` uses of a mechanism; returns self.
 
         Parameters
         ----------
         mechanism
             a mechanism, with ``on_lattice()`` for what its ``release`` returns; or an imported loss
         count
-            uses, at least 0
-        sampling_rate
-            as in `Mechanism.epsilon`; 1 for an imported loss
+            uses, at least 0; with random allocation each of them is an epoch
+        sampling_rate, sampling
+            as in `Mechanism.epsilon`; none for an imported loss
 
         Raises
         ------
@@ -142,9 +147,8 @@ class Accountant:
         if not isinstance(mechanism, Dominated):
             raise TypeError(f"mechanism must be a Mechanism or a DiscreteLoss, got {mechanism!r}")
         count = _validate.count("count", count)
-        sampling_rate = _validate.probability("sampling_rate", sampling_rate)
-        step, uses = mechanism.dominating(sampling_rate, self._adjacency)
-        if count and sampling_rate:
+        step, uses = mechanism.sampled(sampling_rate, sampling, self._adjacency)
+        if count and uses:
             self._counts[step] = _total_uses(self._counts.get(step, 0) + count * uses)
             self._forget()
         return self

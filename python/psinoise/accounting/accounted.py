@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from typing import cast, overload
+from typing import Any, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,8 @@ from psinoise.accounting.accountant import Accountant
 from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.deprecated import accepts_method
 from psinoise.accounting.loss.steps import Step
+from psinoise.accounting.sampled import sampled
+from psinoise.sampling import Sampling
 
 __all__ = ["Accounted"]
 
@@ -48,7 +50,12 @@ class Accounted(ABC):
         return math.inf if pair.infinite("remove") > 0.0 else uses * pair.largest_loss("remove")
 
     def composed(
-        self, count: int = 1, sampling_rate: float = 1.0, adjacency: str = "add-remove"
+        self,
+        count: int = 1,
+        sampling_rate: float = 1.0,
+        adjacency: str = "add-remove",
+        *,
+        sampling: Sampling | None = None,
     ) -> Accountant:
         """A new accountant with ``count`` uses of the mechanism; the parameters are `epsilon`'s.
 
@@ -59,7 +66,7 @@ class Accounted(ABC):
         >>> round(training.estimate.epsilon(1e-8), 6)
         3.635618
         """
-        return Accountant(adjacency).compose(self, count, sampling_rate)
+        return Accountant(adjacency).compose(self, count, sampling_rate, sampling=sampling)
 
     @overload
     def epsilon(
@@ -69,6 +76,7 @@ class Accounted(ABC):
         sampling_rate: float = 1.0,
         adjacency: str = "add-remove",
         *,
+        sampling: Sampling | None = None,
         tolerance: float | None = None,
     ) -> Bracket: ...
 
@@ -80,6 +88,7 @@ class Accounted(ABC):
         sampling_rate: float = 1.0,
         adjacency: str = "add-remove",
         *,
+        sampling: Sampling | None = None,
         tolerance: float | None = None,
     ) -> Bracket | Brackets: ...
 
@@ -91,6 +100,7 @@ class Accounted(ABC):
         sampling_rate: float = 1.0,
         adjacency: str = "add-remove",
         *,
+        sampling: Sampling | None = None,
         tolerance: float | None = None,
     ) -> Bracket | Brackets:
         """The privacy parameter epsilon of ``count`` uses at ``delta``.
@@ -103,14 +113,17 @@ class Accounted(ABC):
             uses of the mechanism, from 0 to 2**63 - 1
         sampling_rate
             rate of Poisson sampling in [0, 1]: every record is drawn by a coin of its own, and a
-            vector is released for one draw; 1 is no sampling. Sampling without replacement is *not*
-            covered by these numbers, and there is no parameter for it.
+            vector is released for one draw; 1 is no sampling. Other sampling is *not* covered by
+            these numbers: see ``sampling``.
         adjacency
             "add-remove": neighbors differ in one record that one of them lacks; the larger of the
             two directions is returned. "remove" and "add" are one of these, as in the figures of
             papers, and no guarantee alone. "replace": they differ in the value of one record;
             proven for any unimodal noise without sampling, and for log-concave noise with it, if
             the ``contribution`` is known (``accounting.adjacency`` says why).
+        sampling
+            another scheme than that: `psinoise.sampling.RandomAllocation` or
+            `psinoise.sampling.WithoutReplacement`
         tolerance
             the largest width ``upper - lower``. Without it the bracket is as narrow as 1e-4 of
             epsilon where the work allowed suffices, and says how wide it is.
@@ -134,7 +147,7 @@ class Accounted(ABC):
         Answers depend on the question alone, and recent ones are kept. Who has several questions
         about the same uses asks ``composed(...)``, which composes them once for all.
         """
-        return _asked(self, "epsilon", delta, count, sampling_rate, adjacency, tolerance)
+        return self._asked("epsilon", delta, (count, sampling_rate, adjacency, sampling), tolerance)
 
     @overload
     def delta(
@@ -144,6 +157,7 @@ class Accounted(ABC):
         sampling_rate: float = 1.0,
         adjacency: str = "add-remove",
         *,
+        sampling: Sampling | None = None,
         tolerance: float | None = None,
     ) -> Bracket: ...
 
@@ -155,6 +169,7 @@ class Accounted(ABC):
         sampling_rate: float = 1.0,
         adjacency: str = "add-remove",
         *,
+        sampling: Sampling | None = None,
         tolerance: float | None = None,
     ) -> Bracket | Brackets: ...
 
@@ -166,6 +181,7 @@ class Accounted(ABC):
         sampling_rate: float = 1.0,
         adjacency: str = "add-remove",
         *,
+        sampling: Sampling | None = None,
         tolerance: float | None = None,
     ) -> Bracket | Brackets:
         """The privacy parameter delta of ``count`` uses at ``epsilon``.
@@ -175,7 +191,7 @@ class Accounted(ABC):
         at most the delta of an epsilon that is smaller by it. Below 5e-324 delta cannot be told
         from 0.
         """
-        return _asked(self, "delta", epsilon, count, sampling_rate, adjacency, tolerance)
+        return self._asked("delta", epsilon, (count, sampling_rate, adjacency, sampling), tolerance)
 
     @accepts_method
     def profile(
@@ -185,10 +201,11 @@ class Accounted(ABC):
         sampling_rate: float = 1.0,
         adjacency: str = "add-remove",
         *,
+        sampling: Sampling | None = None,
         tolerance: float | None = None,
     ) -> Brackets:
         """Delta of ``count`` uses at many epsilons; see `Accountant.profile`."""
-        composed = self.composed(count, sampling_rate, adjacency)
+        composed = self.composed(count, sampling_rate, adjacency, sampling=sampling)
         return composed.profile(epsilons, tolerance=tolerance)
 
     @accepts_method
@@ -199,36 +216,48 @@ class Accounted(ABC):
         sampling_rate: float = 1.0,
         adjacency: str = "add-remove",
         *,
+        sampling: Sampling | None = None,
         tolerance: float | None = None,
     ) -> NDArray[np.float64]:
         """The trade-off function of ``count`` uses; see `Accountant.tradeoff`."""
-        composed = self.composed(count, sampling_rate, adjacency)
+        composed = self.composed(count, sampling_rate, adjacency, sampling=sampling)
         return composed.tradeoff(alphas, tolerance=tolerance)
 
+    def sampled(
+        self, sampling_rate: float, sampling: Sampling | None, adjacency: str
+    ) -> tuple[Step, int]:
+        """The step that dominates one use under sampling, and how many of them; may be 0.
 
-def _asked(
-    mechanism: Accounted,
-    name: str,
-    at: ArrayLike,
-    count: int,
-    sampling_rate: float,
-    adjacency: str,
-    tolerance: float | None,
-) -> Bracket | Brackets:
-    """The answer of an accountant; that of a question about one point is kept for a while."""
-    if isinstance(at, float):
-        use = (
-            _validate.count("count", count),
-            _validate.probability("sampling_rate", sampling_rate),
-            contract.check_adjacency_or_direction(adjacency),
+        Raises
+        ------
+        DomainError
+            where the worst case is not proven
+        """
+        return sampled(
+            lambda rate: self.dominating(rate, adjacency), sampling_rate, sampling, adjacency
         )
-        return _answer(mechanism, name, at, use, contract.check_tolerance(tolerance))
-    asked = getattr(mechanism.composed(count, sampling_rate, adjacency), name)
-    return cast(Bracket | Brackets, asked(at, tolerance=tolerance))
+
+    def _asked(
+        self, name: str, at: ArrayLike, use: tuple[Any, ...], tolerance: float | None
+    ) -> Bracket | Brackets:
+        """The answer of an accountant; that of a question about one point is kept for a while."""
+        count, rate, adjacency, sampling = use
+        if isinstance(at, float) and isinstance(sampling, Sampling | None):
+            count, rate = (
+                _validate.count("count", count),
+                _validate.probability("sampling_rate", rate),
+            )
+            adjacency = contract.check_adjacency_or_direction(adjacency)
+            width = contract.check_tolerance(tolerance)
+            return _answer(self, name, at, (count, rate, adjacency, sampling), width)
+        asked = getattr(self.composed(count, rate, adjacency, sampling=sampling), name)
+        return cast(Bracket | Brackets, asked(at, tolerance=tolerance))
 
 
 @functools.lru_cache(maxsize=256)
 def _answer(
-    mechanism: Accounted, name: str, at: float, use: tuple[int, float, str], width: float | None
+    mechanism: Accounted, name: str, at: float, use: tuple[Any, ...], width: float | None
 ) -> Bracket:
-    return cast(Bracket, getattr(mechanism.composed(*use), name)(at, tolerance=width))
+    *composition, sampling = use
+    composed = mechanism.composed(*composition, sampling=sampling)
+    return cast(Bracket, getattr(composed, name)(at, tolerance=width))

@@ -89,7 +89,10 @@ def bounds(
     for nodes in RESOLUTIONS[: None if epochs else 1]:
         sources = tuple(_sources(step, direction, reach, lean, nodes) for step, _ in steps)
         composed = Direct(sources, counts, log_delta)
-        yield from (one_use_bounds if uses == 1.0 else direct_bounds)(composed, crossing, width)
+        if uses == 1.0:
+            yield from one_use_bounds(composed, crossing)
+        else:
+            yield from direct_bounds(composed, crossing, width)
 
 
 def one_use(

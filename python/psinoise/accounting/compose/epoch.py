@@ -121,13 +121,13 @@ def _sources(
     # The least delta that has this reach.
     log_delta = max(38.0 + math.log(epoch.uses) - reach, -700.0)
     made = epoch.allocation(direction, log_delta, 1.0)
-    plan: Plan | None = None
+    plan = Plan({})
     for nodes in _PLANNING:
         middle, stages = made.compose("middle", nodes, plan)
         # Whatever it is composed with, a question is about losses between these.
-        goals = _LARGEST_LOG_DELTA, max(log_delta, _LEAST_LOG_DELTA)
-        ends = (middle.epsilon(goal, 0.1, 1e-3) for goal in goals)
-        plan = plan_for(middle, stages, np.linspace(*ends, _QUESTIONS).tolist())
+        near = middle.epsilon(_LARGEST_LOG_DELTA, 0.1, 1e-3)
+        far = middle.epsilon(max(log_delta, _LEAST_LOG_DELTA), near, 1e-3)
+        plan = plan_for(middle, stages, np.linspace(near, far, _QUESTIONS).tolist())
     first = made.measure("middle", _PLANNING[0], plan, _even(middle.largest))
     edges = _edges(first, made, 2 * resolution)
     below, above = (

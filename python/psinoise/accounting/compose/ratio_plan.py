@@ -2,9 +2,9 @@
 
 As in ``plan``; but the profile is piecewise linear in the sum of ratios, and what makes a gap is
 the density of the rest. A bin of width ``w`` and mass ``m`` of a part that stands for ``k`` uses
-adds about ``k m w^2 f(c - z) / 12`` to ``E (z - c)^+``, where ``z`` is its distance from what is usual
-and ``f`` the density of the rest, for which that of the whole stands. Nothing here is part of a
-proof: any nodes give bounds.
+adds about ``k m w^2 f(c - z) / 12`` to ``E (z - c)^+``, where ``z`` is its distance from what is
+usual and ``f`` the density of the rest, for which that of the whole stands. Nothing here is part of
+a proof: any nodes give bounds.
 """
 
 from __future__ import annotations
@@ -104,4 +104,4 @@ class _Density:
             log_mass = np.log(bins.mass)
         log_gap = log_mass + 2.0 * np.log(width) + curvature + log_scale
         # A bin that is much too wide tells that, and no more.
-        return np.minimum(log_gap, bound.log_delta(epsilon) - math.log(uses))
+        return np.asarray(np.minimum(log_gap, bound.log_delta(epsilon) - math.log(uses)))

@@ -16,8 +16,8 @@ for the next step. Applied one after the other to independent outputs of ``Q, ..
 give the outputs of the epoch in which the record takes part in the step of ``P``, for each such
 step, and those of the epoch without it from ``Q^t``. The maps do not depend on which step that is,
 so they take the mixture to the mixture. Other records are a mixture that is the same on both sides,
-and ``delta`` is jointly convex. QED. (V. Feldman and M. Shenfeld, "Privacy amplification by random
-allocation", 2025, prove it in another way, and compute the same pair.)
+and ``delta`` is jointly convex. QED. (V. Feldman and M. Shenfeld, "Efficient privacy loss
+accounting for subsampling and random allocation", ICML 2026, compute the same pair.)
 
 *k of t steps.* Draw ``k floor(t/k)`` of the steps, part them at random into ``k`` blocks of the
 same size, and one step of each block: the ``k`` steps are a uniform choice. Given the blocks, the
@@ -364,7 +364,7 @@ def base_bins(parts: Parts, edges: Float, middle: Ratios) -> Bins:
     inside = ~np.isin(middle.value, levels)
     value, mass = middle.value[inside], middle.mass[inside]
     where = np.clip(np.searchsorted(levels, value, side="right") - 1, 0, levels.size - 2)
-    total = np.bincount(where, mass, levels.size - 1)
+    total: Float = np.bincount(where, mass, levels.size - 1).astype(np.float64)
     moment = np.bincount(where, mass * (value - levels[where]), levels.size - 1)
     mean = np.divide(moment, total, out=np.zeros(total.size), where=total > 0.0)
     mean = np.clip(mean, 0.0, np.diff(levels))

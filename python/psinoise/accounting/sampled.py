@@ -1,0 +1,92 @@
+"""What a scheme of sampling makes of the pair that dominates one use of a mechanism."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from psinoise import _validate
+from psinoise.accounting.compose.batches import Batches
+from psinoise.accounting.compose.epoch import Epoch
+from psinoise.accounting.loss.atoms import AtomPair
+from psinoise.accounting.loss.cells import CellPair
+from psinoise.accounting.loss.pairs import Pair
+from psinoise.accounting.loss.steps import Step
+from psinoise.errors import DomainError
+from psinoise.sampling import Poisson, RandomAllocation, Sampling, WithoutReplacement
+
+__all__ = ["sampled"]
+
+#: The step that dominates one use, and how many of them, given a sampling rate.
+Dominating = Callable[[float], tuple[Step, int]]
+
+
+def sampled(
+    dominating: Dominating, sampling_rate: float, sampling: Sampling | None, adjacency: str
+) -> tuple[Step, int]:
+    """The step that dominates one use under a scheme of sampling, and how many of them; may be 0.
+
+    Raises
+    ------
+    DomainError
+        for a rate outside [0, 1], for a rate and a scheme, and where the worst case is not proven
+    TypeError
+        if the scheme is none
+    """
+    rate = _validate.probability("sampling_rate", sampling_rate)
+    if sampling is None:
+        step, uses = dominating(rate)
+        return step, uses if rate else 0
+    if not isinstance(sampling, Poisson | RandomAllocation | WithoutReplacement):
+        raise TypeError(f"sampling must be a scheme of psinoise.sampling, got {sampling!r}")
+    if rate != 1.0:
+        raise DomainError(
+            f"sampling_rate must not be given with a scheme of sampling, got {rate!r} and "
+            f"{sampling!r}"
+        )
+    if isinstance(sampling, Poisson):
+        return sampled(dominating, sampling.rate, None, adjacency)
+    if isinstance(sampling, RandomAllocation):
+        return _allocated(dominating, sampling, adjacency)
+    return _batched(dominating, sampling, adjacency)
+
+
+def _allocated(
+    dominating: Dominating, sampling: RandomAllocation, adjacency: str
+) -> tuple[Step, int]:
+    if adjacency == "replace":
+        raise DomainError(
+            "adjacency must not be 'replace' with random allocation: the worst case of two records "
+            f"that are allocated alike is not known, got {adjacency!r}"
+        )
+    step, uses = dominating(1.0)
+    every = sampling.participations == sampling.steps
+    if every:
+        return step, uses * sampling.steps
+    if not isinstance(step, Pair | AtomPair) or uses != 1:
+        raise DomainError(
+            "sampling must not be random allocation for an imported loss, or for a vector whose "
+            f"worst case is that of many coordinates, got {step!r} {uses} times"
+        )
+    taken = sampling.participations
+    return Epoch(step, sampling.steps // taken, one_sided=taken > 1), taken
+
+
+def _batched(
+    dominating: Dominating, sampling: WithoutReplacement, adjacency: str
+) -> tuple[Step, int]:
+    if adjacency != "replace":
+        raise DomainError(
+            "adjacency must be 'replace' for sampling without replacement, which is from a "
+            f"population of known size, got {adjacency!r}"
+        )
+    step, uses = dominating(1.0)
+    if sampling.batch == sampling.population:
+        return step, uses
+    if not isinstance(step, Pair | CellPair) or uses != 1:
+        raise DomainError(
+            "sampling must not be without replacement for a promise, or for a vector whose worst "
+            f"case is that of many coordinates, got {step!r} {uses} times"
+        )
+    rate = sampling.batch / sampling.population
+    return Batches(dataclasses.replace(step, sampling_rate=rate)), 1
