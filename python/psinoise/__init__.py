@@ -12,7 +12,7 @@ from typing import Any
 from psinoise import costs, sampling
 from psinoise._backend import core as _core
 from psinoise._version import __version__ as __version__
-from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
+from psinoise.accounting import Accountant, LatticeMechanism, Mechanism, promises
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibrate
 from psinoise.calibrate_release import calibrate_release
@@ -66,6 +66,7 @@ __all__ = [
     "compare",
     "costs",
     "exact_sum",
+    "promises",
     "sampling",
 ]
 

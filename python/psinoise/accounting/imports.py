@@ -62,8 +62,6 @@ class DiscreteLoss(Accounted, Measured):
         for a step or masses that are no such measure
     """
 
-    one_sided = True
-
     step: float
     nodes: Mapping[Direction, LossNodes]
 
@@ -78,6 +76,11 @@ class DiscreteLoss(Accounted, Measured):
             total = float(found.mass.sum()) + found.infinite
             if not abs(total - 1.0) < 1e-6:
                 raise DomainError(f"probabilities of losses must add up to 1, got {total!r}")
+
+    @property
+    def attained(self) -> Step | None:
+        """Nothing is known from below."""
+        return None
 
     @property
     def symmetric(self) -> bool:

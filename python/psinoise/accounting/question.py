@@ -19,6 +19,7 @@ from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.choose import Guess, bounds
 from psinoise.accounting.compose.measured import Measured, uses_of
+from psinoise.accounting.concentrated import added
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.estimate.estimate import (
     contour_epsilon,
@@ -31,6 +32,7 @@ from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import (
     SAME,
     Pairs,
+    Step,
     Steps,
     are_pairs,
     certain_finite_loss,
@@ -247,6 +249,9 @@ class Question:
     settle: bool = False
     kept: Kept = field(default_factory=dict, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", added(self.steps))
+
     def check_certifiable(self) -> None:
         """Refuse laws that are not compiled to the tables that certified kernels read."""
         for pair, _ in self.steps:
@@ -267,16 +272,14 @@ class Question:
 
     @property
     def below(self) -> Question | None:
-        """What bounds the profile from below: the steps of which something is known from there.
-
-        None if that is all of them.
-        """
-        kept = tuple(
-            (step, count)
-            for step, count in self.steps
-            if not (isinstance(step, Measured) and step.one_sided)
-        )
-        return None if len(kept) == len(self.steps) else replace(self, steps=kept, kept={})
+        """What bounds the profile from below, if that is something else: what is attained."""
+        kept: dict[Step, int] = {}
+        for step, count in self.steps:
+            found = step.attained if isinstance(step, Measured) else step
+            if found is not None:
+                kept[found] = kept.get(found, 0) + count
+        steps = tuple(kept.items())
+        return None if steps == self.steps else replace(self, steps=steps, kept={})
 
     def largest_loss(self, way: Direction) -> float:
         """The largest finite loss of one direction."""

@@ -69,7 +69,7 @@ def _allocated(
             f"worst case is that of many coordinates, got {step!r} {uses} times"
         )
     taken = sampling.participations
-    return Epoch(step, sampling.steps // taken, one_sided=taken > 1), taken
+    return Epoch(step, sampling.steps // taken, exact=taken == 1), taken
 
 
 def _batched(

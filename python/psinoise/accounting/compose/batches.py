@@ -65,7 +65,10 @@ class Batches(Measured):
 
     pair: Pair | CellPair
 
-    one_sided = True
+    @property
+    def attained(self) -> None:
+        """Nothing is known from below."""
+        return None
 
     @property
     def symmetric(self) -> bool:

@@ -35,7 +35,6 @@ from psinoise.accounting.compose.refine import (
 )
 from psinoise.accounting.compose.target import Target, profile_bound
 from psinoise.accounting.loss.atoms import AtomPair
-from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import Pairs, Step, Steps, are_pairs
@@ -114,16 +113,14 @@ def _sources(
 ) -> tuple[Dense, Dense]:
     """The loss of one use from below and from above.
 
-    With a tilt, from below: the fixed shift that is the worst there, which neighbors may have.
+    With a tilt, from below: the pair that is the worst there of those that are attained.
     """
     if isinstance(step, Epoch):
         return step.sources(direction, reach, nodes)
     if isinstance(step, Measured):
         return step.sources(direction)
-    above = below = dense(step, direction, reach)
-    if tilt is not None and isinstance(step, CellPair) and len(step.shifts) > 1:
-        below = dense(step.at_shift(direction, tilt), direction, reach)
-    return below, above
+    below = step.below(direction, tilt) if isinstance(step, AtomPair) else step
+    return dense(below, direction, reach), dense(step, direction, reach)
 
 
 def _on_lattices(

@@ -44,13 +44,18 @@ class Epoch(Measured):
         dominates a step in which the record takes part, without sampling
     uses
         how many steps there are
-    one_sided
-        whether the epoch is a bound from above alone
+    exact
+        whether this is the scheme itself, and not a bound on it from above
     """
 
     pair: Dominating
     uses: int
-    one_sided: bool = False
+    exact: bool = True
+
+    @property
+    def attained(self) -> Epoch | None:
+        """Itself, or nothing where it is a bound from above alone."""
+        return self if self.exact else None
 
     @property
     def symmetric(self) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from psinoise.accounting.compose.bins import Dense
 from psinoise.accounting.loss.pairs import DIRECTIONS, Direction
-from psinoise.accounting.loss.steps import Steps
+from psinoise.accounting.loss.steps import Step, Steps
 
 
 class Measured(ABC):
@@ -22,15 +22,22 @@ class Measured(ABC):
     estimates lie between its bounds.
     """
 
-    #: Whether nothing is known from below. The lower ends of brackets are then those of the other
-    #: steps: leaving out a step is post-processing, which can only lower the profile.
-    one_sided: bool = False
     #: How many uses of a mechanism one of it stands for.
     uses: int = 1
 
+    @property
+    def attained(self) -> Step | None:
+        """What stands for it where lower ends of brackets are computed; None leaves it out.
+
+        Itself, unless both measures are so far apart that no composition brings the ends of a
+        bracket together; then a step that is nowhere above. Leaving a step out is post-processing,
+        which can only lower the profile.
+        """
+        return self
+
     @abstractmethod
     def sources(self, direction: Direction) -> tuple[Dense, Dense]:
-        """The loss of one use, from below and from above; the same twice where it is one-sided."""
+        """The loss of one use, from below and from above; the same twice if it is not attained."""
 
     @abstractmethod
     def infinite(self, direction: Direction) -> float:

@@ -29,8 +29,7 @@ from collections.abc import Callable
 from typing import TypeGuard
 
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, Saddle
-from psinoise.accounting.loss.atoms import Dominating
-from psinoise.accounting.loss.cells import CellPair
+from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.steps import Pairs, largest_loss
 from psinoise.errors import CertificationError
@@ -123,12 +122,12 @@ def _least(
     for _ in range(_ROUNDS if any(_several(pair) for pair, _ in steps) else 0):
         # Where no order is better, the next round changes nothing.
         worst = tuple(
-            (pair.at_shift(direction, saddle.c) if _several(pair) else pair, count)
+            (pair.at_tilt(direction, saddle.c) if _several(pair) else pair, count)
             for pair, count in steps
         )
         saddle = solve(Composition.of(worst, direction, _REACH))
         value = math.fsum(
-            count * pair.at_shift(direction, saddle.c).log_transform(direction, saddle.c)
+            count * pair.at_tilt(direction, saddle.c).log_transform(direction, saddle.c)
             if _several(pair)
             else count * part.value
             for (pair, count), part in zip(steps, saddle.parts, strict=True)
@@ -137,8 +136,8 @@ def _least(
     return least
 
 
-def _several(pair: Dominating) -> TypeGuard[CellPair]:
-    return isinstance(pair, CellPair) and len(pair.shifts) > 1
+def _several(pair: Dominating) -> TypeGuard[AtomPair]:
+    return isinstance(pair, AtomPair) and pair.several
 
 
 def _resolved(composition: Composition, saddle: Saddle) -> Composition:

@@ -42,6 +42,22 @@ class AtomPair(ABC):
         """Whether small losses keep their digits, being no difference of logarithms."""
         return False
 
+    @property
+    def several(self) -> bool:
+        """Whether it dominates several pairs, of which only each alone is attained."""
+        return False
+
+    def at_tilt(self, direction: Direction, tilt: float) -> AtomPair:
+        """The one of them with the largest ``E_P[exp(tilt L)]``, infinite losses aside."""
+        raise NotImplementedError
+
+    def below(self, direction: Direction, tilt: float | None) -> AtomPair:
+        """A pair whose profile lies below, in compositions with others and itself.
+
+        Without a tilt: of a single use, whose profile is the supremum over all of them.
+        """
+        return self.at_tilt(direction, tilt) if self.several and tilt is not None else self
+
     def largest_loss(self, direction: Direction) -> float:
         """The largest finite loss; ``-inf`` if there is none."""
         loss = self.atoms[1] if direction == "remove" else -self.atoms[1]

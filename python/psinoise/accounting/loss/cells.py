@@ -112,7 +112,12 @@ class CellPair(AtomPair):
             return self.sampling_rate * unseen
         return 0.0
 
-    def at_shift(self, direction: Direction, tilt: float) -> CellPair:
+    @property
+    def several(self) -> bool:
+        """Whether no single shift is the worst."""
+        return len(self.shifts) > 1
+
+    def at_tilt(self, direction: Direction, tilt: float) -> CellPair:
         """The fixed shift with the largest ``E_P[exp(tilt L)]``, infinite losses aside."""
         return max(
             (replace(self, shift=shift) for shift in self.shifts),

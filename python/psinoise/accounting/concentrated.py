@@ -1,0 +1,158 @@
+"""Zero-concentrated differential privacy: only a line above all Renyi divergences is known.
+
+A mechanism is rho-zCDP if its Renyi divergences, of any order ``a > 1`` and in both directions, are
+at most ``rho a`` (Bun and Steinke 2016). Divergences add up, so that steps of this kind are added
+first: the sum of their rho is one step.
+
+From above
+----------
+With ``c = a - 1``, for every ``c > 0`` and every real eps
+
+    ``delta(eps) <= exp(c (c + 1) rho - c eps) c^c / (1 + c)^{1 + c}``
+
+(``estimate.renyi`` has the proof; Canonne, Kamath and Steinke 2020, proposition 12). The order goes
+to 1 in ``KL <= rho``, and Pinsker's inequality bounds delta(0) by ``sqrt(rho / 2)``.
+
+The profile ``H(gamma)``, ``gamma = e^eps``, is convex, so that it lies below every chord between
+two points at or above it: below the lower convex hull of any such points. A hull that falls from
+``H(0) = 1`` is the profile of a measure: its change of slope at a node ``gamma`` is the mass under
+``Q`` of the loss ``log gamma``, and what is left at the last node counts as an infinite loss.
+
+Only the half with losses above 0 is computed; the other one is its mirror image,
+``H(1/gamma) = 1 - 1/gamma + H(gamma)/gamma``, since the bound holds in both directions. The hull of
+both is convex at 1 if the point there is at most ``(gamma - 1 + 2 H(gamma)) / (gamma + 1)`` for
+every node: that is the chord from a node to its mirror image.
+
+From below
+----------
+Gaussian noise has the divergences ``a s^2 / (2 std^2)``: it keeps the promise, with equality. No
+measure brings the ends of a bracket together.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from psinoise.accounting.compose.bins import Dense, atoms_source
+from psinoise.accounting.compose.measured import Measured
+from psinoise.accounting.loss.largest import rounded
+from psinoise.accounting.loss.pairs import Direction, Float, Pair
+from psinoise.accounting.loss.steps import Step, Steps
+from psinoise.noise import Gaussian
+
+__all__ = ["Concentrated", "added"]
+
+# Nodes with losses above 0: chords are within 1e-7 of max(epsilon, 1) of the bound.
+_NODES = 2**17
+# Log of what may be left at the last node: deltas above that are all that is ever asked.
+_LEAST_LOG = -700.0
+# Points are rounded up by this much: slopes are differences of them.
+_ROUNDING = 1e-11
+_ITERATIONS = 60
+
+
+@dataclass(frozen=True)
+class Concentrated(Measured):
+    """Everything that is known by its rho alone, as one step.
+
+    Attributes
+    ----------
+    rho
+        positive: all orders ``a`` have a divergence of at most ``rho a``
+    """
+
+    rho: float
+
+    @property
+    def symmetric(self) -> bool:
+        """The promise is the same in both directions."""
+        return True
+
+    def infinite(self, direction: Direction) -> float:
+        """All divergences being finite, no loss is infinite."""
+        return 0.0
+
+    @property
+    def attained(self) -> Step:
+        """Gaussian noise, rounded to the safe side."""
+        return Pair(Gaussian(std=1.0), math.sqrt(2.0 * self.rho) * (1.0 - 2.0**-52), 1.0)
+
+    def sources(self, direction: Direction) -> tuple[Dense, Dense]:
+        """The measure from above, twice."""
+        return _source(self.rho), _source(self.rho)
+
+
+def added(steps: Steps) -> Steps:
+    """The same steps, with those that are known by their rho as a single one."""
+    known = [(step, count) for step, count in steps if isinstance(step, Concentrated)]
+    if sum(count for _, count in known) <= 1:
+        return steps
+    total = sum((count * Fraction(step.rho) for step, count in known), Fraction(0))
+    others = tuple(entry for entry in steps if not isinstance(entry[0], Concentrated))
+    return (*others, (Concentrated(rounded(total, up=True)), 1))
+
+
+@functools.lru_cache(maxsize=8)
+def _source(rho: float) -> Dense:
+    """The measure from above."""
+    # log H <= -(eps - rho)^2 / (4 rho) for the order that makes it least.
+    largest = rho + 2.0 * math.sqrt(-rho * _LEAST_LOG)
+    loss = largest * np.linspace(0.0, 1.0, _NODES)
+    height = np.exp(_log_bound(rho, loss)) * (1.0 + _ROUNDING)
+    height[0] = min(height[0], math.sqrt(0.5 * rho), 1.0) * (1.0 + _ROUNDING)
+    # (gamma - 1 + 2 H)/(gamma + 1), the chord to the mirror image.
+    half = np.tanh(0.5 * loss) + height * 2.0 / (1.0 + np.exp(np.minimum(loss, 700.0)))
+    height[0] = float(half.min()) * (1.0 + _ROUNDING)
+    kept = _hull(loss, height)
+    loss, height = loss[kept], height[kept]
+    width, fall = np.diff(loss), -np.diff(height)
+    # Slopes of the chords in gamma, times gamma at their left and at their right end.
+    with np.errstate(over="ignore"):
+        left, right = fall / np.expm1(width), fall / -np.expm1(-width)
+    # Masses under P: gamma times the change of slope.
+    mass = np.append(0.0, right) - np.append(left, 0.0)
+    mass[0] = 1.0 - height[0] - 2.0 * left[0]
+    mass = np.maximum(mass, 0.0)
+    losses = np.concatenate([-loss[:0:-1], loss])
+    masses = np.concatenate([(mass[1:] * np.exp(-loss[1:]))[::-1], mass])
+    held = masses > 0.0
+    found = atoms_source(np.log(masses[held]), losses[held])
+    return replace(found, beyond=float(height[-1]))
+
+
+def _log_bound(rho: float, epsilon: Float) -> Float:
+    """Log of the bound on delta, for the order that makes it least; any order gives a bound."""
+    low = np.full(epsilon.size, -700.0)
+    high = np.log(0.5 * epsilon / rho + 1.0 / math.sqrt(2.0 * rho) + 1.0)
+    for _ in range(_ITERATIONS):
+        # The derivative (2 c + 1) rho - log(1 + 1/c) - eps rises.
+        middle = 0.5 * (low + high)
+        c = np.exp(middle)
+        above = (2.0 * c + 1.0) * rho - np.log1p(1.0 / c) > epsilon
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    c = np.exp(0.5 * (low + high))
+    # c log c - (1 + c) log(1 + c) without cancellation.
+    found = c * ((c + 1.0) * rho - epsilon) - c * np.log1p(1.0 / c) - np.log1p(c)
+    return np.asarray(np.minimum(found, 0.0))
+
+
+def _hull(loss: Float, height: Float) -> list[int]:
+    """Indices of the lower convex hull in ``e^loss``, by Andrew's monotone chain."""
+    kept: list[int] = []
+    x, y = loss.tolist(), height.tolist()
+    for i in range(len(x)):
+        while len(kept) >= 2:
+            a, b = kept[-2], kept[-1]
+            # Slopes from a, times gamma at b; farther than float64 reaches they are 0.
+            before = math.exp(x[a] - x[b])
+            run = 1.0 - before, math.exp(min(x[i] - x[b], 700.0)) - before
+            if (y[b] - y[a]) * run[1] < (y[i] - y[a]) * run[0]:
+                break
+            kept.pop()
+        kept.append(i)
+    return kept

@@ -1,0 +1,191 @@
+"""Pairs that dominate what is promised: randomized response, and bounded range.
+
+*Randomized response.* With probability ``delta`` the answer tells which data set it is; else it is
+one of two, with losses ``up`` and ``-down``. With ``up = down = epsilon`` this pair dominates every
+mechanism that is (epsilon, delta)-differentially private, and is one itself: Kairouz, Oh and
+Viswanath, "The composition theorem for differential privacy", 2015.
+
+*Bounded range.* A mechanism has range ``eta`` if its losses on any two neighbors lie in an interval
+of length ``eta``, ``[t - eta, t]`` (Durfee and Rogers, "Practical differentially private top-k
+selection with pay-what-you-get composition", 2019). Under ``Q`` the likelihood ratio has mean 1, so
+that the expectation of a convex function of it is largest for two answers, with losses ``t`` and
+``t - eta``, for some ``t`` in ``[0, eta]`` (Dong, Durfee and Rogers, "Optimal differential privacy
+composition for exponential mechanisms", 2020), with the profile
+
+    ``(1 - e^{t - eta}) (1 - e^{eps - t}) / (1 - e^{-eta})``,   ``eps <= t``.
+
+It is largest at ``t = (eps + eta)/2``, where it is ``(1 - e^{(eps - eta)/2})^2 / (1 - e^{-eta})``.
+This envelope is convex in ``e^eps`` and is the profile of a pair, with
+
+    ``P(L > l) = (1 - e^{(l - eta)/2}) / (1 - e^{-eta})``,   ``-eta <= l <= eta``
+
+(minus the derivative in eps, plus the value). The pair dominates every ``t``, so that its
+compositions dominate those of the mechanism, adaptive ones too. It is symmetric:
+``Q(L < -l) = P(L > l)``. From below each fixed ``t`` is attained.
+
+A bin ``[a, a + w]`` has masses in the ratio ``e^{a + w/2}``: merged, its node is the middle. Split
+to its ends with both masses kept, the share of the upper one is ``1/(1 + e^{-w/2})``.
+
+Sampling
+--------
+Let ``(P, Q)`` dominate a mechanism under *remove* and ``(Q, P)`` under *add*. With rate ``q`` the
+neighbors give ``(1 - q) A + q B`` and ``A``, averaged over the other records that are drawn, where
+``B`` has the record and ``A`` has not. By joint convexity the worst draw bounds the average, and
+
+    ``H_gamma((1 - q) A + q B, A) = q H_{1 + (gamma - 1)/q}(B, A)``,
+    ``H_gamma(A, (1 - q) A + q B) = (1 - gamma (1 - q)) H_{gamma q / (1 - gamma (1 - q))}(A, B)``
+
+wherever these are not trivial: the sampled pairs ``((1 - q) Q + q P, Q)`` and its reverse dominate
+(Zhu, Dong and Wang 2022, theorem 11).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from psinoise.accounting.loss.atoms import AtomPair
+from psinoise.accounting.loss.pairs import Direction, Float, mixture_loss
+
+__all__ = ["RandomizedResponse", "RangePair"]
+
+# Bins of a loss of bounded range: both bounds on one use are 3e-7 of the range apart.
+_BINS = 4096
+# Values of t of two answers, among which the worst is sought.
+_ANSWERS = 255
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(AtomPair):
+    """Two answers with losses ``up`` and ``-down``, and with probability ``delta`` a certain one.
+
+    Attributes
+    ----------
+    up, down
+        not negative, and both 0 or both positive
+    delta
+        in [0, 1)
+    sampling_rate
+        of Poisson sampling
+    """
+
+    up: float
+    down: float
+    delta: float
+    sampling_rate: float
+
+    @functools.cached_property
+    def atoms(self) -> tuple[Float, Float]:
+        """Log of the probability of each atom under ``Q``, and its loss, under *remove*."""
+        if self.up == 0.0:
+            mass, loss = np.zeros(1), np.zeros(1)
+        else:
+            # e^{-up} (1 - e^{-down}) / (1 - e^{-up - down}), and what is left of 1.
+            both = _log_less(self.up + self.down)
+            mass = np.array([_log_less(self.down) - self.up, _log_less(self.up)]) - both
+            loss = np.array([self.up, -self.down])
+        log_mass, loss = mass + math.log1p(-self.delta), mixture_loss(loss, self.sampling_rate)
+        if self.delta > 0.0 and self.sampling_rate < 1.0:
+            # What a record that was drawn makes impossible.
+            log_mass = np.append(log_mass, math.log(self.delta))
+            loss = np.append(loss, math.log1p(-self.sampling_rate))
+        return log_mass, loss
+
+    @property
+    def stated(self) -> bool:
+        """The losses are given."""
+        return True
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether a reflection maps one direction to the other."""
+        return self.up == self.down and self.sampling_rate == 1.0
+
+    def infinite(self, direction: Direction) -> float:
+        """Probability under ``P`` of an infinite loss."""
+        if direction == "add" and self.sampling_rate < 1.0:
+            return 0.0
+        return self.sampling_rate * self.delta
+
+
+@dataclass(frozen=True)
+class RangePair(AtomPair):
+    """The pair that dominates all mechanisms of bounded range.
+
+    Attributes
+    ----------
+    eta
+        the range, positive
+    sampling_rate
+        of Poisson sampling
+    merged
+        whether its bins are merged, for a bound from below, and not split for one from above
+    """
+
+    eta: float
+    sampling_rate: float
+    merged: bool = False
+
+    @functools.cached_property
+    def atoms(self) -> tuple[Float, Float]:
+        """Log of the probability of each atom under ``Q``, and its loss, under *remove*."""
+        # Delta falls to 0 as a square at the ends, where bins get as narrow.
+        half_turns = np.linspace(-0.5, 0.5, _BINS + 1)
+        edges = self.eta * np.sin(np.pi * half_turns)
+        half = 0.5 * np.diff(edges)
+        # Under Q; e^{-(a + eta)/2} (1 - e^{-w/2}) / (1 - e^{-eta}).
+        mass = np.exp(-0.5 * (edges[:-1] + self.eta)) * np.expm1(-half) / math.expm1(-self.eta)
+        loss = edges[:-1] + half
+        if not self.merged:
+            up = mass / (1.0 + np.exp(half))  # e^{w/2 - w} of the share under P
+            loss, mass = edges, np.append(mass - up, 0.0)
+            mass[1:] += up
+        with np.errstate(divide="ignore"):
+            log_mass = np.log(mass)
+        held = log_mass > -math.inf
+        return log_mass[held], mixture_loss(loss[held], self.sampling_rate)
+
+    @property
+    def stated(self) -> bool:
+        """The losses are given."""
+        return True
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether a reflection maps one direction to the other."""
+        return self.sampling_rate == 1.0
+
+    def infinite(self, direction: Direction) -> float:
+        """No loss is infinite."""
+        return 0.0
+
+    @property
+    def several(self) -> bool:
+        """Whether it stands for all two answers of this range; not so if it bounds from below."""
+        return not self.merged
+
+    def below(self, direction: Direction, tilt: float | None) -> AtomPair:
+        """Of one use the same with bins merged, of several the worst two answers."""
+        if tilt is None:
+            return RangePair(self.eta, self.sampling_rate, merged=True)
+        return self.at_tilt(direction, tilt)
+
+    def at_tilt(self, direction: Direction, tilt: float) -> AtomPair:
+        """The two answers with the largest ``E_P[exp(tilt L)]``, of some hundred."""
+        pairs = _answers(self.eta, self.sampling_rate)
+        return max(pairs, key=lambda pair: pair.log_transform(direction, tilt))
+
+
+@functools.lru_cache(maxsize=64)
+def _answers(eta: float, sampling_rate: float) -> tuple[RandomizedResponse, ...]:
+    """Pairs of answers of one range."""
+    ups = eta * np.linspace(0.0, 1.0, _ANSWERS + 2)[1:-1]
+    return tuple(RandomizedResponse(up, eta - up, 0.0, sampling_rate) for up in ups.tolist())
+
+
+def _log_less(x: float) -> float:
+    """``log(1 - e^{-x})``."""
+    return math.log(-math.expm1(-x)) if x < 1.0 else math.log1p(-math.exp(-x))

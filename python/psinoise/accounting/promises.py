@@ -1,0 +1,285 @@
+"""Steps of which only a promise is known: what a paper or a library says about a mechanism.
+
+A promise is composed with everything else by the pair that dominates all mechanisms which keep it.
+Brackets speak of the worst of these mechanisms. A promise is made for one neighboring relation: it
+is taken for that of the accountant, whichever that is.
+
+==================== =========================================== ==================================
+promise              dominated by                                lower ends of brackets
+==================== =========================================== ==================================
+`PureDP`             randomized response                         the same: it is attained
+`ApproximateDP`      the same, with infinite losses              the same
+`BoundedRange`       the envelope of all two answers             the worst two answers, attained
+`GDP`                Gaussian noise                              the same
+`ZCDP`               the best conversion of all Renyi            Gaussian noise, attained
+                     divergences, added up before
+==================== =========================================== ==================================
+
+Proofs are in ``loss.responses`` and ``concentrated``.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from fractions import Fraction
+from typing import ClassVar
+
+from psinoise import _validate
+from psinoise.accounting.accounted import Accounted
+from psinoise.accounting.concentrated import Concentrated
+from psinoise.accounting.loss.largest import rounded
+from psinoise.accounting.loss.pairs import Pair
+from psinoise.accounting.loss.responses import RandomizedResponse, RangePair
+from psinoise.accounting.loss.steps import Step
+from psinoise.errors import DomainError
+from psinoise.noise import Gaussian
+
+__all__ = ["GDP", "ZCDP", "ApproximateDP", "BoundedRange", "PureDP"]
+
+
+class Promise(Accounted):
+    """What is known of a mechanism. Equal promises are equal, and immutable."""
+
+    _names: ClassVar[tuple[str, ...]]
+
+    def __init__(self, *values: float) -> None:
+        self._values = values
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """What is promised, by name."""
+        return dict(zip(self._names, self._values, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._values == self._values
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._values))
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"{type(self).__name__}({said})"
+
+    @abstractmethod
+    def for_group(self, size: int) -> Promise:
+        """What is promised to groups of so many records: neighbors differ in all of them.
+
+        Raises
+        ------
+        DomainError
+            if nothing is left of the promise
+        """
+
+    @abstractmethod
+    def _step(self, sampling_rate: float) -> Step:
+        """What dominates one use."""
+
+    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Step, int]:
+        """What dominates one use, and how many uses of it.
+
+        Raises
+        ------
+        DomainError
+            for "replace" with sampling: a record that is drawn takes the place of another one, of
+            which a promise says nothing; and where sampling is not covered at all
+        """
+        if adjacency == "replace" and 0.0 < sampling_rate < 1.0:
+            raise DomainError(
+                "sampling_rate must be 1 for a promise under adjacency 'replace' (the worst case "
+                f"is not known), got {sampling_rate!r}"
+            )
+        return self._step(sampling_rate), 1
+
+
+class ApproximateDP(Promise):
+    """(epsilon, delta)-differential privacy.
+
+    Parameters
+    ----------
+    epsilon
+        at least 0 and finite
+    delta
+        in [0, 1)
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> promise = pn.promises.ApproximateDP(epsilon=0.1, delta=1e-7)
+    >>> round(float(promise.epsilon(1e-5, count=50)), 6)
+    2.957584
+    """
+
+    _names = ("epsilon", "delta")
+
+    def __init__(self, epsilon: float, delta: float) -> None:
+        delta = _validate.probability("delta", delta)
+        if delta == 1.0:
+            raise DomainError("delta must be below 1, where nothing is promised, got 1.0")
+        super().__init__(_not_negative("epsilon", epsilon), delta)
+
+    def for_group(self, size: int) -> ApproximateDP:
+        """``(k epsilon, delta (1 + e^epsilon + ... + e^{(k - 1) epsilon}))`` for ``k`` records."""
+        size = _group(size)
+        epsilon, delta = self._values
+        if delta == 0.0:
+            return ApproximateDP(_times(size, epsilon), 0.0)
+        log_sum = math.log(size)
+        if epsilon > 0.0:
+            log_sum = (size - 1) * epsilon + math.log(
+                math.expm1(-size * epsilon) / math.expm1(-epsilon)
+            )
+        log_delta = math.log(delta) + log_sum
+        if log_delta >= 0.0:
+            raise DomainError(f"size must leave a delta below 1, got {size!r} for {self!r}")
+        delta = min(math.exp(log_delta) * (1.0 + 1e-13), 1.0 - 2.0**-53)
+        return ApproximateDP(_times(size, epsilon), delta)
+
+    def _step(self, sampling_rate: float) -> Step:
+        epsilon, delta = self._values
+        return RandomizedResponse(epsilon, epsilon, delta, sampling_rate)
+
+
+class PureDP(Promise):
+    """Pure epsilon-differential privacy.
+
+    Parameters
+    ----------
+    epsilon
+        at least 0 and finite
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> round(float(pn.promises.PureDP(0.1).epsilon(1e-5, count=50)), 6)
+    2.844667
+    """
+
+    _names = ("epsilon",)
+
+    def __init__(self, epsilon: float) -> None:
+        super().__init__(_not_negative("epsilon", epsilon))
+
+    def for_group(self, size: int) -> PureDP:
+        """``k epsilon`` for ``k`` records."""
+        return PureDP(_times(_group(size), self._values[0]))
+
+    def _step(self, sampling_rate: float) -> Step:
+        (epsilon,) = self._values
+        return RandomizedResponse(epsilon, epsilon, 0.0, sampling_rate)
+
+
+class BoundedRange(Promise):
+    """Losses that lie in an interval of length ``eta``, which may depend on the neighbors.
+
+    The exponential mechanism that is epsilon-differentially private by its usual analysis has range
+    ``eta = epsilon``, as has report-noisy-max with Gumbel noise, which is the same mechanism; that
+    of other epsilon-private mechanisms is up to twice as much. For many uses ``method="renyi"``,
+    which takes the worst answers order by order, can give the smaller bound.
+
+    Parameters
+    ----------
+    eta
+        positive and finite
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> selection = pn.promises.BoundedRange(0.1)
+    >>> round(float(selection.epsilon(1e-5, count=50)), 6)
+    1.56533
+    """
+
+    _names = ("eta",)
+
+    def __init__(self, eta: float) -> None:
+        super().__init__(_validate.positive("eta", eta))
+
+    def for_group(self, size: int) -> BoundedRange:
+        """``k eta`` for ``k`` records."""
+        return BoundedRange(_times(_group(size), self._values[0]))
+
+    def _step(self, sampling_rate: float) -> Step:
+        return RangePair(self._values[0], sampling_rate)
+
+
+class GDP(Promise):
+    """Gaussian differential privacy: no worse than Gaussian noise of unit scale moved by ``mu``.
+
+    Parameters
+    ----------
+    mu
+        positive and finite
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> round(float(pn.promises.GDP(0.5).epsilon(1e-6, count=3)), 4)
+    4.1519
+    >>> round(float(pn.Mechanism(pn.Gaussian(std=2.0)).epsilon(1e-6, count=3)), 4)
+    4.1519
+    """
+
+    _names = ("mu",)
+
+    def __init__(self, mu: float) -> None:
+        super().__init__(_validate.positive("mu", mu))
+
+    def for_group(self, size: int) -> GDP:
+        """``k mu`` for ``k`` records (Dong, Roth and Su 2022, theorem 2.14)."""
+        return GDP(_times(_group(size), self._values[0]))
+
+    def _step(self, sampling_rate: float) -> Step:
+        return Pair(Gaussian(std=1.0), self._values[0], sampling_rate)
+
+
+class ZCDP(Promise):
+    """Zero-concentrated differential privacy: Renyi divergences of order ``a`` up to ``rho a``.
+
+    The promises of this kind that an accountant holds are added before anything else.
+
+    Parameters
+    ----------
+    rho
+        positive and finite
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> round(float(pn.promises.ZCDP(0.01).epsilon(1e-5, count=20)), 6)
+    2.813632
+    """
+
+    _names = ("rho",)
+
+    def __init__(self, rho: float) -> None:
+        super().__init__(_validate.positive("rho", rho))
+
+    def for_group(self, size: int) -> ZCDP:
+        """``k^2 rho`` for ``k`` records (Bun and Steinke 2016, proposition 1.9)."""
+        return ZCDP(_times(_group(size) ** 2, self._values[0]))
+
+    def _step(self, sampling_rate: float) -> Step:
+        if 0.0 < sampling_rate < 1.0:
+            raise DomainError(
+                "sampling_rate must be 1 for a promise of zCDP, which sampling does not keep, got "
+                f"{sampling_rate!r}"
+            )
+        return Concentrated(self._values[0])
+
+
+def _not_negative(name: str, value: float) -> float:
+    number = _validate.real(name, value)
+    return number if number == 0.0 else _validate.positive(name, number)
+
+
+def _times(size: int, value: float) -> float:
+    """A multiple, rounded up."""
+    return rounded(size * Fraction(value), up=True)
+
+
+def _group(size: int) -> int:
+    size = _validate.count("size", size)
+    if size == 0:
+        raise DomainError("size must be at least 1, got 0")
+    return size

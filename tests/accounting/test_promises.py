@@ -1,0 +1,304 @@
+"""Promises, against closed forms, enumeration and quadrature in arbitrary precision."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from profile_oracles import gaussian_delta, gaussian_epsilon, subsampled_delta
+
+import psinoise as pn
+from psinoise.accounting.promises import GDP, ZCDP, ApproximateDP, BoundedRange, PureDP
+from refusals import for_each, for_rows, refused
+
+
+def kairouz_oh_viswanath(count, epsilon, delta, level):
+    """Delta of composed (epsilon, delta) promises at ``(count - 2 level) epsilon``."""
+    with mp.workdps(60):
+        e, d = mp.mpf(epsilon), mp.mpf(delta)
+        total = mp.fsum(
+            mp.binomial(count, k) * (mp.exp((count - k) * e) - mp.exp((count - 2 * level + k) * e))
+            for k in range(level)
+        )
+        return 1 - (1 - d) ** count * (1 - total / (1 + mp.exp(e)) ** count)
+
+
+@for_each([1, 2, 7, 60], [0.01, 0.5, 2.0], [0.0, 1e-9, 0.3])
+def test_approximate_dp_composes_as_kairouz_oh_and_viswanath_say(count, epsilon, delta):
+    promise = ApproximateDP(epsilon, delta)
+    for level in {1, max(count // 3, 1), count // 2} - {0}:
+        at = (count - 2 * level) * epsilon
+        exact = kairouz_oh_viswanath(count, epsilon, delta, level)
+        found = promise.delta(at, count)
+        assert found.lower <= exact * (1 + 1e-15)
+        assert exact <= found.upper * (1 + 1e-15)
+        assert found.upper - found.lower <= 1e-3 * found.upper
+    assert promise.epsilon(0.0, count).upper == (
+        math.inf if delta else pytest.approx(count * epsilon)
+    )
+
+
+def test_pure_and_approximate_promises_are_one_step():
+    accountant = pn.Accountant().compose(PureDP(0.5), 3).compose(ApproximateDP(0.5, 0.0), 2)
+    assert "1 distinct" in repr(accountant)
+    assert accountant.epsilon(1e-3) == PureDP(0.5).epsilon(1e-3, 5)
+    assert PureDP(0.0).epsilon(0.0, 10).upper == 0.0
+    exact = 1 - 0.9**3
+    found = ApproximateDP(0.0, 0.1).delta(0.3, 3)
+    assert found.lower <= exact <= found.upper <= exact * (1 + 1e-10)
+    # Laplace noise keeps the promise, and an estimate by contour lies in the bracket.
+    assert (
+        pn.Mechanism(pn.Laplace(scale=2.0)).epsilon(1e-6, 9).lower
+        <= PureDP(0.5).epsilon(1e-6, 9).upper
+    )
+    found = PureDP(0.1).epsilon(1e-6, 1000)
+    assert found.lower <= PureDP(0.1).epsilon(1e-6, 1000, method="estimate") <= found.upper
+
+
+@for_each([0.2, 0.9], [0.0, 0.01], [-0.4, 0.0, 0.35])
+def test_sampled_promises_are_sampled_pairs(rate, delta, at):
+    """One use by the formulas of sampling; two by all pairs of outcomes."""
+    epsilon = 0.8
+
+    def once(e):
+        with mp.workdps(40):
+            e = mp.mpf(e)
+            up = mp.exp(epsilon) / (1 + mp.exp(epsilon))
+            parts = [(delta, 0), ((1 - delta) * up, (1 - delta) * (1 - up))]
+            parts += [((1 - delta) * (1 - up), (1 - delta) * up), (0, delta)]
+            return mp.fsum(max(p - mp.exp(e) * q, 0) for p, q in parts)
+
+    for way in ("remove", "add"):
+        exact = subsampled_delta(once, at, rate, way)
+        found = ApproximateDP(epsilon, delta).delta(at, 1, rate, way)
+        assert found.lower * (1 - 1e-12) <= exact <= found.upper * (1 + 1e-12)
+        up = math.exp(epsilon) / (1 + math.exp(epsilon))
+        base = [(delta, 0.0), ((1 - delta) * up, (1 - delta) * (1 - up))]
+        base += [(b, a) for a, b in base]
+        drawn = [((1 - rate) * q + rate * p, q) for p, q in base]
+        drawn = drawn if way == "remove" else [(q, p) for p, q in drawn]
+        pairs = itertools.product(drawn, repeat=2)
+        twice = math.fsum(max(a * c - math.exp(at) * b * d, 0.0) for (a, b), (c, d) in pairs)
+        found = ApproximateDP(epsilon, delta).delta(at, 2, rate, way)
+        assert found.lower * (1 - 1e-12) <= twice <= found.upper * (1 + 1e-12)
+
+
+@for_each([1e-3, 0.1, 1.0, 9.0], [1e-2, 1e-9, 1e-100])
+def test_gdp_is_gaussian_noise(mu, delta):
+    exact = gaussian_epsilon(mu, delta)
+    found = GDP(mu).epsilon(delta)
+    assert found.lower - 1e-12 <= exact <= found.upper + 1e-12
+    found = GDP(mu / 2).epsilon(delta, 4)
+    assert found.lower - 1e-12 <= exact <= found.upper + 1e-12
+
+
+# -- zCDP ------------------------------------------------------------------------------------------
+
+
+def converted(rho, delta):
+    """The direct conversion: Canonne, Kamath and Steinke 2020, over a fine grid of orders."""
+    c = np.exp(np.linspace(-12.0, 14.0, 200_001))
+    epsilon = (c + 1.0) * rho - (math.log(delta) + np.log1p(c)) / c - np.log1p(1.0 / c)
+    return max(float(epsilon.min()), 0.0)
+
+
+@for_each([1e-5, 0.01, 0.5, 3.0], [1e-2, 1e-6, 1e-60])
+def test_zcdp_is_converted_as_well_as_by_the_formula(rho, delta):
+    found = ZCDP(rho).epsilon(delta)
+    direct, gaussian = converted(rho, delta), gaussian_epsilon(math.sqrt(2.0 * rho), delta)
+    assert found.upper <= direct + 1e-6
+    # Where Pinsker's inequality does not help the measure is no better than the formula.
+    assert found.upper >= gaussian
+    if delta < 1e-3:
+        assert found.upper >= direct - 1e-6
+    assert found.lower <= gaussian <= found.lower + 1e-6 * max(found.lower, 1.0)
+
+
+def test_zcdp_bounds_the_profile_of_gaussian_noise_everywhere():
+    rho = 0.3
+    epsilons = np.concatenate([np.linspace(-6.0, 8.0, 57), [-40.0, 40.0]])
+    found = ZCDP(rho).profile(epsilons)
+    exact = [gaussian_delta(epsilon, math.sqrt(2.0 * rho)) for epsilon in epsilons.tolist()]
+    assert all(
+        low * (1 - 1e-12) <= x <= high
+        for low, x, high in zip(found.lower, exact, found.upper, strict=True)
+    )
+    # The total variation is that of Pinsker's inequality, and the mirror image is the same pair.
+    assert found.upper[24] <= math.sqrt(rho / 2.0) * (1.0 + 1e-6)
+    mirrored = 1 - np.exp(1.0) * (1 - ZCDP(rho).delta(-1.0).upper)
+    assert mirrored == pytest.approx(ZCDP(rho).delta(1.0).upper, rel=1e-6)
+
+
+def test_rhos_are_added_before_they_are_converted():
+    accountant = pn.Accountant().compose(ZCDP(0.01), 30).compose(ZCDP(0.05), 4)
+    together = ZCDP(0.5).epsilon(1e-6)
+    assert accountant.epsilon(1e-6).upper == pytest.approx(together.upper, rel=1e-9)
+    # Converted one by one they would be far worse.
+    assert 2.0 * ZCDP(0.25).epsilon(5e-7).upper > together.upper
+    # A bound for all that keep the promises, composed with something else.
+    mixed = pn.Accountant().compose(ZCDP(0.25), 2).compose(pn.Mechanism(pn.Laplace(scale=3.0)), 4)
+    kept = pn.Accountant().compose(pn.Mechanism(pn.Gaussian(std=1.0)))
+    kept.compose(pn.Mechanism(pn.Laplace(scale=3.0)), 4)
+    found, true = mixed.epsilon(1e-6), kept.epsilon(1e-6)
+    assert true.lower * (1.0 - 1e-4) <= found.lower <= true.upper
+    assert true.upper < found.upper < 1.1 * true.upper
+    assert ZCDP(0.5).delta(math.inf).upper == 0.0
+    assert ZCDP(0.5).epsilon(0.0).lower == math.inf
+
+
+# -- bounded range ---------------------------------------------------------------------------------
+
+
+def range_delta(epsilon, eta):
+    """The envelope of one use."""
+    epsilon, eta = mp.mpf(epsilon), mp.mpf(eta)
+    if epsilon >= eta:
+        return mp.mpf(0)
+    if epsilon <= -eta:
+        return 1 - mp.exp(epsilon)
+    return (1 - mp.exp((epsilon - eta) / 2)) ** 2 / (1 - mp.exp(-eta))
+
+
+@for_each([0.01, 1.0, 12.0], [-0.6, 0.0, 0.3, 0.95])
+def test_bounded_range_once(eta, share):
+    epsilon = share * eta
+    exact = range_delta(epsilon, eta)
+    found = BoundedRange(eta).delta(epsilon)
+    assert found.lower * (1 - 1e-11) <= exact <= found.upper * (1 + 1e-11)
+    assert found.upper - found.lower <= 1e-5 * exact + 1e-7 * eta**2
+
+
+@for_each([0.5, 4.0], [0.0, 0.4])
+def test_bounded_range_twice_is_the_envelope_from_above(eta, share):
+    """``H_2(eps) = E_P[H(eps - L)]``, by quadrature; from below the worst two answers."""
+    epsilon = 2.0 * share * eta
+    found = BoundedRange(eta).delta(epsilon, 2)
+    with mp.workdps(20):
+        norm = 2 * (1 - mp.exp(-eta))
+        cut = sorted({-eta, eta, *(x for x in (epsilon - eta, epsilon + eta) if -eta < x < eta)})
+
+        def integrand(loss):
+            return mp.exp((loss - eta) / 2) / norm * range_delta(epsilon - loss, eta)
+
+        exact = mp.quad(integrand, cut)
+    assert exact <= found.upper <= exact * (1 + 1e-4)
+    fixed = best_answers(eta, epsilon, 2)
+    # The two answers are the worst of a Renyi order, not of this delta.
+    assert 0.5 * fixed <= found.lower <= fixed * (1 + 1e-3)
+
+
+def best_answers(eta, epsilon, count):
+    """Delta of two answers with the worst of many fixed t, by the binomial sum."""
+    best = 0.0
+    for t in np.linspace(0.0, eta, 4001)[1:-1].tolist():
+        up = math.expm1(t - eta) / math.expm1(-eta)
+        total = 0.0
+        for k in range(count + 1):
+            loss = k * t + (count - k) * (t - eta)
+            if loss > epsilon:
+                weight = math.comb(count, k) * up**k * (1.0 - up) ** (count - k)
+                total -= weight * math.expm1(epsilon - loss)
+        best = max(best, total)
+    return best
+
+
+@for_rows([(0.3, 0.5, 5), (0.1, 1.2, 40), (2.0, 6.0, 8)])
+def test_bounded_range_many_times(eta, epsilon, count):
+    """No mechanism of this range is above, and half the range of pure privacy helps."""
+    found = BoundedRange(eta).delta(epsilon, count)
+    fixed = best_answers(eta, epsilon, count)
+    assert 0.8 * fixed <= found.lower <= fixed * (1.0 + 1e-4) + 1e-14
+    assert fixed < found.upper < PureDP(eta).delta(epsilon, count).lower
+    renyi = BoundedRange(eta).delta(epsilon, count, method="renyi")
+    # Bounded range implies rho = eta^2 / 8.
+    assert fixed < renyi <= 1.001 * ZCDP(eta**2 / 8 * count).delta(epsilon).upper
+
+
+def test_the_exponential_mechanism_keeps_its_promise():
+    """Scores of sensitivity 1 at epsilon 1 on all neighbors of a small table."""
+    scores = np.array([0.0, 0.4, 0.7, 2.0])
+    moved = scores + np.array([1.0, -1.0, 0.3, 1.0])
+
+    def chosen(values):
+        weights = np.exp(0.5 * values)
+        return weights / weights.sum()
+
+    p, q = chosen(scores), chosen(moved)
+    losses = np.log(p / q)
+    assert np.ptp(losses) <= 1.0
+    promise = BoundedRange(1.0)
+    for epsilon in (-0.3, 0.0, 0.2):
+        delta = np.maximum(p - np.exp(epsilon) * q, 0.0).sum()
+        assert delta <= promise.delta(epsilon).upper
+
+
+# -- groups, and what is refused -------------------------------------------------------------------
+
+
+@for_each([1, 2, 5, 30])
+def test_groups(size):
+    assert PureDP(0.25).for_group(size) == PureDP(0.25 * size)
+    assert BoundedRange(0.25).for_group(size) == BoundedRange(0.25 * size)
+    assert GDP(0.25).for_group(size) == GDP(0.25 * size)
+    assert ZCDP(0.25).for_group(size) == ZCDP(0.25 * size**2)
+    assert ApproximateDP(0.25, 0.0).for_group(size) == ApproximateDP(0.25 * size, 0.0)
+    assert ApproximateDP(0.0, 1e-9).for_group(size).parameters["delta"] == pytest.approx(
+        size * 1e-9
+    )
+    found = ApproximateDP(0.25, 1e-9).for_group(size).parameters
+    exact = mp.mpf(1e-9) * (mp.exp(0.25 * size) - 1) / (mp.exp(mp.mpf(0.25)) - 1)
+    assert found["epsilon"] == 0.25 * size
+    assert exact <= found["delta"] <= exact * (1 + 1e-12)
+
+
+@for_rows(
+    [
+        (pn.DomainError, "epsilon must be", ApproximateDP, -1.0, 0.0),
+        (pn.DomainError, "epsilon must not be NaN", PureDP, math.nan),
+        (pn.DomainError, "epsilon must be", PureDP, math.inf),
+        (pn.DomainError, "delta must be", ApproximateDP, 1.0, 1.0),
+        (pn.DomainError, "delta must", ApproximateDP, 1.0, math.nan),
+        (TypeError, "delta must be", ApproximateDP, 1.0, "0"),
+        (pn.DomainError, "eta must be", BoundedRange, 0.0),
+        (pn.DomainError, "mu must be", GDP, 0.0),
+        (pn.DomainError, "rho must be", ZCDP, math.inf),
+        (TypeError, "rho must be", ZCDP, True),
+        (pn.DomainError, "size must be", PureDP(1.0).for_group, 0),
+        (TypeError, "size must be", GDP(1.0).for_group, 2.0),
+        (pn.DomainError, "size must leave", ApproximateDP(1.0, 0.1).for_group, 5),
+        (pn.DomainError, "sampling_rate must be 1", ZCDP(1.0).epsilon, 0.1, 1, 0.5),
+        (pn.DomainError, "sampling_rate must be 1", PureDP(1.0).epsilon, 0.1, 1, 0.5, "replace"),
+        (pn.DomainError, "mechanisms alone", pn.Accountant().compose(PureDP(1.0)).to_json),
+    ]
+)
+def test_what_is_refused(error, match, call, *arguments):
+    refused(error, match, call, *arguments)
+
+
+def test_methods_that_need_moments_refuse_what_has_none():
+    accountant = pn.Accountant().compose(ZCDP(0.1))
+    for method in ("estimate", "renyi", "clt"):
+        refused(pn.DomainError, "'certified' or 'upper'", accountant.epsilon, 0.1, method=method)
+
+
+def test_a_promise_is_for_the_relation_of_the_accountant():
+    for promise in (PureDP(0.5), ApproximateDP(0.5, 1e-3), BoundedRange(0.5), GDP(0.5), ZCDP(0.5)):
+        assert pn.Accountant("replace").compose(promise, 2).epsilon(0.01) == promise.epsilon(
+            0.01, 2
+        )
+        assert repr(promise).startswith(type(promise).__name__)
+        assert promise == type(promise)(**promise.parameters) != "x"
+        assert promise.pure_epsilon() == promise.epsilon(0.0).upper
+
+
+@for_each([1e-4, 0.1, 5.0, 50.0])
+def test_the_measure_of_a_conversion_is_that_of_a_pair(rho):
+    """Both distributions add up to 1, but for what the last node leaves."""
+    (step, _) = ZCDP(rho).dominating(1.0, "add-remove")
+    for source in step.sources("remove"):
+        mass = np.exp(source.log_mass)
+        assert mass.sum() + source.beyond == pytest.approx(1.0, abs=1e-9)
+        assert (mass * np.exp(-source.highest)).sum() == pytest.approx(1.0, abs=1e-9)
