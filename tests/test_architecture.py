@@ -384,6 +384,45 @@ def test_machinery_names_no_law():
     no_offenders(lambda path: laws_named(imports(path)), files)
 
 
+def laws_told_apart(text):
+    """Classes of noise that a text asks for by ``isinstance``, ``type(...)`` or their name."""
+    lines = re.findall(
+        r"^from psinoise\.noise\.[a-z]\w* import (.+)$",
+        text_of(PACKAGE / "noise/__init__.py"),
+        re.MULTILINE,
+    )
+    families = {name for line in lines for name in line.split(", ")}
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        told = []
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"isinstance", "issubclass"}:
+            told = [*ast.walk(node.args[1])]
+        elif isinstance(node, ast.Compare):
+            told = [part for side in node.comparators for part in ast.walk(side)]
+        elif isinstance(node, ast.match_case):
+            told = [*ast.walk(node.pattern)]
+        names = {ast.unparse(part).split(".")[-1] for part in told if isinstance(part, ast.expr)}
+        found |= names & families
+    return found
+
+
+def test_machinery_tells_no_law_apart():
+    """A law says what is special about it; nobody asks for its class."""
+    rooms = [PACKAGE / "accounting", PACKAGE / "compile", PACKAGE / "release"]
+    files = sorted(path for room in rooms for path in room.rglob("*.py"))
+    no_offenders(lambda path: laws_told_apart(text_of(path)), files)
+
+
+def test_a_law_that_is_told_apart_would_be_seen():
+    assert laws_told_apart("if isinstance(noise, Gaussian | pn.Laplace): pass") == {
+        "Gaussian",
+        "Laplace",
+    }
+    assert laws_told_apart("found = type(noise) is Airy") == {"Airy"}
+    assert laws_told_apart("match noise:\n    case Cauchy(): pass") == {"Cauchy"}
+    assert not laws_told_apart("isinstance(noise, Noise | Pair)\nGaussian(std=1.0)")
+
+
 def test_a_named_law_would_be_seen():
     assert laws_named({"psinoise.noise.airy.Airy", "psinoise.noise.Noise"}) == {
         "psinoise.noise.airy.Airy"

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
+from profile_oracles import subsampled_delta
 
 import psinoise as pn
 from psinoise import Laplace, Mechanism  # noqa: F401  names that repr evaluates in
+from psinoise.accounting.compose.sampled import SampledVector
+from psinoise.accounting.loss.pairs import Pair
+from psinoise.accounting.question import Question
 from refusals import for_each, for_rows
 
 LAWS = [pn.Gaussian, pn.Airy, pn.Laplace]
@@ -93,19 +98,126 @@ def test_laplace_with_an_l1_bound():
 
 @for_rows(
     [
-        (pn.Airy, "l1", 1.0, "worst direction"),
-        (pn.Airy, "l2", 1.0, "worst direction"),
-        (pn.Laplace, "l2", 1.0, "worst direction"),
-        (pn.Airy, "linf", 0.5, "one coin"),
-        (pn.Laplace, "linf", 0.5, "one coin"),
+        (pn.Airy, "l1", 1.0, "add-remove", "worst direction"),
+        (pn.Airy, "l2", 1.0, "add-remove", "worst direction"),
+        (pn.Laplace, "l2", 1.0, "add-remove", "worst direction"),
+        (pn.Airy, "linf", 0.5, "replace", "worst case"),
+        (pn.Staircase, "l1", 1.0, "add-remove", "worst direction"),
+        (pn.TruncatedLaplace, "l1", 1.0, "add-remove", "worst direction"),
     ]
 )
-def test_refused(law, norm, rate, match):
-    mechanism = pn.Mechanism(law(mean_abs=2.0), dimension=2, norm=norm)
+def test_refused(law, norm, rate, adjacency, match):
+    target = {pn.Staircase: {"epsilon": 1.0}, pn.TruncatedLaplace: {"epsilon": 1.0, "delta": 0.01}}
+    noise = law(**target.get(law, {"mean_abs": 2.0}))
+    mechanism = pn.Mechanism(noise, contribution=0.5, dimension=2, norm=norm)
     with pytest.raises(pn.DomainError, match=match):
-        mechanism.epsilon(1e-6, 10, rate)
+        mechanism.epsilon(1e-6, 10, rate, adjacency)
     with pytest.raises(pn.DomainError, match=match):
-        pn.Accountant().compose(mechanism, 10, rate)
+        pn.Accountant(adjacency).compose(mechanism, 10, rate)
+
+
+# -- one coin --------------------------------------------------------------------------------------
+
+
+def two_laplace_delta(epsilon, shift):
+    """Delta of two uses without sampling: the loss of the first one under the integral."""
+    epsilon, shift = mp.mpf(epsilon), mp.mpf(shift)
+
+    def once(e):
+        if e >= shift:
+            return mp.mpf(0)
+        return 1 - mp.exp(e) if e <= -shift else 1 - mp.exp((e - shift) / 2)
+
+    cuts = sorted(
+        {-shift, shift, *(x for x in (epsilon - shift, epsilon + shift) if abs(x) < shift)}
+    )
+    inner = mp.quad(lambda x: mp.exp((x - shift) / 2) / 4 * once(epsilon - x), cuts)
+    return inner + (once(epsilon - shift) + mp.exp(-shift) * once(epsilon + shift)) / 2
+
+
+@for_each([0.02, 0.6], ["remove", "add"], [-0.7, -0.2, 0.0, 0.01, 0.4])
+def test_one_coin_for_two_coordinates(rate, way, epsilon):
+    shift = 0.75
+    exact = subsampled_delta(lambda e: two_laplace_delta(e, shift), epsilon, rate, way)
+    found = pn.Mechanism(pn.Laplace(scale=1.0 / shift), dimension=2).delta(epsilon, 1, rate, way)
+    assert found.lower <= exact * (1 + mp.mpf(1e-13)) + 1e-16
+    assert exact <= found.upper * (1 + 1e-13)
+    # The loss has an atom at 0.
+    assert found.upper - found.lower <= 1e-4 * max(float(exact), 1e-6)
+
+
+@for_rows([(0.1, 4, 1), (0.01, 9, 1000), (0.3, 16, 10)])
+def test_one_coin_for_gaussian_coordinates(rate, dimension, count):
+    """The loss of normal coordinates is known, since rotations do not change it."""
+    known = pn.Mechanism(pn.Gaussian(std=4.0), dimension=dimension)
+    step = SampledVector(Pair(pn.Gaussian(std=4.0), 1.0, 1.0), dimension, rate)
+    for way in ("remove", "add"):
+        question = Question(((step, count),), ways=(way,))
+        for epsilon in (-0.1, 0.02, 0.5):
+            found, true = question.delta(epsilon), known.delta(epsilon, count, rate, way)
+            assert found.lower <= true.upper * (1.0 + 1e-12)
+            assert true.lower <= found.upper * (1.0 + 1e-12)
+            assert found.upper - found.lower <= 2e-3 * found.upper
+    found, true = Question(((step, count),)).epsilon(1e-6), known.epsilon(1e-6, count, rate)
+    assert found.lower <= true.upper
+    assert true.lower <= found.upper <= true.upper * (1.0 + 1e-3)
+
+
+def test_one_coin_is_worse_than_one_for_each():
+    law, rate = pn.Laplace(scale=3.0), 0.1
+    together = pn.Mechanism(law, dimension=5).epsilon(1e-6, 20, rate)
+    assert together.lower > pn.Mechanism(law).epsilon(1e-6, 100, rate).upper
+    assert together.upper < pn.Mechanism(law, dimension=5).epsilon(1e-6, 20).lower
+    assert together.upper - together.lower < 1e-3 * together.upper
+    estimate = pn.Mechanism(law, dimension=5).composed(20, rate).estimate.epsilon(1e-6)
+    assert together.lower <= estimate <= together.upper
+
+
+def test_one_coin_and_infinite_losses():
+    law = pn.TruncatedLaplace(epsilon=1.0, delta=1e-3)
+    vector = pn.Mechanism(law, dimension=3)
+    lost = 1.0 - (1.0 - pn.Mechanism(law).delta(math.inf).upper) ** 3
+    found = vector.delta(math.inf, 1, 0.2)
+    assert found.lower <= 0.2 * lost * (1 + 1e-12)
+    assert 0.2 * lost <= found.upper * (1 + 1e-12)
+    for epsilon in (-0.5, 0.0, 0.3):
+        unsampled = vector.delta(math.log1p(math.expm1(epsilon) / 0.2)) if epsilon >= 0 else None
+        found = vector.delta(epsilon, 1, 0.2, "remove")
+        exact = -math.expm1(epsilon) if unsampled is None else 0.2 * unsampled.estimate
+        assert found.lower <= exact * (1 + 1e-6)
+        assert exact <= found.upper * (1 + 1e-6)
+
+
+# -- bounded scores --------------------------------------------------------------------------------
+
+
+def test_an_l1_bound_and_a_bounded_score():
+    """Cauchy noise has the score ``2 t / (1 + t^2)``, at most 1: pure, for shifts of any kind."""
+    law = pn.Cauchy(scale=4.0)
+    vector = pn.Mechanism(law, 1.5, dimension=7, norm="l1")
+    assert 1.5 / 4.0 <= vector.pure_epsilon() <= 1.5 / 4.0 * (1 + 1e-9)
+    bound = pn.promises.PureDP(vector.pure_epsilon())
+    axis = pn.Mechanism(law, 1.5)
+    for count, rate in ((1, 1.0), (5, 1.0), (5, 0.1)):
+        found = vector.epsilon(1e-4, count, rate)
+        assert found.upper == pytest.approx(bound.epsilon(1e-4, count, rate).upper, rel=1e-6)
+        assert found.lower == pytest.approx(axis.epsilon(1e-4, count, rate).lower, rel=1e-3)
+    # Shifts in two dimensions, by quadrature.
+    epsilons = [0.0, 0.1, 0.25]
+    law = pn.Cauchy(scale=1.5)
+    plane = pn.Mechanism(law, 0.5, dimension=2, norm="l1").profile(epsilons)
+    for shift in ((0.5, 0.0), (0.25, 0.25), (-0.4, 0.1)):
+        assert np.all(plane_deltas(law, shift, epsilons) <= plane.upper)
+    # Where the axis is known to be the worst the bound is not needed.
+    laplace = pn.Mechanism(pn.Laplace(scale=4.0), 1.5, dimension=7, norm="l1")
+    assert laplace.epsilon(1e-4, 5).upper < bound.epsilon(1e-4, 5).lower
+
+
+def test_stable_noise_of_index_two_is_invariant_too():
+    stable = pn.Mechanism(pn.SymmetricStable(alpha=2.0, scale=2.0), dimension=9, norm="l2")
+    normal = pn.Mechanism(pn.Gaussian(std=2.0 * math.sqrt(2.0)), dimension=9, norm="l2")
+    assert stable.epsilon(1e-6, 5, 0.1).lower <= normal.epsilon(1e-6, 5, 0.1).upper
+    assert normal.epsilon(1e-6, 5, 0.1).lower <= stable.epsilon(1e-6, 5, 0.1).upper
 
 
 def test_arguments():

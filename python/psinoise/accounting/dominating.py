@@ -1,4 +1,4 @@
-"""The pair that dominates one use of noise on a query, a vector or a number."""
+"""What dominates one use of noise on a query, a vector or a number."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from psinoise.accounting import vectors
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.cells import CellLaw, CellPair, in_cells
 from psinoise.accounting.loss.pairs import Law, Pair
+from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
 
 __all__ = ["dominating_pair"]
@@ -20,7 +21,7 @@ def dominating_pair(
     sampling_rate: float,
     dimension: int,
     norm: str,
-) -> tuple[Dominating, int]:
+) -> tuple[Step, int]:
     """The pair of noise on a query that a record moves by ``shift``, and how many uses of it.
 
     Raises
@@ -28,12 +29,15 @@ def dominating_pair(
     DomainError
         where the worst case is not proven
     """
-    shift, uses = vectors.one_dimensional(noise, shift, dimension, norm, sampling_rate)
-    if not in_cells(noise):
-        return Pair(cast(Law, noise), shift, sampling_rate, replaced), uses
-    if replaced:
+    if in_cells(noise) and replaced:
         raise DomainError(
             "noise must be log-concave for adjacency 'replace' with sampling (the worst case "
             f"of other laws is not known), got {noise!r}"
         )
-    return CellPair(noise, shift, sampling_rate), uses
+
+    def pair(shift: float, rate: float) -> Dominating:
+        if in_cells(noise):
+            return CellPair(noise, shift, rate)
+        return Pair(cast(Law, noise), shift, rate, replaced)
+
+    return vectors.dominating(noise, pair, shift, dimension, norm, sampling_rate)

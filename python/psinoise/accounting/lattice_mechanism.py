@@ -33,7 +33,7 @@ from psinoise.accounting import vectors
 from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.dominating import dominating_pair
-from psinoise.accounting.loss.atoms import Dominating
+from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
 from psinoise.release import (
@@ -101,7 +101,7 @@ class LatticeMechanism(Accounted):
 
     # -- accounting ------------------------------------------------------------------------------
 
-    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Dominating, int]:
+    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Step, int]:
         """The pair of the noise and the sensitivity after rounding, and how many uses of it.
 
         Raises

@@ -15,9 +15,9 @@ from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.dominating import dominating_pair
 from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice, refuse
-from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.cells import CellLaw, in_cells
-from psinoise.accounting.loss.pairs import Law, turning_point
+from psinoise.accounting.loss.pairs import Law, Pair, turning_point
+from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
 
 
@@ -40,7 +40,8 @@ class Mechanism(Accounted):
         number of coordinates of the query
     norm
         of the sensitivity of a vector: "linf" (the default, and the most cautious: every coordinate
-        moves by the sensitivity), "l1" (Laplace and Gaussian noise) or "l2" (Gaussian noise)
+        moves by the sensitivity), "l1" (Laplace, Gaussian, and from above any noise with a bounded
+        score, such as stable noise) or "l2" (Gaussian noise)
 
     Examples
     --------
@@ -108,7 +109,7 @@ class Mechanism(Accounted):
         2.561553
         """
         pair, _ = self.dominating(1.0, "replace")
-        if isinstance(pair, AtomPair):
+        if not isinstance(pair, Pair):
             raise DomainError(
                 "noise must have a smooth density for one output to reveal most, got "
                 f"{self.noise!r}"
@@ -210,7 +211,7 @@ class Mechanism(Accounted):
 
     # -- the pair --------------------------------------------------------------------------------
 
-    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Dominating, int]:
+    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Step, int]:
         """The one-dimensional pair that dominates one use, and how many uses of it.
 
         Raises

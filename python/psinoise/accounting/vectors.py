@@ -3,18 +3,17 @@
 Neighbors move the query by a vector ``a`` in a ball of radius ``s``; ``P_a`` is the law of the
 output moved by ``a``. Each case below is reduced to one-dimensional pairs, or refused.
 
-*Gaussian noise, any norm.* The noise is invariant under rotations, so that ``(P_a, P_0)`` is the
+*Gaussian noise, any norm.* It is invariant under rotations, so that ``(P_a, P_0)`` is the
 one-dimensional pair with shift ``|a|_2``, and the worst shift is the largest (lemma of ``pairs``):
 ``s`` in the l2 ball; ``s`` in the l1 ball, at its corners; ``s sqrt(m)`` in the l-infinity ball, at
 its corners. Sampling acts on the whole output: its profile is an increasing function of the
 unsampled one (``pairs``), and the lemma of ``adjacency`` holds for vectors.
 
-*Any unimodal noise, l-infinity, no sampling.* ``P_a`` and ``P_0`` are products over the
-coordinates. Each factor is dominated by ``(T_s p, p)``, and products of dominating pairs dominate
-(Zhu, Dong and Wang 2022, theorem 10): ``m`` uses of the one-dimensional pair, attained at
-``a = (s, ..., s)``.
-With sampling one coin decides about all coordinates at once, and these are not independent uses
-with a coin each: refused.
+*Any unimodal noise, l-infinity.* ``P_a`` and ``P_0`` are products over the coordinates. Each factor
+is dominated by ``(T_s p, p)``, and products of dominating pairs dominate (Zhu, Dong and Wang 2022,
+theorem 10): ``m`` uses of the one-dimensional pair, attained at ``a = (s, ..., s)``. With sampling
+one coin decides about all coordinates at once, and these are not independent uses with a coin each:
+``compose.sampled`` has their measures.
 
 *Laplace noise, l1.* The worst ``a`` moves a single coordinate by ``s``.
 
@@ -40,19 +39,35 @@ expectation. With ``h(y) = (y - gamma)^+``: the smaller profile. QED
 Sampling is covered: the sampled profile increases with the unsampled one, and the lemma of
 ``adjacency`` holds for vectors.
 
+*Any noise with a bounded score, l1.* With ``|(log p)'| <= B`` the loss of a shift by ``a_i`` is at
+most ``B |a_i|``, that of the vector at most ``B s``: from above it is pure (B s)-differential
+privacy, which is dominated by randomized response. (For stable noise that the privacy is pure is
+theorem 16 of Zawacki and Abed, the symmetric alpha-stable mechanism.) From below a single
+coordinate moves.
+
 *Anything else* (other laws with an l1 or l2 bound) has no known worst direction: refused.
+
+What a law knows about itself (``rotation_invariant``, ``axis_is_worst``) decides which case it is.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, cast
 
 from psinoise import _validate
-from psinoise.accounting.loss.cells import CellLaw
-from psinoise.accounting.loss.pairs import Law
+from psinoise.accounting.compose.bins import Dense, dense
+from psinoise.accounting.compose.measured import Measured
+from psinoise.accounting.compose.sampled import SampledVector
+from psinoise.accounting.loss.atoms import Dominating
+from psinoise.accounting.loss.cells import CellLaw, in_cells
+from psinoise.accounting.loss.largest import largest_score
+from psinoise.accounting.loss.pairs import Direction, Law, Pair
+from psinoise.accounting.loss.responses import RandomizedResponse
+from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
-from psinoise.noise import Gaussian, Laplace
 
 Norm = Literal["linf", "l1", "l2"]
 _NORMS = ("linf", "l1", "l2")
@@ -71,32 +86,88 @@ def check_norm(norm: str) -> str:
     return _validate.choice("norm", norm, _NORMS)
 
 
-def one_dimensional(
-    noise: Law | CellLaw, sensitivity: float, dimension: int, norm: str, sampling_rate: float
-) -> tuple[float, int]:
-    """Sensitivity and number of one-dimensional uses that dominate one use on a vector.
+@dataclass(frozen=True)
+class ScoreBound(Measured):
+    """A vector whose loss is at most ``epsilon`` in both directions.
+
+    Attributes
+    ----------
+    epsilon
+        an upper bound
+    axis
+        the pair of a single coordinate that moves, which bounds it from below
+    """
+
+    epsilon: float
+    axis: Pair
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether a reflection maps one direction to the other."""
+        return self.axis.symmetric
+
+    @property
+    def attained(self) -> Step:
+        """A single coordinate that moves."""
+        return self.axis
+
+    def infinite(self, direction: Direction) -> float:
+        """No loss is infinite."""
+        return 0.0
+
+    def sources(self, direction: Direction) -> tuple[Dense, Dense]:
+        """Randomized response, twice."""
+        rate = self.axis.sampling_rate
+        found = dense(RandomizedResponse(self.epsilon, self.epsilon, 0.0, rate), direction, 0.0)
+        return found, found
+
+
+def dominating(
+    noise: Law | CellLaw,
+    pair: Callable[[float, float], Dominating],
+    sensitivity: float,
+    dimension: int,
+    norm: str,
+    sampling_rate: float,
+) -> tuple[Step, int]:
+    """What dominates one use on a vector, and how many uses of it.
+
+    Parameters
+    ----------
+    noise
+        of each coordinate
+    pair
+        of one coordinate, for how far it moves and a sampling rate
+    sensitivity, dimension, norm, sampling_rate
+        of the mechanism
 
     Raises
     ------
     DomainError
-        where the worst direction is not known, or the uses would share a coin
+        where the worst direction is not known
     """
     if dimension == 1:
-        return sensitivity, 1
-    if isinstance(noise, Gaussian):
-        return sensitivity * (math.sqrt(dimension) if norm == "linf" else 1.0), 1
-    if norm == "l1" and isinstance(noise, Laplace):
-        return sensitivity, 1
-    if norm != "linf":
-        proven = "Gaussian" if norm == "l2" else "Gaussian and Laplace"
+        return pair(sensitivity, sampling_rate), 1
+    if getattr(noise, "rotation_invariant", False):
+        longest = sensitivity * (math.sqrt(dimension) if norm == "linf" else 1.0)
+        return pair(longest, sampling_rate), 1
+    if norm == "l1" and getattr(noise, "axis_is_worst", False):
+        return pair(sensitivity, sampling_rate), 1
+    sampled = 0.0 < sampling_rate < 1.0
+    one = pair(sensitivity, sampling_rate)
+    if sampled and isinstance(one, Pair) and one.replaced:
         raise DomainError(
-            f"norm must be 'linf' for this noise (for {norm!r} the worst direction is proven for "
-            f"{proven} noise only), got {noise!r} in {dimension} dimensions"
+            "adjacency must not be 'replace' for this noise on a vector with sampling (the worst "
+            f"case is not known), got {noise!r} in {dimension} dimensions"
         )
-    if 0.0 < sampling_rate < 1.0:
-        raise DomainError(
-            "sampling_rate must be 1 for this noise on a vector with norm 'linf' (one coin decides "
-            "about all coordinates; proven for Gaussian noise only), "
-            f"got {sampling_rate!r} with {noise!r} in {dimension} dimensions"
-        )
-    return sensitivity, dimension
+    if norm == "linf":
+        if sampled:
+            return SampledVector(pair(sensitivity, 1.0), dimension, sampling_rate), 1
+        return one, dimension
+    score = math.inf if in_cells(noise) else largest_score(cast("Law", noise))
+    if norm == "l1" and isinstance(one, Pair) and score < math.inf:
+        return ScoreBound(sensitivity * score * (1.0 + 2.0**-51), one), 1
+    raise DomainError(
+        f"norm must be 'linf' for this noise (for {norm!r} the worst direction is not known), got "
+        f"{noise!r} in {dimension} dimensions"
+    )

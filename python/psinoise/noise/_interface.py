@@ -74,6 +74,16 @@ class NoiseLaw(Value):
         """True if ``p`` does not increase in ``|x|``: the largest shift is the worst one."""
 
     @property
+    def rotation_invariant(self) -> bool:
+        """True if rotations do not change the law of independent coordinates: normal laws."""
+        return False
+
+    @property
+    def axis_is_worst(self) -> bool:
+        """True if, of all shifts of one l1 norm, one along an axis dominates: is easiest to see."""
+        return self.rotation_invariant
+
+    @property
     def _shape(self) -> tuple[Any, ...]:
         """Parameters other than the scale; laws of equal shape share their tables."""
         return ()

@@ -44,6 +44,7 @@ class Gaussian(ScaleFamily):
     _statistics = {"scale": 1.0, "std": 1.0, "mean_abs": math.sqrt(2.0 / math.pi)}  # noqa: RUF012
     _canonical = "std"
     _score_limit = math.inf
+    rotation_invariant = True
 
     def log_density(self, t: Float) -> dd.Pair:
         """``-t**2 / 2 - log sqrt(2 pi)``."""

@@ -37,6 +37,8 @@ class Laplace(ScaleFamily):
     _statistics = {"scale": 1.0, "std": math.sqrt(2.0), "mean_abs": 1.0}  # noqa: RUF012
     _canonical = "scale"
     _score_limit = 1.0
+    # The law of ``sum min(max(x_i, 0), a_i)`` is most spread where one a_i is not 0.
+    axis_is_worst = True
 
     def log_density(self, t: Float) -> dd.Pair:
         """``-t - log 2``."""

@@ -129,6 +129,11 @@ class SymmetricStable(Noise):
         """True of the normal law alone: the others have tails that are powers."""
         return self._index == (2.0, 0.0)
 
+    @property
+    def rotation_invariant(self) -> bool:
+        """True of the normal law alone."""
+        return self.log_concave
+
     # -- the standardized law --------------------------------------------------------------------
 
     @property

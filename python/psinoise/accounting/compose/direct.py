@@ -84,6 +84,13 @@ class Composition:
             other, before = current if which < 0 else bases[which], uses
         return DirectBound(current, other), stages
 
+    def measure(self, side: Side, nodes: int) -> Measure:
+        """All steps as one measure, which can be changed and composed further."""
+        bound, _ = self.compose(side, nodes, None)
+        if bound.second is None:
+            return bound.first
+        return self._product(bound.first, bound.second, ("product", -1), 1, nodes, None, {})
+
     def work(self, nodes: int, plan: Plan) -> float:
         """About how many products of masses a composition of both sides takes."""
         counts = [plan.count(key, nodes) for key in plan.spreads]

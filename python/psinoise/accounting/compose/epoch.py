@@ -20,8 +20,7 @@ from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.compose.plan import Plan, first_edges
 from psinoise.accounting.compose.ratio_plan import plan_for
 from psinoise.accounting.compose.ratios import Ratios, Step
-from psinoise.accounting.loss.atoms import Dominating
-from psinoise.accounting.loss.cells import CellPair
+from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import REACHES, reach_for
 
@@ -106,8 +105,8 @@ class Epoch(Measured):
         """The epoch alone, for a question about a delta."""
         reach = reach_for(log_delta, float(self.uses))
         above, below = self.pair, self.pair
-        if isinstance(below, CellPair) and len(below.shifts) > 1:
-            below = below.at_shift(direction, tilt)
+        if isinstance(below, AtomPair):
+            below = below.below(direction, tilt)
         return Allocation(
             (_losses(below, reach), _losses(above, reach)), self.uses, direction, log_delta
         )

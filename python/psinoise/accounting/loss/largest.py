@@ -69,6 +69,17 @@ def largest_log_ratio_bounds(noise: Law, sensitivity: float) -> tuple[float, flo
     return _rise(noise, sensitivity)[1:]
 
 
+def largest_score(noise: Law) -> float:
+    """An upper bound of ``|(log p)'|``; inf where there is none, or where ``p`` ends."""
+    if math.isfinite(noise.support):
+        return math.inf
+    if noise.log_concave:
+        return noise.score_limit
+    if not hasattr(noise, "_steepest"):
+        return math.inf
+    return cast("_Tabulated", noise)._steepest[1] / noise.scale * (1.0 + 4.0 * _UNIT)
+
+
 def rounded(exact: Fraction, *, up: bool) -> float:
     """The float64 next to a number, on one side of it; the number itself if it is one."""
     try:
