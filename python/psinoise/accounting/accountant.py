@@ -23,9 +23,12 @@ from psinoise.accounting.queries import (
     epsilons_of,
     estimates,
     moments,
+    renyi_of,
+    zcdp_of,
 )
 from psinoise.accounting.question import Kept, Question
 from psinoise.accounting.tradeoff import tradeoff_of
+from psinoise.errors import DomainError
 from psinoise.sampling import Sampling
 
 __all__ = ["Accountant"]
@@ -289,6 +292,63 @@ class Accountant:
     def _forget(self) -> None:
         """Drop what was kept for the composition so far."""
         self._kept, self._answers = {}, {}
+
+    def renyi_divergence(self, orders: ArrayLike) -> NDArray[np.float64]:
+        """Renyi divergences of everything composed so far, the larger of the directions.
+
+        Parameters
+        ----------
+        orders
+            at least 1, of any shape: 1 is the Kullback-Leibler divergence, infinity the largest
+            loss
+
+        Returns
+        -------
+        numpy.ndarray
+            Of the same shape; ``inf`` where outputs of one data set are impossible for the other.
+            Estimates by quadrature, right to about 1e-12 of themselves, not rounded outwards;
+            promises of zCDP count with their bound.
+
+        Raises
+        ------
+        DomainError, TypeError
+            for other orders, and for steps that are known by bounds on their loss alone
+        CertificationError
+            for orders so large that their divergence lies in tails that no quadrature reaches
+
+        Examples
+        --------
+        >>> import psinoise as pn
+        >>> accountant = pn.Accountant().compose(pn.Mechanism(pn.Gaussian(std=5.0)), 10)
+        >>> accountant.renyi_divergence([1.0, 2.0, 32.0]).round(9).tolist()
+        [0.2, 0.4, 6.4]
+        """
+        return renyi_of(self._question(None), contract.check_orders(orders))
+
+    def zcdp(self) -> float:
+        """The least rho such that everything composed so far is rho-zCDP.
+
+        Renyi divergences of all orders ``a > 1`` are at most ``rho a``. An estimate, as those are;
+        ``inf`` where they are.
+
+        Raises
+        ------
+        DomainError
+            with sampling, which leaves rho as it is for Gaussian noise and says nothing in general;
+            and for steps that are known by bounds on their loss alone
+        CertificationError
+            if no line is seen to be above: the ratio rises as far as the quadrature reaches
+
+        Examples
+        --------
+        >>> import psinoise as pn
+        >>> accountant = pn.Accountant().compose(pn.Mechanism(pn.Gaussian(std=5.0)), 10)
+        >>> round(accountant.zcdp(), 9)
+        0.2
+        """
+        if any(getattr(step, "sampling_rate", 1.0) < 1.0 for step in self._counts):
+            raise DomainError("sampling_rate must be 1 for rho, got steps with sampling")
+        return zcdp_of(self._question(None))
 
     def _question(self, tolerance: float | None) -> Question:
         ways = contract.ways_of(self._adjacency)

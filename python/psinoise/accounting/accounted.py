@@ -237,21 +237,33 @@ class Accounted(ABC):
             lambda rate: self.dominating(rate, adjacency), sampling_rate, sampling, adjacency
         )
 
+    def renyi_divergence(
+        self,
+        orders: ArrayLike,
+        count: int = 1,
+        sampling_rate: float = 1.0,
+        adjacency: str = "add-remove",
+    ) -> NDArray[np.float64]:
+        """Renyi divergences of ``count`` uses; see `Accountant.renyi_divergence`."""
+        return self.composed(count, sampling_rate, adjacency).renyi_divergence(orders)
+
+    def zcdp(self, count: int = 1, adjacency: str = "add-remove") -> float:
+        """Rho of ``count`` uses; see `Accountant.zcdp`. Sampling does not improve it in general."""
+        return self.composed(count, 1.0, adjacency).zcdp()
+
     def _asked(
         self, name: str, at: ArrayLike, use: tuple[Any, ...], tolerance: float | None
     ) -> Bracket | Brackets:
         """The answer of an accountant; that of a question about one point is kept for a while."""
         count, rate, adjacency, sampling = use
-        if isinstance(at, float) and isinstance(sampling, Sampling | None):
-            count, rate = (
-                _validate.count("count", count),
-                _validate.probability("sampling_rate", rate),
-            )
-            adjacency = contract.check_adjacency_or_direction(adjacency)
-            width = contract.check_tolerance(tolerance)
-            return _answer(self, name, at, (count, rate, adjacency, sampling), width)
-        asked = getattr(self.composed(count, rate, adjacency, sampling=sampling), name)
-        return cast(Bracket | Brackets, asked(at, tolerance=tolerance))
+        if not (isinstance(at, float) and isinstance(sampling, Sampling | None)):
+            asked = getattr(self.composed(count, rate, adjacency, sampling=sampling), name)
+            return cast(Bracket | Brackets, asked(at, tolerance=tolerance))
+        count = _validate.count("count", count)
+        rate = _validate.probability("sampling_rate", rate)
+        adjacency = contract.check_adjacency_or_direction(adjacency)
+        width = contract.check_tolerance(tolerance)
+        return _answer(self, name, at, (count, rate, adjacency, sampling), width)
 
 
 @functools.lru_cache(maxsize=256)

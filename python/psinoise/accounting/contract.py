@@ -58,6 +58,14 @@ def check_epsilons(epsilons: ArrayLike) -> NDArray[np.float64]:
     return values
 
 
+def check_orders(orders: ArrayLike) -> NDArray[np.float64]:
+    """Orders of Renyi divergences: at least 1, infinity included, of any shape; NaN fails."""
+    values = _real_array("orders", orders)
+    if not (values >= 1.0).all():
+        raise DomainError(f"orders must be at least 1, got {float(values[~(values >= 1.0)][0])!r}")
+    return values
+
+
 def check_alphas(alphas: ArrayLike) -> NDArray[np.float64]:
     """Probabilities, of any shape; NaN fails."""
     return _probabilities("alphas", alphas)

@@ -22,7 +22,8 @@ adds ``k g`` to the first and ``sqrt(k) g`` to the second for ``k`` coordinates)
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +34,8 @@ from psinoise.accounting import vectors
 from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.dominating import dominating_pair
+from psinoise.accounting.groups import Group, group_size
+from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
@@ -112,6 +115,12 @@ class LatticeMechanism(Accounted):
         moved = self.cells * self.grid
         shift, replaced = worst_shift(moved, None, sampling_rate, adjacency)
         return dominating_pair(self.noise, shift, replaced, sampling_rate, self.dimension, "linf")
+
+    def for_group(self, size: int) -> Group:
+        """The same mechanism for data sets that differ in several records; see `Mechanism`."""
+        size = group_size(size)
+        moved = rounded(size * Fraction(self.sensitivity), up=True)
+        return Group(replace(self, sensitivity=moved), size)
 
     # -- release ---------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +15,10 @@ from psinoise.accounting import vectors
 from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.dominating import dominating_pair
+from psinoise.accounting.groups import Group, group_size
 from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice, refuse
 from psinoise.accounting.loss.cells import CellLaw, in_cells
+from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Law, Pair, turning_point
 from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
@@ -84,6 +87,30 @@ class Mechanism(Accounted):
         vector = f", dimension={self.dimension}, norm={self.norm!r}" if self.dimension > 1 else ""
         moved = "" if self.contribution is None else f", contribution={self.contribution!r}"
         return f"Mechanism(noise={self.noise!r}, sensitivity={self.sensitivity!r}{moved}{vector})"
+
+    def for_group(self, size: int) -> Group:
+        """The same mechanism for data sets that differ in several records: group privacy.
+
+        Parameters
+        ----------
+        size : int
+            Number of records, at least 1.
+
+        Returns
+        -------
+        Group
+            With `epsilon`, `delta` and the like; without sampling.
+
+        Examples
+        --------
+        >>> import psinoise as pn
+        >>> couples = pn.Mechanism(pn.Laplace(scale=2.0)).for_group(2)
+        >>> couples.pure_epsilon()
+        1.0
+        """
+        size = group_size(size)
+        moved = rounded(size * Fraction(self.sensitivity), up=True)
+        return Group(replace(self, sensitivity=moved, contribution=None), size)
 
     def most_revealing_output(self) -> float:
         """The output at which the loss of one use is largest, on each coordinate that moves.

@@ -28,6 +28,7 @@ from typing import ClassVar
 from psinoise import _validate
 from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.concentrated import Concentrated
+from psinoise.accounting.groups import group_size
 from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.responses import RandomizedResponse, RangePair
@@ -120,7 +121,7 @@ class ApproximateDP(Promise):
 
     def for_group(self, size: int) -> ApproximateDP:
         """``(k epsilon, delta (1 + e^epsilon + ... + e^{(k - 1) epsilon}))`` for ``k`` records."""
-        size = _group(size)
+        size = group_size(size)
         epsilon, delta = self._values
         if delta == 0.0:
             return ApproximateDP(_times(size, epsilon), 0.0)
@@ -162,7 +163,7 @@ class PureDP(Promise):
 
     def for_group(self, size: int) -> PureDP:
         """``k epsilon`` for ``k`` records."""
-        return PureDP(_times(_group(size), self._values[0]))
+        return PureDP(_times(group_size(size), self._values[0]))
 
     def _step(self, sampling_rate: float) -> Step:
         (epsilon,) = self._values
@@ -197,7 +198,7 @@ class BoundedRange(Promise):
 
     def for_group(self, size: int) -> BoundedRange:
         """``k eta`` for ``k`` records."""
-        return BoundedRange(_times(_group(size), self._values[0]))
+        return BoundedRange(_times(group_size(size), self._values[0]))
 
     def _step(self, sampling_rate: float) -> Step:
         return RangePair(self._values[0], sampling_rate)
@@ -227,7 +228,7 @@ class GDP(Promise):
 
     def for_group(self, size: int) -> GDP:
         """``k mu`` for ``k`` records (Dong, Roth and Su 2022, theorem 2.14)."""
-        return GDP(_times(_group(size), self._values[0]))
+        return GDP(_times(group_size(size), self._values[0]))
 
     def _step(self, sampling_rate: float) -> Step:
         return Pair(Gaussian(std=1.0), self._values[0], sampling_rate)
@@ -257,7 +258,7 @@ class ZCDP(Promise):
 
     def for_group(self, size: int) -> ZCDP:
         """``k^2 rho`` for ``k`` records (Bun and Steinke 2016, proposition 1.9)."""
-        return ZCDP(_times(_group(size) ** 2, self._values[0]))
+        return ZCDP(_times(group_size(size) ** 2, self._values[0]))
 
     def _step(self, sampling_rate: float) -> Step:
         if 0.0 < sampling_rate < 1.0:
@@ -276,10 +277,3 @@ def _not_negative(name: str, value: float) -> float:
 def _times(size: int, value: float) -> float:
     """A multiple, rounded up."""
     return rounded(size * Fraction(value), up=True)
-
-
-def _group(size: int) -> int:
-    size = _validate.count("size", size)
-    if size == 0:
-        raise DomainError("size must be at least 1, got 0")
-    return size

@@ -24,7 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise.accounting import contract
 from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.composed import composed
+from psinoise.accounting.concentrated import Concentrated
 from psinoise.accounting.estimate.central_limit import gaussian_limit
+from psinoise.accounting.estimate.divergence import concentration, divergences
 from psinoise.accounting.estimate.renyi import renyi_delta, renyi_epsilon
 from psinoise.accounting.loss.steps import Pairs, Steps, are_pairs
 from psinoise.accounting.question import BETWEEN, Question
@@ -40,6 +42,8 @@ __all__ = [
     "epsilons_of",
     "estimates",
     "moments",
+    "renyi_of",
+    "zcdp_of",
 ]
 
 Float = NDArray[np.float64]
@@ -88,6 +92,29 @@ def _moved(question: Question, epsilon: float, found: Bracket) -> float:
     if found.upper <= least or math.isinf(epsilon):
         return max(least, found.upper)
     return max(least, question.delta(epsilon - question.tolerance).lower)
+
+
+def renyi_of(question: Question, orders: Float) -> Float:
+    """Renyi divergences of these orders, the larger of the directions."""
+    rho, pairs = _moments(question)
+    found = divergences(pairs, question.directions, orders)
+    return np.asarray(found + rho * orders if rho else found)
+
+
+def zcdp_of(question: Question) -> float:
+    """The least rho with divergences of at most ``rho a`` for all orders ``a > 1``."""
+    rho, pairs = _moments(question)
+    return rho + concentration(pairs, question.directions)
+
+
+def _moments(question: Question) -> tuple[float, Pairs]:
+    """What is known by its rho, and the pairs."""
+    pairs = tuple(entry for entry in question.steps if not isinstance(entry[0], Concentrated))
+    if not are_pairs(pairs):
+        raise DomainError(
+            "divergences must be known of each step, got one that is known by bounds on its loss"
+        )
+    return sum(step.rho for step, _ in question.steps if isinstance(step, Concentrated)), pairs
 
 
 def deltas_of(question: Question, epsilons: Float) -> Brackets:

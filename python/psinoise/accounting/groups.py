@@ -1,0 +1,55 @@
+"""Groups of records: data sets that differ in several of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psinoise import _validate
+from psinoise.accounting.accounted import Accounted
+from psinoise.accounting.loss.steps import Step
+from psinoise.errors import DomainError
+
+__all__ = ["Group", "group_size"]
+
+
+@dataclass(frozen=True)
+class Group(Accounted):
+    """A mechanism whose neighbors differ in several records; made by ``for_group``.
+
+    Without sampling ``k`` records move a query by at most ``k`` times as far as one, and so far
+    they can move it: the pair is that of a sensitivity which is as large. With sampling a random
+    number of them is drawn, and the worst case is not known: refused.
+
+    Attributes
+    ----------
+    mechanism
+        with the sensitivity of the group
+    size
+        number of records
+    """
+
+    mechanism: Accounted
+    size: int
+
+    def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Step, int]:
+        """What dominates one use for the group, and how many uses of it.
+
+        Raises
+        ------
+        DomainError
+            with sampling; and where the worst case is not proven for one record
+        """
+        if self.size > 1 and 0.0 < sampling_rate < 1.0:
+            raise DomainError(
+                "sampling_rate must be 1 for groups of records (the worst case is not known), got "
+                f"{sampling_rate!r}"
+            )
+        return self.mechanism.dominating(sampling_rate, adjacency)
+
+
+def group_size(size: int) -> int:
+    """A positive number of records."""
+    size = _validate.count("size", size)
+    if size == 0:
+        raise DomainError("size must be at least 1, got 0")
+    return size
