@@ -59,6 +59,8 @@ _BELOW_GUESS = 40.0
 _LEAST = 5e-324
 # Brackets of log delta need not be narrower.
 _LEAST_LOG_WIDTH = 1e-9
+# Of a slope that is read from a bound.
+_LEAST_TILT = 1e-6
 # An estimate that no contour gives lies between bounds this close, as a share of epsilon.
 _ESTIMATE_WIDTH = 1e-6
 # So many bounds of a direction are kept for other questions.
@@ -172,7 +174,8 @@ class _Part:
         self.found = [found]
         if self.composition is None and self.point.log_delta is None:
             # There is no saddle point that knows how fast delta falls.
-            self.tilt = found[1].slope(self.point.epsilon, 1e-3 * max(self.point.epsilon, 1e-6))
+            epsilon = self.point.epsilon
+            self.tilt = max(found[1].slope(epsilon, 1e-3 * max(epsilon, 1e-6)), _LEAST_TILT)
         self.read(found)
 
     def keep(self) -> None:

@@ -9,7 +9,9 @@ proof depends on that.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +36,7 @@ from psinoise.accounting.loss.pairs import Direction, Float
 
 # Share of delta that may be moved, over all steps, and the most mass under Q.
 _MOVED, _MOST_MOVED = 1e-7, 1e-10
+_LEAST_LOG_DELTA = -690.0
 # Relative error of the probability of outputs of one step that cannot be given.
 _UNSEEN_ROUNDING = 2e-14
 
@@ -52,11 +55,11 @@ class Allocation:
 
     Attributes
     ----------
-    sources : the losses of one step, from below and from above
+    losses : those of one step, from below and from above, as deep as a log delta needs
     steps : of the epoch, at least 2
     """
 
-    sources: tuple[Step, Step]
+    losses: Callable[[float], tuple[Step, Step]]
     steps: int
     direction: Direction
     log_delta: float
@@ -66,9 +69,14 @@ class Allocation:
         """Probability without the record of outputs that the epoch cannot give with it."""
         return unseen_in(self.sources[1].unseen, self.steps)
 
+    @functools.cached_property
+    def sources(self) -> tuple[Step, Step]:
+        """The losses of one step."""
+        return self.losses(self.log_delta)
+
     def at(self, log_delta: float) -> Allocation:
-        """The same, for a question about another delta; as it is where that is not known."""
-        return self if log_delta == -math.inf else dataclasses.replace(self, log_delta=log_delta)
+        """The same, for a question about another delta; as deep as can be if that is not seen."""
+        return dataclasses.replace(self, log_delta=max(log_delta, _LEAST_LOG_DELTA))
 
     @property
     def operations(self) -> list[tuple[bool, int]]:

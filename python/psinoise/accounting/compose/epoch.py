@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class Epoch(Measured):
     """
 
     pair: Dominating
-    uses: int
+    uses: int = field()
     exact: bool = True
 
     @property
@@ -103,13 +103,15 @@ class Epoch(Measured):
 
     def allocation(self, direction: Direction, log_delta: float, tilt: float) -> Allocation:
         """The epoch alone, for a question about a delta."""
-        reach = reach_for(log_delta, float(self.uses))
-        above, below = self.pair, self.pair
+        below = self.pair
         if isinstance(below, AtomPair):
             below = below.below(direction, tilt)
-        return Allocation(
-            (_losses(below, reach), _losses(above, reach)), self.uses, direction, log_delta
-        )
+
+        def losses(goal: float) -> tuple[Step, Step]:
+            reach = reach_for(goal, float(self.uses))
+            return _losses(below, reach), _losses(self.pair, reach)
+
+        return Allocation(losses, self.uses, direction, log_delta)
 
 
 def _losses(pair: Dominating, reach: float) -> Step:

@@ -60,11 +60,8 @@ class AllocationBound(Bound):
 
     def crossing_value(self, epsilon: float) -> float:
         """The sum of ratios at which an outcome begins to add to delta."""
-        return (
-            self.steps * math.exp(epsilon)
-            if self.direction == "remove"
-            else -self.steps * math.exp(-epsilon)
-        )
+        forth = 1.0 if self.direction == "remove" else -1.0
+        return forth * self.steps * math.exp(forth * min(epsilon, _LARGEST_EPSILON))
 
     def log_delta(self, epsilon: float) -> float:
         """Log of the bound, rounded outwards."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class SampledVector(Measured):
     """
 
     pair: Dominating
-    uses: int
+    uses: int = field()
     sampling_rate: float
 
     @property
