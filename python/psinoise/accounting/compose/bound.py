@@ -45,7 +45,8 @@ class Bound(ABC):
         value = self.log_delta(epsilon)
         if not value > -700.0:
             return 1.0 / stride
-        far = self.epsilon(value - 1.0, epsilon, stride)
+        # It need not fall at all: infinite losses stay.
+        far = min(self.epsilon(value - 1.0, epsilon, stride), epsilon + 1e12 * stride)
         fall = value - self.log_delta(far)
         if far > epsilon and 0.0 < fall < 20.0:
             return fall / (far - epsilon)
