@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from psinoise import __version__
-from psinoise.errors import CalibrationError, CertificationError
+from psinoise.errors import BudgetError, CalibrationError, CertificationError
 
 __all__ = ["main"]
 
@@ -32,11 +32,16 @@ _COMMANDS = {
         "columns of a table with noise, drawn exactly as it is accounted",
         "psinoise.commands.release",
     ),
+    "ledger": (
+        "make a file that keeps a privacy budget, or show what was charged to it",
+        "psinoise.commands.ledger",
+    ),
     "figures": ("draw figures of the papers, with their data", "psinoise.commands.figures"),
     "info": ("what this installation is made of", "psinoise.commands.info"),
     "bench": ("measure the speed of this installation", "psinoise.bench"),
 }
 _USER_ERRORS = (
+    BudgetError,
     CalibrationError,
     CertificationError,
     MemoryError,

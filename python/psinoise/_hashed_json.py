@@ -4,6 +4,9 @@ An object has the members ``format``, ``version``, others that its format names,
 hash of the others, as JSON with sorted keys, without spaces, in ASCII. The hash finds accidents and
 careless edits; it is no signature, since anybody can compute it.
 
+A *line* is such an object without spaces and without a format, one of a chain: its hash is of the
+hash of the line before it and of its other members.
+
 Reading evaluates nothing and refuses what writing would not have made: other members, a member
 twice, numbers that are not finite.
 """
@@ -18,7 +21,7 @@ from typing import Any
 
 from psinoise.errors import DomainError
 
-__all__ = ["canonical", "dumps", "loads", "members_of"]
+__all__ = ["canonical", "dumps", "line", "loads", "members_of", "read_line"]
 
 
 def dumps(form: str, version: int, content: Mapping[str, Any]) -> str:
@@ -63,6 +66,36 @@ def loads(text: str, form: str, version: int, members: Sequence[str]) -> dict[st
     return {name: found[name] for name in members}
 
 
+def line(previous: str, content: Mapping[str, Any]) -> tuple[str, str]:
+    """One line of a chain, without its end, and its hash.
+
+    Examples
+    --------
+    >>> text, digest = line("", {"answer": 42})
+    >>> read_line("", text) == ({"answer": 42}, digest)
+    True
+    """
+    digest = _digest(dict(content), previous)
+    return canonical({**content, "sha256": digest}), digest
+
+
+def read_line(previous: str, text: str) -> tuple[dict[str, Any], str]:
+    """The members of a line that `line` wrote after the line with this hash, and its own hash.
+
+    Raises
+    ------
+    DomainError
+        For anything else.
+    """
+    found = _parsed(text)
+    if not isinstance(found, dict):
+        raise DomainError(f"a line must be a JSON object, got {type(found).__name__}")
+    digest = found.pop("sha256", None)
+    if not isinstance(digest, str) or digest != _digest(found, previous):
+        raise DomainError("sha256 must be that of the content and of what is before it")
+    return found, digest
+
+
 def members_of(what: str, value: object, names: Sequence[str]) -> dict[str, Any]:
     """A JSON object with exactly these members.
 
@@ -104,8 +137,8 @@ def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _digest(content: dict[str, Any]) -> str:
+def _digest(content: dict[str, Any], previous: str = "") -> str:
     try:
-        return hashlib.sha256(canonical(content).encode("ascii")).hexdigest()
+        return hashlib.sha256((previous + canonical(content)).encode("ascii")).hexdigest()
     except (ValueError, RecursionError) as error:
         raise DomainError(f"text must hold finite numbers: {error}") from error

@@ -30,4 +30,4 @@ class CalibrationError(RuntimeError):
 
 
 class BudgetError(RuntimeError):
-    """A ledger refuses a release that its budget is not known to cover."""
+    """A ledger refuses a release that would exceed its budget."""

@@ -7,6 +7,9 @@ most ``--count`` values of each column, and each by at most ``--sensitivity``.
 The table takes its name in one step, when it is complete and on the disk, after its record: a crash
 leaves either the whole or nothing under that name. The record holds what is needed to compute
 epsilon again, and the SHA-256 of the table.
+
+With ``--ledger`` the release is charged to a file before anything is drawn, and refused if the
+budget there does not cover it. The charge stays, whatever happens after that.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from psinoise.commands._mechanism import (
     size,
 )
 from psinoise.errors import CertificationError, DomainError
+from psinoise.ledger import Ledger
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,8 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--adjacency",
-        default="add-remove",
-        help='neighboring relation (default add-remove; or "replace")',
+        help='neighboring relation (default that of the ledger, or add-remove; or "replace")',
     )
     parser.add_argument(
         "--bounds",
@@ -95,6 +98,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         metavar=("LOW", "HIGH"),
         help="clip the values, chosen without looking at them; NaN and empty fields become LOW",
+    )
+    parser.add_argument(
+        "--ledger",
+        type=Path,
+        metavar="FILE",
+        help='charge the budget in this file first, which "psinoise ledger create" makes; the '
+        "release is refused if it does not fit",
+    )
+    parser.add_argument(
+        "--label", default="", metavar="TEXT", help="what the ledger calls it (default: the table)"
     )
     parser.add_argument(
         "--grid", type=float, metavar="X", help="a power of two (default: fine for the noise)"
@@ -109,7 +122,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise DomainError(f"--count must be at least 1, got {arguments.count}")
     if len(set(arguments.column)) != len(arguments.column):
         raise DomainError("--column must name each column once")
+    ledger = _ledger(arguments)
     mechanism, epsilon = _mechanism(arguments, uses)
+    if ledger is not None:
+        label = arguments.label or f"{target.name}: {', '.join(arguments.column)}".rstrip(": ")
+        ledger.charge(mechanism, uses, label=label)
     bounds = None if arguments.bounds is None else (arguments.bounds[0], arguments.bounds[1])
     with temporary_beside(target) as temporary:
         copied = map_columns(
@@ -136,6 +153,8 @@ def run(arguments: argparse.Namespace) -> int:
     bound = _rounded(epsilon, 1)
     print(f"{target}: epsilon <= {bound} at delta {arguments.delta:g}, {arguments.adjacency}")
     print(f"{mechanism.law} on multiples of {mechanism.grid!r}, count {uses}; see {record}")
+    if ledger is not None:
+        print(f"charged to {arguments.ledger}: charge {len(ledger.charges)}")
     if copied:
         print(f"copied as they are, without protection: {', '.join(copied)}")
     return 0
@@ -154,9 +173,31 @@ def _targets(arguments: argparse.Namespace) -> tuple[Path, Path]:
     names = {path.resolve() for path in (source, target, record)}
     if len(names) != 3:
         raise DomainError("the table, --out and --record must be three different files")
+    if arguments.ledger is not None and _beside(arguments.ledger) & names:
+        raise DomainError("--ledger must be another file than the table, --out and --record")
     for path in (target, record):
         check_target(path, force=arguments.force)
     return target, record
+
+
+def _beside(ledger: Path) -> set[Path]:
+    """The files of a ledger."""
+    real = ledger.resolve()
+    return {real, real.with_name(real.name + ".head")}
+
+
+def _ledger(arguments: argparse.Namespace) -> Ledger | None:
+    """The ledger that was named; settles the neighboring relation."""
+    ledger = None if arguments.ledger is None else Ledger.open(arguments.ledger)
+    own = "add-remove" if ledger is None else ledger.adjacency
+    arguments.adjacency = arguments.adjacency or own
+    if ledger is not None and arguments.adjacency != own:
+        raise DomainError(
+            f"--adjacency must be {own}, as in {arguments.ledger}, got {arguments.adjacency!r}"
+        )
+    if ledger is None and arguments.label:
+        raise TypeError("--label is for --ledger")
+    return ledger
 
 
 def _mechanism(arguments: argparse.Namespace, uses: int) -> tuple[LatticeMechanism, float]:

@@ -12,12 +12,19 @@ Choosing the *mechanism* of the next release (its law, size or sampling) by what
 returned is another matter. That takes a privacy filter, and the bound of a composition that was
 fixed in advance is not one in general (R. Rogers, A. Roth, J. Ullman and S. Vadhan, "Privacy
 odometers and filters", NIPS 2016). One mechanism for all releases, or a list of them that was
-written down before, is covered.
+written down before, is covered. For everything else there is ``adaptive=True``: a filter of Renyi
+divergences, or of largest losses alone where delta is 0, and an odometer; ``_filter`` has the
+statements and their proofs.
 
 **Fail closed.** A charge is entered before random bits are drawn, and stays when the release fails
 after that: whether it fails may depend on the data, and is then an answer. What cannot be certified
-does not fit. A copy of a ledger would spend the budget once more, so that there is none: ledgers
-are neither copied nor pickled, and in a child process they refuse.
+does not fit, and is told from what would exceed the budget. What is counted is what is released: an
+array of the ledger's own.
+
+**Durable.** A ledger in a file (`Ledger.create`, `Ledger.open`) has every charge on the disk before
+bits are drawn. Processes share its budget, and a charge that the file does not know was not
+released; ``_journal`` has the order of things, and what of copies and changes is noticed. A ledger
+in memory belongs to one process. Ledgers are neither copied nor pickled.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
-"""The ledger: a budget, what was charged to it, and one lock around both."""
+"""The ledger: a budget, what was charged to it, and locks around both."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,18 +14,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psinoise import _validate
-from psinoise._atomic import write_text
-from psinoise.accounting import Accountant, LatticeMechanism, Mechanism, contract
-from psinoise.accounting.budget import is_within
-from psinoise.errors import BudgetError, DomainError
+from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
+from psinoise.errors import BudgetError, CertificationError, DomainError
 from psinoise.ledger._charge import Charge
-from psinoise.ledger._text import dumps, loads
+from psinoise.ledger._filter import Filter, orders_of
+from psinoise.ledger._journal import Journal
+from psinoise.ledger._plan import Plan
+from psinoise.ledger._text import (
+    Budget,
+    read_budget,
+    read_charge,
+    written_budget,
+    written_charge,
+)
+from psinoise.ledger._values import read_once
 
 __all__ = ["Ledger"]
 
 
 class Ledger:
     """A budget of epsilon and delta for releases about one data set.
+
+    A ledger made by this constructor lives in memory, for one process; `create` and `open` give
+    one that lasts, in a file that processes share.
 
     Parameters
     ----------
@@ -32,6 +46,9 @@ class Ledger:
         Of everything together; in [0, 1). With 0, only mechanisms with a largest privacy loss fit.
     adjacency : str
         The neighboring relation, as in :meth:`psinoise.Mechanism.epsilon`.
+    adaptive : bool
+        Whether mechanisms, counts and rates may be chosen by what was released before. A privacy
+        filter adds up then, which lets a little less pass; :mod:`psinoise.ledger` has the proof.
 
     Raises
     ------
@@ -41,9 +58,6 @@ class Ledger:
     Notes
     -----
     Threads may share a ledger: of two releases that do not fit together, one is refused.
-    Composition is that of :class:`psinoise.Accountant`, certified. It is proven for mechanisms
-    whose order is fixed without looking at what was released, while queries may depend on it; the
-    package says more about that, and why a charge stays when the release fails.
 
     Examples
     --------
@@ -60,57 +74,160 @@ class Ledger:
     psinoise.errors.BudgetError: this would exceed the budget of epsilon 1.0 at delta 1e-06
     """
 
-    def __init__(self, epsilon: float, delta: float, adjacency: str = "add-remove") -> None:
-        self._epsilon = _validate.positive("epsilon", epsilon)
-        self._delta = _validate.probability("delta", delta)
-        if not self._delta < 1.0:
-            raise DomainError(f"delta must be in [0, 1), got {delta!r}")
-        self._adjacency = contract.check_adjacency(adjacency)
-        self._charges: list[Charge] = []
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        adjacency: str = "add-remove",
+        *,
+        adaptive: bool = False,
+    ) -> None:
+        self._begin(_budget(epsilon, delta, adjacency, adaptive), None)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        epsilon: float,
+        delta: float,
+        adjacency: str = "add-remove",
+        *,
+        adaptive: bool = False,
+    ) -> Ledger:
+        """Make a ledger in a new file, with ``path.head`` beside it; the parameters as above.
+
+        Every charge is on the disk before random bits are drawn, and processes that have the file
+        open share one budget. The file must lie on a file system with ``flock``, a local one.
+
+        Raises
+        ------
+        FileExistsError
+            If one of the two files is there.
+        OSError
+            If they cannot be written, or on systems without ``fcntl.flock``.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import psinoise as pn
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     path = directory + "/survey.ledger"
+        ...     ledger = pn.Ledger.create(path, epsilon=1.0, delta=1e-6)
+        ...     noisy = ledger.release(pn.Mechanism(pn.Gaussian(std=7.0)), 1234, label="visitors")
+        ...     [charge.label for charge in pn.Ledger.open(path).charges]
+        ['visitors']
+        """
+        budget = _budget(epsilon, delta, adjacency, adaptive)
+        Journal.create(path, written_budget(budget))
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Ledger:
+        """The ledger in a file that `create` made.
+
+        Raises
+        ------
+        DomainError
+            For a file that is no ledger, was changed, or is older than ``path.head``.
+        OSError
+            If one of both files is missing or cannot be read and written.
+        """
+        ledger = cls.__new__(cls)
+        ledger._begin(None, Journal(path))
+        with ledger._turn():
+            pass
+        return ledger
+
+    def _begin(self, budget: Budget | None, journal: Journal | None) -> None:
+        self._journal = journal
         self._lock = threading.Lock()
         self._process = os.getpid()
+        self._charges: list[Charge] = []
+        self._known: Budget | None = budget
+        # What is counted is not what is in the list of charges while one is entered.
+        self._unsure = True
+        _LEDGERS.add(self)
 
     # -- what it says ----------------------------------------------------------------------------
 
     @property
     def epsilon(self) -> float:
         """The budget's epsilon."""
-        return self._epsilon
+        return self._budget.epsilon
 
     @property
     def delta(self) -> float:
         """The budget's delta."""
-        return self._delta
+        return self._budget.delta
 
     @property
     def adjacency(self) -> str:
         """The neighboring relation."""
-        return self._adjacency
+        return self._budget.adjacency
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether mechanisms may be chosen by what was released before."""
+        return self._budget.orders is not None
+
+    @property
+    def path(self) -> Path | None:
+        """The file, links followed; None for a ledger in memory."""
+        return None if self._journal is None else self._journal.path
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What has been charged, in order."""
-        return tuple(self._charges)
+        """What has been charged, in order, by other processes too."""
+        with self._turn():
+            return tuple(self._charges)
 
     @property
     def spent(self) -> float:
-        """A certified upper bound on the epsilon of everything charged, at the budget's delta.
+        """An upper bound on the epsilon of everything charged.
+
+        Certified, at the budget's delta. Of an adaptive ledger it is an odometer: with probability
+        at least ``1 - delta`` the privacy loss is at most this, at all times together, however
+        mechanisms and the time to look were chosen. That says more than (epsilon, delta)-privacy,
+        so that it may be somewhat above `spent_as_plan`, and even above the budget.
 
         Raises
         ------
         CertificationError
             If there is none, for charges whose fit was shown by delta at the budget's epsilon.
         """
-        return _accountant(self._adjacency, self.charges).epsilon(self._delta).upper
+        with self._turn():
+            return self._book.spent
+
+    @property
+    def spent_as_plan(self) -> float:
+        """What the same charges cost if they were written down before the first release.
+
+        The same as `spent`, unless the ledger is adaptive; then the difference is the price of
+        being it.
+
+        Raises
+        ------
+        CertificationError
+            If no bound can be certified.
+        """
+        with self._turn():
+            if isinstance(self._book, Plan):
+                return self._book.spent
+            accountant = Accountant(self.adjacency)
+            for charge in self._charges:
+                accountant.compose(charge.mechanism, charge.count, charge.sampling_rate)
+            return accountant.epsilon(self.delta).upper
 
     @property
     def remaining(self) -> float:
-        """Epsilon of any mechanism without delta that is sure to fit: ``epsilon - spent``.
+        """Epsilon of any mechanism without delta that is sure to fit.
 
-        By basic composition: an (a, delta)-private and a (b, 0)-private mechanism together are
-        (a + b, delta)-private. What fits beyond that only :meth:`affords` can tell.
+        That is ``epsilon - spent`` by basic composition: an (a, delta)-private and a (b, 0)-private
+        mechanism together are (a + b, delta)-private. For an adaptive ledger it is what its filter
+        has left. What fits beyond that only `affords` can tell.
         """
-        return max(self._epsilon - self.spent, 0.0)
+        with self._turn():
+            return self._book.remaining
 
     def affords(
         self,
@@ -120,12 +237,19 @@ class Ledger:
     ) -> bool:
         """Whether :meth:`charge` with the same arguments would be accepted now."""
         charge = Charge.of(mechanism, count, sampling_rate)
-        return self._fits([*self._charges, charge])
+        with self._turn():
+            try:
+                self._book.check(charge)
+            except (BudgetError, CertificationError):
+                return False
+            return True
 
     def __repr__(self) -> str:
+        kind = ", adaptive" if self.adaptive else ""
+        place = "" if self.path is None else f", {str(self.path)!r}"
         return (
-            f"<Ledger epsilon={self._epsilon!r}, delta={self._delta!r}, "
-            f"adjacency={self._adjacency!r}, {len(self._charges)} charges>"
+            f"<Ledger epsilon={self.epsilon!r}, delta={self.delta!r}, "
+            f"adjacency={self.adjacency!r}{kind}, {len(self._charges)} charges{place}>"
         )
 
     # -- what it does ----------------------------------------------------------------------------
@@ -154,23 +278,27 @@ class Ledger:
         Raises
         ------
         BudgetError
-            If all uses together are not certified to be within the budget; nothing is entered then.
+            If all uses together would exceed the budget; nothing is entered then.
+        CertificationError
+            If it cannot be certified whether they do; nothing is entered then.
         TypeError, DomainError, OverflowError
-            For arguments of the wrong kind, outside their ranges, or too large.
+            For arguments of the wrong kind, outside their ranges, or too large; for a law that
+            cannot be written to the file of the ledger.
+        DomainError, OSError
+            If the file is not what it was, or cannot be written.
         """
         charge = Charge.of(mechanism, count, sampling_rate, label)
-        if os.getpid() != self._process:
+        if self._journal is None and os.getpid() != self._process:
             raise BudgetError(
-                "a ledger must be charged in the process that made it: a copy of it would spend "
-                "the same budget again"
+                "a ledger in memory must be charged in the process that made it: a copy of it "
+                "would spend the same budget again"
             )
-        with self._lock:
-            if not self._fits([*self._charges, charge]):
-                raise BudgetError(
-                    f"this would exceed the budget of epsilon {self._epsilon!r} at delta "
-                    f"{self._delta!r}"
-                )
-            self._charges.append(charge)
+        with self._turn() as append:
+            self._book.check(charge)
+            self._unsure = True
+            append(charge)
+            self._book.enter(charge)
+            self._unsure = False
         return charge
 
     def release(
@@ -184,96 +312,124 @@ class Ledger:
         out: np.ndarray[Any, Any] | None = None,
         bounds: tuple[float, float] | None = None,
     ) -> Any:
-        """Charge for a release, and then release; see :meth:`psinoise.Mechanism.release`.
+        """Charge for a release, and then release; see :meth:`psinoise.LatticeMechanism.release`.
 
         Parameters
         ----------
         mechanism : Mechanism or LatticeMechanism
             It is counted as what is released: ``mechanism.on_lattice()``.
         x : array_like of real numbers
-            The result of the query.
+            The result of the query. It is read once, into an array of its own, whose values are
+            counted and released.
         count : int, optional
             How many of the values (of the vectors, for a mechanism of more dimensions) one record
             can move. None is all of them. 1 is a histogram, of which a record moves one cell (2
-            under "replace": it leaves a cell for another).
+            under "replace": it leaves a cell for another). At least 1 where there are values.
         sampling_rate : float
             Rate at which the records behind ``x`` were drawn, in secret and for this release
-            alone. Below 1, ``count`` must be 1: values computed from one draw are one vector.
+            alone; above 0 where there are values. Below 1, ``count`` must be 1: values computed
+            from one draw are one vector.
         label : str
             For the record.
         out, bounds
-            As in :meth:`psinoise.Mechanism.release`.
+            As in :meth:`psinoise.LatticeMechanism.release`.
 
         Raises
         ------
-        BudgetError
+        BudgetError, CertificationError
             If the budget does not cover it; nothing is drawn or entered then.
-        TypeError, DomainError, OverflowError
+        TypeError, DomainError, OverflowError, OSError
             As :meth:`charge`, before anything is entered; and as
-            :meth:`psinoise.Mechanism.release`, in which case the charge stays.
+            :meth:`psinoise.LatticeMechanism.release`, in which case the charge stays.
         """
         lattice = _on_lattice(mechanism)
-        uses = _uses(lattice, np.size(x)) if count is None else count
+        values, masked = read_once(x)
+        uses = _uses(lattice, values.size) if count is None else _validate.count("count", count)
+        sampling_rate = _validate.probability("sampling_rate", sampling_rate)
         if sampling_rate != 1.0 and uses != 1:
             raise DomainError(
                 "count must be 1 where records were sampled: values of one draw are one vector, "
                 f"and draws of their own are releases of their own, got {uses!r}"
             )
+        for name, number in (("count", uses), ("sampling_rate", sampling_rate)):
+            if values.size and number == 0:
+                raise DomainError(f"{name} must be more than 0 where there are values, got 0")
         self.charge(lattice, uses, sampling_rate, label=label)
-        return lattice.release(x, out=out, bounds=bounds)
-
-    def _fits(self, charges: list[Charge]) -> bool:
-        return is_within(_accountant(self._adjacency, charges), self._epsilon, self._delta)
-
-    # -- on disk ---------------------------------------------------------------------------------
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to a file, whole or not at all.
-
-        Save before what was released leaves the process: a ledger that is loaded again knows what
-        was saved and no more. A hash in the file finds accidents; it keeps nobody from editing it.
-
-        Raises
-        ------
-        DomainError
-            If a law was charged that cannot be written: one that is made from a function, or not
-            on a lattice and not in ``psinoise.noise.LAWS``.
-        OSError
-            If the file cannot be written.
-        """
-        with self._lock:
-            text = dumps(self._epsilon, self._delta, self._adjacency, self._charges)
-            write_text(Path(path), text)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Ledger:
-        """The ledger that `save` wrote. Load it once: two of them would spend one budget twice.
-
-        Raises
-        ------
-        DomainError
-            For a file that is not what `save` writes, or was changed.
-        OSError
-            If there is none.
-        """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise DomainError("the file must be text in UTF-8") from None
-        epsilon, delta, adjacency, charges = loads(text)
-        ledger = cls(epsilon, delta, adjacency)
-        ledger._charges.extend(charges)
-        return ledger
+        # After the charge, like everything that depends on values.
+        if masked:
+            raise TypeError("x must not have masked values")
+        return lattice.release(values, out=out, bounds=bounds)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("a ledger must not be copied or pickled: both would spend its budget")
+        raise TypeError(
+            "a ledger must not be copied or pickled: both would spend its budget (other processes "
+            "can open the file of one that has a file)"
+        )
+
+    # -- the state -------------------------------------------------------------------------------
+
+    @property
+    def _budget(self) -> Budget:
+        assert self._known is not None
+        return self._known
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[Callable[[Charge], None]]:
+        """Be alone, with everything counted that others have charged.
+
+        Yields what writes a charge down.
+        """
+        with self._lock:
+            if self._journal is None:
+                if self._unsure:
+                    self._begin_book()
+                    for charge in self._charges:
+                        self._book.enter(charge)
+                    self._unsure = False
+                yield self._charges.append
+                return
+            if self._unsure:
+                self._journal.forget()
+                self._charges.clear()
+                self._places: dict[Mechanism | LatticeMechanism, int] = {}
+            self._unsure = True
+            with self._journal.locked(self._read) as write:
+                self._unsure = False
+
+                def append(charge: Charge) -> None:
+                    write(written_charge(charge, self._places))
+                    self._note(charge)
+
+                yield append
+
+    def _read(self, number: int, line: dict[str, Any]) -> None:
+        """Count a line that is new in the file."""
+        if number == 0:
+            self._known = read_budget(line)
+            self._begin_book()
+            return
+        charge = read_charge(line, self._charges)
+        self._note(charge)
+        self._book.enter(charge)
+
+    def _note(self, charge: Charge) -> None:
+        self._charges.append(charge)
+        self._places.setdefault(charge.mechanism, len(self._charges))
+
+    def _begin_book(self) -> None:
+        epsilon, delta, adjacency, orders = self._budget
+        self._book: Plan | Filter = (
+            Plan(epsilon, delta, adjacency)
+            if orders is None
+            else Filter(epsilon, delta, adjacency, orders)
+        )
 
 
-def _accountant(adjacency: str, charges: list[Charge] | tuple[Charge, ...]) -> Accountant:
-    accountant = Accountant(adjacency)
-    for charge in charges:
-        accountant.compose(charge.mechanism, charge.count, charge.sampling_rate)
-    return accountant
+def _budget(epsilon: float, delta: float, adjacency: str, adaptive: bool) -> Budget:
+    if not isinstance(adaptive, bool):
+        raise TypeError(f"adaptive must be a boolean, got {adaptive!r}")
+    made = Budget.of(epsilon, delta, adjacency, None)
+    return made._replace(orders=orders_of(made.epsilon, made.delta)) if adaptive else made
 
 
 def _on_lattice(mechanism: Mechanism | LatticeMechanism) -> LatticeMechanism:
@@ -287,3 +443,22 @@ def _on_lattice(mechanism: Mechanism | LatticeMechanism) -> LatticeMechanism:
 def _uses(mechanism: LatticeMechanism, size: int) -> int:
     """Vectors in so many values, every one of which a record may move."""
     return -(-size // mechanism.dimension)
+
+
+# -- children ------------------------------------------------------------------------------------
+
+# What a child must set right before it does anything else: a lock that another thread of the parent
+# held would stay locked for ever.
+_LEDGERS: weakref.WeakSet[Ledger] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for ledger in list(_LEDGERS):
+        ledger._lock = threading.Lock()
+        if ledger._journal is not None:
+            ledger._journal.after_fork()
+            ledger._unsure = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

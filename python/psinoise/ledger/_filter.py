@@ -1,0 +1,140 @@
+"""A budget for mechanisms that may be chosen by what was released before: a privacy filter.
+
+Setting
+-------
+In step ``t`` anybody may choose the next mechanism, its count and its rate by all results so far.
+Given these results it is a fixed mechanism, with ``K_t(a)`` of `psinoise.ledger._moments` and a
+largest loss ``m_t``, for every pair of neighbors and both directions. It is released only if the
+filter lets it, a decision that depends on parameters alone. ``L_t`` is the privacy loss of all
+results up to ``t`` for one pair of neighbors, ``S_t(a)`` and ``M_t`` the sums of ``K`` and ``m``.
+
+*Martingales.* For ``c = a - 1`` the process ``Z_t(a) = exp(c L_t - S_t(a))`` is a non-negative
+supermartingale under the data, with ``Z_0 = 1``: given the past, ``E exp(c (L_t - L_{t-1}))`` is at
+most ``exp(K_t(a))``. Hence ``E Z_T(a) <= 1`` at every time ``T``, which may depend on results.
+
+*Filter.* Fix orders ``a_j`` and shares of delta, ``sum d_j <= delta``, before anything is released,
+and let ``B_j = c_j eps + log d_j - log(c_j^c_j / (1 + c_j)^(1 + c_j))``. A charge passes if
+afterwards ``S(a_j) <= B_j`` for *some* ``j``, or ``M <= eps``. Then everything together is
+(epsilon, delta)-private.
+
+*Proof.* After the last release some condition holds; let ``J`` be the first one that does: a random
+number, since charges depend on results. Where it is the last one, ``L <= M <= eps``, and
+``(1 - e^{eps - L})^+ = 0``. Where ``J = j``, with ``k_j = c_j^c_j / (1 + c_j)^(1 + c_j)``,
+``(1 - e^{eps - L})^+ <= k_j e^{c_j (L - eps)} = k_j e^{S(a_j) - c_j eps} Z(a_j)``, which is at most
+``d_j Z(a_j)``. The sum of the expectations over the events ``J = j`` is at most
+``sum d_j E Z(a_j) <= delta``, and delta is the expectation of ``(1 - e^{eps - L})^+``. QED
+
+With one order this is the Renyi filter of V. Feldman and T. Zrnic, "Individual privacy accounting
+via a Renyi filter", NeurIPS 2021 (sums of divergences of one order that was fixed in advance);
+without orders it is the basic composition of R. Rogers, A. Roth, J. Ullman and S. Vadhan, "Privacy
+odometers and filters", NIPS 2016, for pure epsilon. Several orders are not free here, as they are
+for a plan: which of them holds in the end depends on the results, so that they share delta. Nine
+tenths go to the order that is best for many small losses, which costs it ``log(10/9) / c``.
+
+*Odometer.* ``sum (d_j / delta) Z_t(a_j)`` is a non-negative supermartingale that begins at 1 or
+below. By the inequality of Ville it is below ``1 / delta`` at all times with probability at least
+``1 - delta``, so that at all times together, and at any time that is chosen by looking,
+
+    ``L_t <= min(M_t, min_j (S_t(a_j) + log(1 / d_j)) / c_j)``.
+
+(J. Whitehouse, A. Ramdas, R. Rogers and Z. S. Wu, "Fully-adaptive composition in differential
+privacy", ICML 2023, have this method.) The bound is on the loss itself, with probability
+``1 - delta``, which is more than (epsilon, delta)-privacy says: it may be a little above the budget
+of a filter that still lets charges pass.
+
+*Rounding.* ``K``, ``m`` and their sums are rounded up, and ``B_j`` down.
+"""
+
+from __future__ import annotations
+
+import math
+
+from psinoise.errors import BudgetError, CertificationError
+from psinoise.ledger._charge import Charge
+from psinoise.ledger._spending import Limits, Sums, best_order
+
+__all__ = ["Filter", "orders_of"]
+
+# The shares of delta of the first order and of all others, 1 but for rounding; and those others, as
+# powers of two times the first one.
+_FIRST_SHARE, _REST = 0.9, 0.1 - 2.0**-40
+_BESIDE = (-3, -2, -1, 1, 2, 3, 4, 5, 6)
+
+
+def orders_of(epsilon: float, delta: float) -> tuple[int, ...]:
+    """The orders of a filter, the best one for many small losses first; none if delta is 0.
+
+    They must not change while a budget is spent: a file keeps them.
+    """
+    if delta == 0.0:
+        return ()
+    best = best_order(epsilon, delta)
+    beside = {max(2, round(best * 2.0**power)) for power in _BESIDE} - {best}
+    return (best, *sorted(beside))
+
+
+class Filter:
+    """What was charged so far, and whether more passes."""
+
+    def __init__(
+        self, epsilon: float, delta: float, adjacency: str, orders: tuple[int, ...]
+    ) -> None:
+        self._epsilon, self._delta, self._adjacency = epsilon, delta, adjacency
+        rest = _REST / max(len(orders) - 1, 1)
+        shares = tuple(delta * (rest if i else _FIRST_SHARE) for i in range(len(orders)))
+        self._limits = Limits.of(epsilon, orders, shares)
+        self._sums = Sums.none(orders)
+
+    def enter(self, charge: Charge) -> None:
+        """Count a charge, whether it passes or not."""
+        self._sums = self._sums.plus(charge, self._adjacency)
+
+    def check(self, charge: Charge) -> None:
+        """Refuse a charge that the filter does not let pass.
+
+        Raises
+        ------
+        BudgetError
+            If it does not.
+        CertificationError
+            If nothing is known of the mechanism that a filter could add up.
+        """
+        after = self._sums.plus(charge, self._adjacency)
+        if after.within(self._limits):
+            return
+        budget = f"the budget of epsilon {self._epsilon!r} at delta {self._delta!r}"
+        moments, loss = Sums.none(self._limits.orders).plus(charge, self._adjacency).worst()
+        if not (loss < math.inf or bool((moments < math.inf).any())):
+            raise CertificationError(
+                f"this could not be certified to be within {budget}: no bound on its Renyi "
+                "divergences is known; mechanism.on_lattice() may have one"
+            )
+        raise BudgetError(f"this would exceed {budget}, as an adaptive ledger adds up")
+
+    @property
+    def spent(self) -> float:
+        """The odometer."""
+        moments, loss = self._sums.worst()
+        found = loss
+        for order, share, moment in zip(
+            self._limits.orders, self._limits.shares, moments.tolist(), strict=True
+        ):
+            if moment < math.inf:
+                value = (moment - math.log(share)) / (order - 1.0)
+                found = min(found, value * (1.0 + 1e-14))
+        return found
+
+    @property
+    def remaining(self) -> float:
+        """Epsilon of any mechanism without delta that is sure to pass.
+
+        Its losses, and so ``K(a) / c``, are at most its epsilon.
+        """
+        moments, loss = self._sums.worst()
+        rooms = [self._epsilon - loss]
+        for order, most, moment in zip(
+            self._limits.orders, self._limits.most.tolist(), moments.tolist(), strict=True
+        ):
+            if moment < math.inf:
+                rooms.append((most - moment) / (order - 1.0))
+        return max(*rooms, 0.0) * (1.0 - 1e-12) if max(rooms) > 0.0 else 0.0

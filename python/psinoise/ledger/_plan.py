@@ -1,0 +1,125 @@
+"""A budget for mechanisms that were chosen without looking at what was released.
+
+What is proven is the composition of everything charged, as a plan that was fixed in advance. Three
+proofs are tried, the quick ones first:
+
+1. sums of Renyi divergences and of largest losses (`psinoise.ledger._spending`), which are kept;
+2. a larger plan that is known to be within the budget: a part of it is, too, since what is left out
+   can be left out of the results (post-processing);
+3. certified composition (`psinoise.Accountant`). Where the same charge comes again and again it is
+   asked about more of them than there are, twice as many each time, for the second proof to know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from psinoise.accounting import Accountant
+from psinoise.accounting.budget import is_within
+from psinoise.errors import BudgetError, CertificationError
+from psinoise.ledger._charge import Charge
+from psinoise.ledger._spending import Key, Limits, Sums, best_order, key_of
+
+__all__ = ["Plan"]
+
+# Orders around the best one, in both directions: powers of two times it.
+_BELOW, _ABOVE = 4, 6
+# Beyond this many charges at once nothing is asked for in advance.
+_MOST_AHEAD = 1 << 20
+
+
+class Plan:
+    """What was charged so far, and whether more of it fits."""
+
+    def __init__(self, epsilon: float, delta: float, adjacency: str) -> None:
+        self._epsilon, self._delta, self._adjacency = epsilon, delta, adjacency
+        orders: tuple[int, ...] = ()
+        if delta > 0.0:
+            best = best_order(epsilon, delta)
+            around = (best * 2.0**power for power in range(-_BELOW, _ABOVE + 1))
+            orders = tuple(sorted({max(2, round(order)) for order in around}))
+        # One order is enough: the sums do not depend on what was released.
+        self._limits = Limits.of(epsilon, orders, (delta,) * len(orders))
+        self._sums = Sums.none(orders)
+        self._counts: dict[Key, int] = {}
+        self._proven: dict[Key, int] = {}
+        self._ahead, self._last = 0, None
+        self._spent: float | None = 0.0
+
+    _last: Key | None
+
+    def enter(self, charge: Charge) -> None:
+        """Count a charge, whether it fits or not."""
+        self._sums = self._sums.plus(charge, self._adjacency)
+        self._counts = self._with(charge)
+        self._spent = None
+
+    def check(self, charge: Charge) -> None:
+        """Refuse a charge that does not fit.
+
+        Raises
+        ------
+        BudgetError
+            If all together is certified to be beyond the budget.
+        CertificationError
+            If it is certified to be neither within nor beyond it.
+        """
+        if self._sums.plus(charge, self._adjacency).within(self._limits):
+            return
+        wanted = self._with(charge)
+        if all(count <= self._proven.get(key, 0) for key, count in wanted.items()):
+            return
+        if self._certified(charge, wanted):
+            return
+        budget = f"the budget of epsilon {self._epsilon!r} at delta {self._delta!r}"
+        try:
+            found = self._accountant(wanted).epsilon(self._delta)
+        except CertificationError as error:
+            raise CertificationError(
+                f"this could not be certified to be within {budget}: {error}", error.bracket
+            ) from error
+        if found.lower > self._epsilon:
+            raise BudgetError(f"this would exceed {budget}")
+        raise CertificationError(
+            f"this could not be certified to be within {budget}: epsilon is at least "
+            f"{found.lower!r} and at most {found.upper!r}",
+            found,
+        )
+
+    @property
+    def spent(self) -> float:
+        """A certified upper bound on epsilon at the budget's delta."""
+        if self._spent is None:
+            self._spent = self._accountant(self._counts).epsilon(self._delta, method="upper")
+        return self._spent
+
+    @property
+    def remaining(self) -> float:
+        """Epsilon of any mechanism without delta that is sure to fit."""
+        return max(self._epsilon - self.spent, 0.0)
+
+    def _certified(self, charge: Charge, wanted: dict[Key, int]) -> bool:
+        """Whether a certified composition proves it; remembers what was proven."""
+        key = key_of(charge)
+        ahead, self._last = (self._ahead if key == self._last else 0), key
+        while True:
+            more = replace(charge, count=charge.count * (1 + ahead))
+            asked = self._with(more)
+            if is_within(self._accountant(asked), self._epsilon, self._delta):
+                self._proven, self._ahead = asked, min(2 * ahead + 1, _MOST_AHEAD)
+                return True
+            if ahead == 0:
+                self._ahead = 0
+                return False
+            # What is left is shorter than the last stride.
+            ahead //= 4
+
+    def _with(self, charge: Charge) -> dict[Key, int]:
+        key = key_of(charge)
+        return {**self._counts, key: self._counts.get(key, 0) + charge.count}
+
+    def _accountant(self, counts: dict[Key, int]) -> Accountant:
+        accountant = Accountant(self._adjacency)
+        for (mechanism, rate), count in counts.items():
+            accountant.compose(mechanism, count, rate)
+        return accountant

@@ -1,0 +1,120 @@
+"""Sums of what was charged, and what they prove; the same for a plan and for a filter.
+
+With ``S(a)`` the sum of the bounds ``K(a)`` of `psinoise.ledger._moments` and ``c = a - 1``,
+
+    ``delta(eps) <= e^{S(a) - c eps} c^c / (1 + c)^{1 + c}``
+
+for a composition that was fixed in advance: it is within the budget if one order says so. For a
+filter every order has a share of delta, and ``psinoise.ledger._filter`` has the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise.accounting import LatticeMechanism, Mechanism
+from psinoise.accounting.loss.largest import rounded
+from psinoise.ledger._charge import Charge
+from psinoise.ledger._moments import largest_losses, log_conversion, log_moments
+
+__all__ = ["Limits", "Sums", "best_order", "key_of"]
+
+Float = NDArray[np.float64]
+Key = tuple[Mechanism | LatticeMechanism, float]
+
+_LARGEST_ORDER = 1 << 16
+# Limits and quotients are computed to some ulp.
+_ROUNDING = 1e-13
+
+
+def key_of(charge: Charge) -> Key:
+    """What charges of one kind have in common."""
+    return charge.mechanism, charge.sampling_rate
+
+
+def best_order(epsilon: float, delta: float) -> int:
+    """The order that lets most small losses into a budget.
+
+    Many small losses have ``K(a) = a (a - 1) m / 2``, as Gaussian noise has: the order for which
+    the largest ``m`` is within the budget. Any order gives a valid bound.
+    """
+    orders = np.unique(np.geomspace(2.0, _LARGEST_ORDER, 800).astype(np.int64))
+    limits = np.array([_limit(int(a), epsilon, delta) for a in orders])
+    return int(orders[np.argmax(limits / (orders * (orders - 1.0)))])
+
+
+def _limit(order: int, epsilon: float, delta: float) -> float:
+    found = (order - 1.0) * epsilon + math.log(delta) - log_conversion(order)
+    size = (order - 1.0) * epsilon - math.log(delta) + abs(log_conversion(order))
+    return found - _ROUNDING * size
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Orders, and how large ``S`` may be at each of them."""
+
+    epsilon: float
+    orders: tuple[int, ...]
+    shares: tuple[float, ...]
+    """Of delta, for each order."""
+    most: Float
+    """The largest ``S(a)`` that is within the budget."""
+
+    @staticmethod
+    def of(epsilon: float, orders: tuple[int, ...], shares: tuple[float, ...]) -> Limits:
+        """The limits of a budget whose delta is in shares; no orders where it is 0."""
+        pairs = zip(orders, shares, strict=True)
+        most = np.array([_limit(order, epsilon, share) for order, share in pairs])
+        return Limits(epsilon, orders, shares, most)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """``S(a)``, rounded up, and the sum of the largest losses, of each direction."""
+
+    orders: tuple[int, ...]
+    moments: Float
+    losses: tuple[Fraction | None, ...]
+    """None where a loss has no bound."""
+
+    @staticmethod
+    def none(orders: tuple[int, ...]) -> Sums:
+        """Nothing charged."""
+        return Sums(orders, np.zeros((2, len(orders))), (Fraction(0), Fraction(0)))
+
+    def plus(self, charge: Charge, adjacency: str) -> Sums:
+        """These sums and a charge."""
+        if charge.count == 0 or charge.sampling_rate == 0.0:
+            return self
+        pair, uses = charge.mechanism.dominating(charge.sampling_rate, adjacency)
+        uses *= charge.count
+        more = _up(math.nextafter(float(uses), math.inf) * log_moments(pair, self.orders))
+        losses = (
+            None if before is None or loss is None else before + uses * loss
+            for before, loss in zip(self.losses, largest_losses(pair), strict=True)
+        )
+        return Sums(self.orders, _up(self.moments + more), tuple(losses))
+
+    def worst(self) -> tuple[Float, float]:
+        """The larger of both directions: of each moment, and of the losses, rounded up.
+
+        Neighbors choose a direction once, so that either row alone is about them.
+        """
+        loss = math.inf
+        if None not in self.losses:
+            loss = rounded(max(filter(None, self.losses), default=Fraction(0)), up=True)
+        return np.asarray(self.moments.max(axis=0)), loss
+
+    def within(self, limits: Limits) -> bool:
+        """Whether one of the orders, or the sum of the largest losses, proves the budget."""
+        moments, loss = self.worst()
+        return loss <= limits.epsilon or bool((moments <= limits.most).any())
+
+
+def _up(values: Float) -> Float:
+    return np.asarray(np.nextafter(values, math.inf))
