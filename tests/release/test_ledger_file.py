@@ -240,7 +240,7 @@ def test_a_ledger_with_a_reset_budget_is_another_one(path, made):
     with pytest.raises(pn.DomainError, match="not what"):
         made.charge(GAUSSIAN)
     shutil.copy(path.with_name("other.ledger.head"), head_of(path))
-    with pytest.raises(pn.DomainError, match="not what|do not belong together"):
+    with pytest.raises(pn.DomainError, match=r"not what|do not belong together"):
         made.charge(GAUSSIAN)
 
 

@@ -3,39 +3,50 @@
 Setting
 -------
 In step ``t`` anybody may choose the next mechanism, its count and its rate by all results so far.
-Given these results it is a fixed mechanism, with ``K_t(a)`` of `psinoise.ledger._moments` and a
-largest loss ``m_t``, for every pair of neighbors and both directions. It is released only if the
-filter lets it, a decision that depends on parameters alone. ``L_t`` is the privacy loss of all
-results up to ``t`` for one pair of neighbors, ``S_t(a)`` and ``M_t`` the sums of ``K`` and ``m``.
+Given these results it is a fixed mechanism, with ``K_t(a)`` of `psinoise.ledger._moments`, a
+largest loss ``m_t`` and a parameter ``g_t`` of Gaussian differential privacy
+(`psinoise.ledger._gaussian`), for every pair of neighbors and both directions. It is released only
+if the filter lets it, a decision that depends on parameters alone. ``L_t`` is the privacy loss of
+all results up to ``t`` for one pair of neighbors, ``S_t(a)``, ``M_t`` and ``G_t`` the sums of
+``K``, ``m`` and ``g^2``.
 
 *Martingales.* For ``c = a - 1`` the process ``Z_t(a) = exp(c L_t - S_t(a))`` is a non-negative
 supermartingale under the data, with ``Z_0 = 1``: given the past, ``E exp(c (L_t - L_{t-1}))`` is at
 most ``exp(K_t(a))``. Hence ``E Z_T(a) <= 1`` at every time ``T``, which may depend on results.
 
-*Filter.* Fix orders ``a_j`` and shares of delta, ``sum d_j <= delta``, before anything is released,
-and let ``B_j = c_j eps + log d_j - log(c_j^c_j / (1 + c_j)^(1 + c_j))``. A charge passes if
-afterwards ``S(a_j) <= B_j`` for *some* ``j``, or ``M <= eps``. Then everything together is
-(epsilon, delta)-private.
+*Filter.* Fix orders ``a_j`` and shares ``d_0 + sum d_j <= delta`` before anything is released. Let
+``B_j = c_j eps + log d_j - log k_j`` with ``k_j = c_j^c_j / (1 + c_j)^(1 + c_j)``, and ``mu`` such
+that mu-GDP is (eps, d_0)-privacy. A charge passes if afterwards ``M <= eps``, or ``G <= mu^2``, or
+``S(a_j) <= B_j`` for *some* ``j``. Then everything together is (epsilon, delta)-private.
 
 *Proof.* After the last release some condition holds; let ``J`` be the first one that does: a random
-number, since charges depend on results. Where it is the last one, ``L <= M <= eps``, and
-``(1 - e^{eps - L})^+ = 0``. Where ``J = j``, with ``k_j = c_j^c_j / (1 + c_j)^(1 + c_j)``,
-``(1 - e^{eps - L})^+ <= k_j e^{c_j (L - eps)} = k_j e^{S(a_j) - c_j eps} Z(a_j)``, which is at most
-``d_j Z(a_j)``. The sum of the expectations over the events ``J = j`` is at most
-``sum d_j E Z(a_j) <= delta``, and delta is the expectation of ``(1 - e^{eps - L})^+``. QED
+one, since charges depend on results. Delta is the expectation of ``(1 - e^{eps - L})^+``, the sum
+of its expectations over the events that ``J`` is this condition or that one.
 
-With one order this is the Renyi filter of V. Feldman and T. Zrnic, "Individual privacy accounting
-via a Renyi filter", NeurIPS 2021 (sums of divergences of one order that was fixed in advance);
-without orders it is the basic composition of R. Rogers, A. Roth, J. Ullman and S. Vadhan, "Privacy
-odometers and filters", NIPS 2016, for pure epsilon. Several orders are not free here, as they are
-for a plan: which of them holds in the end depends on the results, so that they share delta. Nine
-tenths go to the order that is best for many small losses, which costs it ``log(10/9) / c``.
+* ``M <= eps``: then ``L <= M <= eps``, and there is nothing.
+* ``G <= mu^2``: sums rise, so that it held all the time. The process that stops before it would not
+  hold any more has ``G <= mu^2`` always, and is mu-GDP (A. Koskela, M. Tobaben and A. Honkela,
+  "Individual privacy accounting with Gaussian differential privacy", ICLR 2023, and A. Smith and A.
+  Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022: for parameters
+  that are chosen by earlier results and whose squares add up to at most a fixed number). On this
+  event it is the whole process: at most its delta, ``d_0``.
+* ``S(a_j) <= B_j``: ``(1 - e^{eps - L})^+`` is at most ``k_j e^{c_j (L - eps)}``, which is
+  ``k_j e^{S(a_j) - c_j eps} Z(a_j) <= d_j Z(a_j)``, with an expectation of at most ``d_j``. QED
+
+With one order alone this is the Renyi filter of V. Feldman and T. Zrnic, "Individual privacy
+accounting via a Renyi filter", NeurIPS 2021 (sums of divergences of one order that was fixed in
+advance); with the largest losses alone the basic composition of R. Rogers, A. Roth, J. Ullman and
+S. Vadhan, "Privacy odometers and filters", NIPS 2016, for pure epsilon. Several conditions are not
+free here, as they are for a plan: which of them holds in the end depends on the results, so that
+they share delta. A share of ``d_j`` costs an order ``log(delta / d_j) / c_j``.
 
 *Odometer.* ``sum (d_j / delta) Z_t(a_j)`` is a non-negative supermartingale that begins at 1 or
 below. By the inequality of Ville it is below ``1 / delta`` at all times with probability at least
 ``1 - delta``, so that at all times together, and at any time that is chosen by looking,
 
-    ``L_t <= min(M_t, min_j (S_t(a_j) + log(1 / d_j)) / c_j)``.
+    ``L_t <= min(M_t, min_j (S_t(a_j) + log(1 / d_j)) / c_j)``,
+
+where the shares ``d_j`` of the orders are those of an odometer without ``d_0``.
 
 (J. Whitehouse, A. Ramdas, R. Rogers and Z. S. Wu, "Fully-adaptive composition in differential
 privacy", ICML 2023, have this method.) The bound is on the loss itself, with probability
@@ -55,9 +66,10 @@ from psinoise.ledger._spending import Limits, Sums, best_order
 
 __all__ = ["Filter", "orders_of"]
 
-# The shares of delta of the first order and of all others, 1 but for rounding; and those others, as
-# powers of two times the first one.
-_FIRST_SHARE, _REST = 0.9, 0.1 - 2.0**-40
+# The shares of delta of Gaussian differential privacy, of the first order and of all others, 1 but
+# for rounding; those of an odometer; and those others, as powers of two times the first one.
+_GAUSSIAN, _FIRST, _REST = 0.6, 0.35, 0.05 - 2.0**-40
+_ODOMETER_FIRST, _ODOMETER_REST = 0.9, 0.1 - 2.0**-40
 _BESIDE = (-3, -2, -1, 1, 2, 3, 4, 5, 6)
 
 
@@ -80,9 +92,9 @@ class Filter:
         self, epsilon: float, delta: float, adjacency: str, orders: tuple[int, ...]
     ) -> None:
         self._epsilon, self._delta, self._adjacency = epsilon, delta, adjacency
-        rest = _REST / max(len(orders) - 1, 1)
-        shares = tuple(delta * (rest if i else _FIRST_SHARE) for i in range(len(orders)))
-        self._limits = Limits.of(epsilon, orders, shares)
+        shares = _shares(delta, len(orders), _FIRST, _REST)
+        self._limits = Limits.of(epsilon, orders, shares, delta * _GAUSSIAN)
+        self._odometer = _shares(delta, len(orders), _ODOMETER_FIRST, _ODOMETER_REST)
         self._sums = Sums.none(orders)
 
     def enter(self, charge: Charge) -> None:
@@ -103,11 +115,12 @@ class Filter:
         if after.within(self._limits):
             return
         budget = f"the budget of epsilon {self._epsilon!r} at delta {self._delta!r}"
-        moments, loss = Sums.none(self._limits.orders).plus(charge, self._adjacency).worst()
-        if not (loss < math.inf or bool((moments < math.inf).any())):
+        alone = Sums.none(self._limits.orders).plus(charge, self._adjacency)
+        moments, loss = alone.worst()
+        if not (loss < math.inf or alone.square < math.inf or bool((moments < math.inf).any())):
             raise CertificationError(
-                f"this could not be certified to be within {budget}: no bound on its Renyi "
-                "divergences is known; mechanism.on_lattice() may have one"
+                f"this could not be certified to be within {budget}: nothing is known of it that "
+                "an adaptive ledger adds up; mechanism.on_lattice() may have that"
             )
         raise BudgetError(f"this would exceed {budget}, as an adaptive ledger adds up")
 
@@ -117,7 +130,7 @@ class Filter:
         moments, loss = self._sums.worst()
         found = loss
         for order, share, moment in zip(
-            self._limits.orders, self._limits.shares, moments.tolist(), strict=True
+            self._limits.orders, self._odometer, moments.tolist(), strict=True
         ):
             if moment < math.inf:
                 value = (moment - math.log(share)) / (order - 1.0)
@@ -138,3 +151,8 @@ class Filter:
             if moment < math.inf:
                 rooms.append((most - moment) / (order - 1.0))
         return max(*rooms, 0.0) * (1.0 - 1e-12) if max(rooms) > 0.0 else 0.0
+
+
+def _shares(delta: float, count: int, first: float, rest: float) -> tuple[float, ...]:
+    """Shares of delta for the first order and for the others."""
+    return tuple(delta * (rest / (count - 1) if i else first) for i in range(count))

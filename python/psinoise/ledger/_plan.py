@@ -3,7 +3,8 @@
 What is proven is the composition of everything charged, as a plan that was fixed in advance. Three
 proofs are tried, the quick ones first:
 
-1. sums of Renyi divergences and of largest losses (`psinoise.ledger._spending`), which are kept;
+1. sums that are kept: of Renyi divergences, of largest losses, and of the squares of parameters of
+   Gaussian differential privacy, sharp for Gaussian noise (`psinoise.ledger._spending`);
 2. a larger plan that is known to be within the budget: a part of it is, too, since what is left out
    can be left out of the results (post-processing);
 3. certified composition (`psinoise.Accountant`). Where the same charge comes again and again it is
@@ -38,8 +39,8 @@ class Plan:
             best = best_order(epsilon, delta)
             around = (best * 2.0**power for power in range(-_BELOW, _ABOVE + 1))
             orders = tuple(sorted({max(2, round(order)) for order in around}))
-        # One order is enough: the sums do not depend on what was released.
-        self._limits = Limits.of(epsilon, orders, (delta,) * len(orders))
+        # One proof is enough, and which one does not depend on what was released.
+        self._limits = Limits.of(epsilon, orders, (delta,) * len(orders), delta)
         self._sums = Sums.none(orders)
         self._counts: dict[Key, int] = {}
         self._proven: dict[Key, int] = {}

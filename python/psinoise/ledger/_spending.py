@@ -4,8 +4,10 @@ With ``S(a)`` the sum of the bounds ``K(a)`` of `psinoise.ledger._moments` and `
 
     ``delta(eps) <= e^{S(a) - c eps} c^c / (1 + c)^{1 + c}``
 
-for a composition that was fixed in advance: it is within the budget if one order says so. For a
-filter every order has a share of delta, and ``psinoise.ledger._filter`` has the proof.
+for a composition that was fixed in advance. So it is within the budget if one order says so; or if
+the largest losses add up to epsilon or less; or if the squares of the parameters of
+`psinoise.ledger._gaussian` add up to no more than that of the budget. For a filter these proofs
+share delta, and ``psinoise.ledger._filter`` has the reason.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from psinoise.accounting import LatticeMechanism, Mechanism
 from psinoise.accounting.loss.largest import rounded
 from psinoise.ledger._charge import Charge
+from psinoise.ledger._gaussian import gaussian_parameter, largest_parameter
 from psinoise.ledger._moments import largest_losses, log_conversion, log_moments
 
 __all__ = ["Limits", "Sums", "best_order", "key_of"]
@@ -28,8 +31,8 @@ Float = NDArray[np.float64]
 Key = tuple[Mechanism | LatticeMechanism, float]
 
 _LARGEST_ORDER = 1 << 16
-# Limits and quotients are computed to some ulp.
-_ROUNDING = 1e-13
+# Limits are computed to some ulp, and products too.
+_ROUNDING, _UP = 1e-13, 2.0**-51
 
 
 def key_of(charge: Charge) -> Key:
@@ -64,23 +67,33 @@ class Limits:
     """Of delta, for each order."""
     most: Float
     """The largest ``S(a)`` that is within the budget."""
+    square: float
+    """The largest square of the parameter of Gaussian differential privacy."""
 
     @staticmethod
-    def of(epsilon: float, orders: tuple[int, ...], shares: tuple[float, ...]) -> Limits:
-        """The limits of a budget whose delta is in shares; no orders where it is 0."""
+    def of(
+        epsilon: float, orders: tuple[int, ...], shares: tuple[float, ...], gaussian: float
+    ) -> Limits:
+        """The limits of a budget whose delta is in shares; no orders where it is 0.
+
+        ``gaussian`` is the share of Gaussian differential privacy.
+        """
         pairs = zip(orders, shares, strict=True)
         most = np.array([_limit(order, epsilon, share) for order, share in pairs])
-        return Limits(epsilon, orders, shares, most)
+        square = largest_parameter(epsilon, gaussian) ** 2 * (1.0 - _ROUNDING)
+        return Limits(epsilon, orders, shares, most, square)
 
 
 @dataclass(frozen=True)
 class Sums:
-    """``S(a)``, rounded up, and the sum of the largest losses, of each direction."""
+    """``S(a)`` and the sum of the largest losses, of each direction, and of squares; rounded up."""
 
     orders: tuple[int, ...]
     moments: Float
     losses: tuple[Fraction | None, ...]
     """None where a loss has no bound."""
+    square: float = 0.0
+    """Of the parameter of Gaussian differential privacy."""
 
     @staticmethod
     def none(orders: tuple[int, ...]) -> Sums:
@@ -98,7 +111,9 @@ class Sums:
             None if before is None or loss is None else before + uses * loss
             for before, loss in zip(self.losses, largest_losses(pair), strict=True)
         )
-        return Sums(self.orders, _up(self.moments + more), tuple(losses))
+        square = math.nextafter(uses * gaussian_parameter(pair) ** 2, math.inf) * (1.0 + _UP)
+        square = math.nextafter(self.square + square, math.inf)
+        return Sums(self.orders, _up(self.moments + more), tuple(losses), square)
 
     def worst(self) -> tuple[Float, float]:
         """The larger of both directions: of each moment, and of the losses, rounded up.
@@ -111,9 +126,13 @@ class Sums:
         return np.asarray(self.moments.max(axis=0)), loss
 
     def within(self, limits: Limits) -> bool:
-        """Whether one of the orders, or the sum of the largest losses, proves the budget."""
+        """Whether one of these sums proves the budget."""
         moments, loss = self.worst()
-        return loss <= limits.epsilon or bool((moments <= limits.most).any())
+        return (
+            loss <= limits.epsilon
+            or self.square <= limits.square
+            or bool((moments <= limits.most).any())
+        )
 
 
 def _up(values: Float) -> Float:
