@@ -11,6 +11,7 @@ import os
 import shutil
 import stat
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -466,10 +467,16 @@ def test_an_interrupt_in_the_middle_counts_once(monkeypatch, path, made):
     assert memory.spent == fresh.spent
 
 
-def test_threads_with_ledgers_of_their_own(path, made):
-    """Kills: a lock between processes that threads of one process share."""
+def test_threads_with_ledgers_of_their_own(monkeypatch, path, made):
+    """Kills: a lock between processes that threads of one process share, or none."""
     large = pn.Mechanism(pn.Gaussian(std=5.0)).on_lattice()
-    results = []
+    write, results = _journal._write, []
+
+    def slow(file, data):
+        time.sleep(0.05)
+        write(file, data)
+
+    monkeypatch.setattr(_journal, "_write", slow)
 
     def together():
         try:
