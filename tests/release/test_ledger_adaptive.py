@@ -31,15 +31,15 @@ def pair_of(mechanism, rate=1.0):
 # -- the bounds that are added up ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", [2, 3, 17, 64])
+@pytest.mark.parametrize("order", [2, 3, 17])
 @pytest.mark.parametrize("rate", [1.0, 0.3, 1e-3])
 def test_moments_of_gaussian_noise(order, rate):
-    """Against quadratures at 30 digits, in both directions. Kills: a binomial that is off by one.
+    """Against quadratures at 20 digits, in both directions. Kills: a binomial that is off by one.
 
     What is called the larger direction is at least the other one.
     """
     std = 1.5
-    with mpmath.workdps(30):
+    with mpmath.workdps(20):
 
         def density(x, shift):
             return mpmath.npdf(x, shift, std)
@@ -70,6 +70,9 @@ def test_moments_on_a_lattice(law, rate):
     mechanism = pn.Mechanism(law)
     orders = (2, 5, 8)
     found = log_moments(pair_of(mechanism.on_lattice(), rate), orders)
+    sums = Sums.none(orders).plus(Charge.of(mechanism.on_lattice(), 3, rate), "add-remove")
+    # Of both directions the worse one.
+    assert (sums.worst()[0] >= 3.0 * found.max(axis=0)).all()
     for row, direction in enumerate(("remove", "add")):
         for column, order in enumerate(orders):
             expected = _quadrature(law, rate, order, direction)
@@ -77,7 +80,7 @@ def test_moments_on_a_lattice(law, rate):
 
 
 def _quadrature(law, rate, order, direction):
-    x = np.concatenate([-np.geomspace(1e7, 1e-7, 400_000), np.geomspace(1e-7, 1e7, 400_000)])
+    x = np.concatenate([-np.geomspace(1e7, 1e-7, 50_000), np.geomspace(1e-7, 1e7, 50_000)])
     x = np.unique(np.concatenate([x, x + 1.0]))
     base = law.logpdf(x)
     mixed = np.logaddexp(

@@ -18,7 +18,7 @@ rate ``q`` the expansion of ``((1 - q) + q e^l)^a`` gives
     ``e^K = sum_k C(a, k) (1 - q)^(a - k) q^k exp(k (k - 1) s^2 / (2 std^2))``
 
 for *remove*, and *add* has no more (I. Mironov, K. Talwar and L. Zhang, "Renyi differential privacy
-of the sampled Gaussian mechanism", 2019, sections 3.1 and 3.3). Sums of positive terms again.
+of the sampled Gaussian mechanism", 2019). Sums of positive terms again.
 
 *Other noise in floating point*: its moments are quadratures without a proven error. Infinite here,
 so that nothing rests on them; the same mechanism on a lattice has a bound.
