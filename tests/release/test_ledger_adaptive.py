@@ -249,7 +249,7 @@ def test_the_price_of_being_adaptive():
                 made.charge(GAUSSIAN)
         passed[adaptive] = len(made.charges)
     assert passed == {False: 8, True: 7}
-    plan = Accountant().compose(GAUSSIAN, 7).epsilon(1e-6, method="upper")
+    plan = Accountant().compose(GAUSSIAN, 7).epsilon(1e-6).upper
     assert made.spent_as_plan == plan <= 1.0
     assert plan < made.spent < 1.3
     for kind, least in ((LAPLACE, 0.88), (pn.Mechanism(pn.Gaussian(std=2.0)), 0.85)):

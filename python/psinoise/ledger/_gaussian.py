@@ -27,8 +27,9 @@ import math
 import numpy as np
 from scipy.special import erfcx, ndtri
 
-from psinoise.accounting.loss.cells import CellPair, Dominating
-from psinoise.noise import Gaussian
+from psinoise.accounting.loss.cells import CellPair
+from psinoise.accounting.loss.pairs import Pair, normal_std
+from psinoise.accounting.loss.steps import Step
 
 __all__ = ["gaussian_parameter", "largest_parameter"]
 
@@ -41,15 +42,14 @@ _ROUNDS = 200
 
 
 @functools.lru_cache(maxsize=2048)
-def gaussian_parameter(pair: Dominating) -> float:
+def gaussian_parameter(pair: Step) -> float:
     """A ``mu`` for which one use is mu-GDP; ``inf`` where none is known."""
     if not pair.symmetric or pair.infinite("remove") != 0.0:
         return math.inf
     if isinstance(pair, CellPair):
         return _of_atoms(pair)
-    if isinstance(pair.noise, Gaussian) and not pair.replaced:
-        return pair.sensitivity / pair.noise.std * (1.0 + 4.0 * _UNIT)
-    return math.inf
+    std = normal_std(pair) if isinstance(pair, Pair) else None
+    return math.inf if std is None else (1.0 + 4.0 * _UNIT) / std
 
 
 def _of_atoms(pair: CellPair) -> float:

@@ -33,9 +33,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.accounting.loss.cells import CellPair, Dominating
-from psinoise.accounting.loss.pairs import Direction
-from psinoise.noise import Gaussian
+from psinoise.accounting.loss.cells import CellPair
+from psinoise.accounting.loss.pairs import Direction, Pair, normal_std
+from psinoise.accounting.loss.steps import Step
 
 __all__ = ["DIRECTIONS", "largest_losses", "log_conversion", "log_moments"]
 
@@ -59,12 +59,12 @@ def log_conversion(order: int) -> float:
 
 
 @functools.lru_cache(maxsize=2048)
-def log_moments(pair: Dominating, orders: tuple[int, ...]) -> Float:
+def log_moments(pair: Step, orders: tuple[int, ...]) -> Float:
     """Upper bounds on ``K`` of one use, shape ``(2, len(orders))``; ``inf`` where none is known."""
     if isinstance(pair, CellPair):
         found = np.array([[_of_atoms(pair, way, a) for a in orders] for way in DIRECTIONS])
-    elif isinstance(pair.noise, Gaussian) and not pair.replaced:
-        ratio = 0.5 * (pair.sensitivity / pair.noise.std) ** 2
+    elif isinstance(pair, Pair) and (std := normal_std(pair)) is not None:
+        ratio = 0.5 * std**-2
         found = np.array([[_of_gaussian(ratio, pair.sampling_rate, a) for a in orders]] * 2)
     else:
         found = np.full((2, len(orders)), math.inf)
@@ -72,7 +72,7 @@ def log_moments(pair: Dominating, orders: tuple[int, ...]) -> Float:
     return found
 
 
-def largest_losses(pair: Dominating) -> tuple[Fraction | None, ...]:
+def largest_losses(pair: Step) -> tuple[Fraction | None, ...]:
     """Upper bounds on the loss of one use in each direction, the accountant's; None without one."""
     found = ((pair.largest_loss(way), pair.infinite(way)) for way in DIRECTIONS)
     return tuple(

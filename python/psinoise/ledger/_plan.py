@@ -91,7 +91,7 @@ class Plan:
     def spent(self) -> float:
         """A certified upper bound on epsilon at the budget's delta."""
         if self._spent is None:
-            self._spent = self._accountant(self._counts).epsilon(self._delta, method="upper")
+            self._spent = self._accountant(self._counts).epsilon(self._delta).upper
         return self._spent
 
     @property

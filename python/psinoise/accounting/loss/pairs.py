@@ -67,6 +67,7 @@ __all__ = [
     "largest_log_ratio",
     "largest_log_ratio_bounds",
     "mixture_loss",
+    "normal_std",
     "turning_point",
 ]
 
@@ -271,3 +272,10 @@ class Pair:
             # log P/p is largest and log Q/p least at the same end, both being monotone.
             return {"remove": gain + loss, "add": gain + loss}
         return {"remove": gain, "add": loss}
+
+
+def normal_std(pair: Pair) -> float | None:
+    """The standard deviation of normal noise, in sensitivities, to 2 ulp; None for other pairs."""
+    if pair.replaced or not getattr(pair.noise, "rotation_invariant", False):
+        return None
+    return float(getattr(pair.noise, "std")) / pair.sensitivity  # noqa: B009  not of every law
