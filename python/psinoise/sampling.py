@@ -52,7 +52,7 @@ class RandomAllocation:
     Parameters
     ----------
     steps
-        releases of an epoch, from 1 to 2**40
+        releases of an epoch, from 1 to 2**30
     participations
         in how many of them a record takes part, from 1 to ``steps``. For one, bounds are as close
         as is asked for. More than one are bounded from above alone, as that many epochs of
@@ -76,8 +76,8 @@ class RandomAllocation:
 
     def __post_init__(self) -> None:
         steps = _validate.count("steps", self.steps)
-        if not 1 <= steps <= 2**40:
-            raise DomainError(f"steps must be in [1, 2**40], got {steps!r}")
+        if not 1 <= steps <= 2**30:
+            raise DomainError(f"steps must be in [1, 2**30], got {steps!r}")
         object.__setattr__(self, "steps", steps)
         taken = _validate.count("participations", self.participations)
         if not 1 <= taken <= steps:

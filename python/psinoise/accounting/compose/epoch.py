@@ -72,17 +72,14 @@ class Epoch(Measured):
         An average is as large as the largest ratio, and as small as the least one; or a share of
         that, where the other ratios can be 0.
         """
-        found = self.pair.largest_loss(direction) + self._beyond_one(direction)
-        return found * _UP if found > 0.0 else found
+        found = self.pair.largest_loss(direction)
+        if direction == "add" and self.uses > 1 and self.pair.infinite("add") > 0.0:
+            return (found + math.log(self.uses)) * _UP
+        return found
 
     def certain_loss(self, direction: Direction) -> float:
         """A bound from below on that."""
-        found = self.pair.certain_loss(direction) + self._beyond_one(direction)
-        return found / _UP if found > 0.0 else found
-
-    def _beyond_one(self, direction: Direction) -> float:
-        zeros = direction == "add" and self.uses > 1 and self.pair.infinite("add") > 0.0
-        return math.log(self.uses) if zeros else 0.0
+        return self.pair.certain_loss(direction)
 
     @property
     def total_variation_bound(self) -> float:
@@ -171,12 +168,13 @@ def _source(made: Allocation, side: Side, ratios: Ratios) -> Dense:
     """The loss as atoms, whose masses are rounded outwards."""
     loss, mass = _losses_of(made, ratios)
     upper = side == "upper"
-    mass = mass * (1.0 + (1.0 if upper else -1.0) * (ratios.rounding + 1e-15))
+    share = 1.0 - ratios.rounding - 1e-15
+    mass = mass / share if upper else mass * share
     held = mass > 0.0
     source = atoms_source(np.log(mass[held]), loss[held])
     if not upper:
         return source
-    beyond = ratios.infinite
+    beyond = ratios.infinite * (1.0 + 1e-8)
     if made.direction == "add":
         beyond += max(ratios.zero - made.unseen, 0.0)
     return dataclasses.replace(source, beyond=beyond)

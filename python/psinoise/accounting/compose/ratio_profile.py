@@ -49,7 +49,7 @@ class AllocationBound(Bound):
         self.side = first.side
         sizes = first.value.size + second.value.size
         self.rounding = first.rounding + second.rounding + 4.0 * UNIT * (sizes + 16)
-        self.infinite = max(first.infinite, second.infinite)
+        self.infinite = max(first.infinite, second.infinite) * (1.0 + 1e-8)
         if direction == "add":
             # From above more may count as such.
             self.infinite += max(first.zero * second.zero - unseen, 0.0)
@@ -82,12 +82,18 @@ class AllocationBound(Bound):
             seen = self._rest(at - self._offset - room) @ self._weight
             alone = self._alone(at - sign * 8.0 * UNIT * np.abs(at))[:, 0]
             found[start : start + rows] = seen + self.second.zero * alone
-        found = np.maximum(found * (1.0 + sign * (self.rounding + 16.0 * UNIT)), 0.0)
+        share = self.rounding + 16.0 * UNIT
+        if self.side == "upper":
+            # What underflows in products is as little for each node.
+            found = (found + 5e-324 * self._offset.size) / (1.0 - share)
+        else:
+            found = np.maximum(found * (1.0 - share), 0.0)
         with np.errstate(divide="ignore"):
             logs = np.log(found) - math.log(self.steps)
             if self.direction == "add":
                 logs += asked
-            logs += sign * 8.0 * UNIT * (np.abs(asked) + math.log(self.steps) + 1.0)
+            size = np.where(found > 0.0, np.abs(logs), 0.0)
+            logs += sign * 8.0 * UNIT * (size + np.abs(asked) + math.log(self.steps) + 1.0)
             if self.side == "upper":
                 logs = np.logaddexp(logs, np.log(self.infinite))
             elif self.side == "lower":

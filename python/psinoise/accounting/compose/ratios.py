@@ -143,6 +143,7 @@ def product(a: Ratios, b: Ratios, edges: Float) -> tuple[Ratios, Bins]:
     bins = Bins(edges, mass, (least, most))
     infinite = max(a.infinite, b.infinite)
     if a.side == "upper":
+        # Masses that underflow, in the place of the largest value.
         lost = _LEAST * (float(a.value.size) * b.value.size)
         infinite += lost * max(float(edges[-1]), 1.0)
     rounding = a.rounding + b.rounding + UNIT * terms
@@ -283,6 +284,8 @@ def parts_of(step: Step, direction: Direction, rare: float, share: float) -> Par
         nowhere = float(q[large].sum()) * (1.0 + 1e-12) + add.beyond
         light = float(q[small].sum()) * (1.0 + 1e-12)
     kept = ~(large | small)
+    if not kept.any():
+        kept[:] = True
     upper = remove.highest > 0.0
     return Parts(
         direction,
@@ -318,15 +321,15 @@ def base(parts: Parts, edges: Float, side: Side) -> Ratios:
         made = _half(source, own * edges[:: int(own)], side, up)
         slack, lost = max(slack, made.slack), lost + made.infinite
         loss, mass = made.loss, made.mass
+        if own > 0.0:
+            mass = mass * np.exp(-loss)
         if side != "middle":
             shift = made.slack + 4.0 * UNIT * np.maximum(np.abs(loss), 1.0)
             loss = loss + (shift if up else -shift)
         loss = own * loss
         far = loss > _LARGEST_LOG
         if far.any() and side == "upper" and sign > 0.0:
-            infinite += float(mass[far].sum()) * (1.0 + 1e-12)
-        if own > 0.0:
-            mass = mass * np.exp(-np.minimum(loss, 2.0 * _LARGEST_LOG))
+            infinite += float(made.mass[far].sum()) * (1.0 + 1e-12)
         ratio = np.exp(np.clip(loss, -_LARGEST_LOG, _LARGEST_LOG))
         if (side == "upper") == (sign < 0.0):
             ratio[loss < -_LARGEST_LOG] = 0.0
