@@ -97,8 +97,8 @@ class Accountant:
         Raises
         ------
         DomainError
-            for laws that are not of the library or are made from functions, for cactus noise, and
-            for imported losses
+            for laws that are not of the library or are made from functions, for cactus noise,
+            for imported losses, and for other schemes than Poisson sampling
         """
         return serialize.dumps(self._adjacency, self._steps)
 
