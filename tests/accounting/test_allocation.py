@@ -15,6 +15,7 @@ import pytest
 
 import psinoise as pn
 from psinoise.accounting.compose.epoch import Epoch
+from psinoise.accounting.imports import DiscreteLoss, LossNodes
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.question import Question
 from psinoise.sampling import Poisson, RandomAllocation
@@ -204,6 +205,8 @@ def test_other_accountants(std, steps, delta, low, high):
 def test_one_step_is_no_sampling():
     mechanism = pn.Mechanism(pn.Airy(mean_abs=2.0))
     assert mechanism.epsilon(1e-5, 3, sampling=RandomAllocation(1)) == mechanism.epsilon(1e-5, 3)
+    lattice = pn.Mechanism(pn.Laplace(scale=1.0)).on_lattice()
+    assert lattice.epsilon(1e-5, sampling=RandomAllocation(1)) == lattice.epsilon(1e-5)
     every = mechanism.epsilon(1e-5, sampling=RandomAllocation(4, participations=4))
     assert every == mechanism.epsilon(1e-5, 4)
 
@@ -301,6 +304,10 @@ def test_refusals():
         mechanism.epsilon(1e-5, sampling=0.5)
     with pytest.raises(pn.DomainError, match="adjacency must not be 'replace'"):
         mechanism.epsilon(1e-5, adjacency="replace", sampling=sampling)
+    loss = DiscreteLoss(0.5, dict.fromkeys(DIRECTIONS, LossNodes(0, np.ones(1), 0.0)))
+    for scheme in (sampling, pn.sampling.WithoutReplacement(1, 2)):
+        with pytest.raises(pn.DomainError, match="single records"):
+            pn.Accountant().compose(loss, sampling=scheme)
     with pytest.raises(pn.DomainError, match="vector"):
         pn.Mechanism(pn.Laplace(scale=1.0), dimension=3).epsilon(1e-5, sampling=sampling)
     with pytest.raises(pn.DomainError, match="mechanisms alone"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from typing import Any, cast, overload
+from typing import Any, ClassVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,8 @@ from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.deprecated import accepts_method
 from psinoise.accounting.loss.steps import Step
 from psinoise.accounting.sampled import sampled
-from psinoise.sampling import Sampling
+from psinoise.errors import DomainError
+from psinoise.sampling import Poisson, Sampling
 
 __all__ = ["Accounted"]
 
@@ -27,6 +28,10 @@ class Accounted(ABC):
 
     A subclass says which pair dominates one use.
     """
+
+    #: Whether neighbors differ in one record, which each release uses once: what schemes of
+    #: sampling other than Poisson's are about. They are refused where this is not said.
+    one_record: ClassVar[bool] = False
 
     @abstractmethod
     def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Step, int]:
@@ -233,6 +238,11 @@ class Accounted(ABC):
         DomainError
             where the worst case is not proven
         """
+        if not (self.one_record or sampling is None or isinstance(sampling, Poisson)):
+            raise DomainError(
+                "sampling must be Poisson sampling for steps other than mechanisms, of single "
+                f"records, got {sampling!r} for {self!r}"
+            )
         return sampled(
             lambda rate: self.dominating(rate, adjacency), sampling_rate, sampling, adjacency
         )

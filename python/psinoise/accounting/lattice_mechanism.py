@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -79,6 +79,8 @@ class LatticeMechanism(Accounted):
     cells : int
         ``ceil(sensitivity / grid)``: how far neighbors move the rounded query, in cells.
     """
+
+    one_record: ClassVar[bool] = True
 
     noise: LatticeNoise
     sensitivity: float

@@ -6,7 +6,7 @@ import functools
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -66,6 +66,8 @@ class Mechanism(Accounted):
     >>> round(gradient.epsilon(1e-6, 1000, 0.01, "replace").estimate, 7)
     1.3744934
     """
+
+    one_record: ClassVar[bool] = True
 
     noise: Law | CellLaw
     sensitivity: float = 1.0
