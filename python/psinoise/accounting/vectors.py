@@ -157,8 +157,9 @@ def dominating(
     one = pair(sensitivity, sampling_rate)
     if sampled and isinstance(one, Pair) and one.replaced:
         raise DomainError(
-            "adjacency must not be 'replace' for this noise on a vector with sampling (the worst "
-            f"case is not known), got {noise!r} in {dimension} dimensions"
+            "adjacency must not be 'replace' for this noise on a vector with sampling (one coin "
+            "decides about all coordinates, and the worst case is not known), got "
+            f"{noise!r} in {dimension} dimensions"
         )
     if norm == "linf":
         if sampled:
