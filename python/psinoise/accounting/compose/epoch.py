@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,20 +35,20 @@ _UP = 1.0 + 2.0**-50
 
 @dataclass(frozen=True)
 class Epoch(Measured):
-    """Random allocation: of ``uses`` steps of one mechanism each record takes part in one.
+    """Random allocation: of ``steps`` uses of one mechanism each record takes part in one.
 
     Attributes
     ----------
     pair
         dominates a step in which the record takes part, without sampling
-    uses
+    steps
         how many steps there are
     exact
         whether this is the scheme itself, and not a bound on it from above
     """
 
     pair: Dominating
-    uses: int = field()
+    steps: int
     exact: bool = True
 
     @property
@@ -59,12 +59,12 @@ class Epoch(Measured):
     @property
     def symmetric(self) -> bool:
         """Whether both directions are the same."""
-        return self.uses == 1 and self.pair.symmetric
+        return self.steps == 1 and self.pair.symmetric
 
     def infinite(self, direction: Direction) -> float:
         """Probability under ``P`` of an infinite loss: in one step, or (*add*) in all of them."""
         one = self.pair.infinite(direction)
-        return one if direction == "remove" else unseen_in(one, self.uses)
+        return one if direction == "remove" else unseen_in(one, self.steps)
 
     def largest_loss(self, direction: Direction) -> float:
         """The largest finite loss, rounded up.
@@ -73,8 +73,8 @@ class Epoch(Measured):
         that, where the other ratios can be 0.
         """
         found = self.pair.largest_loss(direction)
-        if direction == "add" and self.uses > 1 and self.pair.infinite("add") > 0.0:
-            return (found + math.log(self.uses)) * _UP
+        if direction == "add" and self.steps > 1 and self.pair.infinite("add") > 0.0:
+            return (found + math.log(self.steps)) * _UP
         return found
 
     def certain_loss(self, direction: Direction) -> float:
@@ -93,7 +93,7 @@ class Epoch(Measured):
 
         Losses so large that a question with this reach does not see them are infinite from above.
         """
-        if self.uses == 1:
+        if self.steps == 1:
             found = dense(self.pair, direction, reach)
             return found, found
         return _sources(self, direction, reach, nodes)
@@ -105,10 +105,10 @@ class Epoch(Measured):
             below = below.below(direction, tilt)
 
         def losses(goal: float) -> tuple[Step, Step]:
-            reach = reach_for(goal, float(self.uses))
+            reach = reach_for(goal, float(self.steps))
             return _losses(below, reach), _losses(self.pair, reach)
 
-        return Allocation(losses, self.uses, direction, log_delta)
+        return Allocation(losses, self.steps, direction, log_delta)
 
 
 def _losses(pair: Dominating, reach: float) -> Step:
@@ -122,7 +122,7 @@ def _sources(
     epoch: Epoch, direction: Direction, reach: float, resolution: int
 ) -> tuple[Dense, Dense]:
     # The least delta that has this reach.
-    log_delta = max(38.0 + math.log(epoch.uses) - reach, -700.0)
+    log_delta = max(38.0 + math.log(epoch.steps) - reach, -700.0)
     made = epoch.allocation(direction, log_delta, 1.0)
     plan = Plan({})
     for nodes in _PLANNING:

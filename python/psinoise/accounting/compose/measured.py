@@ -23,7 +23,7 @@ class Measured(ABC):
     """
 
     #: How many uses of a mechanism one of it stands for.
-    uses: int = 1
+    steps: int = 1
 
     @property
     def attained(self) -> Step | None:
@@ -75,5 +75,5 @@ class Measured(ABC):
 def uses_of(steps: Steps) -> float:
     """How many uses of mechanisms there are in all."""
     return float(
-        sum(count * (step.uses if isinstance(step, Measured) else 1) for step, count in steps)
+        sum(count * (step.steps if isinstance(step, Measured) else 1) for step, count in steps)
     )
