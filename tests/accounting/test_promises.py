@@ -171,6 +171,27 @@ def test_bounded_range_once(eta, share):
     assert found.upper - found.lower <= 1e-5 * exact + 1e-7 * eta**2
 
 
+@for_each([1e-9, 1e-3, 40.0, 800.0, 1e5], [0.9, 1e-3, 1e-9])
+def test_promises_of_any_size(size, delta):
+    """Losses from far below to far above what exponentials of float64 hold."""
+    with mp.workdps(40):
+        room = mp.sqrt(delta * (1 - mp.exp(-mp.mpf(size))))
+        exact = {BoundedRange: mp.mpf(size) + 2 * mp.log(1 - room)}
+        up = 1 / (1 + mp.exp(-mp.mpf(size)))
+        exact[PureDP] = mp.mpf(size) + mp.log(max(1 - delta / up, mp.mpf(10) ** -30))
+    for promise, crossing in exact.items():
+        found, value = promise(size).epsilon(delta), max(crossing, 0)
+        assert found.lower <= value * (1 + 1e-10) + 1e-20
+        assert value <= found.upper * (1 + 1e-10) + 1e-20
+        assert found.upper - found.lower <= 1e-5 * size
+    found = ZCDP(size).epsilon(delta)
+    assert found.lower <= gaussian_epsilon(mp.sqrt(2 * mp.mpf(size)), delta) <= found.upper + 1e-20
+    assert found.upper <= converted(size, delta) + 1e-6 * max(size, 1.0)
+    # What cannot be told apart is infinite, not 0.
+    assert ZCDP(1e300).epsilon(delta).upper == math.inf
+    assert ZCDP(1e300).delta(1.0).upper == 1.0
+
+
 @for_each([0.5, 4.0], [0.0, 0.4])
 def test_bounded_range_twice_is_the_envelope_from_above(eta, share):
     """``H_2(eps) = E_P[H(eps - L)]``, by quadrature; from below the worst two answers."""

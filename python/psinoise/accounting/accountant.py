@@ -52,7 +52,8 @@ class Accountant:
 
     Steps may also be losses that another accountant knows (`psinoise.accounting.DiscreteLoss`, see
     `psinoise.adapters.dp_accounting.from_pld`). They are bounds from above: the lower end of a
-    bracket speaks of the other steps alone, and there are no estimates.
+    bracket speaks of the other steps alone, and there are no estimates. Of promises
+    (`psinoise.promises`) brackets give the worst mechanism that keeps them.
 
     What is composed for one question is kept for the next one, whose bracket can be narrower for
     it; the same question has the same answer.
@@ -131,7 +132,8 @@ class Accountant:
         Parameters
         ----------
         mechanism
-            a mechanism, with ``on_lattice()`` for what its ``release`` returns; or an imported loss
+            a mechanism, with ``on_lattice()`` for what its ``release`` returns; a promise
+            (`psinoise.promises`); or an imported loss
         count
             uses, at least 0; with random allocation each of them is an epoch
         sampling_rate, sampling
@@ -148,7 +150,9 @@ class Accountant:
             if the uses of equal steps add up to more than 2**63 - 1
         """
         if not isinstance(mechanism, Dominated):
-            raise TypeError(f"mechanism must be a Mechanism or a DiscreteLoss, got {mechanism!r}")
+            raise TypeError(
+                f"mechanism must be a Mechanism, a promise or a DiscreteLoss, got {mechanism!r}"
+            )
         count = _validate.count("count", count)
         step, uses = mechanism.sampled(sampling_rate, sampling, self._adjacency)
         if count and uses:

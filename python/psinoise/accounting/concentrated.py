@@ -54,6 +54,8 @@ _LEAST_LOG = -700.0
 # Points are rounded up by this much: slopes are differences of them.
 _ROUNDING = 1e-11
 _ITERATIONS = 60
+# Beyond, where nodes would not tell losses apart, nothing is said.
+_LARGEST_RHO = 1e10
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,10 @@ class Concentrated(Measured):
         return 0.0
 
     @property
-    def attained(self) -> Step:
+    def attained(self) -> Step | None:
         """Gaussian noise, rounded to the safe side."""
+        if not self.rho <= _LARGEST_RHO:
+            return None
         return Pair(Gaussian(std=1.0), math.sqrt(2.0 * self.rho) * (1.0 - 2.0**-52), 1.0)
 
     def sources(self, direction: Direction) -> tuple[Dense, Dense]:
@@ -100,6 +104,8 @@ def added(steps: Steps) -> Steps:
 @functools.lru_cache(maxsize=8)
 def _source(rho: float) -> Dense:
     """The measure from above."""
+    if not rho <= _LARGEST_RHO:
+        return replace(atoms_source(np.array([_LEAST_LOG]), np.zeros(1)), beyond=1.0)
     # log H <= -(eps - rho)^2 / (4 rho) for the order that makes it least.
     largest = rho + 2.0 * math.sqrt(-rho * _LEAST_LOG)
     loss = largest * np.linspace(0.0, 1.0, _NODES)

@@ -74,8 +74,8 @@ class AtomPair(ABC):
     def total_variation_bound(self) -> float:
         """``delta(0)`` of one use, a little rounded up."""
         log_mass, loss = self.atoms
-        gain = np.exp(log_mass + loss) * np.maximum(-np.expm1(-loss), 0.0)
-        total = float(gain[loss > 0.0].sum()) + self.infinite("remove")
+        gain = np.exp(log_mass + loss) * -np.expm1(-np.maximum(loss, 0.0))
+        total = float(gain.sum()) + self.infinite("remove")
         return min(total * (1.0 + 1e-12), 1.0)
 
     def log_transform(self, direction: Direction, tilt: float) -> float:

@@ -136,17 +136,16 @@ class RangePair(AtomPair):
         half_turns = np.linspace(-0.5, 0.5, _BINS + 1)
         edges = self.eta * np.sin(np.pi * half_turns)
         half = 0.5 * np.diff(edges)
-        # Under Q; e^{-(a + eta)/2} (1 - e^{-w/2}) / (1 - e^{-eta}).
-        mass = np.exp(-0.5 * (edges[:-1] + self.eta)) * np.expm1(-half) / math.expm1(-self.eta)
+        # Under Q: e^{-(a + eta)/2} (1 - e^{-w/2}) / (1 - e^{-eta}).
+        log_mass = np.log(-np.expm1(-half)) - 0.5 * (edges[:-1] + self.eta) - _log_less(self.eta)
         loss = edges[:-1] + half
         if not self.merged:
-            up = mass / (1.0 + np.exp(half))  # e^{w/2 - w} of the share under P
-            loss, mass = edges, np.append(mass - up, 0.0)
-            mass[1:] += up
-        with np.errstate(divide="ignore"):
-            log_mass = np.log(mass)
-        held = log_mass > -math.inf
-        return log_mass[held], mixture_loss(loss[held], self.sampling_rate)
+            # Shares 1/(1 + e^{w/2}) and 1/(1 + e^{-w/2}) of the mass under Q.
+            up = log_mass - np.logaddexp(0.0, half)
+            low = log_mass - np.logaddexp(0.0, -half)
+            loss = edges
+            log_mass = np.logaddexp(np.append(low, -np.inf), np.append(-np.inf, up))
+        return log_mass, mixture_loss(loss, self.sampling_rate)
 
     @property
     def stated(self) -> bool:
