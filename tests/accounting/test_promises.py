@@ -105,7 +105,7 @@ def converted(rho, delta):
     return max(float(epsilon.min()), 0.0)
 
 
-@for_each([1e-5, 0.01, 0.5, 3.0], [1e-2, 1e-6, 1e-60])
+@for_each([1e-5, 0.5, 3.0], [1e-2, 1e-60])
 def test_zcdp_is_converted_as_well_as_by_the_formula(rho, delta):
     found = ZCDP(rho).epsilon(delta)
     direct, gaussian = converted(rho, delta), gaussian_epsilon(math.sqrt(2.0 * rho), delta)
@@ -171,7 +171,7 @@ def test_bounded_range_once(eta, share):
     assert found.upper - found.lower <= 1e-5 * exact + 1e-7 * eta**2
 
 
-@for_each([1e-9, 1e-3, 40.0, 800.0, 1e5], [0.9, 1e-3, 1e-9])
+@for_each([1e-9, 800.0, 1e5], [0.9, 1e-6])
 def test_promises_of_any_size(size, delta):
     """Losses from far below to far above what exponentials of float64 hold."""
     with mp.workdps(40):

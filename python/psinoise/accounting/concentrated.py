@@ -53,7 +53,7 @@ _NODES = 2**17
 _LEAST_LOG = -700.0
 # Points are rounded up by this much: slopes are differences of them.
 _ROUNDING = 1e-11
-_ITERATIONS = 60
+_ITERATIONS = 34
 # Beyond, where nodes would not tell losses apart, nothing is said.
 _LARGEST_RHO = 1e10
 
