@@ -13,6 +13,8 @@ from psinoise.accounting.loss.steps import SAME, infinite_mass
 from psinoise.accounting.question import DEFAULT_WIDTH, Question
 
 _MOST_COMPOSITIONS = 32
+# So many of them may end wider than is asked for.
+_MOST_MISSED = 4
 _LEAST_LOG_DELTA = -700.0
 
 
@@ -67,9 +69,13 @@ def composed(question: Question, epsilons: Float) -> Composed:
         return made
     known = {way: made.logs(way, epsilons) for way in pairs}
     done = np.zeros(epsilons.size, dtype=bool)
+    place = missed = 0
     for _ in range(_MOST_COMPOSITIONS):
-        wide = np.flatnonzero(_wide(question, epsilons, known) & ~done)
-        if not wide.size:
+        still = _wide(question, epsilons, known)
+        # A composition that does not reach its width has spent all the work that it may.
+        missed += bool(done.any() and still[place])
+        wide = np.flatnonzero(still & ~done)
+        if not wide.size or missed >= _MOST_MISSED:
             break
         place = int(wide[wide.size // 2])
         done[place] = True
