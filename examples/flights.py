@@ -116,7 +116,7 @@ def histograms(flights: pd.DataFrame, ways: int) -> Iterator[tuple[tuple[str, ..
 
 def release(name: str, law: Any, counts: Sequence[Counts], epsilon: float, delta: float) -> Errors:
     """Release all histograms with the least noise of one law that meets the target."""
-    mechanism = pn.calibrate_release(law, epsilon=epsilon, delta=delta, count=len(counts))
+    mechanism = pn.calibrate(law, epsilon=epsilon, delta=delta, count=len(counts), on_lattice=True)
     ledger = pn.Ledger(epsilon, delta)
     # Whole numbers, on the lattice or rounded to it once; one cell of a histogram moves by one.
     noisy = [ledger.release(mechanism, cells, count=1) for cells in counts]

@@ -41,7 +41,6 @@ LAYERS = {
     "plotting": 9,
     "calibrate": 9,
     "ledger": 9,
-    "calibrate_release": 10,
     "calibrate_stable": 10,
     "compare": 10,
     "testing": 10,

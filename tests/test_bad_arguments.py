@@ -90,8 +90,9 @@ def test_epsilons(asked):
 
 def test_negative_epsilons_are_refused_where_they_are_a_target():
     for epsilon in (-1.0, -1e-300, math.nan):
-        for call in (pn.calibrate, pn.calibrate_release):
-            refused(ValueError, "epsilon", call, pn.Gaussian, epsilon=epsilon, delta=1e-6)
+        for lattice in (False, True):
+            target = {"epsilon": epsilon, "delta": 1e-6, "on_lattice": lattice}
+            refused(ValueError, "epsilon", pn.calibrate, pn.Gaussian, **target)
         refused(pn.DomainError, "epsilon", pn.Ledger, epsilon, 1e-6)
 
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -129,23 +130,29 @@ void lattice_noise(const LatticeStore& table, const py::bytes& key, std::uint64_
       first, output<std::int64_t>(out, "out", "int64"), size_of(out), threads);
 }
 
-struct Exponents {
+// Of a grid, as powers of two.
+struct Range {
   int least;
   int most;
 };
 
-template <typename In, typename Out>
-void release_into(ReleaseKernel<In, Out> kernel, const LatticeStore& table, const py::bytes& key,
-                  std::uint64_t first, const py::array& x, int exponent, Exponents range, Out* out,
+template <typename In, typename Bound, typename Out>
+void release_into(ReleaseKernel<In, Bound, Out> kernel, const LatticeStore& table,
+                  const py::bytes& key, std::uint64_t first, const py::array& x, double grid,
+                  Range range, const py::object& low, const py::object& high, Out* out,
                   std::size_t threads) {
-  if (exponent < range.least || exponent > range.most) {
-    throw py::value_error("exponent must be in the range of x and out");
+  if (!(grid >= std::ldexp(1.0, range.least) && grid <= std::ldexp(1.0, range.most))) {
+    throw py::value_error("grid must be in the range of x and out");
   }
   const In* from = input<In>(x, "x", "float64, float32 or int64");
+  const Bound least = low.cast<Bound>();
+  const Bound most = high.cast<Bound>();
+  if (!(least <= most)) throw py::value_error("low must be at most high");
   const SecretKey secret(key);
   sample_in_tasks(
       [&](std::uint64_t begin, std::size_t size, Out* part) {
-        kernel(table.view(), secret.data(), begin, size, from + (part - out), exponent, part);
+        kernel(table.view(), secret.data(), begin, size, from + (part - out), grid, least, most,
+               part);
       },
       first, out, size_of(x), threads);
 }
@@ -156,19 +163,21 @@ bool holds(const py::array& array) {
 }
 
 void lattice_release(const LatticeStore& table, const py::bytes& key, std::uint64_t first,
-                     const py::array& x, int exponent, py::array& out, std::size_t threads) {
+                     const py::array& x, double grid, const py::object& low, const py::object& high,
+                     py::array& out, std::size_t threads) {
   require_same_size(x, out);
   if (holds<double>(x)) {
-    release_into(kernels().release_float64, table, key, first, x, exponent, {-1000, 900},
+    release_into(kernels().release_float64, table, key, first, x, grid, {-1000, 900}, low, high,
                  output<double>(out, "out", "float64"), threads);
   } else if (holds<float>(x)) {
-    release_into(kernels().release_float32, table, key, first, x, exponent, {-100, 60},
+    release_into(kernels().release_float32, table, key, first, x, grid, {-100, 60}, low, high,
                  output<float>(out, "out", "float32"), threads);
   } else if (holds<double>(out)) {
-    release_into(kernels().release_int64_to_float64, table, key, first, x, exponent, {-61, 32},
-                 output<double>(out, "out", "float64"), threads);
+    release_into(kernels().release_int64_to_float64, table, key, first, x, grid, {-61, 62}, low,
+                 high, output<double>(out, "out", "float64"), threads);
   } else {
-    release_into(kernels().release_int64, table, key, first, x, exponent, {0, 32},
+    if (grid != std::floor(grid)) throw py::value_error("grid must be whole for integer results");
+    release_into(kernels().release_int64, table, key, first, x, grid, {0, 62}, low, high,
                  output<std::int64_t>(out, "out", "int64 or float64"), threads);
   }
 }
@@ -184,8 +193,8 @@ void bind_release(py::module_& module) {
   module.def("lattice_noise", &lattice_noise, py::arg("table"), py::arg("key"), py::arg("first"),
              py::arg("out"), py::arg("threads"));
   module.def("lattice_release", &lattice_release, py::arg("table"), py::arg("key"),
-             py::arg("first"), py::arg("x"), py::arg("exponent"), py::arg("out"),
-             py::arg("threads"));
+             py::arg("first"), py::arg("x"), py::arg("grid"), py::arg("low"), py::arg("high"),
+             py::arg("out"), py::arg("threads"));
 }
 
 }  // namespace psinoise

@@ -17,11 +17,11 @@ template <typename Real>
 using CellKernel = void (*)(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
                             std::size_t count, double scale, Real* out);
 
-// out[i] = snapped x[i] plus noise of element first + i, times 2^exponent.
-template <typename In, typename Out>
+// out[i] = x[i], clipped and rounded to a multiple of the grid, plus noise of element first + i.
+template <typename In, typename Bound, typename Out>
 using ReleaseKernel = void (*)(const LatticeTable& table, const std::uint32_t key[8],
-                               std::uint64_t first, std::size_t count, const In* x, int exponent,
-                               Out* out);
+                               std::uint64_t first, std::size_t count, const In* x, double grid,
+                               Bound low, Bound high, Out* out);
 
 struct Kernels {
   const char* level;
@@ -37,10 +37,10 @@ struct Kernels {
                           std::int64_t* out);
   void (*lattice_noise)(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
                         std::size_t count, std::int64_t* out);
-  ReleaseKernel<double, double> release_float64;
-  ReleaseKernel<float, float> release_float32;
-  ReleaseKernel<std::int64_t, std::int64_t> release_int64;
-  ReleaseKernel<std::int64_t, double> release_int64_to_float64;
+  ReleaseKernel<double, double, double> release_float64;
+  ReleaseKernel<float, double, float> release_float32;
+  ReleaseKernel<std::int64_t, std::int64_t, std::int64_t> release_int64;
+  ReleaseKernel<std::int64_t, std::int64_t, double> release_int64_to_float64;
   // Words [first, first + count) of the element stream, with 8 or 20 rounds.
   void (*stream_words)(const std::uint32_t key[8], int rounds, std::uint64_t first,
                        std::size_t count, std::uint64_t* out);

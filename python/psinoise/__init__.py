@@ -15,7 +15,6 @@ from psinoise._version import __version__ as __version__
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism, promises
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibrate
-from psinoise.calibrate_release import calibrate_release
 from psinoise.calibrate_stable import calibrate_stable
 from psinoise.compare import compare
 from psinoise.errors import BudgetError, CalibrationError, CertificationError, DomainError
@@ -61,7 +60,6 @@ __all__ = [
     "UniformAtom",
     "build_config",
     "calibrate",
-    "calibrate_release",
     "calibrate_stable",
     "compare",
     "costs",

@@ -88,12 +88,15 @@ def lattice_release(
     key: bytes,
     first: int,
     x: NDArray[Any],
-    exponent: int,
+    grid: float,
+    low: float,
+    high: float,
     out: NDArray[Any],
     threads: int,
 ) -> None:
-    """Values rounded half up to multiples of 2**exponent, plus the integers of lattice_noise; from
-    float64, float32 or int64 into the same type, or from int64 into float64."""
+    """Values clipped to bounds (whole numbers for int64) and rounded half up to multiples of the
+    grid, plus the integers of lattice_noise; from float64, float32 or int64 into the same type, or
+    from int64 into float64. NaN becomes the lower bound."""
 
 def evaluate(
     law: LawTable,

@@ -37,6 +37,13 @@ def positive(name: str, value: object) -> float:
     return number
 
 
+def positive_above(name: str, value: object) -> float:
+    """`positive`, and not below the number that was given, which may be no float64."""
+    number = positive(name, value)
+    # Python compares integers and fractions with a float exactly.
+    return number if number >= value else math.nextafter(number, math.inf)  # type: ignore[operator]
+
+
 def probability(name: str, value: object) -> float:
     """A number in [0, 1]."""
     number = _number(name, value)

@@ -34,7 +34,7 @@ def replay(
     ----------
     mechanism : Mechanism or LatticeMechanism
     x, out, bounds, threads
-        As those of `psinoise.Mechanism.release`.
+        As those of `psinoise.LatticeMechanism.release`.
     key : bytes of length 32
 
     Examples

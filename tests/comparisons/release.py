@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -84,36 +86,42 @@ def compare_lattice_noise(tables):
 def compare_lattice_release(tables):
     generator = np.random.default_rng(8)
     reals = points()
-    reals = np.append(reals[np.isfinite(reals)], [0.5, -0.5, 2.0**60, -(2.0**61), 2.0**62 + 2**10])
+    reals = np.append(reals, [0.5, -0.5, 2.0**60, -(2.0**61), 2.0**62 + 2**10])
     whole = generator.integers(-(2**63), 2**63, 1000) >> generator.integers(0, 63, 1000)
     whole = np.append(whole, [2**63 - 1, -(2**63), 2**61, -(2**61) - 1, 2**53 + 1])
     with np.errstate(over="ignore"):
         narrow = reals.astype(np.float32)
+    bounds = [(-math.inf, math.inf), (-0.7, 1e3), (0.0, 0.0)]
+    whole_bounds = [(-(2**62), 2**62), (-7, 10**6)]
     cases = [
-        *((reals, e, "f8") for e in (-1000, -60, -1, 0, 1, 10, 900)),
-        *((narrow[np.isfinite(narrow)], e, "f4") for e in (-100, -3, 0, 60)),
-        *((whole, e, "f8") for e in (-61, -3, 0, 1, 32)),
-        *((whole, e, "i8") for e in (0, 1, 32)),
+        *((reals, g, "f8", b) for g in (2.0**-1000, 0.1, 1.0, 1 / 3, 2.0**900) for b in bounds),
+        *((narrow, g, "f4", b) for g in (2.0**-100, 0.3, 1.0, 2.0**60) for b in bounds),
+        *((whole, g, "f8", b) for g in (2.0**-61, 0.3, 1.0, 2.5, 2.0**62) for b in whole_bounds),
+        *((whole, g, "i8", b) for g in (1.0, 3.0, 2.0**53 + 2, 2.0**62) for b in whole_bounds),
     ]
     for arguments in (LATTICES["power"], LATTICES["none"], LATTICES["far"]):
-        for x, exponent, dtype in cases:
+        for x, grid, dtype, (low, high) in cases:
             found = []
             for core in CORES:
                 out = np.zeros(x.size, dtype)
-                core.lattice_release(core.LatticeTable(*arguments), KEY, 130, x, exponent, out, 2)
+                table = core.LatticeTable(*arguments)
+                core.lattice_release(table, KEY, 130, x, grid, low, high, out, 2)
                 found.append(out)
             same_bits(*found)
     for core in CORES:
         table = core.LatticeTable(*LATTICES["none"])
-        for x, exponent, out in (
-            (reals, -1001, reals.copy()),
-            (reals, 901, reals.copy()),
-            (narrow, 61, narrow.copy()),
-            (whole, -1, whole.copy()),
-            (whole, 33, np.zeros(whole.size)),
-            (whole, 0, whole[1:].copy()),
+        for x, grid, high, out in (
+            (reals, 2.0**-1001, 1, reals.copy()),
+            (reals, 2.0**901, 1, reals.copy()),
+            (reals, math.nan, 1, reals.copy()),
+            (reals, 1.0, -1, reals.copy()),
+            (narrow, 2.0**61, 1, narrow.copy()),
+            (whole, 1.5, 1, whole.copy()),
+            (whole, 2.0**63, 1, np.zeros(whole.size)),
+            (whole, 1.0, 1, whole[1:].copy()),
         ):
             with pytest.raises(ValueError, match="must"):
-                core.lattice_release(table, KEY, 0, x, exponent, out, 1)
+                core.lattice_release(table, KEY, 0, x, grid, 0, high, out, 1)
+        half = np.zeros(3, "f2")
         with pytest.raises(TypeError, match="must be"):
-            core.lattice_release(table, KEY, 0, np.zeros(3, "f2"), 0, np.zeros(3, "f2"), 1)
+            core.lattice_release(table, KEY, 0, half, 1.0, 0, 1, half, 1)

@@ -45,11 +45,11 @@ SMALL = {
 }
 
 
-def made(weights, tail, repeated, ratio, exponent=0):
+def made(weights, tail, repeated, ratio, grid=1.0):
     """A lattice law from its integers."""
     listed = np.array(weights, dtype=np.uint64)
     listed[0] += np.uint64(2**63 - sum(listed.tolist()))
-    return pn.LatticeNoise._made(exponent, Weights(listed, tail, repeated, ratio))
+    return pn.LatticeNoise._made(grid, Weights(listed, tail, repeated, ratio))
 
 
 def probability(noise, k):

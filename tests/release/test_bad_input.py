@@ -20,13 +20,13 @@ from refusals import GAUSSIAN, for_each, for_rows, refused
 
 pytestmark = pytest.mark.filterwarnings("error")
 
+LATTICE = GAUSSIAN.on_lattice()
+
 
 # -- grids -----------------------------------------------------------------------------------------
 
 
 def test_grids():
-    message = refused(pn.DomainError, "grid must be a power of two", GAUSSIAN.on_lattice, 0.3)
-    assert "0.25" in message
     refused(pn.DomainError, "grid must be ", GAUSSIAN.on_lattice, 0.0)
     refused(pn.DomainError, "grid must be ", GAUSSIAN.on_lattice, math.nan)
     for grid in ("1", 1j, True):
@@ -83,16 +83,16 @@ def read_only(size):
 )
 def test_outputs_of_releases(out, error):
     before = np.array(out, copy=True)
-    refused(error, "out", GAUSSIAN.release, [1.0, 2.0, 3.0], out=out)
+    refused(error, "out", LATTICE.release, [1.0, 2.0, 3.0], out=out)
     np.testing.assert_array_equal(out, before)
 
 
 def test_an_output_is_never_replaced_by_a_copy():
     x, out = np.arange(3.0), np.full(3, 7.0)
-    assert GAUSSIAN.release(x, out=out) is out
+    assert LATTICE.release(x, out=out) is out
     assert (out != 7.0).all()
     buffer = np.arange(8.0)
-    refused(ValueError, "overlap", GAUSSIAN.release, buffer[:5], out=buffer[2:7])
+    refused(ValueError, "overlap", LATTICE.release, buffer[:5], out=buffer[2:7])
     np.testing.assert_array_equal(buffer, np.arange(8.0))
 
 
@@ -127,12 +127,12 @@ RECORDS = np.array([(1.0, 2)], dtype=[("a", float), ("b", int)])
     [None, (0.0, 1.0)],
 )
 def test_data_of_the_wrong_kind(x, bounds):
-    message = refused((TypeError, OverflowError), "x must ", GAUSSIAN.release, x, bounds=bounds)
+    message = refused((TypeError, OverflowError), "x must ", LATTICE.release, x, bounds=bounds)
     assert str(SECRET) not in message
 
 
 def test_the_length_of_text_is_not_shown():
-    messages = {refused(TypeError, "x must", GAUSSIAN.release, [text]) for text in ("1", "12345")}
+    messages = {refused(TypeError, "x must", LATTICE.release, [text]) for text in ("1", "12345")}
     assert len(messages) == 1
 
 
@@ -173,18 +173,18 @@ def test_memory_maps(tmp_path):
 
 
 def test_shapes_of_data():
-    assert np.ndim(GAUSSIAN.release(1.5)) == 0
-    assert np.ndim(GAUSSIAN.release(np.array(1.5))) == 0
+    assert np.ndim(LATTICE.release(1.5)) == 0
+    assert np.ndim(LATTICE.release(np.array(1.5))) == 0
     for shape in ((0,), (3, 0), (2, 3, 4), (1,)):
-        assert GAUSSIAN.release(np.zeros(shape)).shape == shape
+        assert LATTICE.release(np.zeros(shape)).shape == shape
 
 
 @for_each([math.nan, math.inf, -math.inf], [np.float64, np.float32])
 def test_numbers_that_are_none(bad, kind):
     """One message for all data: not the value, nor how many, nor where."""
-    first = refused(pn.DomainError, "x must be finite", GAUSSIAN.release, kind(bad))
+    first = refused(pn.DomainError, "x must be finite", LATTICE.release, kind(bad))
     for x in ([bad, SECRET], [SECRET, 1.0, bad], [[bad] * 3] * 4):
-        assert refused(ValueError, "", GAUSSIAN.release, np.array(x, dtype=kind)) == first
+        assert refused(ValueError, "", LATTICE.release, np.array(x, dtype=kind)) == first
     clipped = replay(GAUSSIAN, np.array([bad], dtype=kind), bytes(32), bounds=(2, 5))
     ends = (
         replay(GAUSSIAN, np.array([2.0], dtype=kind), bytes(32)),
@@ -207,7 +207,7 @@ def test_numbers_that_are_none(bad, kind):
     ],
 )
 def test_bounds(bounds, error):
-    refused(error, "bound", GAUSSIAN.release, 1.0, bounds=bounds)
+    refused(error, "bound", LATTICE.release, 1.0, bounds=bounds)
 
 
 # -- keywords and stored text ----------------------------------------------------------------------
@@ -225,13 +225,13 @@ def test_unknown_keywords_of_laws(call, nearest):
 
 
 def test_unknown_keywords_of_a_release():
-    for mechanism in (GAUSSIAN, GAUSSIAN.on_lattice()):
-        refused(TypeError, "did you mean 'bounds'", lambda made=mechanism: made.release(1, bound=1))
+    lattice = GAUSSIAN.on_lattice()
+    refused(TypeError, "did you mean 'bounds'", lambda: lattice.release(1, bound=1))
 
 
 @for_each(["seed", "rng", "key", "random_state"])
 def test_a_release_takes_no_seed(name):
-    message = refused(TypeError, name, lambda: GAUSSIAN.release(1.0, **{name: 3}))
+    message = refused(TypeError, name, lambda: LATTICE.release(1.0, **{name: 3}))
     assert "sample" in message
 
 

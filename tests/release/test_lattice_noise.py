@@ -114,7 +114,7 @@ def test_a_law_of_another_size_is_the_same_integers():
     """Powers of two are not seen by the integers."""
     one, other = (pn.Mechanism(pn.Airy(scale=s), s).on_lattice().noise for s in (1.0, 2.0**-30))
     np.testing.assert_array_equal(one.weights, other.weights)
-    assert (one.ratio, one.exponent) == (other.ratio, other.exponent + 30)
+    assert (one.ratio, one.grid) == (other.ratio, other.grid * 2.0**30)
 
 
 # -- exact probabilities and pieces ----------------------------------------------------------------
@@ -228,13 +228,13 @@ def test_any_masses_become_unimodal_weights(tail):
     generator = np.random.default_rng(11)
     for _ in range(200):
         count = 2 ** int(generator.integers(2, 8))
-        steps = generator.exponential(size=count + 1) * (generator.uniform(size=count + 1) < 0.5)
+        steps = generator.exponential(size=count) * (generator.uniform(size=count) < 0.5)
         masses = np.exp(-np.cumsum(steps) * generator.choice([1e-9, 0.01, 1.0]))
-        masses *= 1.0 + 1e-13 * generator.normal(size=count + 1)
+        masses *= 1.0 + 1e-13 * generator.normal(size=count)
         masses[0] *= 0.5
         repeated = {"none": 0, "dilate": count // 2, "translate": int(generator.integers(1, count))}
-        listed = masses[:-1] if tail == "none" else masses
-        weights = rounded(listed, tail, repeated[tail], 0, True)
+        ratio = 0 if tail == "none" else int(generator.integers(1, 2**63)) * 2
+        weights = rounded(masses, tail, repeated[tail], ratio, True)
         assert sum(weights.listed.tolist()) == 2**63
         assert is_unimodal(weights)
 
@@ -281,7 +281,7 @@ def test_the_hash_is_the_documented_one():
 
     noise = pn.LatticeNoise.of(pn.Laplace(scale=1.0), 0.125)
     line = (
-        f"psinoise-lattice-noise 1 -3 translate 1 {noise.ratio} {noise.weights.size}\n"
+        f"psinoise-lattice-noise 1 {(0.125).hex()} translate 1 {noise.ratio} {noise.weights.size}\n"
     ).encode()
     words = b"".join(weight.to_bytes(8, "little") for weight in noise.weights.tolist())
     assert noise.sha256 == hashlib.sha256(line + words).hexdigest()
@@ -308,9 +308,12 @@ def changed(**members):
         "{" * 100_000,
         changed(format="psinoise-accountant"),
         changed(version=2),
-        changed(exponent=-2),
-        changed(exponent=1.0),
-        changed(exponent=10**6),
+        changed(grid="0x1p-2"),
+        changed(grid=0.5),
+        changed(grid="0x1p-2000"),
+        changed(grid="-0x1p-1"),
+        changed(grid="nan"),
+        changed(grid="0x1p9999"),
         changed(tail="none"),
         changed(tail=["translate"]),
         changed(repeated=0),

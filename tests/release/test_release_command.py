@@ -256,7 +256,7 @@ def test_a_crash_leaves_no_half_table(table):
         ({"--sensitivity": None}, "--sensitivity"),
         ({"--count": "0"}, "--count must be at least 1, got 0"),
         ({"--count": "-2"}, "--count must be at least 1, got -2"),
-        ({"--grid": "0.3"}, "grid must be a power of two"),
+        ({"--grid": "-0.3"}, "grid must be positive"),
         ({"--adjacency": "other"}, "adjacency must be one of"),
         ({"--noise": "other"}, "invalid choice"),
         ({"--bounds": ("1", "0")}, "bounds must be"),

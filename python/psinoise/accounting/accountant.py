@@ -132,7 +132,7 @@ class Accountant:
         Parameters
         ----------
         mechanism
-            a mechanism, with ``on_lattice()`` for what its ``release`` returns; a promise
+            a mechanism, and ``mechanism.on_lattice()`` for what that releases; a promise
             (`psinoise.promises`); or an imported loss
         count
             uses, at least 0; with random allocation each of them is an epoch

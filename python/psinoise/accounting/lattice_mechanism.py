@@ -1,11 +1,12 @@
 """A mechanism on a lattice: what its epsilon speaks of is what `release` does.
 
-The query is rounded half up to the multiples of ``g = 2**e``, ``X = floor(x / g + 1/2)``, and the
+The query is rounded half up to the multiples of a grid ``g``, ``X = floor(x / g + 1/2)``, and the
 integer noise ``K`` of a `LatticeNoise` is added: what is released is a function of ``X + K``.
 
 *Sensitivity.* Neighbors that move a query by at most ``D`` move ``X`` by at most
 ``J = ceil(D / g)`` cells, each coordinate by itself; `psinoise.release.grid.cells_of` proves it.
-Rounding half to even or away from 0 would need ``J + 1``.
+Rounding half to even or away from 0 would need ``J + 1``. By default ``g = D / 2**k`` exactly, and
+what is released costs no more than the ideal mechanism (``psinoise.release.grid``).
 
 *Losses.* They are those of the integers of the noise, for all shifts of up to ``J`` cells. Where
 ``P(K = 0) >= P(K = 1) >= ...``, which `LatticeNoise.unimodal` decides on the integers, the density
@@ -43,10 +44,11 @@ from psinoise.release import (
     LatticeNoise,
     Release,
     cells_of,
-    default_exponent,
-    exponent_of,
+    coarser,
+    default_grid,
     fits,
     fresh_key,
+    grid_from,
     prepared,
 )
 
@@ -90,9 +92,11 @@ class LatticeMechanism(Accounted):
     def __post_init__(self) -> None:
         if not isinstance(self.noise, LatticeNoise):
             raise TypeError(f"noise must be a LatticeNoise, got {self.noise!r}")
-        object.__setattr__(self, "sensitivity", _validate.positive("sensitivity", self.sensitivity))
+        object.__setattr__(
+            self, "sensitivity", _validate.positive_above("sensitivity", self.sensitivity)
+        )
         object.__setattr__(self, "dimension", vectors.check_dimension(self.dimension))
-        cells_of(self.sensitivity, self.noise.exponent)
+        cells_of(self.sensitivity, self.noise.grid)
 
     @property
     def grid(self) -> float:
@@ -102,7 +106,7 @@ class LatticeMechanism(Accounted):
     @property
     def cells(self) -> int:
         """How far neighbors move the rounded query, in cells."""
-        return cells_of(self.sensitivity, self.noise.exponent)
+        return cells_of(self.sensitivity, self.noise.grid)
 
     # -- accounting ------------------------------------------------------------------------------
 
@@ -135,8 +139,53 @@ class LatticeMechanism(Accounted):
         threads: int | None = None,
         **unknown: Any,
     ) -> Any:
-        """Release values with noise; see `psinoise.Mechanism.release`."""
-        refuse(unknown)
+        """Release values with noise on the lattice.
+
+        Each element gets noise of its own, drawn exactly, with bits from the operating system that
+        cannot be chosen. It is one use of the mechanism, and an array of them that all depend on
+        one record are as many uses (or coordinates, where the mechanism has a dimension: those of
+        the last axis). `epsilon` is what they cost.
+
+        Parameters
+        ----------
+        x : array_like of float64, float32, float16 or integers
+            Of any layout and byte order; no value may be masked. Rounded half up to the grid.
+            Values beyond ``2**61`` cells are saturated, as is the result.
+        out : ndarray, optional
+            Where to write; of the type and shape of the result, C-contiguous, apart from ``x``.
+        bounds : (low, high), optional
+            Clip values to them first. NaN becomes ``low``, whatever the data are.
+        threads : int, optional
+            As for `sample`; the time and the result do not depend on the values.
+
+        Returns
+        -------
+        ndarray or scalar
+            Multiples of the grid, each rounded once to its type: float64 for float64, float32 for
+            float32 and float16, int64 for integers, or float64 where the grid is not whole.
+
+        Raises
+        ------
+        TypeError
+            For data of another kind, for a seed, ``rng`` or key, for a wrong ``out``.
+        DomainError
+            If a value is not finite and there are no bounds; the message does not tell which. If
+            the grid is out of the range of the type of ``x``.
+        ValueError
+            If ``out`` is of another shape, strided, read-only or overlaps ``x``.
+        OSError
+            If the operating system has no entropy to give.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import psinoise as pn
+        >>> counts = np.array([12, 40, 7])
+        >>> noisy = pn.Mechanism(pn.DiscreteLaplace(epsilon=1.0)).on_lattice().release(counts)
+        >>> noisy.dtype, noisy.shape
+        (dtype('int64'), (3,))
+        """
+        _refuse(unknown)
         # Everything is checked before bits are drawn, and none are for no values.
         ready = self._prepared(x, out, bounds, threads)
         return ready.draw(fresh_key() if ready.out.size else b"")
@@ -164,7 +213,7 @@ class LatticeMechanism(Accounted):
             "law": self.law,
             "sensitivity": float(self.sensitivity).hex(),
             "dimension": self.dimension,
-            "grid": f"2**{self.noise.exponent}",
+            "grid": self.grid.hex(),
             "cells": self.cells,
             "sha256": self.noise.sha256,
         }
@@ -214,17 +263,27 @@ def on_lattice(
             "norm must be 'linf' for a vector on a lattice (for other norms the worst direction is "
             f"not proven there), got {norm!r}"
         )
-    grid = noise.own_grid if grid is None else grid
-    if grid is not None:
-        exponent = exponent_of(grid)
-    else:
-        exponent = default_exponent(noise.spread, sensitivity, lambda tried: fits(noise, tried))
-    cells_of(sensitivity, exponent)
-    lattice = LatticeNoise.of(noise, 2.0**exponent)
+    if grid is None:
+        grid = noise.own_grid
+    grid = _default_grid(noise, sensitivity) if grid is None else grid_from(grid)
+    cells_of(sensitivity, grid)
+    lattice = LatticeNoise.of(noise, grid)
     return LatticeMechanism(lattice, sensitivity, dimension=dimension, law=repr(noise))
 
 
-def refuse(unknown: dict[str, Any]) -> None:
+def _default_grid(noise: NoiseLaw, sensitivity: float) -> float:
+    grid = default_grid(noise.spread, sensitivity, lambda tried: fits(noise, tried))
+    if grid is None:
+        least = coarser(noise, sensitivity)
+        raise DomainError(
+            f"noise must be narrower for sensitivity {sensitivity!r}: 2**20 multiples of it do not "
+            f"reach far enough, as they do from {least!r} on; a grid of that size rounds the "
+            f"sensitivity up, got {noise!r}"
+        )
+    return grid
+
+
+def _refuse(unknown: dict[str, Any]) -> None:
     """Raise the error for keywords that `release` does not have."""
     for name in unknown:
         if name in _TRUST:

@@ -6,9 +6,7 @@ import functools
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar
-
-from numpy.typing import ArrayLike, NDArray
+from typing import ClassVar, NoReturn
 
 from psinoise import _validate
 from psinoise.accounting import vectors
@@ -16,7 +14,7 @@ from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.dominating import dominating_pair
 from psinoise.accounting.groups import Group, group_size
-from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice, refuse
+from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice
 from psinoise.accounting.loss.cells import CellLaw, in_cells
 from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Law, Pair, turning_point
@@ -78,9 +76,11 @@ class Mechanism(Accounted):
     def __post_init__(self) -> None:
         if not (in_cells(self.noise) or callable(getattr(self.noise, "logpdf", None))):
             raise TypeError(f"noise must be a noise law, got {self.noise!r}")
-        object.__setattr__(self, "sensitivity", _validate.positive("sensitivity", self.sensitivity))
+        object.__setattr__(
+            self, "sensitivity", _validate.positive_above("sensitivity", self.sensitivity)
+        )
         if self.contribution is not None:
-            contribution = _validate.positive("contribution", self.contribution)
+            contribution = _validate.positive_above("contribution", self.contribution)
             object.__setattr__(self, "contribution", contribution)
         object.__setattr__(self, "dimension", vectors.check_dimension(self.dimension))
         vectors.check_norm(self.norm)
@@ -150,93 +150,52 @@ class Mechanism(Accounted):
     # -- release ---------------------------------------------------------------------------------
 
     def on_lattice(self, grid: float | None = None) -> LatticeMechanism:
-        """The same mechanism on a lattice, where what is accounted is what is released, exactly.
+        """The same mechanism on a lattice: what can be released, and is accounted exactly.
 
         Parameters
         ----------
         grid : float, optional
-            A power of two: the distance of neighboring values. By default at most 2**-7 of the
-            size of the noise, and so fine that rounding adds at most a thousandth of the
-            sensitivity, as far as 2**20 values can be listed.
+            The distance of neighboring values. By default the sensitivity divided by a power of
+            two, which costs no privacy (`psinoise.release.grid` proves it), at most 2**-7 of the
+            size of the noise as far as 2**20 values can be listed. On another grid the sensitivity
+            is rounded up to a multiple.
 
         Returns
         -------
         LatticeMechanism
-            With `epsilon`, `delta` and the like of the integers that are drawn from.
+            With `epsilon`, `delta` and the like of the integers that are drawn from, and
+            `LatticeMechanism.release`.
 
         Raises
         ------
         TypeError, DomainError
-            If ``grid`` is no power of two or too fine; for vectors with another norm than "linf".
+            If ``grid`` is too fine or too coarse, or the noise too wide for the sensitivity; for
+            vectors with another norm than "linf".
 
         Examples
         --------
         >>> import psinoise as pn
-        >>> lattice = pn.Mechanism(pn.Laplace(scale=1.0)).on_lattice()
-        >>> lattice.grid == 2.0**-7, lattice.cells
-        (True, 128)
+        >>> lattice = pn.Mechanism(pn.Laplace(scale=1.0), sensitivity=0.3).on_lattice()
+        >>> lattice.grid == 0.3 / 64, lattice.cells
+        (True, 64)
         >>> round(lattice.pure_epsilon(), 6)
-        1.0
+        0.3
         """
         return _lattice_of(self, grid)
 
-    def release(
-        self,
-        x: ArrayLike,
-        *,
-        out: NDArray[Any] | None = None,
-        bounds: tuple[float, float] | None = None,
-        threads: int | None = None,
-        **unknown: Any,
-    ) -> Any:
-        """Release values with noise on the lattice of `on_lattice`.
-
-        Each element gets noise of its own, drawn exactly, with bits from the operating system that
-        cannot be chosen. It is one use of the mechanism, and an array of them that all depend on
-        one record are as many uses (or coordinates, where the mechanism has a dimension: those of
-        the last axis). ``mechanism.on_lattice().epsilon(...)`` is what they cost.
-
-        Parameters
-        ----------
-        x : array_like of float64, float32, float16 or integers
-            Of any layout and byte order; no value may be masked. Rounded half up to the grid.
-            Values beyond ``2**61`` cells are saturated, as is the result.
-        out : ndarray, optional
-            Where to write; of the type and shape of the result, C-contiguous, apart from ``x``.
-        bounds : (low, high), optional
-            Clip values to them first. NaN becomes ``low``, whatever the data are.
-        threads : int, optional
-            As for `sample`; the time and the result do not depend on the values.
-
-        Returns
-        -------
-        ndarray or scalar
-            Multiples of the grid: float64 for float64, float32 for float32 and float16, int64 for
-            integers, or float64 where the grid is below 1.
+    @property
+    def release(self) -> NoReturn:
+        """Not here: `on_lattice` has it.
 
         Raises
         ------
-        TypeError
-            For data of another kind, for a seed, ``rng`` or key, for a wrong ``out``.
-        DomainError
-            If a value is not finite and there are no bounds; the message does not tell which. If
-            the grid is out of the range of the type of ``x``.
-        ValueError
-            If ``out`` is of another shape, strided, read-only or overlaps ``x``.
-        OSError
-            If the operating system has no entropy to give.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import psinoise as pn
-        >>> counts = np.array([12, 40, 7])
-        >>> noisy = pn.Mechanism(pn.DiscreteLaplace(epsilon=1.0)).release(counts)
-        >>> noisy.dtype, noisy.shape
-        (dtype('int64'), (3,))
+        AttributeError
+            Always: the ideal law cannot be drawn from, and its epsilon is not that of a release.
         """
-        refuse(unknown)
-        return self.on_lattice().release(x, out=out, bounds=bounds, threads=threads)
+        raise AttributeError(
+            "a Mechanism is the ideal law, of which nothing can be released: use "
+            "mechanism.on_lattice(), which has its own epsilon, and its release()"
+        )
 
     # -- the pair --------------------------------------------------------------------------------
 

@@ -175,7 +175,7 @@ class BoundedRange(Promise):
 
     The exponential mechanism that is epsilon-differentially private by its usual analysis has range
     ``eta = epsilon``, as has report-noisy-max with Gumbel noise, which is the same mechanism; that
-    of other epsilon-private mechanisms is up to twice as much. For many uses ``method="renyi"``,
+    of other epsilon-private mechanisms is up to twice as much. For many uses `Accountant.renyi`,
     which takes the worst answers order by order, can give the smaller bound.
 
     Parameters

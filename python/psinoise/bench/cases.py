@@ -269,14 +269,13 @@ def _sample(case: Case) -> Workload:
 
 def _release(case: Case) -> Workload:
     law = standard_law(case.law)
-    mechanism = Mechanism(law)
-    lattice = mechanism.on_lattice()
+    lattice = Mechanism(law).on_lattice()
     # Multiples of every grid, so that what is added can be seen.
     x = np.arange(case.size, dtype=case.dtype) % 1024
     out = np.empty_like(x)
 
     def run() -> NDArray[Any]:
-        mechanism.release(x, out=out, threads=case.threads)
+        lattice.release(x, out=out, threads=case.threads)
         return out
 
     return Workload(run, lambda answer: checks.released(law, answer - x, lattice.grid), case.size)

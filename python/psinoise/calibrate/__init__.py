@@ -1,23 +1,60 @@
 """The least noise that meets a privacy target.
 
-`target` is what is asked, `search` finds the scale, `designed` makes laws that have none. With
-delta = 0 the target is a bound on the largest loss, which needs no certificate.
+`target` is what is asked, `search` finds the scale, `designed` makes laws that have none, `lattice`
+finds what meets the target as it is released. With delta = 0 the target is a bound on the largest
+loss, which needs no certificate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, overload
 
 from psinoise import _validate
+from psinoise.accounting import LatticeMechanism
 from psinoise.calibrate.designed import design, designed_law
+from psinoise.calibrate.lattice import least_on_lattice
 from psinoise.calibrate.search import Calibration, search
-from psinoise.calibrate.target import checked
+from psinoise.calibrate.target import Target, checked
+from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
 
 __all__ = ["Calibration", "calibrate", "calibration"]
 
 _AnyNoise = TypeVar("_AnyNoise", bound=NoiseLaw)
+
+_METHODS = ("certified", "estimate")
+
+
+@overload
+def calibrate(
+    law: Callable[..., _AnyNoise],
+    *,
+    epsilon: float,
+    delta: float,
+    sensitivity: float = 1.0,
+    count: int = 1,
+    sampling_rate: float = 1.0,
+    adjacency: str = "add-remove",
+    contribution: float | None = None,
+    method: str = "certified",
+    on_lattice: Literal[False] = False,
+) -> _AnyNoise: ...
+
+
+@overload
+def calibrate(
+    law: Callable[..., NoiseLaw],
+    *,
+    epsilon: float,
+    delta: float,
+    sensitivity: float = 1.0,
+    count: int = 1,
+    sampling_rate: float = 1.0,
+    adjacency: str = "add-remove",
+    on_lattice: Literal[True],
+    grid: float | None = None,
+) -> LatticeMechanism: ...
 
 
 def calibrate(
@@ -31,7 +68,9 @@ def calibrate(
     adjacency: str = "add-remove",
     contribution: float | None = None,
     method: str = "certified",
-) -> _AnyNoise:
+    on_lattice: bool = False,
+    grid: float | None = None,
+) -> _AnyNoise | LatticeMechanism:
     """Return the law with the least scale that meets a privacy target.
 
     Parameters
@@ -59,17 +98,23 @@ def calibrate(
     method : str
         "certified": the certified upper bounds on epsilon and delta meet the target. "estimate":
         the estimates do, which is not proven.
+    on_lattice : bool
+        Whether the target is for what is released: the result is the mechanism then, with its
+        ``release``, and the certified bounds are those of the integers that are drawn.
+    grid : float, optional
+        With ``on_lattice`` alone: as in :meth:`psinoise.Mechanism.on_lattice`.
 
     Returns
     -------
     NoiseLaw
-        An instance of ``law``.
+        An instance of ``law``; with ``on_lattice`` a :class:`psinoise.LatticeMechanism` of it.
 
     Raises
     ------
     CalibrationError
         If no scale meets the target, if every scale does, or if the scale would be outside
-        ``2**-40`` to ``2**40`` times the sensitivity; if the law is not made for such targets.
+        ``2**-40`` to ``2**40`` times the sensitivity; if the law is not made for such targets; if
+        a grid is so coarse that no small step makes up for it.
     CertificationError
         If the accountant cannot certify the answer.
     TypeError, DomainError, OverflowError
@@ -89,19 +134,30 @@ def calibrate(
     Laplace(scale=6.0)
     >>> pn.calibrate(pn.Staircase, epsilon=1.0, delta=0.0, count=2)
     Staircase(epsilon=0.5, sensitivity=1.0, power=1)
+
+    What can be released:
+
+    >>> mechanism = pn.calibrate(pn.Airy, epsilon=1.0, delta=1e-6, count=10, on_lattice=True)
+    >>> float(mechanism.delta(1.0, count=10)) <= 1e-6
+    True
+    >>> noisy = mechanism.release([3.0, 5.5])
     """
-    found = calibration(
-        law,
-        epsilon=epsilon,
-        delta=delta,
-        sensitivity=sensitivity,
-        count=count,
-        sampling_rate=sampling_rate,
-        adjacency=adjacency,
-        contribution=contribution,
-        method=method,
+    target = checked(
+        law, epsilon, delta, sensitivity, count, sampling_rate, adjacency, contribution
     )
-    return cast(_AnyNoise, found.noise)
+    _validate.choice("method", method, _METHODS)
+    if not on_lattice:
+        if grid is not None:
+            raise DomainError("grid must not be given without on_lattice=True")
+        return cast(_AnyNoise, _found(law, target, method).noise)
+    if method != "certified":
+        raise DomainError(f"method must be 'certified' with on_lattice=True, got {method!r}")
+    if contribution is not None:
+        raise DomainError(
+            "contribution must not be given with on_lattice=True: for records that are sampled and "
+            f"replaced the worst case on a lattice is not known, got {contribution!r}"
+        )
+    return least_on_lattice(target, grid, lambda asked: _found(law, asked, method).noise)
 
 
 def calibration(
@@ -120,6 +176,10 @@ def calibration(
     target = checked(
         law, epsilon, delta, sensitivity, count, sampling_rate, adjacency, contribution
     )
-    _validate.choice("method", method, ("certified", "estimate"))
+    _validate.choice("method", method, _METHODS)
+    return _found(law, target, method)
+
+
+def _found(law: Callable[..., Any], target: Target, method: str) -> Calibration:
     made = designed_law(law)
     return search(target, method) if made is None else design(*made, target)

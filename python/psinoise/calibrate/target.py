@@ -125,12 +125,12 @@ def checked(
         raise TypeError(f"law must be a noise class such as psinoise.Airy, got {law!r}")
     epsilon = _validate.real("epsilon", epsilon)
     delta = _validate.probability("delta", delta)
-    sensitivity = _validate.positive("sensitivity", sensitivity)
+    sensitivity = _validate.positive_above("sensitivity", sensitivity)
     count = _validate.count("count", count)
     rate = _validate.probability("sampling_rate", rate)
     way = contract.check_adjacency(way)
     if contribution is not None:
-        contribution = _validate.positive("contribution", contribution)
+        contribution = _validate.positive_above("contribution", contribution)
     worst_shift(sensitivity, contribution, rate, way)
     if not 0.0 <= epsilon <= _LARGEST_EPSILON:
         raise DomainError(f"epsilon must be in [0, {_LARGEST_EPSILON:g}], got {epsilon!r}")

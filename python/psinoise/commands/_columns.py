@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -29,8 +30,8 @@ Function = Callable[[Values], Values]
 
 #: Values in a block: what is held in memory at a time.
 _BLOCK = 2**16
-#: Halves of cells are float64 numbers up to here.
-_MOST_CELLS = 2.0**52
+#: Up to here a cell has more than two float64 numbers.
+_MOST_CELLS = 2.0**50
 
 
 def map_columns(
@@ -111,7 +112,7 @@ def _map_csv(table: _Table) -> list[str]:
             for place, column in zip(places, columns, strict=True):
                 values = _numbers([row[place] for row in rows], column, grid, table.bounds)
                 # Multiples of a grid of whole numbers are written without a point.
-                shown = int if grid >= 1.0 else repr
+                shown = int if grid.is_integer() else repr
                 for row, value in zip(rows, table.function(values).tolist(), strict=True):
                     row[place] = str(shown(value))
             writer.writerows(rows)
@@ -149,8 +150,10 @@ def _numbers(
 ) -> NDArray[np.float64]:
     """The float64 numbers that are rounded to the grid as the decimal numbers are.
 
-    Rounding to float64 is monotone, and halves of cells are float64 numbers: it can move a number
-    from below a half up to it, and nothing else that rounding to the grid would notice.
+    Rounding to float64 changes the rounding to the grid where the middle of a cell is between the
+    decimal number and the float64 one. Both are then close to it, and are looked at in rational
+    arithmetic. Below ``_MOST_CELLS`` a cell has more than two float64 numbers, so that a step of
+    one leads back.
     """
     try:
         if any("_" in text for text in texts):
@@ -171,13 +174,20 @@ def _numbers(
     for index in np.flatnonzero(np.abs(cells) >= _MOST_CELLS):
         if _decimal(texts[index], column) != Decimal(float(values[index])):
             raise DomainError(
-                f"column {column!r} must hold numbers of at most 2**52 times the grid {grid!r}, or "
+                f"column {column!r} must hold numbers of at most 2**50 times the grid {grid!r}, or "
                 "that float64 holds exactly; --bounds or --grid can see to it"
             )
-    for index in np.flatnonzero(cells - np.floor(cells) == 0.5):
-        if _decimal(texts[index], column) < Decimal(float(values[index])):
-            values[index] = np.nextafter(values[index], -math.inf)
+    close = np.abs(cells - np.floor(cells) - 0.5) <= 2.0**-50 * np.maximum(np.abs(cells), 1.0)
+    for index in np.flatnonzero(close & (np.abs(cells) < _MOST_CELLS)):
+        meant = _half_up(Fraction(_decimal(texts[index], column)), grid)
+        found = _half_up(Fraction(float(values[index])), grid)
+        if meant != found:
+            values[index] = np.nextafter(values[index], math.copysign(math.inf, meant - found))
     return values
+
+
+def _half_up(value: Fraction, grid: float) -> int:
+    return math.floor(value / Fraction(grid) + Fraction(1, 2))
 
 
 def _decimal(text: str, column: str) -> Decimal:

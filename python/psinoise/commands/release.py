@@ -24,7 +24,7 @@ from typing import Any
 from psinoise._atomic import check_target, temporary_beside, write_text
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
 from psinoise.accounting.budget import is_within
-from psinoise.calibrate_release import calibrate_release
+from psinoise.calibrate import calibrate
 from psinoise.commands._columns import FORMATS, map_columns
 from psinoise.commands._mechanism import (
     _rounded,
@@ -110,7 +110,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--label", default="", metavar="TEXT", help="what the ledger calls it (default: the table)"
     )
     parser.add_argument(
-        "--grid", type=float, metavar="X", help="a power of two (default: fine for the noise)"
+        "--grid",
+        type=float,
+        metavar="X",
+        help="what is released are multiples of it (default: a fraction of the sensitivity that "
+        "is fine for the noise)",
     )
 
 
@@ -208,13 +212,14 @@ def _mechanism(arguments: argparse.Namespace, uses: int) -> tuple[LatticeMechani
         noise: Any = made(arguments)
         mechanism = Mechanism(noise, arguments.sensitivity).on_lattice(arguments.grid)
     else:
-        mechanism = calibrate_release(
+        mechanism = calibrate(
             family(arguments),
             epsilon=epsilon,
             delta=arguments.delta,
             sensitivity=arguments.sensitivity,
             count=uses,
             adjacency=arguments.adjacency,
+            on_lattice=True,
             grid=arguments.grid,
         )
     accountant = Accountant(arguments.adjacency).compose(mechanism, uses)

@@ -267,7 +267,7 @@ class Ledger:
         Parameters
         ----------
         mechanism : Mechanism or LatticeMechanism
-            Counted as it is; ``mechanism.on_lattice()`` for what ``mechanism.release`` returns.
+            Counted as it is; ``mechanism.on_lattice()`` for what its ``release`` returns.
         count : int
             Number of uses, each with sampling of its own.
         sampling_rate : float

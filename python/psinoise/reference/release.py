@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ _BLOCK = 1 << 16
 _MOST_LISTED = 1 << 20
 _MOST_DRAW_BITS = 63
 _MOST_NOISE, _MOST_DOUBLINGS = 1 << 62, 62
-_MOST_VALUE = 1 << 61
+_MOST_VALUE, _MOST_INTEGER = 1 << 61, 1 << 62
 
 
 def _shape_of(weights: Words64) -> tuple[int, int]:
@@ -158,25 +159,31 @@ def lattice_noise(table: LatticeTable, key: bytes, first: int, out: Integers, th
         flat[start : start + size] = _draw(table, key, first + start, size)
 
 
-def _snapped(x: NDArray[Any], exponent: int) -> Integers:
-    """``floor(x 2**-exponent + 1/2)``, within 2**61."""
+def _snapped(x: NDArray[Any], grid: float, low: float, high: float) -> Integers:
+    """``floor(x / grid + 1/2)`` of values within bounds and 2**61 cells, in rational arithmetic."""
+    numerator, denominator = grid.as_integer_ratio()
+    most = float(_MOST_VALUE) * grid
+    low, high = max(low, -most), min(high, most)
     if x.dtype.kind == "i":
-        if exponent <= 0:
-            most = _MOST_VALUE >> -exponent
-            return np.asarray(np.clip(x, -most, most) << -exponent)
-        rounded = (x >> exponent) + ((x >> (exponent - 1)) & 1)
-        return np.clip(rounded, -_MOST_VALUE, _MOST_VALUE)
-    t = np.clip(x.astype(np.float64) * 2.0**-exponent, -(2.0**61), 2.0**61)
-    whole = t.astype(np.int64)
-    floor = whole - (whole.astype(np.float64) > t)
-    return np.asarray(floor + (t - floor.astype(np.float64) >= 0.5))
+        clipped = np.clip(
+            x, max(math.ceil(low), -_MOST_INTEGER), min(math.floor(high), _MOST_INTEGER)
+        )
+        pairs = ((value, 1) for value in clipped.tolist())
+    else:
+        # NaN fails the comparison.
+        values = np.where(x >= low, np.minimum(x.astype(np.float64), high), low)
+        pairs = (value.as_integer_ratio() for value in values.tolist())
+    return np.array(
+        [(2 * n * denominator + d * numerator) // (2 * d * numerator) for n, d in pairs],
+        dtype=np.int64,
+    )
 
 
-def _converted(numbers: Integers, exponent: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _converted(numbers: Integers, grid: float, dtype: np.dtype[Any]) -> NDArray[Any]:
     if dtype.kind == "i":
-        most = (1 << 62) >> exponent
-        return np.asarray(np.clip(numbers, -most, most) << exponent)
-    return np.asarray(numbers.astype(dtype) * dtype.type(2.0**exponent))
+        most = (1 << 62) // int(grid)
+        return np.asarray(np.clip(numbers, -most, most) * np.int64(grid))
+    return np.asarray((numbers.astype(np.float64) * grid).astype(dtype))
 
 
 def lattice_release(
@@ -184,34 +191,40 @@ def lattice_release(
     key: bytes,
     first: int,
     x: NDArray[Any],
-    exponent: int,
+    grid: float,
+    low: float,
+    high: float,
     out: NDArray[Any],
     threads: int,
 ) -> None:
-    """Values rounded half up to multiples of ``2**exponent``, plus noise."""
+    """Values within bounds, rounded half up to multiples of a grid, plus noise."""
     del threads
     if x.size != out.size:
         raise ValueError("arrays must have the same size")
-    low, high = _range_of(x.dtype, out.dtype)
-    if not low <= exponent <= high:
-        raise ValueError("exponent must be in the range of x and out")
+    least, most = _range_of(x.dtype, out.dtype)
+    if not 2.0**least <= grid <= 2.0**most:
+        raise ValueError("grid must be in the range of x and out")
+    if not low <= high:
+        raise ValueError("low must be at most high")
+    if out.dtype.kind == "i" and not grid.is_integer():
+        raise ValueError("grid must be whole for integer results")
     values, flat = x.reshape(-1), out.reshape(-1)
     with np.errstate(all="ignore"):
         for start in range(0, flat.size, _BLOCK):
             size = min(_BLOCK, flat.size - start)
             noise = _draw(table, key, first + start, size)
-            total = _snapped(values[start : start + size], exponent) + noise
+            total = _snapped(values[start : start + size], grid, low, high) + noise
             bounded = np.clip(total, -_MOST_VALUE, _MOST_VALUE)
-            flat[start : start + size] = _converted(bounded, exponent, out.dtype)
+            flat[start : start + size] = _converted(bounded, grid, out.dtype)
 
 
 def _range_of(x: np.dtype[Any], out: np.dtype[Any]) -> tuple[int, int]:
-    """The exponents for which values of one type can be released as another."""
+    """Powers of two between which the grid is where values of one type are released as another."""
     ranges = {
         ("float64", "float64"): (-1000, 900),
         ("float32", "float32"): (-100, 60),
-        ("int64", "float64"): (-61, 32),
-        ("int64", "int64"): (0, 32),
+        ("int64", "float64"): (-61, 62),
+        ("int64", "int64"): (0, 62),
     }
     if (x.name, out.name) not in ranges:
         raise TypeError("x and out must be float64, float32 or int64")

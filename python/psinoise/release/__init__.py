@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from psinoise.release.entropy import fresh_key
 from psinoise.release.exact_sum import exact_sum
-from psinoise.release.grid import cells_of, default_exponent, exponent_of
+from psinoise.release.grid import cells_of, default_grid, grid_from
 from psinoise.release.lattice_noise import LatticeNoise
 from psinoise.release.values import Release, prepared
-from psinoise.release.weights import fits
+from psinoise.release.weights import coarser, fits
 
 __all__ = [
     "LatticeNoise",
     "Release",
     "cells_of",
-    "default_exponent",
+    "coarser",
+    "default_grid",
     "exact_sum",
-    "exponent_of",
     "fits",
     "fresh_key",
+    "grid_from",
     "prepared",
 ]

@@ -6,31 +6,25 @@ by far more than that record (S. Casacuberta, M. Shoate, S. Vadhan and C. Wagama
 underestimation of sensitivity in differentially private libraries and how to fix it", CCS 2022).
 Integers do not round.
 
-**Sensitivity.** Let ``g`` be the grid, ``[low, high]`` the bounds, ``D = max(|low|, |high|)`` and
-``s(x) = floor(x / g + 1/2)`` the number of cells of a clipped value. The sum is ``g`` times the sum
-of the integers ``s(x)``, so that adding or removing one record moves it by ``g |s(x)|``. For
-``x >= 0``, ``s(x) <= ceil(x / g)``; for ``x < 0``, ``s(x) >= floor(x / g)``; so
+**Sensitivity.** Let ``g`` be the grid and ``[low, high]`` the bounds. A value counts as
+``s(x) = floor(x / g + 1/2)`` cells, but not less than ``ceil(low / g)`` and not more than
+``floor(high / g)``, so that ``g s(x)`` is within the bounds. The sum is ``g`` times the sum of the
+integers ``s(x)``: adding or removing one record moves it by ``g |s(x)|``, replacing one by
+``g |s(x) - s(y)|``, and so
 
-    add-remove:  at most  g ceil(D / g),
-
-which is ``D`` where ``D`` is a multiple of ``g``. Replacing a record moves it by ``g |s(x) -
-s(y)|``, and ``s(x) - s(y)`` is an integer below ``(x - y) / g + 1``, so
-
-    replace:     at most  g ceil((high - low) / g).
+    add-remove:  at most  max(|low|, |high|),
+    replace:     at most  high - low.
 
 Both are reached where the bounds are multiples of ``g``. The clamp at ``2^53`` cells moves no two
-sums apart.
-
-**A mechanism on a grid G that is a multiple of g** rounds once more and accounts for ``ceil(D /
-G)`` cells. That covers the sum too, since ``ceil(g ceil(D / g) / G) = ceil(D / G)`` where ``G / g``
-is whole. So a mechanism of sensitivity ``D`` (``high - low`` under "replace") may release the sum,
-on any grid that is at least as coarse as that of the sum.
+sums apart, and the sum is a float64 exactly, since ``g`` is a power of two. So a mechanism of that
+sensitivity may release it, whatever its own grid is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -38,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise.errors import DomainError
-from psinoise.release.grid import MOST_CELLS, exponent_of
+from psinoise.release.grid import MOST_CELLS, grid_from
 
 __all__ = ["exact_sum"]
 
@@ -53,10 +47,9 @@ def exact_sum(
 ) -> float:
     """Sum values that are clipped to bounds and rounded to a grid, without any other rounding.
 
-    Adding or removing one value moves the sum by at most ``max(|low|, |high|)``, rounded up to the
-    grid; replacing one by at most ``high - low``, rounded up to the grid. So a
-    :class:`psinoise.Mechanism` of that sensitivity may release the sum, on this grid or a coarser
-    one, and what is accounted is what is released.
+    Adding or removing one value moves the sum by at most ``max(|low|, |high|)``, replacing one by
+    at most ``high - low``. So a :class:`psinoise.Mechanism` of that sensitivity may release the
+    sum, and what is accounted is what is released.
 
     Parameters
     ----------
@@ -64,11 +57,10 @@ def exact_sum(
         Integers, float32 or float64 in any byte order, shape and layout; a memory map is read block
         by block. An iterator gives the chunks of a stream. Order and chunks do not matter.
     grid : float
-        A power of two from 2**-1000 to 2**900: that of the mechanism,
-        ``mechanism.on_lattice().grid``, or a finer one.
+        A power of two from 2**-1000 to 2**900: values count as multiples of it.
     bounds : (float, float)
-        To which values are clipped, at most 2**31 cells from 0. Chosen without the data. NaN counts
-        as the lower one.
+        To which values are clipped, or else to the multiples of the grid next to them inside; at
+        most 2**31 cells from 0. Chosen without the data. NaN counts as the lower one.
 
     Returns
     -------
@@ -80,8 +72,8 @@ def exact_sum(
     TypeError
         For values that are not real numbers, or masked; for a grid or bounds of the wrong kind.
     DomainError
-        For a grid that is no power of two, or bounds that are not finite, in the wrong order, or
-        too far from 0 for the grid.
+        For a grid that is no power of two, or bounds that are not finite, in the wrong order, too
+        far from 0 for the grid, or without a multiple of it between them.
 
     Notes
     -----
@@ -100,16 +92,25 @@ def exact_sum(
     >>> pn.exact_sum(iter(chunks), 2.0**-10, bounds=(-1.0, 1.0))
     0.5
     """
-    exponent = exponent_of(grid)
+    exponent = _exponent_of(grid)
     low, high = _bounds(bounds, exponent)
+    cells = _cells_within(low, high, exponent)
     chunks = values if isinstance(values, Iterator) else (values,)
     # The sum of one block is at most 2^47 cells; all blocks are added as Python integers.
     total = sum(
-        int(_cells(block, exponent, low, high).sum())
+        int(_cells(block, exponent, low, high).clip(*cells).sum())
         for chunk in chunks
         for block in _blocks(_real_array(chunk))
     )
     return math.ldexp(max(-_LARGEST_SUM, min(total, _LARGEST_SUM)), exponent)
+
+
+def _exponent_of(grid: float) -> int:
+    mantissa, exponent = math.frexp(grid_from(grid))
+    if mantissa != 0.5:
+        near = math.ldexp(1.0, exponent - 1)
+        raise DomainError(f"grid must be a power of two, such as {near!r}, got {grid!r}")
+    return exponent - 1
 
 
 def _bounds(bounds: tuple[float, float], exponent: int) -> tuple[float, float]:
@@ -126,6 +127,17 @@ def _bounds(bounds: tuple[float, float], exponent: int) -> tuple[float, float]:
             f"got {bounds!r}"
         )
     return low, high
+
+
+def _cells_within(low: float, high: float, exponent: int) -> tuple[int, int]:
+    unit = Fraction(2) ** exponent
+    first, last = math.ceil(Fraction(low) / unit), math.floor(Fraction(high) / unit)
+    if not first <= last:
+        raise DomainError(
+            f"bounds must have a multiple of the grid {math.ldexp(1.0, exponent)!r} between them, "
+            f"got {(low, high)!r}"
+        )
+    return first, last
 
 
 def _real_array(values: ArrayLike) -> NDArray[Any]:

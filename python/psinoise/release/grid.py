@@ -1,4 +1,26 @@
-"""The lattice that values are rounded to: powers of two, chosen before any data are seen."""
+"""The lattice that values are rounded to, chosen before any data are seen.
+
+A query ``x`` is rounded half up to the multiples of a grid ``g``, ``m = R(x / g)`` with
+``R(t) = floor(t + 1/2)``, and ``g (m + K)`` is released, where ``g K`` is the noise ``Z`` rounded
+to the same grid.
+
+**A grid that costs nothing.** Let ``g = s / 2**k``, exactly, for the sensitivity ``s`` and any
+whole ``k >= 0``.
+
+* *Neighbors are at most ``2**k`` cells apart.* ``R`` does not decrease, and
+  ``R(t + 2**k) = R(t) + 2**k``. So ``|x - x'| <= s = 2**k g`` gives ``|m - m'| <= 2**k``.
+* *The release is the ideal mechanism, rounded.* ``g m`` is a query of sensitivity ``2**k g = s``,
+  and ``g m + g K`` is ``g m + Z`` rounded to the grid, since ``R`` moves with whole numbers:
+  post-processing of noise ``Z`` on a query of sensitivity ``s``.
+
+So whatever the law, the sensitivity, the count of uses and the sampling rate, the noise ``g K``
+costs no more than ``Z`` does. What is drawn is a table of integers: each probability is a multiple
+of ``2**-63``, and a tail beyond those of ``2**-39`` takes the place of that of the law. This is the
+only difference, and it is accounted, since the losses are those of the table.
+
+``s`` is a float64 and ``s / 2**k`` is one too. On any other grid ``s`` is ``ceil(s / g)`` cells
+(`cells_of`), which is what is accounted then.
+"""
 
 from __future__ import annotations
 
@@ -9,48 +31,35 @@ from fractions import Fraction
 from psinoise import _validate
 from psinoise.errors import DomainError
 
-__all__ = ["LEAST_EXPONENT", "MOST_CELLS", "MOST_EXPONENT", "cells_of", "default_exponent"]
-__all__ += ["exponent_of"]
+__all__ = ["LARGEST_GRID", "LEAST_GRID", "MOST_CELLS", "cells_of", "default_grid"]
+__all__ += ["grid_from"]
 
-#: Exponents of lattices on which the arithmetic of a release is exact.
-LEAST_EXPONENT, MOST_EXPONENT = -1000, 900
+#: Grids on which a release is exact.
+LEAST_GRID, LARGEST_GRID = 2.0**-1000, 2.0**900
 
 #: The most cells that a sensitivity may have.
 MOST_CELLS = 1 << 31
 
 # There are at least 2**7 cells in a unit of the noise: rounding adds a variance of a twelfth of a
-# squared cell, which is 2**-17 of that unit squared. Privacy does not depend on it: to round the
-# noise is post-processing. It does depend on the sensitivity, to which rounding may add so much.
+# squared cell, which is 2**-17 of that unit squared. Privacy does not depend on it.
 _FINENESS = 7
-_PRICE = Fraction(1, 1000)
 
 
-def exponent_of(grid: float) -> int:
-    """The exponent of a power of two.
+def grid_from(grid: float) -> float:
+    """A grid in the range of lattices.
 
     Raises
     ------
     TypeError, DomainError
-        If ``grid`` is not one, or beyond ``2**-1000 ... 2**900``.
+        If it is no number from ``2**-1000`` to ``2**900``.
     """
     number = _validate.positive("grid", grid)
-    mantissa, exponent = math.frexp(number)
-    if mantissa != 0.5:
-        near = 2.0 ** (exponent - 1)
-        raise DomainError(f"grid must be a power of two, such as {near!r}, got {grid!r}")
-    return checked_exponent(exponent - 1)
+    if not LEAST_GRID <= number <= LARGEST_GRID:
+        raise DomainError(f"grid must be in [2**-1000, 2**900], got {grid!r}")
+    return number
 
 
-def checked_exponent(exponent: int) -> int:
-    """An exponent in the range of lattices."""
-    if not LEAST_EXPONENT <= exponent <= MOST_EXPONENT:
-        raise DomainError(
-            f"grid must be in [2**{LEAST_EXPONENT}, 2**{MOST_EXPONENT}], got 2**{exponent}"
-        )
-    return exponent
-
-
-def cells_of(sensitivity: float, exponent: int) -> int:
+def cells_of(sensitivity: float, grid: float) -> int:
     """By how many cells rounded values of neighbors differ at most: ``ceil(sensitivity / grid)``.
 
     Values are rounded half up, ``floor(x / grid + 1/2)``. For ``|x - y| <= D`` the two floors
@@ -62,21 +71,19 @@ def cells_of(sensitivity: float, exponent: int) -> int:
     DomainError
         If they are more than ``MOST_CELLS``.
     """
-    cells = math.ceil(Fraction(sensitivity) / _power(exponent))
+    cells = math.ceil(Fraction(sensitivity) / Fraction(grid))
     if not cells <= MOST_CELLS:
-        least = math.frexp(sensitivity)[1] - 31
         raise DomainError(
-            f"grid must be at least 2**{least} for sensitivity {sensitivity!r} (which may be 2**31 "
-            f"cells), got 2**{exponent}"
+            f"grid must be at least {sensitivity / MOST_CELLS!r} for sensitivity {sensitivity!r} "
+            f"(which may be 2**31 cells), got {grid!r}"
         )
     return cells
 
 
-def default_exponent(spread: float, sensitivity: float, fits: Callable[[int], bool]) -> int:
-    """The coarsest lattice on which rounding costs little.
+def default_grid(spread: float, sensitivity: float, fits: Callable[[float], bool]) -> float | None:
+    """The coarsest ``sensitivity / 2**k`` that resolves the noise; None if it cannot be listed.
 
-    The grid is the largest power of two that is at most ``spread / 2**7`` and on which the
-    sensitivity grows by at most a thousandth, or on the best that fits where none does.
+    That is at most ``spread / 2**7``, or else the finest on which the noise can be listed.
 
     Parameters
     ----------
@@ -84,22 +91,19 @@ def default_exponent(spread: float, sensitivity: float, fits: Callable[[int], bo
         The size of the noise.
     sensitivity : float
     fits : callable
-        Whether the noise can be listed on the lattice of an exponent.
+        Whether the noise can be listed on a grid.
     """
-    exponent = checked_exponent(max(math.frexp(spread)[1] - 1 - _FINENESS, LEAST_EXPONENT))
-    while exponent < MOST_EXPONENT and not fits(exponent):
-        exponent += 1
-    best, least = exponent, None
-    while exponent >= LEAST_EXPONENT and fits(exponent):
-        length = Fraction(sensitivity) / _power(exponent)
-        price = math.ceil(length) / length - 1
-        if least is None or price < least:
-            best, least = exponent, price
-        if price <= _PRICE:
-            break
-        exponent -= 1
-    return checked_exponent(best)
-
-
-def _power(exponent: int) -> Fraction:
-    return Fraction(2) ** exponent
+    halvings = max(0, math.frexp(sensitivity)[1] - math.frexp(spread)[1] + _FINENESS)
+    if halvings and math.ldexp(sensitivity, 1 - halvings) * 2.0**_FINENESS <= spread:
+        halvings -= 1
+    while math.ldexp(sensitivity, -halvings) * 2.0**_FINENESS > spread:
+        halvings += 1
+    while halvings and not fits(math.ldexp(sensitivity, -halvings)):
+        halvings -= 1
+    grid = math.ldexp(sensitivity, -halvings)
+    if not LEAST_GRID <= grid <= LARGEST_GRID:
+        raise DomainError(
+            f"sensitivity must be at least 2**-1000, and not so large against the noise that its "
+            f"grid is beyond 2**-1000 to 2**900, got {sensitivity!r}"
+        )
+    return grid if halvings or fits(grid) else None

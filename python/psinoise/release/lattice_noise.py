@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise._backend import core
 from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
-from psinoise.release.grid import checked_exponent, exponent_of
+from psinoise.release.grid import grid_from
 from psinoise.release.pieces import multiples, pieces, probabilities
 from psinoise.release.weights import DRAWS, MOST_LISTED, ONE, Weights, is_unimodal, weights_of
 
@@ -24,20 +24,20 @@ __all__ = ["LatticeNoise"]
 Float = NDArray[np.float64]
 
 _FORMAT, _VERSION = "psinoise-lattice-noise", 1
-_MEMBERS = ("format", "version", "exponent", "tail", "repeated", "ratio", "weights", "sha256")
+_MEMBERS = ("format", "version", "grid", "tail", "repeated", "ratio", "weights", "sha256")
 _TAILS = ("none", "translate", "dilate")
 
 
 class LatticeNoise:
-    """A law of multiples of ``2**exponent``, symmetric about 0, given by integers alone.
+    """A law of multiples of a grid, symmetric about 0, given by integers alone.
 
     Immutable and hashable; equal where the integers are. Made from a noise law by `of`, and read
     from text by `from_json`. ``psinoise.release.weights`` says what the integers mean.
 
     Attributes
     ----------
-    exponent : int
-        The lattice is ``2**exponent`` times the whole numbers.
+    grid : float
+        The distance of neighboring values.
     weights : ndarray of uint64, read-only
         ``weights[k]`` words of ``2**63`` mean ``|K| = k``; those of a law are positive.
     tail : {"none", "translate", "dilate"}
@@ -54,7 +54,7 @@ class LatticeNoise:
     (True, True, True)
     """
 
-    exponent: int
+    grid: float
     weights: NDArray[np.uint64]
     tail: str
     repeated: int
@@ -74,7 +74,6 @@ class LatticeNoise:
         ----------
         noise : NoiseLaw
         grid : float
-            A power of two.
 
         Returns
         -------
@@ -88,20 +87,20 @@ class LatticeNoise:
         Raises
         ------
         TypeError, DomainError
-            If ``grid`` is no power of two, or so fine that more than 2**20 multiples would have
-            to be listed.
+            If ``grid`` is beyond 2**-1000 to 2**900, or so fine that more than 2**20 multiples
+            would have to be listed.
         """
         if not isinstance(noise, NoiseLaw):
             raise TypeError(f"noise must be a noise law, got {noise!r}")
-        exponent = exponent_of(grid)
-        return cls._made(exponent, weights_of(noise, exponent))
+        grid = grid_from(grid)
+        return cls._made(grid, weights_of(noise, grid))
 
     @classmethod
-    def _made(cls, exponent: int, weights: Weights) -> LatticeNoise:
+    def _made(cls, grid: float, weights: Weights) -> LatticeNoise:
         made = cls.__new__(cls)
         weights.listed.flags.writeable = False
         for name, value in (
-            ("exponent", exponent),
+            ("grid", grid),
             ("weights", weights.listed),
             ("tail", weights.tail),
             ("repeated", weights.repeated),
@@ -111,11 +110,6 @@ class LatticeNoise:
         return made
 
     # -- what the integers say -------------------------------------------------------------------
-
-    @property
-    def grid(self) -> float:
-        """The distance of neighboring values."""
-        return 2.0**self.exponent
 
     @property
     def integers(self) -> Weights:
@@ -204,7 +198,7 @@ class LatticeNoise:
         DomainError
             If it is none.
         """
-        cells = multiples("sensitivity", sensitivity, self.exponent)
+        cells = multiples("sensitivity", sensitivity, self.grid)
         if self.unimodal:
             return (cells * self.grid,)
         return tuple(j * self.grid for j in range(1, cells + 1))
@@ -228,7 +222,7 @@ class LatticeNoise:
         DomainError
             If ``shift`` is no multiple of the grid, or more than 2**24 integers would be pieces.
         """
-        return pieces(self.integers, abs(multiples("shift", shift, self.exponent)))
+        return pieces(self.integers, abs(multiples("shift", shift, self.grid)))
 
     # -- sampling --------------------------------------------------------------------------------
 
@@ -242,11 +236,11 @@ class LatticeNoise:
     def sha256(self) -> str:
         """The hash of the integers, in hexadecimal.
 
-        Of a line ``psinoise-lattice-noise 1 exponent tail repeated ratio count`` in ASCII, ended
-        by a line feed, and the weights as 64-bit little-endian words.
+        Of a line ``psinoise-lattice-noise 1 grid tail repeated ratio count`` in ASCII, ended by a
+        line feed, and the weights as 64-bit little-endian words; the grid as ``float.hex`` has it.
         """
         header = (
-            f"{_FORMAT} {_VERSION} {self.exponent} {self.tail} {self.repeated} {self.ratio} "
+            f"{_FORMAT} {_VERSION} {self.grid.hex()} {self.tail} {self.repeated} {self.ratio} "
             f"{self.weights.size}\n"
         )
         return hashlib.sha256(header.encode() + self.weights.astype("<u8").tobytes()).hexdigest()
@@ -256,7 +250,7 @@ class LatticeNoise:
         content = {
             "format": _FORMAT,
             "version": _VERSION,
-            "exponent": self.exponent,
+            "grid": self.grid.hex(),
             "tail": self.tail,
             "repeated": self.repeated,
             "ratio": f"{self.ratio:x}",
@@ -284,26 +278,26 @@ class LatticeNoise:
                 raise DomainError(f"text must be an object with the members {', '.join(_MEMBERS)}")
             if content["format"] != _FORMAT or content["version"] != _VERSION:
                 raise DomainError(f"text must be of format {_FORMAT!r}, version {_VERSION}")
-            exponent, repeated = content["exponent"], content["repeated"]
-            if type(exponent) is not int or type(repeated) is not int:
-                raise DomainError("exponent and repeated must be whole numbers")
+            grid, repeated = float.fromhex(content["grid"]), content["repeated"]
+            if type(repeated) is not int:
+                raise DomainError("repeated must be a whole number")
             weights = [int(word, 16) for word in content["weights"].split(" ")]
             ratio = int(content["ratio"], 16)
             read = Weights(_checked(weights), content["tail"], repeated, ratio)
             _check_tail(read)
-            made = cls._made(checked_exponent(exponent), read)
+            made = cls._made(grid_from(grid), read)
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DomainError("text must be JSON that LatticeNoise.to_json wrote") from error
         except DomainError:
             raise
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise DomainError("text must be JSON that LatticeNoise.to_json wrote") from error
         if not hmac.compare_digest(str(content["sha256"]).encode(), made.sha256.encode()):
             raise DomainError("sha256 must be that of the integers: the text was changed")
         return made
 
     def __repr__(self) -> str:
-        return f"<LatticeNoise on 2**{self.exponent}, sha256 {self.sha256[:16]}>"
+        return f"<LatticeNoise on multiples of {self.grid!r}, sha256 {self.sha256[:16]}>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LatticeNoise):

@@ -37,18 +37,18 @@ Integers = NDArray[np.int64]
 _MOST_PIECES = 1 << 24
 
 
-def multiples(name: str, value: float, exponent: int) -> int:
-    """How many cells a length is: exact.
+def multiples(name: str, value: float, grid: float) -> int:
+    """How many cells a length is, which is that many times the grid, rounded to float64.
 
     Raises
     ------
     DomainError
-        If it is no multiple of ``2**exponent`` other than 0.
+        If it is no multiple of the grid other than 0.
     """
-    cells = Fraction(value) / Fraction(2) ** exponent
-    if cells.denominator != 1 or cells == 0:
-        raise DomainError(f"{name} must be a multiple of 2**{exponent} other than 0, got {value!r}")
-    return cells.numerator
+    cells = round(Fraction(value) / Fraction(grid))
+    if cells == 0 or float(cells * Fraction(grid)) != value:
+        raise DomainError(f"{name} must be a multiple of {grid!r} other than 0, got {value!r}")
+    return cells
 
 
 def probabilities(weights: Weights, k: Integers) -> Float:

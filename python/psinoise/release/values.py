@@ -24,7 +24,8 @@ _BLOCK = 1 << 16
 _SERIAL = 1 << 17
 # Integers beyond are saturated by the kernel as well.
 _MOST_INTEGER = 1 << 62
-_EXPONENTS = {"float64": (-1000, 900), "float32": (-100, 60), "int64": (-61, 32)}
+# Powers of two between which the grid must be.
+_RANGES = {"float64": (-1000, 900), "float32": (-100, 60), "int64": (-61, 62)}
 
 
 class Release(NamedTuple):
@@ -32,6 +33,7 @@ class Release(NamedTuple):
 
     noise: LatticeNoise
     values: NDArray[Any]
+    limits: tuple[float, float]
     out: NDArray[Any]
     scalar: bool
     threads: int
@@ -44,7 +46,8 @@ class Release(NamedTuple):
                 key,
                 0,
                 self.values,
-                self.noise.exponent,
+                self.noise.grid,
+                *self.limits,
                 self.out,
                 self.threads,
             )
@@ -73,30 +76,32 @@ def prepared(
     Raises
     ------
     TypeError, DomainError, ValueError
-        See `psinoise.Mechanism.release`.
+        See `psinoise.LatticeMechanism.release`.
     """
     limits = None if bounds is None else _limits(bounds)
     array = _array(x)
     values = _native(array)
-    low, high = _EXPONENTS[values.dtype.name]
-    if not low <= noise.exponent <= high:
+    low, high = _RANGES[values.dtype.name]
+    if not 2.0**low <= noise.grid <= 2.0**high:
         raise DomainError(
             f"grid must be in [2**{low}, 2**{high}] for values of type {values.dtype}, got "
-            f"2**{noise.exponent}"
+            f"{noise.grid!r}"
         )
-    if limits is not None:
-        values = _clipped(values, *limits)
-    elif not _finite(values):
+    if limits is None and not _finite(values):
         raise DomainError("x must be finite where no bounds are given")
+    # Values are clipped where they are rounded, in a time that does not depend on them.
+    limits = (-math.inf, math.inf) if limits is None else limits
+    if values.dtype.kind == "i":
+        limits = _whole(*limits)
     dtype = values.dtype
-    if dtype == np.int64 and noise.exponent < 0:
+    if dtype == np.int64 and not noise.grid.is_integer():
         dtype = np.dtype(np.float64)
     target = np.empty(array.shape, dtype) if out is None else _checked_out(out, array, dtype)
     if threads is None:
         workers = 1 if array.size < _SERIAL else 0
     else:
         workers = _validate.count("threads", threads)
-    return Release(noise, values, target, array.ndim == 0 and out is None, workers)
+    return Release(noise, values, limits, target, array.ndim == 0 and out is None, workers)
 
 
 def _limits(bounds: object) -> tuple[float, float]:
@@ -142,30 +147,16 @@ def _finite(values: NDArray[Any]) -> bool:
     return finite
 
 
-def _clipped(values: NDArray[Any], low: float, high: float) -> NDArray[Any]:
-    if values.dtype.kind == "i":
-        # Whole numbers within the bounds, however large those are.
-        least, most = max(math.ceil(low), -_MOST_INTEGER), min(math.floor(high), _MOST_INTEGER)
-        if not least <= most:
-            raise DomainError(
-                f"bounds must have a whole number between them for whole numbers, got {low!r} and "
-                f"{high!r}"
-            )
-        return np.asarray(np.clip(values, least, most))
-    # float32 bounds are rounded inwards: what is outside the bounds must not come back in.
-    kind = values.dtype.type
-    with np.errstate(over="ignore", invalid="ignore"):
-        least, most = kind(low), kind(high)
-        if float(least) < low:
-            least = np.nextafter(least, kind(np.inf))
-        if float(most) > high:
-            most = np.nextafter(most, kind(-np.inf))
-        if not least <= most:
-            raise DomainError(
-                f"bounds must have a {values.dtype} between them, got {low!r} and {high!r}"
-            )
-        # NaN fails the comparison.
-        return np.asarray(np.where(values >= least, np.minimum(values, most), least))
+def _whole(low: float, high: float) -> tuple[int, int]:
+    """The whole numbers within the bounds, however large those are."""
+    least = -_MOST_INTEGER if low < -_MOST_INTEGER else math.ceil(min(low, _MOST_INTEGER))
+    most = _MOST_INTEGER if high > _MOST_INTEGER else math.floor(max(high, -_MOST_INTEGER))
+    if not least <= most:
+        raise DomainError(
+            f"bounds must have a whole number between them for whole numbers, got {low!r} and "
+            f"{high!r}"
+        )
+    return least, most
 
 
 def _checked_out(out: object, x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.errors import DomainError
+from psinoise.release.grid import LARGEST_GRID
 
-__all__ = ["DRAWS", "MOST_LISTED", "ONE", "Weights", "fits", "is_unimodal", "weights_of"]
+__all__ = ["DRAWS", "MOST_LISTED", "ONE", "Weights", "coarser", "fits", "is_unimodal", "weights_of"]
 
 Float = NDArray[np.float64]
 
@@ -45,6 +46,8 @@ MOST_LISTED = 1 << 20
 # Integers are listed down to this probability: their weights are above 2**24, so that rounding
 # changes them by less than 2**-24 of themselves and losses by no more.
 _LEAST = 2.0**-39
+# What may be beyond all of them, where they are not continued by a power law.
+_RARE = 2.0**-20
 # Where more than so many units of the spread are above that, a power law is looked for: from so
 # many units on, and with probabilities that fall by the same factor, but for so much, in one octave
 # and in one three octaves later.
@@ -65,6 +68,7 @@ class _Law(Protocol):
     @property
     def decay(self) -> float: ...
     def iccdf(self, p: float) -> float: ...
+    def ccdf(self, x: float) -> float: ...
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float: ...
 
 
@@ -78,36 +82,49 @@ class Weights(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How many integers are listed, and how they go on; what they give is the ratio where the law
-    does not."""
+    """How many integers are listed, and how they go on."""
 
     listed: int
     tail: str
     repeated: int
-    ratio: int = 0
+    ratio: int
 
 
-def fits(law: _Law, exponent: int) -> bool:
-    """Whether a law can be listed on the lattice of an exponent."""
-    return _plan(law, 2.0**exponent) is not None
+def fits(law: _Law, grid: float) -> bool:
+    """Whether a law can be listed on the lattice of a grid."""
+    return _plan(law, grid) is not None
 
 
-def weights_of(law: _Law, exponent: int) -> Weights:
-    """The weights of a law on the lattice of an exponent.
+def coarser(law: _Law, grid: float) -> float:
+    """The least power of two times a grid on which a law can be listed.
+
+    Raises
+    ------
+    DomainError
+        If it is beyond the largest grid.
+    """
+    while not fits(law, grid):
+        grid *= 2.0
+        if grid > LARGEST_GRID:
+            raise DomainError(f"noise must be narrower to be put on a lattice, got {law!r}")
+    return grid
+
+
+def weights_of(law: _Law, grid: float) -> Weights:
+    """The weights of a law on the lattice of a grid.
 
     Raises
     ------
     DomainError
         If the lattice is so fine that more than ``MOST_LISTED`` integers would have to be listed.
     """
-    grid = 2.0**exponent
     plan = _plan(law, grid)
     if plan is None:
-        coarser = exponent
-        while not fits(law, coarser):
-            coarser += 1
-        raise DomainError(f"grid must be at least 2**{coarser} for {law!r}, got 2**{exponent}")
-    masses = law.lattice_masses(grid, 0, plan.listed + (plan.tail != "none"))
+        raise DomainError(
+            f"grid must be at least {coarser(law, grid)!r} for {law!r} (of which 2**20 multiples "
+            f"can be listed), got {grid!r}"
+        )
+    masses = law.lattice_masses(grid, 0, plan.listed)
     return rounded(masses, plan.tail, plan.repeated, plan.ratio, law.unimodal)
 
 
@@ -115,21 +132,30 @@ def _plan(law: _Law, grid: float) -> _Plan | None:
     end = float(law.iccdf(0.0))
     if end < math.inf:
         count = end / grid + 1.5
-        return _Plan(int(count), "none", 0) if count < MOST_LISTED else None
+        return _Plan(int(count), "none", 0, 0) if count < MOST_LISTED else None
     reach = _reach(law, grid)
     if reach * grid > _LONG * law.spread:
         dilated = _dilated(law, grid)
         if dilated is not None:
             return dilated
-    if reach >= MOST_LISTED:
+    # Of a law far wider than the grid all integers are rare, and not only those of the tail.
+    if reach >= MOST_LISTED or law.ccdf((reach - 0.5) * grid) > _RARE:
         return None
     if law.period == 0.0:
-        return _Plan(reach, "translate", 1)
+        return _Plan(reach, "translate", 1, _share(law, grid, reach, 1))
     # Whole periods where they are whole numbers of cells; else the tail falls as on average.
     cells = Fraction(law.period) / Fraction(grid)
     repeated = int(cells) if cells.denominator == 1 and 1 <= cells < reach else 1
     fall = core.exponential(np.array([-law.decay * grid * repeated]), np.zeros(1))
     return _Plan(reach, "translate", repeated, int(float(fall[0]) * 2.0**64))
+
+
+def _share(law: _Law, grid: float, count: int, repeated: int) -> int:
+    """How much of the tail is beyond the listed integers: so that these have the probabilities of
+    the law, and all that follow together have too."""
+    whole, rest = (float(law.ccdf((k - 0.5) * grid)) for k in (count - repeated, count))
+    # A law far narrower than a cell: any tail will do.
+    return int(rest / whole * 2.0**64) if whole > 0.0 else 1
 
 
 def _mass(law: _Law, grid: float, k: int) -> float:
@@ -160,24 +186,18 @@ def _dilated(law: _Law, grid: float) -> _Plan | None:
         if last > 0.0:
             change = (first * before) / (near * last)
             if abs(change - 1.0) < _SELF_SIMILAR and 2.0 * first < near:
-                return _Plan(count, "dilate", count // 2)
+                half = count // 2
+                return _Plan(count, "dilate", half, _share(law, grid, count, half))
         count *= 2
     return None
 
 
 def rounded(masses: Float, tail: str, repeated: int, ratio: int, unimodal: bool) -> Weights:
-    """Integer weights for masses; where there is a tail, the last mass is that of the next integer.
-
-    All rounding is downwards, and 0 takes the rest. A ratio of 0 is replaced by that of the next
-    integer to the first one repeated.
-    """
+    """Integer weights for masses. All rounding is downwards, and 0 takes the rest."""
     if unimodal:
         masses = np.append(masses[:1], np.minimum.accumulate(masses[1:]))
     if tail != "none":
-        masses, following = masses[:-1].copy(), masses[-1]
-        wider = 2.0 if tail == "dilate" else 1.0
-        if not ratio and masses[-repeated] > 0.0:  # else far narrower than a cell: any tail will do
-            ratio = int(wider * following / masses[-repeated] * 2.0**64)
+        masses = masses.copy()
         ratio = min(max(ratio, 1), _LARGEST_RATIO)
         masses[-repeated:] /= (ONE - ratio) / 2.0**64
     # Correctly rounded, and so the same on every machine.

@@ -11,7 +11,7 @@ from psinoise.noise import FAMILIES
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_a_fine_lattice_costs_next_to_nothing(family):
     """Relative price below 1e-3, as the design asks; it is about 1e-6."""
-    mechanism = pn.calibrate_release(family, epsilon=1.0, delta=1e-6)
+    mechanism = pn.calibrate(family, epsilon=1.0, delta=1e-6, on_lattice=True)
     assert mechanism.delta(1.0).upper <= 1e-6
     ideal = pn.calibrate(family, epsilon=1.0, delta=1e-6)
     larger = float(mechanism.law.split("scale=")[1].strip(")")) if "scale=" in mechanism.law else 0
@@ -25,7 +25,7 @@ def test_a_coarse_lattice_takes_more_noise():
     """Rounding makes a sensitivity of 0.7 to two cells of 1/2. Kills: the law of `calibrate` as it
     is; a step that does not lead to the target."""
     target = {"epsilon": 1.0, "delta": 1e-6, "sensitivity": 0.7, "count": 2}
-    mechanism = pn.calibrate_release(pn.Airy, grid=0.5, **target)
+    mechanism = pn.calibrate(pn.Airy, grid=0.5, **target, on_lattice=True)
     assert (mechanism.grid, mechanism.cells) == (0.5, 2)
     assert mechanism.delta(1.0, 2).upper <= 1e-6
     ideal = pn.calibrate(pn.Airy, **target)
@@ -36,11 +36,11 @@ def test_a_coarse_lattice_takes_more_noise():
 
 def test_without_delta():
     """A bound on the largest loss; the integers of the tail keep it."""
-    mechanism = pn.calibrate_release(pn.Laplace, epsilon=0.5, delta=0.0)
+    mechanism = pn.calibrate(pn.Laplace, epsilon=0.5, delta=0.0, on_lattice=True)
     assert mechanism.pure_epsilon() <= 0.5
     assert mechanism.noise.mean_abs == pytest.approx(2.0, rel=1e-3)
     with pytest.raises(pn.CalibrationError):
-        pn.calibrate_release(pn.Gaussian, epsilon=0.5, delta=0.0)
+        pn.calibrate(pn.Gaussian, epsilon=0.5, delta=0.0, on_lattice=True)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_without_delta():
 )
 def test_laws_without_a_scale(law, target):
     """They are made for a little less than the target, and for the sensitivity on the lattice."""
-    mechanism = pn.calibrate_release(law, **target)
+    mechanism = pn.calibrate(law, **target, on_lattice=True)
     epsilon, delta, count = target["epsilon"], target["delta"], target.get("count", 1)
     if delta:
         assert mechanism.delta(epsilon, count).upper <= delta
@@ -66,7 +66,7 @@ def test_laws_without_a_scale(law, target):
 
 
 def test_an_epsilon_of_0():
-    mechanism = pn.calibrate_release(pn.Gaussian, epsilon=0.0, delta=0.1, grid=2.0)
+    mechanism = pn.calibrate(pn.Gaussian, epsilon=0.0, delta=0.1, grid=2.0, on_lattice=True)
     assert mechanism.delta(0.0).upper <= 0.1
     assert mechanism.noise.std == pytest.approx(
         pn.calibrate(pn.Gaussian, epsilon=0.0, delta=0.1, sensitivity=2.0).std, rel=1e-2
@@ -74,11 +74,11 @@ def test_an_epsilon_of_0():
 
 
 def test_sampling_and_replaced_records():
-    mechanism = pn.calibrate_release(
-        pn.Gaussian, epsilon=1.0, delta=1e-6, count=50, sampling_rate=0.05
+    mechanism = pn.calibrate(
+        pn.Gaussian, epsilon=1.0, delta=1e-6, count=50, sampling_rate=0.05, on_lattice=True
     )
     assert mechanism.delta(1.0, 50, 0.05).upper <= 1e-6
-    replaced = pn.calibrate_release(
-        pn.Laplace, epsilon=1.0, delta=1e-6, sensitivity=2.0, adjacency="replace"
+    replaced = pn.calibrate(
+        pn.Laplace, epsilon=1.0, delta=1e-6, sensitivity=2.0, adjacency="replace", on_lattice=True
     )
     assert replaced.delta(1.0, 1, 1.0, "replace").upper <= 1e-6

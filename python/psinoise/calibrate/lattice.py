@@ -1,0 +1,88 @@
+"""The least noise that meets a target as it is released: on a lattice, from its integers.
+
+The law that `search` finds just meets the target before it is put on a lattice. On the grid of
+`Mechanism.on_lattice` that costs nothing but the rounding of the weights to integers; a grid that
+is given rounds the sensitivity up, which is known before. Where the target is missed the scale
+grows. Each step takes the certified epsilon of the mechanism on its lattice, and enlarges the scale
+by the share that this exceeds the target: epsilon falls at least about as fast as the scale grows.
+Laws that have no scale are made again for a little less than the target. What is returned is not
+extrapolated but certified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
+from psinoise.calibrate.target import Target
+from psinoise.errors import CalibrationError
+from psinoise.noise import Noise
+from psinoise.release import cells_of, grid_from
+
+__all__ = ["least_on_lattice"]
+
+_MOST_STEPS = 12
+# Beyond the excess that was measured; and at least this share in one step.
+_MARGIN, _LEAST_STEP = 1.1, 2e-5
+# Shares of the target by which a law without a scale is made for less.
+_FIRST_SHARE, _GROWTH = 1e-6, 3.0
+
+
+def least_on_lattice(
+    target: Target, grid: float | None, ideal: Callable[[Target], Any]
+) -> LatticeMechanism:
+    """The mechanism on a lattice with the least noise that meets a target.
+
+    Parameters
+    ----------
+    target
+        with the sensitivity before rounding
+    grid
+        as in ``Mechanism.on_lattice``
+    ideal
+        the law that meets a target before it is put on a lattice
+
+    Raises
+    ------
+    CalibrationError
+        if the lattice costs so much that no small step makes up for it
+    DomainError
+        for records that are sampled and replaced, whose worst case on a lattice is not known
+    """
+    use = (target.count, target.sampling_rate)
+    moved = target.sensitivity
+    if grid is not None:
+        grid = grid_from(grid)
+        moved = max(moved, cells_of(moved, grid) * grid)
+    noise: Any = None
+    for step in range(_MOST_STEPS):
+        if not isinstance(noise, Noise):
+            less = 1.0 - (_FIRST_SHARE * _GROWTH ** (step - 1) if step else 0.0)
+            asked = replace(
+                target,
+                epsilon=target.epsilon * less,
+                delta=target.delta * less,
+                sensitivity=moved,
+            )
+            noise = ideal(asked)
+        mechanism = Mechanism(noise, target.sensitivity).on_lattice(grid)
+        accountant = Accountant(target.adjacency).compose(mechanism, *use)
+        # Of a delta of 0 only the largest loss is a proof.
+        found_epsilon = accountant.epsilon(target.delta).upper
+        found_delta = accountant.delta(target.epsilon).upper if target.delta > 0.0 else 0.0
+        if found_epsilon <= target.epsilon and found_delta <= target.delta:
+            return mechanism
+        if isinstance(noise, Noise):
+            # Delta at epsilon = 0 falls like that too.
+            if target.epsilon > 0.0:
+                excess = found_epsilon / target.epsilon
+            else:
+                excess = found_delta / target.delta
+            share = max(_MARGIN * (excess - 1.0), _LEAST_STEP * 2.0**step)
+            noise = target.law(scale=noise.scale * (1.0 + share))
+    raise CalibrationError(
+        f"no law near {noise!r} meets epsilon {target.epsilon!r} and delta {target.delta!r} on a "
+        f"lattice of grid {mechanism.grid!r}"
+    )
