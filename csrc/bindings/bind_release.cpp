@@ -138,9 +138,9 @@ struct Range {
 
 template <typename In, typename Bound, typename Out>
 void release_into(ReleaseKernel<In, Bound, Out> kernel, const LatticeStore& table,
-                  const py::bytes& key, std::uint64_t first, const py::array& x, double grid,
-                  Range range, const py::object& low, const py::object& high, Out* out,
-                  std::size_t threads) {
+                  const py::bytes& key, std::uint64_t first, const py::array& x,
+                  const std::int64_t* more, double grid, Range range, const py::object& low,
+                  const py::object& high, Out* out, std::size_t threads) {
   if (!(grid >= std::ldexp(1.0, range.least) && grid <= std::ldexp(1.0, range.most))) {
     throw py::value_error("grid must be in the range of x and out");
   }
@@ -151,8 +151,8 @@ void release_into(ReleaseKernel<In, Bound, Out> kernel, const LatticeStore& tabl
   const SecretKey secret(key);
   sample_in_tasks(
       [&](std::uint64_t begin, std::size_t size, Out* part) {
-        kernel(table.view(), secret.data(), begin, size, from + (part - out), grid, least, most,
-               part);
+        kernel(table.view(), secret.data(), begin, size, from + (part - out),
+               more == nullptr ? nullptr : more + (part - out), grid, least, most, part);
       },
       first, out, size_of(x), threads);
 }
@@ -164,20 +164,26 @@ bool holds(const py::array& array) {
 
 void lattice_release(const LatticeStore& table, const py::bytes& key, std::uint64_t first,
                      const py::array& x, double grid, const py::object& low, const py::object& high,
-                     py::array& out, std::size_t threads) {
+                     py::array& out, std::size_t threads, const py::object& added) {
   require_same_size(x, out);
+  const std::int64_t* more = nullptr;
+  if (!added.is_none()) {
+    const py::array array = added.cast<py::array>();
+    require_same_size(x, array);
+    more = input<std::int64_t>(array, "more", "int64");
+  }
   if (holds<double>(x)) {
-    release_into(kernels().release_float64, table, key, first, x, grid, {-1000, 900}, low, high,
-                 output<double>(out, "out", "float64"), threads);
+    release_into(kernels().release_float64, table, key, first, x, more, grid, {-1000, 900}, low,
+                 high, output<double>(out, "out", "float64"), threads);
   } else if (holds<float>(x)) {
-    release_into(kernels().release_float32, table, key, first, x, grid, {-100, 60}, low, high,
+    release_into(kernels().release_float32, table, key, first, x, more, grid, {-100, 60}, low, high,
                  output<float>(out, "out", "float32"), threads);
   } else if (holds<double>(out)) {
-    release_into(kernels().release_int64_to_float64, table, key, first, x, grid, {-61, 62}, low,
-                 high, output<double>(out, "out", "float64"), threads);
+    release_into(kernels().release_int64_to_float64, table, key, first, x, more, grid, {-61, 62},
+                 low, high, output<double>(out, "out", "float64"), threads);
   } else {
     if (grid != std::floor(grid)) throw py::value_error("grid must be whole for integer results");
-    release_into(kernels().release_int64, table, key, first, x, grid, {0, 62}, low, high,
+    release_into(kernels().release_int64, table, key, first, x, more, grid, {0, 62}, low, high,
                  output<std::int64_t>(out, "out", "int64 or float64"), threads);
   }
 }
@@ -194,7 +200,7 @@ void bind_release(py::module_& module) {
              py::arg("out"), py::arg("threads"));
   module.def("lattice_release", &lattice_release, py::arg("table"), py::arg("key"),
              py::arg("first"), py::arg("x"), py::arg("grid"), py::arg("low"), py::arg("high"),
-             py::arg("out"), py::arg("threads"));
+             py::arg("out"), py::arg("threads"), py::arg("more"));
 }
 
 }  // namespace psinoise

@@ -17,11 +17,13 @@ template <typename Real>
 using CellKernel = void (*)(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
                             std::size_t count, double scale, Real* out);
 
-// out[i] = x[i], clipped and rounded to a multiple of the grid, plus noise of element first + i.
+// out[i] = x[i], clipped and rounded to a multiple of the grid, plus noise of element first + i,
+// and more[i] where `more` is not null.
 template <typename In, typename Bound, typename Out>
 using ReleaseKernel = void (*)(const LatticeTable& table, const std::uint32_t key[8],
-                               std::uint64_t first, std::size_t count, const In* x, double grid,
-                               Bound low, Bound high, Out* out);
+                               std::uint64_t first, std::size_t count, const In* x,
+                               const std::int64_t* more, double grid, Bound low, Bound high,
+                               Out* out);
 
 struct Kernels {
   const char* level;

@@ -93,10 +93,11 @@ def lattice_release(
     high: float,
     out: NDArray[Any],
     threads: int,
+    more: NDArray[np.int64] | None,
 ) -> None:
     """Values clipped to bounds (whole numbers for int64) and rounded half up to multiples of the
-    grid, plus the integers of lattice_noise; from float64, float32 or int64 into the same type, or
-    from int64 into float64. NaN becomes the lower bound."""
+    grid, plus the integers of lattice_noise and ``more``; from float64, float32 or int64 into the
+    same type, or from int64 into float64. NaN becomes the lower bound."""
 
 def evaluate(
     law: LawTable,

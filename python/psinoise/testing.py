@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate
 from psinoise._backend import core
 from psinoise.accounting import LatticeMechanism, Mechanism
-from psinoise.release import LatticeNoise
+from psinoise.release import DigitNoise, LatticeNoise
 
 __all__ = ["integers", "replay"]
 
@@ -50,7 +50,7 @@ def replay(
 
 
 def integers(
-    noise: LatticeNoise, count: int, key: bytes, *, threads: int | None = None
+    noise: LatticeNoise | DigitNoise, count: int, key: bytes, *, threads: int | None = None
 ) -> NDArray[np.int64]:
     """The noise of the elements ``0, ..., count - 1`` of a release with a key, in cells.
 
@@ -66,6 +66,10 @@ def integers(
     drawn = np.empty(_validate.count("count", count), dtype=np.int64)
     workers = 1 if threads is None else _validate.count("threads", threads)
     core.lattice_noise(noise._table, _checked(key), 0, drawn, workers)
+    if isinstance(noise, DigitNoise):
+        above = np.empty_like(drawn)
+        noise._add_digits(key, 0, above, workers)
+        drawn += above
     return drawn
 
 

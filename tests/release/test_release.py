@@ -385,4 +385,4 @@ def test_vectors_have_their_coordinates_along_the_last_axis():
         with pytest.raises(pn.DomainError, match="3 coordinates"):
             vector.release(np.zeros(shape))
     with pytest.raises(pn.DomainError, match="norm must be 'linf'"):
-        pn.Mechanism(pn.Gaussian(std=1.0), dimension=3, norm="l2").on_lattice()
+        pn.Mechanism(pn.Laplace(scale=1.0), dimension=3, norm="l1").on_lattice()

@@ -38,11 +38,9 @@ _MOST_USES = 2**63 - 1
 
 @runtime_checkable
 class Dominated(Protocol):
-    """A mechanism: it says which step dominates one use under sampling, and how many of them."""
+    """A mechanism: it says which steps dominate one use under sampling, and how many of each."""
 
-    def sampled(
-        self, sampling_rate: float, sampling: Sampling | None, adjacency: str
-    ) -> tuple[Step, int]: ...
+    def sampled(self, sampling_rate: float, sampling: Sampling | None, adjacency: str) -> Steps: ...
 
 
 class Accountant:
@@ -154,8 +152,8 @@ class Accountant:
                 f"mechanism must be a Mechanism, a promise or a DiscreteLoss, got {mechanism!r}"
             )
         count = _validate.count("count", count)
-        step, uses = mechanism.sampled(sampling_rate, sampling, self._adjacency)
-        if count and uses:
+        steps = mechanism.sampled(sampling_rate, sampling, self._adjacency)
+        for step, uses in steps if count else ():
             self._counts[step] = _total_uses(self._counts.get(step, 0) + count * uses)
             self._forget()
         return self

@@ -15,7 +15,7 @@ from psinoise.accounting import contract
 from psinoise.accounting.accountant import Accountant
 from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.deprecated import accepts_method
-from psinoise.accounting.loss.steps import Step
+from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.accounting.sampled import sampled
 from psinoise.errors import DomainError
 from psinoise.sampling import Poisson, Sampling
@@ -228,10 +228,8 @@ class Accounted(ABC):
         composed = self.composed(count, sampling_rate, adjacency, sampling=sampling)
         return composed.tradeoff(alphas, tolerance=tolerance)
 
-    def sampled(
-        self, sampling_rate: float, sampling: Sampling | None, adjacency: str
-    ) -> tuple[Step, int]:
-        """The step that dominates one use under sampling, and how many of them; may be 0.
+    def sampled(self, sampling_rate: float, sampling: Sampling | None, adjacency: str) -> Steps:
+        """What dominates one use under sampling; nothing if no record is ever drawn.
 
         Raises
         ------
@@ -243,9 +241,10 @@ class Accounted(ABC):
                 "sampling must be Poisson sampling for steps other than mechanisms, of single "
                 f"records, got {sampling!r} for {self!r}"
             )
-        return sampled(
+        step, uses = sampled(
             lambda rate: self.dominating(rate, adjacency), sampling_rate, sampling, adjacency
         )
+        return ((step, uses),) if uses else ()
 
     def renyi_divergence(
         self,

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from psinoise import _validate
 from psinoise.accounting.accounted import Accounted
-from psinoise.accounting.loss.steps import Step
+from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.errors import DomainError
+from psinoise.sampling import Sampling
 
 __all__ = ["Group", "group_size"]
 
@@ -45,6 +46,11 @@ class Group(Accounted):
                 f"{sampling_rate!r}"
             )
         return self.mechanism.dominating(sampling_rate, adjacency)
+
+    def sampled(self, sampling_rate: float, sampling: Sampling | None, adjacency: str) -> Steps:
+        """What dominates one use for the group: all that the mechanism names."""
+        super().sampled(sampling_rate, sampling, adjacency)
+        return self.mechanism.sampled(sampling_rate, sampling, adjacency)
 
 
 def group_size(size: int) -> int:

@@ -16,16 +16,24 @@ is the worst. For other laws the accounting takes the envelope over all ``J`` sh
 
 *Post-processing.* Conversion to floating point and saturation are functions of ``X + K``.
 
-*Vectors.* Bounds in the l1 or l2 norm have no proven worst direction for lattice noise (rounding
-adds ``k g`` to the first and ``sqrt(k) g`` to the second for ``k`` coordinates): refused.
+*Vectors with a bound in the l2 norm, Gaussian noise.* Each coordinate is rounded by at most
+``g / 2``, so that ``|m - m'|_2 g <= s + g sqrt(d)`` in ``d`` dimensions: what is released is the
+Gaussian mechanism of that sensitivity, rounded to the grid, but for the total variation between
+``K`` and rounded normal noise, which is at most ``d`` times that of one coordinate and is accounted
+beside it (``accounting.leak``). A bound in the l1 norm is one in the l2 norm. The grid is at most
+``2**-13 / sqrt(d)`` of ``s``. Other laws have no proven worst direction on a lattice: refused.
+
+*Noise that is wide against the sensitivity* (`DigitNoise`) is accounted in the same way: from the
+normal law, at the sensitivity of the rounded query, with the total variation.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -36,11 +44,15 @@ from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.dominating import dominating_pair
 from psinoise.accounting.groups import Group, group_size
+from psinoise.accounting.leak import leak_of_normal
+from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.largest import rounded
-from psinoise.accounting.loss.steps import Step
+from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.errors import DomainError
-from psinoise.noise import NoiseLaw
+from psinoise.noise import Gaussian, NoiseLaw
 from psinoise.release import (
+    WIDEST,
+    DigitNoise,
     LatticeNoise,
     Release,
     cells_of,
@@ -51,6 +63,7 @@ from psinoise.release import (
     grid_from,
     prepared,
 )
+from psinoise.sampling import Poisson, Sampling
 
 __all__ = ["LatticeMechanism"]
 
@@ -66,11 +79,14 @@ class LatticeMechanism(Accounted):
 
     Parameters
     ----------
-    noise : LatticeNoise
+    noise : LatticeNoise or DigitNoise
     sensitivity : float
         How far neighboring data sets can move the query before it is rounded.
     dimension : int
-        Number of coordinates, each of which moves by at most the sensitivity.
+        Number of coordinates.
+    norm : str
+        Of the sensitivity, as for `psinoise.Mechanism`; other ones than "linf" are for vectors with
+        a `DigitNoise`.
     law : str
         The noise law that was put on the lattice, for the record.
 
@@ -84,19 +100,23 @@ class LatticeMechanism(Accounted):
 
     one_record: ClassVar[bool] = True
 
-    noise: LatticeNoise
+    noise: LatticeNoise | DigitNoise
     sensitivity: float
     dimension: int = field(default=1, kw_only=True)
+    norm: str = field(default="linf", kw_only=True)
     law: str = field(default="", kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.noise, LatticeNoise):
-            raise TypeError(f"noise must be a LatticeNoise, got {self.noise!r}")
+        if not isinstance(self.noise, LatticeNoise | DigitNoise):
+            raise TypeError(f"noise must be a LatticeNoise or a DigitNoise, got {self.noise!r}")
         object.__setattr__(
             self, "sensitivity", _validate.positive_above("sensitivity", self.sensitivity)
         )
         object.__setattr__(self, "dimension", vectors.check_dimension(self.dimension))
-        cells_of(self.sensitivity, self.noise.grid)
+        vectors.check_norm(self.norm)
+        if isinstance(self.noise, LatticeNoise):
+            _refuse_norm(self.dimension, self.norm)
+            cells_of(self.sensitivity, self.noise.grid)
 
     @property
     def grid(self) -> float:
@@ -105,8 +125,8 @@ class LatticeMechanism(Accounted):
 
     @property
     def cells(self) -> int:
-        """How far neighbors move the rounded query, in cells."""
-        return cells_of(self.sensitivity, self.noise.grid)
+        """How far neighbors move the rounded query, or a coordinate of it, in cells."""
+        return math.ceil(Fraction(self.sensitivity) / Fraction(self.grid))
 
     # -- accounting ------------------------------------------------------------------------------
 
@@ -118,9 +138,47 @@ class LatticeMechanism(Accounted):
         DomainError
             where the worst case is not proven: for "replace" with sampling
         """
-        moved = self.cells * self.grid
-        shift, replaced = worst_shift(moved, None, sampling_rate, adjacency)
-        return dominating_pair(self.noise, shift, replaced, sampling_rate, self.dimension, "linf")
+        if isinstance(self.noise, LatticeNoise):
+            moved = self.cells * self.grid
+            shift, replaced = worst_shift(moved, None, sampling_rate, adjacency)
+            dimension = self.dimension
+            return dominating_pair(self.noise, shift, replaced, sampling_rate, dimension, "linf")
+        shift, replaced = worst_shift(self._moved, None, sampling_rate, adjacency)
+        ideal = Gaussian(std=self.noise.std)
+        return dominating_pair(ideal, shift, replaced, sampling_rate, 1, "linf")
+
+    def sampled(self, sampling_rate: float, sampling: Sampling | None, adjacency: str) -> Steps:
+        """What dominates one use under sampling, with what noise in digits costs beside it.
+
+        Raises
+        ------
+        DomainError
+            where the worst case is not proven: for noise in digits under other schemes than Poisson
+            sampling
+        """
+        steps = super().sampled(sampling_rate, sampling, adjacency)
+        if isinstance(self.noise, LatticeNoise) or not steps:
+            return steps
+        if not isinstance(sampling, Poisson | None):
+            raise DomainError(
+                "sampling must be Poisson sampling for noise in digits (the price of its tables is "
+                f"not known for other schemes), got {sampling!r}"
+            )
+        rate = sampling_rate if sampling is None else sampling.rate
+        shift = self._moved / self.noise.std * (1.0 + 2.0**-50)
+        leak = leak_of_normal(shift, rate, self.dimension * self.noise.price)
+        return (*steps, (CellPair(leak, 1.0, 1.0), 1))
+
+    @property
+    def _moved(self) -> float:
+        """How far neighbors move the vector of all coordinates after rounding, in the l2 norm."""
+        root = math.sqrt(self.dimension) if self.dimension > 1 else 1.0
+        if self.dimension == 1 or self.norm == "linf":
+            moved = self.cells * self.grid * root
+        else:
+            moved = self.sensitivity + self.grid * root
+        exact = self.dimension == 1 and math.frexp(self.cells)[0] == 0.5
+        return moved if exact else moved * (1.0 + 2.0**-50)
 
     def for_group(self, size: int) -> Group:
         """The same mechanism for data sets that differ in several records; see `Mechanism`."""
@@ -213,6 +271,7 @@ class LatticeMechanism(Accounted):
             "law": self.law,
             "sensitivity": float(self.sensitivity).hex(),
             "dimension": self.dimension,
+            "norm": self.norm,
             "grid": self.grid.hex(),
             "cells": self.cells,
             "sha256": self.noise.sha256,
@@ -237,10 +296,12 @@ class LatticeMechanism(Accounted):
         found = _hashed_json.loads(text, _FORMAT, _VERSION, ("record", "noise"))
         record = found["record"]
         try:
+            kind = LatticeNoise if "weights" in found["noise"] else DigitNoise
             made = cls(
-                LatticeNoise.from_json(json.dumps(found["noise"])),
+                kind.from_json(json.dumps(found["noise"])),
                 float.fromhex(record["sensitivity"]),
                 dimension=record["dimension"],
+                norm=record["norm"],
                 law=str(record["law"]),
             )
             if made.record() != {**record, "library": made.record()["library"]}:
@@ -258,29 +319,58 @@ def on_lattice(
     """The mechanism of the lattice; see `psinoise.Mechanism.on_lattice`."""
     if not isinstance(noise, NoiseLaw):
         raise TypeError(f"noise must be a noise law to be put on a lattice, got {noise!r}")
+    made: LatticeNoise | DigitNoise
+    vector = dimension > 1 and norm != "linf"
+    if grid is None:
+        grid = noise.own_grid
+    if grid is None and not vector:
+        grid = default_grid(noise.spread, sensitivity, lambda tried: fits(noise, tried))
+    if isinstance(noise, Gaussian) and (vector or grid is None):
+        made = _in_digits(noise, sensitivity, dimension, grid)
+    else:
+        _refuse_norm(dimension, norm)
+        if grid is None:
+            _too_wide(noise, sensitivity)
+        grid = grid_from(grid)
+        cells_of(sensitivity, grid)
+        made = LatticeNoise.of(noise, grid)
+    return LatticeMechanism(made, sensitivity, dimension=dimension, norm=norm, law=repr(noise))
+
+
+def _refuse_norm(dimension: int, norm: str) -> None:
     if dimension > 1 and norm != "linf":
         raise DomainError(
             "norm must be 'linf' for a vector on a lattice (for other norms the worst direction is "
-            f"not proven there), got {norm!r}"
+            f"proven there for Gaussian noise only), got {norm!r}"
         )
-    if grid is None:
-        grid = noise.own_grid
-    grid = _default_grid(noise, sensitivity) if grid is None else grid_from(grid)
-    cells_of(sensitivity, grid)
-    lattice = LatticeNoise.of(noise, grid)
-    return LatticeMechanism(lattice, sensitivity, dimension=dimension, law=repr(noise))
 
 
-def _default_grid(noise: NoiseLaw, sensitivity: float) -> float:
-    grid = default_grid(noise.spread, sensitivity, lambda tried: fits(noise, tried))
+def _in_digits(
+    noise: Gaussian, sensitivity: float, dimension: int, grid: float | None
+) -> DigitNoise:
+    """On the sensitivity divided by a power of two, far finer than the noise and than rounding to
+    it costs in so many dimensions."""
     if grid is None:
-        least = coarser(noise, sensitivity)
+        finest = min(noise.std * 2.0**-24, sensitivity)
+        if dimension > 1:
+            finest = min(finest, sensitivity * 2.0**-13 / math.sqrt(dimension))
+        halvings = max(0, math.ceil(math.log2(sensitivity / finest)))
+        grid = math.ldexp(sensitivity, -halvings)
+    if not noise.std <= WIDEST * grid:
         raise DomainError(
-            f"noise must be narrower for sensitivity {sensitivity!r}: 2**20 multiples of it do not "
-            f"reach far enough, as they do from {least!r} on; a grid of that size rounds the "
-            f"sensitivity up, got {noise!r}"
+            f"noise must have a standard deviation of at most 2**50 times the grid {grid!r} for "
+            f"sensitivity {sensitivity!r}, got {noise!r}"
         )
-    return grid
+    return DigitNoise(noise.std, grid)
+
+
+def _too_wide(noise: NoiseLaw, sensitivity: float) -> NoReturn:
+    least = coarser(noise, sensitivity)
+    raise DomainError(
+        f"noise must be narrower for sensitivity {sensitivity!r}: 2**20 multiples of it do not "
+        f"reach far enough, as they do from {least!r} on; a grid of that size rounds the "
+        f"sensitivity up, got {noise!r}"
+    )
 
 
 def _refuse(unknown: dict[str, Any]) -> None:

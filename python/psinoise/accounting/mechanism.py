@@ -169,8 +169,15 @@ class Mechanism(Accounted):
         Raises
         ------
         TypeError, DomainError
-            If ``grid`` is too fine or too coarse, or the noise too wide for the sensitivity; for
-            vectors with another norm than "linf".
+            If ``grid`` is too fine or too coarse, or the noise too wide for the sensitivity (by
+            more than 2**40, and some 2**15 for laws other than `Gaussian`); for vectors with
+            another norm than "linf" and other noise than Gaussian.
+
+        Notes
+        -----
+        Gaussian noise that is wide against the sensitivity, and on vectors with another norm, is
+        drawn in digits, and accounted from the normal law with a bound on the total variation
+        between the two, some 1e-15 of each coordinate (`psinoise.accounting.leak`).
 
         Examples
         --------

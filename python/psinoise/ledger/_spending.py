@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from psinoise.accounting import LatticeMechanism, Mechanism
 from psinoise.accounting.loss.largest import rounded
+from psinoise.accounting.loss.steps import Step
 from psinoise.ledger._charge import Charge
 from psinoise.ledger._gaussian import gaussian_parameter, largest_parameter
 from psinoise.ledger._moments import largest_losses, log_conversion, log_moments
@@ -102,10 +103,15 @@ class Sums:
 
     def plus(self, charge: Charge, adjacency: str) -> Sums:
         """These sums and a charge."""
-        if charge.count == 0 or charge.sampling_rate == 0.0:
+        if charge.count == 0:
             return self
-        pair, uses = charge.mechanism.dominating(charge.sampling_rate, adjacency)
-        uses *= charge.count
+        found = self
+        for pair, uses in charge.mechanism.sampled(charge.sampling_rate, None, adjacency):
+            found = found._with(pair, uses * charge.count)
+        return found
+
+    def _with(self, pair: Step, uses: int) -> Sums:
+        """These sums and some uses of a step."""
         more = _up(math.nextafter(float(uses), math.inf) * log_moments(pair, self.orders))
         losses = (
             None if before is None or loss is None else before + uses * loss

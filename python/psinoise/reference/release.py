@@ -196,10 +196,11 @@ def lattice_release(
     high: float,
     out: NDArray[Any],
     threads: int,
+    more: Integers | None,
 ) -> None:
     """Values within bounds, rounded half up to multiples of a grid, plus noise."""
     del threads
-    if x.size != out.size:
+    if x.size != out.size or (more is not None and more.size != x.size):
         raise ValueError("arrays must have the same size")
     least, most = _range_of(x.dtype, out.dtype)
     if not 2.0**least <= grid <= 2.0**most:
@@ -213,6 +214,8 @@ def lattice_release(
         for start in range(0, flat.size, _BLOCK):
             size = min(_BLOCK, flat.size - start)
             noise = _draw(table, key, first + start, size)
+            if more is not None:
+                noise = noise + more.reshape(-1)[start : start + size]
             total = _snapped(values[start : start + size], grid, low, high) + noise
             bounded = np.clip(total, -_MOST_VALUE, _MOST_VALUE)
             flat[start : start + size] = _converted(bounded, grid, out.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from psinoise.release.digit_noise import WIDEST, DigitNoise
 from psinoise.release.entropy import fresh_key
 from psinoise.release.exact_sum import exact_sum
 from psinoise.release.grid import cells_of, default_grid, grid_from
@@ -10,6 +11,8 @@ from psinoise.release.values import Release, prepared
 from psinoise.release.weights import coarser, fits
 
 __all__ = [
+    "WIDEST",
+    "DigitNoise",
     "LatticeNoise",
     "Release",
     "cells_of",

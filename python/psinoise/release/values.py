@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate
 from psinoise._backend import core
 from psinoise.errors import DomainError
+from psinoise.release.digit_noise import DigitNoise
 from psinoise.release.lattice_noise import LatticeNoise
 
 __all__ = ["Release", "prepared"]
 
-_BLOCK = 1 << 16
+_BLOCK, _DIGIT_BLOCK = 1 << 16, 1 << 17
 # Below this many elements one thread is faster than waking another.
 _SERIAL = 1 << 17
 # Integers beyond are saturated by the kernel as well.
@@ -31,7 +32,7 @@ _RANGES = {"float64": (-1000, 900), "float32": (-100, 60), "int64": (-61, 62)}
 class Release(NamedTuple):
     """A release that only lacks its bits."""
 
-    noise: LatticeNoise
+    noise: LatticeNoise | DigitNoise
     values: NDArray[Any]
     limits: tuple[float, float]
     out: NDArray[Any]
@@ -40,7 +41,9 @@ class Release(NamedTuple):
 
     def draw(self, key: bytes) -> Any:
         """Write the values with the noise of a key."""
-        if self.out.size:
+        if isinstance(self.noise, DigitNoise):
+            self._draw_digits(self.noise, key)
+        elif self.out.size:
             core.lattice_release(
                 self.noise._table,
                 key,
@@ -50,12 +53,35 @@ class Release(NamedTuple):
                 *self.limits,
                 self.out,
                 self.threads,
+                None,
             )
         return self.out[()] if self.scalar else self.out
 
+    def _draw_digits(self, noise: DigitNoise, key: bytes) -> None:
+        values, out = self.values.reshape(-1), self.out.reshape(-1)
+        more = np.empty(min(out.size, _DIGIT_BLOCK), np.int64)
+        try:
+            for start in range(0, out.size, _DIGIT_BLOCK):
+                block = slice(start, start + _DIGIT_BLOCK)
+                added = more[: out[block].size]
+                noise._add_digits(key, start, added, self.threads)
+                core.lattice_release(
+                    noise._table,
+                    key,
+                    start,
+                    values[block],
+                    noise.grid,
+                    *self.limits,
+                    out[block],
+                    self.threads,
+                    added,
+                )
+        finally:
+            more.fill(0)
+
 
 def prepared(
-    noise: LatticeNoise,
+    noise: LatticeNoise | DigitNoise,
     x: ArrayLike,
     out: object = None,
     bounds: object = None,
@@ -65,7 +91,7 @@ def prepared(
 
     Parameters
     ----------
-    noise : LatticeNoise
+    noise : LatticeNoise or DigitNoise
     x : array_like of float64, float32, float16 or integers
         Of any layout and byte order.
     out : ndarray, optional

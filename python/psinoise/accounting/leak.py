@@ -1,0 +1,87 @@
+"""Noise that is almost the one that is accounted: the price of a total variation.
+
+A release draws ``K'`` where the proof is about ``K``, and the two laws have a total variation of at
+most ``eta`` in one use, whatever the data are. With ``delta(e)`` the profile of the proof, every
+event has ``P'(E) <= P(E) + eta`` and ``P(E) <= P'(E) + eta``, so that the release has
+
+    ``delta'(e) <= delta(e) + (1 + exp(e)) eta``,                                               (1)
+
+and it is not above 1 nor increasing in ``e``. This is dominated by a second mechanism beside the
+first: with probability ``c`` it tells which of the two data sets there is, else nothing. Together
+they have ``c + (1 - c) delta(e)`` for ``e >= 0``, in both directions. For any ``t >= 0`` let
+
+    ``c = (delta(t) + (1 + exp(t)) eta) / (1 - delta(0))``.                                     (2)
+
+For ``0 <= e <= t``, ``c (1 - delta(e)) >= c (1 - delta(0)) >= (1 + exp(e)) eta``, so that
+``c + (1 - c) delta(e)`` is at least (1). For ``e > t`` it is at least ``c``, which is at least (1)
+at ``t``, and ``delta'`` does not increase. For ``e < 0`` exchange the two laws. So the pair with
+``c`` dominates one use, and pairs that dominate compose (Zhu, Dong and Wang 2022, theorem 10).
+
+For a normal law of variance 1 moved by ``m``, ``delta(e) <= Phi(m/2 - e/m)`` and ``delta(0) = 2
+Phi(m/2) - 1``. A sample at rate ``q`` has ``q delta(log(1 + (exp(e) - 1) / q))`` under *remove*;
+under *add* it has ``(p - exp(e) ((1 - q) p + q p'))^+ = 0`` for ``exp(e) >= 1 / (1 - q)``, and at
+most ``q delta(e)`` before, since the term in brackets is at most ``q (p - exp(e) p')``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Leak", "leak_of_normal"]
+
+Float = NDArray[np.float64]
+
+# Where (2) is tried: the least of them is taken.
+_POINTS = np.append(0.0, np.geomspace(1e-6, 60.0, 400))
+_ROUNDING = 1.0 + 1e-9
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Tells all with some probability, and nothing else: a law in cells of three pieces."""
+
+    probability: float
+
+    def worst_shifts(self, sensitivity: float) -> tuple[float, ...]:
+        """The probability does not depend on the shift."""
+        return (sensitivity,)
+
+    def pieces(self, shift: float) -> tuple[Float, Float]:
+        """Told for one data set, told for the other, and not told."""
+        del shift
+        told, rest = self.probability, 1.0 - self.probability
+        return np.array([told, 0.0, rest]), np.array([0.0, told, rest])
+
+
+def leak_of_normal(shift: float, sampling_rate: float, eta: float) -> Leak:
+    """The leak that covers a total variation of ``eta`` beside a normal law of variance 1.
+
+    Parameters
+    ----------
+    shift
+        how far neighbors are apart
+    sampling_rate
+        of the records
+    eta
+        of one use
+    """
+    gamma = np.exp(_POINTS)
+    # log(1 + (gamma - 1) / q), which is e itself without sampling.
+    losses = np.log1p(np.expm1(_POINTS) / sampling_rate)
+    told = sampling_rate * _upper_tail(losses / shift - 0.5 * shift)
+    if sampling_rate < 1.0:
+        early = gamma < 1.0 / (1.0 - sampling_rate)
+        other = sampling_rate * _upper_tail(_POINTS / shift - 0.5 * shift)
+        told = np.where(early, np.maximum(told, other), told)
+    same = sampling_rate * math.erf(0.5 * shift / math.sqrt(2.0))
+    found = float(((told + (1.0 + gamma) * eta) / max(1.0 - same, 1e-300)).min()) * _ROUNDING
+    return Leak(min(found, 1.0))
+
+
+def _upper_tail(x: Float) -> Float:
+    """``1 - Phi(x)``."""
+    return np.array([0.5 * math.erfc(value / math.sqrt(2.0)) for value in x.tolist()])

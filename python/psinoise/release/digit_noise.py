@@ -1,0 +1,141 @@
+"""Gaussian noise that is wide against its grid: a sum of a few tables.
+
+A table of ``2**20`` integers reaches no farther than some ``2**17`` cells of a standard deviation.
+``K = A_0 + 2**a_1 A_1 + ...`` with discrete Gaussian digits is a discrete Gaussian again, of any
+width (``psinoise.release.discrete_gaussian`` has the proof), and each digit is drawn from a table.
+
+The law of such a ``K`` is not listed, so that its losses cannot be added up. It is accounted from
+the normal law instead, with `price`: the total variation between ``K`` and a normal number that is
+rounded to the grid. It is some 1e-15, most of it because weights are multiples of ``2**-63``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise import _hashed_json, _validate
+from psinoise._backend import core
+from psinoise.errors import DomainError
+from psinoise.release.discrete_gaussian import Digit, digits_of, rounding_price
+from psinoise.release.grid import grid_from
+
+__all__ = ["WIDEST", "DigitNoise"]
+
+_FORMAT, _VERSION = "psinoise-digit-noise", 1
+
+#: The largest standard deviation, in cells.
+WIDEST = 2.0**50
+
+# Elements of the stream for each digit: a release has fewer.
+_APART = 1 << 48
+
+
+@dataclass(frozen=True)
+class DigitNoise:
+    """A discrete Gaussian law of multiples of a grid, drawn in digits.
+
+    Parameters
+    ----------
+    std : float
+        That of the normal law that it follows.
+    grid : float
+        The distance of neighboring values; the standard deviation is 2**10 to 2**50 of them.
+    """
+
+    std: float
+    grid: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "std", _validate.positive("std", self.std))
+        object.__setattr__(self, "grid", grid_from(self.grid))
+        if not 2.0**10 * self.grid <= self.std <= WIDEST * self.grid:
+            raise DomainError(
+                f"std must be in [2**10, 2**50] times the grid {self.grid!r}, got {self.std!r}"
+            )
+
+    @cached_property
+    def digits(self) -> tuple[Digit, ...]:
+        """The tables, the lowest digit first."""
+        return digits_of(self._variance)
+
+    @property
+    def _variance(self) -> Fraction:
+        return (Fraction(self.std) / Fraction(self.grid)) ** 2
+
+    @cached_property
+    def price(self) -> float:
+        """A bound on the total variation between ``K`` and the rounded normal law."""
+        drawn = math.fsum(digit.price for digit in self.digits)
+        return (drawn + rounding_price(self._variance)) * (1.0 + 2.0**-40)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the integers, in hexadecimal.
+
+        Of a line ``psinoise-digit-noise 1 std grid`` in ASCII, ended by a line feed, the numbers as
+        ``float.hex`` has them, and for each digit its shift, the number of its weights and the
+        weights as 64-bit little-endian words.
+        """
+        header = f"{_FORMAT} {_VERSION} {self.std.hex()} {self.grid.hex()}\n"
+        found = hashlib.sha256(header.encode())
+        for digit in self.digits:
+            words = np.array([digit.shift, digit.weights.listed.size], "<u8")
+            found.update(words.tobytes() + digit.weights.listed.astype("<u8").tobytes())
+        return found.hexdigest()
+
+    def to_json(self) -> str:
+        """What the integers follow from, and their hash."""
+        content = {"std": self.std.hex(), "grid": self.grid.hex(), "integers": self.sha256}
+        return _hashed_json.dumps(_FORMAT, _VERSION, content)
+
+    @classmethod
+    def from_json(cls, text: str) -> DigitNoise:
+        """Read what `to_json` wrote, and make the integers again.
+
+        Raises
+        ------
+        TypeError
+            If ``text`` is not a string.
+        DomainError
+            For anything that `to_json` would not have written.
+        """
+        found = _hashed_json.loads(text, _FORMAT, _VERSION, ("std", "grid", "integers"))
+        try:
+            made = cls(float.fromhex(found["std"]), float.fromhex(found["grid"]))
+        except DomainError:
+            raise
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DomainError("std and grid must be numbers as float.hex writes them") from error
+        if found["integers"] != made.sha256:
+            raise DomainError("integers must be those of this std and grid")
+        return made
+
+    # -- sampling --------------------------------------------------------------------------------
+
+    @cached_property
+    def _tables(self) -> tuple[core.LatticeTable, ...]:
+        return tuple(core.LatticeTable(*digit.weights) for digit in self.digits)
+
+    @property
+    def _table(self) -> core.LatticeTable:
+        """The lowest digit, which the kernel adds itself."""
+        return self._tables[0]
+
+    def _add_digits(self, key: bytes, first: int, out: NDArray[np.int64], threads: int) -> None:
+        """Write what the digits above the lowest add to elements ``first, first + 1, ...``."""
+        digit = np.empty_like(out)
+        out.fill(0)
+        try:
+            for place in range(1, len(self.digits)):
+                core.lattice_noise(self._tables[place], key, place * _APART + first, digit, threads)
+                digit <<= self.digits[place].shift
+                out += digit
+        finally:
+            digit.fill(0)
