@@ -5,16 +5,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 namespace psinoise {
 namespace {
+
+// A worker that has had nothing to do for so long ends.
+constexpr std::chrono::seconds kIdle{1};
 
 struct Job {
   const std::function<void(std::size_t)>* task = nullptr;
@@ -34,55 +37,49 @@ class Pool {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       try {
-        while (workers_.size() < helpers) {
-          workers_.emplace_back([this, index = workers_.size()] { work(index); });
-        }
+        for (; workers_ < helpers; ++workers_) std::thread([this] { work(); }).detach();
       } catch (const std::system_error&) {
-        helpers = workers_.size();  // the system refuses more threads: go on with what there is
+        // The system refuses more threads: go on with what there is.
       }
       job_ = &job;
-      helpers_ = helpers;
-      running_ = helpers;
-      ++generation_;
+      wanted_ = helpers;
     }
     wake_.notify_all();
     job.run();
     std::unique_lock<std::mutex> lock(mutex_);
+    wanted_ = 0;  // who has not come by now finds nothing to do
     done_.wait(lock, [this] { return running_ == 0; });
-    job_ = nullptr;
   }
 
  private:
-  void work(std::size_t index) {
-    std::uint64_t seen = 0;
+  void work() {
     std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      wake_.wait(lock, [&] { return generation_ != seen; });
-      seen = generation_;
-      if (index >= helpers_) continue;
+    while (wake_.wait_for(lock, kIdle, [this] { return wanted_ > 0; })) {
+      --wanted_;
+      ++running_;
       Job* job = job_;
       lock.unlock();
       job->run();
       lock.lock();
       if (--running_ == 0) done_.notify_one();
     }
+    --workers_;
   }
 
   std::mutex entrance_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable done_;
-  std::vector<std::thread> workers_;
-  Job* job_ = nullptr;
-  std::size_t helpers_ = 0;
+  std::size_t workers_ = 0;
+  std::size_t wanted_ = 0;
   std::size_t running_ = 0;
-  std::uint64_t generation_ = 0;
+  Job* job_ = nullptr;
 };
 
 std::atomic<Pool*> current{nullptr};
 
-// The pool is never destroyed: its threads wait until the process ends, and a forked child, which
-// has none of them, leaves the parent's object alone and makes another.
+// The pool is never destroyed: its threads may wait on it when the process ends, and a forked
+// child, which has none of them, leaves the parent's object alone and makes another.
 Pool& pool() {
   static std::once_flag registered;
   std::call_once(registered,
@@ -97,14 +94,14 @@ Pool& pool() {
 }  // namespace
 
 std::size_t thread_count(std::size_t requested) {
-  if (requested != 0) return requested;
+  std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
 #if defined(__linux__)
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
-    return static_cast<std::size_t>(std::max(1, CPU_COUNT(&allowed)));
+    cores = static_cast<std::size_t>(std::max(1, CPU_COUNT(&allowed)));
   }
 #endif
-  return std::max(1u, std::thread::hardware_concurrency());
+  return requested == 0 ? cores : std::min(requested, std::max(cores, kMostThreads));
 }
 
 void parallel_for(std::size_t tasks, std::size_t threads,

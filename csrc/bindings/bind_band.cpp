@@ -2,6 +2,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/unlocked.hpp"
 #include "dispatch/dispatch.hpp"
 
 namespace psinoise {
@@ -29,7 +30,7 @@ std::size_t rows_of(const py::array& right, std::size_t size) {
 bool band_cholesky(py::array& band) {
   double* data = output<double>(band, "band");
   const BandShape shape = shape_of(band);
-  const py::gil_scoped_release release;
+  const Unlocked unlocked;
   std::vector<double> panel((shape.width + kBandSpare) * kBandBlock);
   return kernels().band_cholesky(data, shape.width, shape.size, panel.data());
 }
@@ -39,7 +40,7 @@ void band_forward(const py::array& band, py::array& right) {
   double* rows = output<double>(right, "right");
   const BandShape shape = shape_of(band);
   const std::size_t count = rows_of(right, shape.size);
-  const py::gil_scoped_release release;
+  const Unlocked unlocked;
   kernels().band_forward(data, shape.width, shape.size, rows, count);
 }
 
@@ -48,7 +49,7 @@ void band_backward(const py::array& band, py::array& right) {
   double* rows = output<double>(right, "right");
   const BandShape shape = shape_of(band);
   const std::size_t count = rows_of(right, shape.size);
-  const py::gil_scoped_release release;
+  const Unlocked unlocked;
   kernels().band_backward(data, shape.width, shape.size, rows, count);
 }
 
@@ -60,7 +61,7 @@ py::array_t<double> gram(const py::array& rows) {
   py::array_t<double> out({count, count});
   double* result = out.mutable_data();
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     kernels().gram(data, static_cast<std::size_t>(count), size, result);
   }
   return out;

@@ -2,6 +2,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/unlocked.hpp"
 #include "dispatch/dispatch.hpp"
 
 namespace psinoise {
@@ -41,7 +42,7 @@ py::tuple riccati(const py::array& half, const py::array& potential_hi,
                                     out[2].mutable_data(), out[3].mutable_data(),
                                     out[4].mutable_data(), out[5].mutable_data()};
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     kernels().riccati(problem, b_hi, b_lo, refinements, solution);
   }
   return py::make_tuple(out[0], out[1], out[2], out[3], out[4], out[5]);
@@ -70,7 +71,7 @@ py::tuple ground_state(const py::array& edges, const py::array& center,
   double* data[4] = {out[0].mutable_data(), out[1].mutable_data(), out[2].mutable_data(),
                      out[3].mutable_data()};
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     kernels().ground_state(panels, points, size_of(t), data[0], data[1], data[2], data[3]);
   }
   return py::make_tuple(out[0], out[1], out[2], out[3]);

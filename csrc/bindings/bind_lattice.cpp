@@ -6,6 +6,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/law_store.hpp"
+#include "bindings/unlocked.hpp"
 #include "dispatch/dispatch.hpp"
 
 namespace psinoise {
@@ -25,7 +26,7 @@ class Transform {
     const double* values = input<double>(masses, "masses");
     double* spectrum = spectrum_of(product);
     require(size_of(masses), size_, "masses");
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     const std::lock_guard<std::mutex> lock(mutex_);
     kernels().compose_into(roots_.data(), values, size_, count, spectrum, work_.data());
   }
@@ -34,7 +35,7 @@ class Transform {
     const double* spectrum = spectrum_of(product);
     py::array_t<double> out(static_cast<py::ssize_t>(size_));
     double* values = out.mutable_data();
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     const std::lock_guard<std::mutex> lock(mutex_);
     kernels().inverse_spectrum(roots_.data(), spectrum, size_, values, work_.data());
     return out;
@@ -69,7 +70,7 @@ py::tuple piece_masses(const LawStore& law, double scale, double shift_p, double
   double* u = excess.mutable_data();
   const std::size_t count = size_of(levels);
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     kernels().piece_masses(law.view(), {scale, shift_p, shift_q, rate}, x, l, count, tilt, log_norm,
                            a, u);
   }
@@ -90,7 +91,7 @@ py::tuple level_points(const LawStore& law, double scale, double shift_p, double
   const std::size_t count = size_of(levels);
   double error = 0.0;
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     error = kernels().level_points(law.view(), {scale, shift_p, shift_q, rate}, samples, l, count,
                                    tolerance, out);
   }
@@ -107,7 +108,7 @@ py::tuple tilted_moments(const py::array& log_mass, const py::array& mass, const
   const std::size_t count = size_of(log_mass);
   double out[4];
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     std::vector<double> tilted(count);
     kernels().tilted_moments(k, m, l, count, c, drift, lost, tilted.data(), out);
   }
@@ -131,7 +132,7 @@ py::array_t<double> balanced_nodes(const py::array& mass, const py::array& exces
   py::array_t<double> nodes(static_cast<py::ssize_t>(bins + 1));
   double* out = nodes.mutable_data();
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     kernels().balanced_nodes(a, u, bins, work.data(), work.data() + bins, work.data() + 2 * bins,
                              out);
   }

@@ -11,6 +11,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/law_store.hpp"
 #include "bindings/sampling.hpp"
+#include "bindings/unlocked.hpp"
 #include "dispatch/dispatch.hpp"
 
 namespace psinoise {
@@ -56,7 +57,7 @@ std::size_t evaluate(const LawStore& law, std::string_view quantity, double scal
   const double* points = input<double>(x, "x");
   double* result = output<double>(out, "out");
   const std::size_t count = size_of(x);
-  const py::gil_scoped_release release;
+  const Unlocked unlocked;
   return kernels().evaluate(law.view(), which, scale, points, count, result);
 }
 
@@ -66,7 +67,7 @@ void inverse_survival(const LawStore& law, double scale, const py::array& probab
   const double* p = input<double>(probability, "probability");
   double* result = output<double>(out, "out");
   const std::size_t count = size_of(probability);
-  const py::gil_scoped_release release;
+  const Unlocked unlocked;
   kernels().inverse_survival(law.view(), p, count, scale, result);
 }
 

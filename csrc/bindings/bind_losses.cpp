@@ -5,6 +5,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/law_store.hpp"
+#include "bindings/unlocked.hpp"
 #include "dispatch/dispatch.hpp"
 #include "losses/binned_products.hpp"
 #include "losses/loss_bins.hpp"
@@ -33,7 +34,7 @@ py::object loss_panels(const LawStore& law, double scale, double shift_p, double
   LossPanels found;
   bool inside = false;
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     inside = make_panels(law.view(), {scale, shift_p, shift_q, rate}, rule, x, count, floor, found);
   }
   if (!inside) return py::none();
@@ -65,7 +66,7 @@ py::tuple loss_bins(const LawStore& law, double scale, double shift_p, double sh
   std::fill(u, u + count - 1, 0.0);
   double error = 0.0;
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     error = fill_bins(law.view(), {scale, shift_p, shift_q, rate}, panels, l, count,
                       {tilt, log_norm}, tolerance, a, u);
   }
@@ -139,7 +140,7 @@ py::tuple binned(const py::array& loss_a, const py::array& mass_a, const py::arr
   double* p = mass.mutable_data();
   double* m = moment.mutable_data();
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     binned_products(a, b, e, bins, threads, p, m);
   }
   return py::make_tuple(mass, moment);

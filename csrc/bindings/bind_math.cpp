@@ -2,6 +2,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/unlocked.hpp"
 #include "dispatch/dispatch.hpp"
 
 namespace psinoise {
@@ -45,7 +46,7 @@ py::tuple airy(const py::array& z_hi, const py::array& z_lo) {
   double* out[4] = {log_hi.mutable_data(), log_lo.mutable_data(), decay.mutable_data(),
                     decay_slope.mutable_data()};
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     kernels().airy(hi, lo, size_of(z_hi), out[0], out[1], out[2], out[3]);
   }
   return py::make_tuple(log_hi, log_lo, decay, decay_slope);
@@ -64,7 +65,7 @@ py::tuple stable_sums(double alpha, double above_one, double below_two, const py
   py::array_t<double> slope = like(log_y_hi);
   double* out[3] = {density.mutable_data(), survival.mutable_data(), slope.mutable_data()};
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     kernels().stable_sums(alpha, above_one, below_two, hi, lo, first, size_of(log_y_hi), step,
                           count, out[0], out[1], out[2]);
   }
@@ -79,7 +80,7 @@ py::array_t<std::complex<double>> characteristic(const py::array& weights, const
   py::array_t<std::complex<double>> out(static_cast<py::ssize_t>(count));
   double* result = reinterpret_cast<double*>(out.mutable_data());
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     kernels().characteristic(w, l, size_of(weights), step, count, result);
   }
   return out;

@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.hpp"
 #include "bindings/arrays.hpp"
+#include "bindings/unlocked.hpp"
 
 namespace psinoise {
 
@@ -15,7 +16,7 @@ inline constexpr std::size_t kTask = std::size_t{1} << 15;
 template <typename Real, typename Kernel>
 void sample_in_tasks(const Kernel& kernel, std::uint64_t first, Real* out, std::size_t count,
                      std::size_t threads) {
-  const py::gil_scoped_release release;
+  const Unlocked unlocked;
   // A call for sixteen numbers should not pay for a queue.
   if (count <= kTask) {
     kernel(first, count, out);

@@ -278,8 +278,9 @@ class NoiseLaw(Value):
             C-contiguous, writable, of type float64 or float32; saves the first touch of fresh
             memory, which costs more than the sampling.
         threads : int or None
-            ``None`` uses one thread below 2**17 elements and all cores above, 0 all cores.
-            The result does not depend on it.
+            ``None`` uses one thread below 2**17 elements and all cores above, 0 all cores. More
+            than 64, or the cores if these are more, are not started. The result does not depend
+            on it.
 
         Returns
         -------
