@@ -7,6 +7,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/sampling.hpp"
+#include "bindings/secret_key.hpp"
 #include "dispatch/dispatch.hpp"
 
 namespace psinoise {
@@ -96,23 +97,6 @@ class LatticeStore {
   LatticeTable view_{};
 };
 
-// A key that is forgotten when the call ends; the bytes that it was read from belong to Python.
-class SecretKey {
- public:
-  explicit SecretKey(const py::bytes& bytes) : words_(key_from(bytes)) {}
-  SecretKey(const SecretKey&) = delete;
-  SecretKey& operator=(const SecretKey&) = delete;
-  ~SecretKey() {
-    volatile std::uint32_t* words = words_.data();
-    for (std::size_t j = 0; j < words_.size(); ++j) words[j] = 0;
-  }
-
-  const std::uint32_t* data() const { return words_.data(); }
-
- private:
-  Key words_;
-};
-
 py::array_t<std::int64_t> lattice_choices(const LatticeStore& table, const py::array& words) {
   const std::uint64_t* data = input<std::uint64_t>(words, "words", "uint64");
   py::array_t<std::int64_t> out(words.size());
@@ -120,12 +104,11 @@ py::array_t<std::int64_t> lattice_choices(const LatticeStore& table, const py::a
   return out;
 }
 
-void lattice_noise(const LatticeStore& table, const py::bytes& key, std::uint64_t first,
+void lattice_noise(const LatticeStore& table, const SecretKey& key, std::uint64_t first,
                    py::array& out, std::size_t threads) {
-  const SecretKey secret(key);
   sample_in_tasks(
       [&](std::uint64_t begin, std::size_t size, std::int64_t* part) {
-        kernels().lattice_noise(table.view(), secret.data(), begin, size, part);
+        kernels().lattice_noise(table.view(), key.data(), begin, size, part);
       },
       first, output<std::int64_t>(out, "out", "int64"), size_of(out), threads);
 }
@@ -138,7 +121,7 @@ struct Range {
 
 template <typename In, typename Bound, typename Out>
 void release_into(ReleaseKernel<In, Bound, Out> kernel, const LatticeStore& table,
-                  const py::bytes& key, std::uint64_t first, const py::array& x,
+                  const SecretKey& key, std::uint64_t first, const py::array& x,
                   const std::int64_t* more, double grid, Range range, const py::object& low,
                   const py::object& high, Out* out, std::size_t threads) {
   if (!(grid >= std::ldexp(1.0, range.least) && grid <= std::ldexp(1.0, range.most))) {
@@ -148,10 +131,9 @@ void release_into(ReleaseKernel<In, Bound, Out> kernel, const LatticeStore& tabl
   const Bound least = low.cast<Bound>();
   const Bound most = high.cast<Bound>();
   if (!(least <= most)) throw py::value_error("low must be at most high");
-  const SecretKey secret(key);
   sample_in_tasks(
       [&](std::uint64_t begin, std::size_t size, Out* part) {
-        kernel(table.view(), secret.data(), begin, size, from + (part - out),
+        kernel(table.view(), key.data(), begin, size, from + (part - out),
                more == nullptr ? nullptr : more + (part - out), grid, least, most, part);
       },
       first, out, size_of(x), threads);
@@ -162,7 +144,7 @@ bool holds(const py::array& array) {
   return py::isinstance<py::array_t<T, py::array::c_style>>(array);
 }
 
-void lattice_release(const LatticeStore& table, const py::bytes& key, std::uint64_t first,
+void lattice_release(const LatticeStore& table, const SecretKey& key, std::uint64_t first,
                      const py::array& x, double grid, const py::object& low, const py::object& high,
                      py::array& out, std::size_t threads, const py::object& added) {
   require_same_size(x, out);

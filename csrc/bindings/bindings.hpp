@@ -14,5 +14,6 @@ void bind_ground_state(pybind11::module_& module);
 void bind_lattice(pybind11::module_& module);
 void bind_losses(pybind11::module_& module);
 void bind_release(pybind11::module_& module);
+void bind_secret_key(pybind11::module_& module);
 
 }  // namespace psinoise

@@ -16,5 +16,6 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
   psinoise::bind_ground_state(module);
   psinoise::bind_lattice(module);
   psinoise::bind_losses(module);
+  psinoise::bind_secret_key(module);
   psinoise::bind_release(module);
 }

@@ -13,12 +13,7 @@ using Integers = Vector<std::int64_t>;
 inline constexpr std::size_t kWidth = kVectorSize<Word>;
 inline constexpr int kMostDoublings = 62;
 
-struct FurtherWordsWiped : FurtherWordsOf<kReleaseRounds> {
-  using FurtherWordsOf<kReleaseRounds>::FurtherWordsOf;
-  ~FurtherWordsWiped() {
-    if (refilled()) wipe(this, sizeof(*this));
-  }
-};
+using Further = FurtherWordsOf<kReleaseRounds>;
 
 // The integer that a word chooses and its sign, as a mask.
 inline std::int64_t choice(const LatticeTable& table, Word word) {
@@ -29,7 +24,7 @@ inline std::int64_t choice(const LatticeTable& table, Word word) {
 }
 
 // An integer of the tail after its copies.
-std::int64_t beyond(const LatticeTable& table, Word listed, FurtherWordsWiped& further) {
+std::int64_t beyond(const LatticeTable& table, Word listed, Further& further) {
   const Word most = static_cast<Word>(kMostNoise);
   Word copies = 0;
   if (table.tail == LatticeTail::dilate) {
@@ -54,7 +49,7 @@ void finish(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t
     for (std::size_t j = 0; j < lanes; ++j) counters[j] = first + work.pending[start + j];
     chacha_blocks<kReleaseRounds>(key, counters, 1, group);
     for (std::size_t j = 0; j < lanes; ++j) {
-      FurtherWordsWiped further(key, counters[j], group, static_cast<int>(j));
+      Further further(key, counters[j], group, static_cast<int>(j));
       const std::size_t i = static_cast<std::size_t>(work.pending[start + j]);
       const Word word = work.words[i];
       const std::int64_t sign = static_cast<std::int64_t>(word) >> 63;
@@ -62,7 +57,6 @@ void finish(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t
       work.noise[i] = (beyond(table, listed, further) ^ sign) - sign;
     }
   }
-  if (work.pending_count > 0) wipe(group, sizeof(group));
 }
 
 }  // namespace

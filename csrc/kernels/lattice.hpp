@@ -23,18 +23,14 @@ namespace psinoise::PSINOISE_LEVEL {
 inline constexpr std::size_t kLatticeBlock = 512;
 inline constexpr std::int64_t kMostNoise = std::int64_t{1} << 62;
 
-// What one task keeps: secrets all of it, wiped at the end.
+// What one task keeps: secrets all of it, which must not outlive `call_and_forget`.
 struct LatticeWork {
-  LatticeWork() = default;
-  LatticeWork(const LatticeWork&) = delete;
-  LatticeWork& operator=(const LatticeWork&) = delete;
-  ~LatticeWork() { wipe(this, sizeof(*this)); }
-
   alignas(64) std::uint64_t words[kLatticeBlock];
   alignas(64) std::int64_t noise[kLatticeBlock];
   std::uint64_t pending[kLatticeBlock + kVectorSize<std::uint64_t>];
   std::size_t pending_count;
 };
+static_assert(2 * sizeof(LatticeWork) <= kWipedStack);
 
 // Listed integers of `count` words, with their signs; notes which of them are in the tail.
 void choose(const LatticeTable& table, std::size_t count, LatticeWork& work);
@@ -44,19 +40,22 @@ void draw(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t f
           std::size_t count, LatticeWork& work);
 
 // Blocks of at most kLatticeBlock elements that end at its multiples, so that all but the first and
-// the last are whole groups of the stream.
+// the last are whole groups of the stream. Of the key, the words and the noise nothing is left but
+// what `use` keeps.
 template <typename Use>
 inline void for_each_block(const LatticeTable& table, const std::uint32_t key[8],
                            std::uint64_t first, std::size_t count, const Use& use) {
-  LatticeWork work;
-  for (std::size_t done = 0; done < count;) {
-    const std::size_t room =
-        kLatticeBlock - static_cast<std::size_t>((first + done) % kLatticeBlock);
-    const std::size_t size = count - done < room ? count - done : room;
-    draw(table, key, first + done, size, work);
-    use(done, size, work.noise);
-    done += size;
-  }
+  call_and_forget([&] {
+    LatticeWork work;
+    for (std::size_t done = 0; done < count;) {
+      const std::size_t room =
+          kLatticeBlock - static_cast<std::size_t>((first + done) % kLatticeBlock);
+      const std::size_t size = count - done < room ? count - done : room;
+      draw(table, key, first + done, size, work);
+      use(done, size, work.noise);
+      done += size;
+    }
+  });
 }
 
 }  // namespace psinoise::PSINOISE_LEVEL

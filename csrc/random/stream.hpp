@@ -65,9 +65,6 @@ class FurtherWordsOf {
     return pair[0] | static_cast<std::uint64_t>(pair[kLanes]) << 32;
   }
 
-  // Whether this object has made blocks of its own, which are in it.
-  bool refilled() const { return nonce_ > 1; }
-
  private:
   void refill() {
     std::uint64_t counters[kLanes] = {};

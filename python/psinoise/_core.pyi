@@ -78,14 +78,20 @@ class LatticeTable:
 def lattice_choices(table: LatticeTable, words: NDArray[np.uint64]) -> NDArray[np.int64]:
     """The listed integers, with their signs, that words choose."""
 
+class SecretKey:
+    """32 bytes from the operating system (None), or those of a replay; overwritten when it goes. An
+    OSError where the system has no entropy to give."""
+
+    def __init__(self, key: bytes | None) -> None: ...
+
 def lattice_noise(
-    table: LatticeTable, key: bytes, first: int, out: NDArray[np.int64], threads: int
+    table: LatticeTable, key: SecretKey | bytes, first: int, out: NDArray[np.int64], threads: int
 ) -> None:
     """Integers of elements first, first + 1, ... of the key's stream, by ChaCha20."""
 
 def lattice_release(
     table: LatticeTable,
-    key: bytes,
+    key: SecretKey | bytes,
     first: int,
     x: NDArray[Any],
     grid: float,

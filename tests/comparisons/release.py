@@ -60,6 +60,24 @@ def compare_lattice_table(tables):
             core.LatticeTable(LATTICES["geometric"][0], "dilate", 2, 1)
 
 
+@compares("SecretKey")
+def compare_secret_key(tables):
+    """A key is as good as its bytes, none is like another, and none can be read."""
+    for core in CORES:
+        table, drawn = core.LatticeTable(*LATTICES["power"]), np.zeros((4, 64), np.int64)
+        keys = (core.SecretKey(KEY), KEY, core.SecretKey(None), core.SecretKey(None))
+        for key, out in zip(keys, drawn, strict=True):
+            core.lattice_noise(table, key, 0, out, 1)
+        assert (drawn[0] == drawn[1]).all()
+        assert (drawn[1] != drawn[2]).any()
+        assert (drawn[2] != drawn[3]).any()
+        for bad in (b"", KEY[1:]):
+            with pytest.raises(ValueError, match="key must be 32 bytes"):
+                core.SecretKey(bad)
+    with pytest.raises(TypeError):
+        bytes(native.SecretKey(KEY))
+
+
 @compares("lattice_choices")
 def compare_lattice_choices(tables):
     generator = np.random.default_rng(6)

@@ -15,6 +15,7 @@ import pytest
 
 import psinoise as pn
 from psinoise.accounting import Accountant
+from psinoise.release import values
 
 GAUSSIAN = pn.Mechanism(pn.Gaussian(std=12.0))
 LAPLACE = pn.Mechanism(pn.Laplace(scale=10.0))
@@ -75,8 +76,7 @@ def test_charges_come_before_bits(monkeypatch):
     def drawn(*_):
         raise AssertionError("bits were drawn")
 
-    monkeypatch.setattr(os, "urandom", drawn)
-    monkeypatch.setattr(os, "getrandom", drawn, raising=False)
+    monkeypatch.setattr(values, "fresh_key", drawn)
     with pytest.raises(pn.BudgetError):
         made.release(GAUSSIAN, 3.0)
     assert made.charges == entries

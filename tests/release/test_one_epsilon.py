@@ -15,8 +15,8 @@ import pytest
 from lattice_oracles import KEY
 
 import psinoise as pn
-from psinoise.accounting import lattice_mechanism
 from psinoise.noise import FAMILIES
+from psinoise.release import values
 from psinoise.testing import integers, replay
 
 SENSITIVITIES = [
@@ -108,7 +108,7 @@ def test_the_ideal_law_releases_nothing(monkeypatch):
     def drawn():
         raise AssertionError("bits were drawn")
 
-    monkeypatch.setattr(lattice_mechanism, "fresh_key", drawn)
+    monkeypatch.setattr(values, "fresh_key", drawn)
     mechanism = pn.Mechanism(pn.Gaussian(std=1.0))
     with pytest.raises(AttributeError, match=r"on_lattice\(\)"):
         mechanism.release([1.0])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lattice_oracles import KEY, MECHANISMS
 
 import psinoise as pn
-from psinoise.accounting import lattice_mechanism
+from psinoise.release import values
 from psinoise.release.grid import cells_of
 from psinoise.testing import integers, replay
 
@@ -271,7 +271,7 @@ def no_entropy(monkeypatch):
     def fail():
         raise AssertionError("bits were drawn")
 
-    monkeypatch.setattr(lattice_mechanism, "fresh_key", fail)
+    monkeypatch.setattr(values, "fresh_key", fail)
 
 
 SECRET = 8675309.25
@@ -352,7 +352,7 @@ def test_entropy_is_asked_for_once_a_call_and_its_failure_is_an_error(monkeypatc
         asked.append(1)
         return KEY
 
-    monkeypatch.setattr(lattice_mechanism, "fresh_key", key)
+    monkeypatch.setattr(values, "fresh_key", key)
     x = np.arange(1000.0)
     np.testing.assert_array_equal(MECHANISM.release(x), replay(MECHANISM, x, KEY))
     assert len(asked) == 1
@@ -360,7 +360,7 @@ def test_entropy_is_asked_for_once_a_call_and_its_failure_is_an_error(monkeypatc
     def fail():
         raise OSError("no entropy")
 
-    monkeypatch.setattr(lattice_mechanism, "fresh_key", fail)
+    monkeypatch.setattr(values, "fresh_key", fail)
     out = np.full(1, 5.0)
     with pytest.raises(OSError, match="no entropy"):
         MECHANISM.release([1.0], out=out)

@@ -59,7 +59,6 @@ from psinoise.release import (
     coarser,
     default_grid,
     fits,
-    fresh_key,
     grid_from,
     prepared,
 )
@@ -244,9 +243,8 @@ class LatticeMechanism(Accounted):
         (dtype('int64'), (3,))
         """
         _refuse(unknown)
-        # Everything is checked before bits are drawn, and none are for no values.
-        ready = self._prepared(x, out, bounds, threads)
-        return ready.draw(fresh_key() if ready.out.size else b"")
+        # Everything is checked before bits are drawn.
+        return self._prepared(x, out, bounds, threads).draw()
 
     def _prepared(
         self, x: ArrayLike, out: object = None, bounds: object = None, threads: int | None = None

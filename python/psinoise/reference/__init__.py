@@ -29,6 +29,7 @@ from psinoise.reference.losses import loss_bins, loss_panels, panel_pieces
 from psinoise.reference.products import binned_products, suffix_sums
 from psinoise.reference.release import (
     LatticeTable,
+    SecretKey,
     lattice_choices,
     lattice_columns,
     lattice_noise,
@@ -44,6 +45,7 @@ __all__ = [
     "CellTable",
     "LatticeTable",
     "LawTable",
+    "SecretKey",
     "Transform",
     "airy",
     "balanced_nodes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,17 @@ _MOST_LISTED = 1 << 20
 _MOST_DRAW_BITS = 63
 _MOST_NOISE, _MOST_DOUBLINGS = 1 << 62, 62
 _MOST_VALUE, _MOST_INTEGER = 1 << 61, 1 << 62
+
+
+class SecretKey(bytes):
+    """32 bytes of the operating system, or given ones. Python cannot overwrite them."""
+
+    def __new__(cls, key: bytes | None) -> SecretKey:
+        if key is None:
+            key = os.urandom(32)
+        if len(key) != 32:
+            raise ValueError("key must be 32 bytes")
+        return super().__new__(cls, key)
 
 
 def _shape_of(weights: Words64) -> tuple[int, int]:

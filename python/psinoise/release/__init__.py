@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from psinoise.release.digit_noise import WIDEST, DigitNoise
-from psinoise.release.entropy import fresh_key
 from psinoise.release.exact_sum import exact_sum
 from psinoise.release.grid import cells_of, default_grid, grid_from
 from psinoise.release.lattice_noise import LatticeNoise
@@ -20,7 +19,6 @@ __all__ = [
     "default_grid",
     "exact_sum",
     "fits",
-    "fresh_key",
     "grid_from",
     "prepared",
 ]

@@ -128,7 +128,9 @@ class DigitNoise:
         """The lowest digit, which the kernel adds itself."""
         return self._tables[0]
 
-    def _add_digits(self, key: bytes, first: int, out: NDArray[np.int64], threads: int) -> None:
+    def _add_digits(
+        self, key: core.SecretKey | bytes, first: int, out: NDArray[np.int64], threads: int
+    ) -> None:
         """Write what the digits above the lowest add to elements ``first, first + 1, ...``."""
         digit = np.empty_like(out)
         out.fill(0)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
+from psinoise._backend import core
 
 __all__ = ["fresh_key"]
 
 
-def fresh_key() -> bytes:
-    """32 bytes for one release; never stored and never used again.
+def fresh_key() -> core.SecretKey:
+    """32 bytes for one release; never stored, never used again, and overwritten when they go.
 
-    ``getrandom`` waits until the kernel's generator has been seeded. There is no fallback: what
-    fails raises, and no environment variable has a say.
+    ``getentropy`` waits until the kernel's generator has been seeded. There is no fallback: what
+    fails raises, and no environment variable has a say. The bytes never become a Python object.
 
     Raises
     ------
-    OSError, NotImplementedError
+    OSError
         If the operating system has no entropy to give.
     """
-    key = os.getrandom(32) if hasattr(os, "getrandom") else os.urandom(32)
-    if len(key) != 32:
-        raise OSError("the operating system gave less entropy than was asked for")
-    return key
+    return core.SecretKey(None)

@@ -16,6 +16,7 @@ from psinoise import _validate
 from psinoise._backend import core
 from psinoise.errors import DomainError
 from psinoise.release.digit_noise import DigitNoise
+from psinoise.release.entropy import fresh_key
 from psinoise.release.lattice_noise import LatticeNoise
 
 __all__ = ["Release", "prepared"]
@@ -39,25 +40,30 @@ class Release(NamedTuple):
     scalar: bool
     threads: int
 
-    def draw(self, key: bytes) -> Any:
-        """Write the values with the noise of a key."""
-        if isinstance(self.noise, DigitNoise):
-            self._draw_digits(self.noise, key)
-        elif self.out.size:
-            core.lattice_release(
-                self.noise._table,
-                key,
-                0,
-                self.values,
-                self.noise.grid,
-                *self.limits,
-                self.out,
-                self.threads,
-                None,
-            )
+    def draw(self, key: core.SecretKey | bytes | None = None) -> Any:
+        """Write the values with the noise of a key; one from the operating system by default."""
+        if self.out.size:  # no bits for no values
+            secret = fresh_key() if key is None else key
+            if isinstance(self.noise, DigitNoise):
+                self._draw_digits(self.noise, secret)
+            else:
+                self._draw(self.noise, secret)
         return self.out[()] if self.scalar else self.out
 
-    def _draw_digits(self, noise: DigitNoise, key: bytes) -> None:
+    def _draw(self, noise: LatticeNoise, key: core.SecretKey | bytes) -> None:
+        core.lattice_release(
+            noise._table,
+            key,
+            0,
+            self.values,
+            noise.grid,
+            *self.limits,
+            self.out,
+            self.threads,
+            None,
+        )
+
+    def _draw_digits(self, noise: DigitNoise, key: core.SecretKey | bytes) -> None:
         values, out = self.values.reshape(-1), self.out.reshape(-1)
         more = np.empty(min(out.size, _DIGIT_BLOCK), np.int64)
         try:
