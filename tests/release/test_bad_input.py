@@ -15,6 +15,7 @@ import pytest
 
 import psinoise as pn
 from psinoise.accounting import Accountant
+from psinoise.release.data import read
 from psinoise.testing import replay
 from refusals import GAUSSIAN, for_each, for_rows, refused
 
@@ -29,7 +30,7 @@ LATTICE = GAUSSIAN.on_lattice()
 def test_grids():
     refused(pn.DomainError, "grid must be ", GAUSSIAN.on_lattice, 0.0)
     refused(pn.DomainError, "grid must be ", GAUSSIAN.on_lattice, math.nan)
-    for grid in ("1", 1j, True):
+    for grid in ("1", 1j, True, [1.0], np.array([1.0]), {}):
         refused(TypeError, "grid must be a real number", GAUSSIAN.on_lattice, grid)
     # 2^31 cells of sensitivity are the most.
     message = refused(
@@ -118,8 +119,11 @@ RECORDS = np.array([(1.0, 2)], dtype=[("a", float), ("b", int)])
         np.ma.array([SECRET, 2.0], mask=[True, False]),
         np.longdouble(SECRET),
         np.array([SECRET], dtype=np.clongdouble),
-        [SECRET * 10**20],
         True,
+        [True, 1.0],
+        [np.ma.masked, 1.0],
+        [[np.ma.masked_array([SECRET, 2.0], mask=[True, False])]],
+        [[1.0], [1.0, 2.0]],
         np.array([True]),
         {"x": SECRET},
         {SECRET},
@@ -129,6 +133,46 @@ RECORDS = np.array([(1.0, 2)], dtype=[("a", float), ("b", int)])
 def test_data_of_the_wrong_kind(x, bounds):
     message = refused((TypeError, OverflowError), "x must ", LATTICE.release, x, bounds=bounds)
     assert str(SECRET) not in message
+
+
+LISTED = [
+    *([3], [3.5], [2**64], [-(10**400)], [1.0, 10**400], [None, 1.0], [math.nan], [math.inf]),
+    *([np.int64(3), 2.5], [np.float32(3.5)], [2**53 + 1], [-0.0], (3, 4), range(2), [[1], [2.5]]),
+    *(3, 3.5, 2**64),
+]
+
+
+@for_each(LISTED, [(0.0, 1.0), (-5, 5), (2.0**40, 2.0**52 + 1.0)])
+def test_with_bounds_the_values_say_nothing(x, bounds):
+    """Lists and Python numbers are float64, clipped exactly, whatever is in them."""
+    found = replay(GAUSSIAN, x, bytes(32), bounds=bounds)
+    low, high = bounds
+    values = np.array(x, dtype=object).reshape(-1).tolist()
+    clipped = [low if v in (None, math.nan) else max(low, min(v, high)) for v in values]
+    expected = replay(GAUSSIAN, np.array(clipped, dtype=float), bytes(32))
+    assert np.asarray(found).dtype == np.float64
+    np.testing.assert_array_equal(np.reshape(found, -1), expected)
+    grid = 1.0 if high < 2**31 else 2.0**30
+    total = pn.exact_sum(x, grid, bounds=bounds)
+    assert total == pn.exact_sum(np.array(clipped, dtype=float), grid, bounds=bounds)
+
+
+def test_whole_numbers_move_as_far_in_lists_as_they_do():
+    """Kills: rounding to float64, by which 2^53 + 1 and 2^53 + 2 are two apart."""
+    near = [2**53 + step for step in range(-3, 6)]
+    assert np.diff(read("x", near, (0.0, 2.0**53))).tolist() == [1.0] * 3 + [0.0] * 5
+    for x in ([2**53 + 1, 0.5], [2**63], 2**63, [1.0, -(10**400)]):
+        refused(pn.DomainError, r"beyond 2\*\*53", LATTICE.release, x)
+    for x in ([1.0], [2**60], 3):
+        refused(pn.DomainError, "bounds must be within", LATTICE.release, x, bounds=(0, 2.0**54))
+
+
+def test_what_declares_a_type_keeps_it():
+    counts = pn.Mechanism(pn.DiscreteLaplace(epsilon=1.0)).on_lattice()
+    for x in (np.array([3]), np.int64(3), np.uint8([3]), memoryview(np.array([3]))):
+        assert np.asarray(counts.release(x)).dtype == np.int64
+    assert counts.release([3]).dtype == np.int64
+    assert counts.release([3], bounds=(0, 10)).dtype == np.float64
 
 
 def test_the_length_of_text_is_not_shown():

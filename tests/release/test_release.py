@@ -180,7 +180,7 @@ def test_shapes_and_scalars():
         found = replay(MECHANISM, scalar, KEY)
         assert isinstance(found, np.float64)
         assert found == replay(MECHANISM, [1.0], KEY)[0]
-    assert isinstance(replay(COUNTS, 41, KEY), np.int64)
+    assert isinstance(replay(COUNTS, np.int64(41), KEY), np.int64)
     assert isinstance(replay(MECHANISM, np.float32(1.0), KEY), np.float32)
     assert replay(MECHANISM, np.float16(1.0), KEY).dtype == np.float32
     assert replay(MECHANISM, [], KEY).shape == (0,)
@@ -258,7 +258,7 @@ def test_wrong_bounds(bounds, error):
     with pytest.raises(error, match="bounds must"):
         MECHANISM.release([1.0], bounds=bounds)
     with pytest.raises(pn.DomainError, match="whole number between"):
-        COUNTS.release([1], bounds=(0.25, 0.75))
+        COUNTS.release(np.array([1]), bounds=(0.25, 0.75))
 
 
 # -- what is refused, before any bit is drawn ------------------------------------------------------
@@ -284,7 +284,13 @@ REFUSED = [
     (np.array([True]), TypeError),
     (np.ma.masked_array([SECRET, 1.0], [False, True]), TypeError),
     (np.array([SECRET], np.longdouble), TypeError),
-    (10**30, TypeError),
+    (10**30, pn.DomainError),
+    ([SECRET, 2**53 + 1], pn.DomainError),
+    ([SECRET, True], TypeError),
+    ([np.ma.masked, SECRET], TypeError),
+    ([np.ma.masked_array([SECRET], [True])], TypeError),
+    ([SECRET, None], pn.DomainError),
+    ([[SECRET], [SECRET, 1.0]], TypeError),
     (None, TypeError),
     ("8675309", TypeError),
     (np.array([SECRET, np.nan]), pn.DomainError),
@@ -339,7 +345,7 @@ def test_grids_beyond_the_type_of_the_values(no_entropy):
     with pytest.raises(pn.DomainError, match="float32"):
         tiny.release(np.zeros(1, np.float32))
     with pytest.raises(pn.DomainError, match="int64"):
-        tiny.release([1])
+        tiny.release(np.array([1]))
 
 
 # -- bits ------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Law, Pair, turning_point
 from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
+from psinoise.release import grid_from
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,8 @@ class Mechanism(Accounted):
         >>> round(lattice.pure_epsilon(), 6)
         0.3
         """
+        if grid is not None:
+            grid_from(grid)
         return _lattice_of(self, grid)
 
     @property

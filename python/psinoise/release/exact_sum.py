@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise.errors import DomainError
+from psinoise.release.data import read
 from psinoise.release.grid import MOST_CELLS, grid_from
 
 __all__ = ["exact_sum"]
@@ -54,8 +55,9 @@ def exact_sum(
     Parameters
     ----------
     values : array_like of real numbers, or iterator of such arrays
-        Integers, float32 or float64 in any byte order, shape and layout; a memory map is read block
-        by block. An iterator gives the chunks of a stream. Order and chunks do not matter.
+        Integers, float32 or float64 in any byte order, shape and layout; Python numbers and lists
+        of them are float64, with None as NaN. A memory map is read block by block. An iterator
+        gives the chunks of a stream. Order and chunks do not matter.
     grid : float
         A power of two from 2**-1000 to 2**900: values count as multiples of it.
     bounds : (float, float)
@@ -100,7 +102,7 @@ def exact_sum(
     total = sum(
         int(_cells(block, exponent, low, high).clip(*cells).sum())
         for chunk in chunks
-        for block in _blocks(_real_array(chunk))
+        for block in _blocks(read("values", chunk, (low, high)))
     )
     return math.ldexp(max(-_LARGEST_SUM, min(total, _LARGEST_SUM)), exponent)
 
@@ -138,19 +140,6 @@ def _cells_within(low: float, high: float, exponent: int) -> tuple[int, int]:
             f"got {(low, high)!r}"
         )
     return first, last
-
-
-def _real_array(values: ArrayLike) -> NDArray[Any]:
-    """The values as an array of a kind that is converted exactly; not a copy where it is one."""
-    if np.ma.is_masked(values):
-        raise TypeError("values must not be masked")
-    array: NDArray[Any] = np.asarray(values)
-    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
-        # Not the dtype: that of strings tells how long the longest one is.
-        raise TypeError(
-            f"values must be real numbers of 64 bits or less, got {array.dtype.type.__name__}"
-        )
-    return array
 
 
 def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:

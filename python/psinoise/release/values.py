@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate
 from psinoise._backend import core
 from psinoise.errors import DomainError
+from psinoise.release.data import read
 from psinoise.release.digit_noise import DigitNoise
 from psinoise.release.entropy import fresh_key
 from psinoise.release.lattice_noise import LatticeNoise
@@ -99,7 +100,7 @@ def prepared(
     ----------
     noise : LatticeNoise or DigitNoise
     x : array_like of float64, float32, float16 or integers
-        Of any layout and byte order.
+        Of any layout and byte order; Python numbers and lists of them are float64.
     out : ndarray, optional
     bounds : pair of real numbers, optional
         Values are clipped to them; NaN becomes the lower one.
@@ -111,7 +112,7 @@ def prepared(
         See `psinoise.LatticeMechanism.release`.
     """
     limits = None if bounds is None else _limits(bounds)
-    array = _array(x)
+    array = read("x", x, limits)
     values = _native(array)
     low, high = _RANGES[values.dtype.name]
     if not 2.0**low <= noise.grid <= 2.0**high:
@@ -143,17 +144,6 @@ def _limits(bounds: object) -> tuple[float, float]:
     if not (-math.inf < low <= high < math.inf):
         raise DomainError(f"bounds must be finite, the lower one first, got {bounds!r}")
     return low, high
-
-
-def _array(x: ArrayLike) -> NDArray[Any]:
-    if np.ma.is_masked(x):
-        raise TypeError("x must not have masked values")
-    array = np.asarray(x)
-    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
-        # The kind alone: the dtype of strings tells how long the longest of them is.
-        kind = array.dtype.type.__name__
-        raise TypeError(f"x must be real numbers of at most 64 bits, got dtype {kind}")
-    return array
 
 
 def _native(array: NDArray[Any]) -> NDArray[Any]:
