@@ -31,7 +31,7 @@ def test_readme_examples():
     assert results.failed == 0
 
 
-@pytest.mark.parametrize("page", ["release.md", "releasing.md"])
+@pytest.mark.parametrize("page", ["release.md", "releasing.md", "statistics.md"])
 def test_examples_of_the_pages_on_releases(page):
     results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert results.attempted >= 8

@@ -33,7 +33,7 @@ from psinoise.noise import (
     TruncatedLaplace,
     UniformAtom,
 )
-from psinoise.release import LatticeNoise, exact_sum
+from psinoise.release import LatticeNoise, exact_sum, exact_sums
 
 __all__ = [
     "Accountant",
@@ -64,6 +64,7 @@ __all__ = [
     "compare",
     "costs",
     "exact_sum",
+    "exact_sums",
     "promises",
     "sampling",
 ]

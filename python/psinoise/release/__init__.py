@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from psinoise.release.digit_noise import WIDEST, DigitNoise
 from psinoise.release.exact_sum import exact_sum
+from psinoise.release.exact_sums import exact_sums
 from psinoise.release.grid import cells_of, default_grid, grid_from
 from psinoise.release.lattice_noise import LatticeNoise
 from psinoise.release.values import Release, prepared
@@ -18,6 +19,7 @@ __all__ = [
     "coarser",
     "default_grid",
     "exact_sum",
+    "exact_sums",
     "fits",
     "grid_from",
     "prepared",

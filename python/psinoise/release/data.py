@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise.errors import DomainError
 
-__all__ = ["read"]
+__all__ = ["is_masked", "read"]
 
 _MOST_WHOLE = 1 << 53
 _LARGEST_INT64 = (1 << 63) - 1
@@ -53,7 +53,7 @@ def read(name: str, x: ArrayLike, limits: tuple[float, float] | None) -> NDArray
     DomainError
         For data without a type: if bounds, or a whole number without bounds, are beyond ``2**53``.
     """
-    if _is_masked(x):
+    if is_masked(x):
         raise TypeError(f"{name} must not have masked values")
     if not _declares_a_type(x):
         return _listed(name, x, limits)
@@ -64,13 +64,13 @@ def read(name: str, x: ArrayLike, limits: tuple[float, float] | None) -> NDArray
     return array
 
 
-def _is_masked(x: object, depth: int = 0) -> bool:
+def is_masked(x: object, depth: int = 0) -> bool:
     """Whether there is a masked value in arrays or in sequences of them."""
     if isinstance(x, np.ma.MaskedArray):
         return bool(np.ma.is_masked(x))
     if not isinstance(x, list | tuple) or depth == _DEEPEST:
         return False
-    return any(_is_masked(item, depth + 1) for item in x if type(item) not in (float, int))
+    return any(is_masked(item, depth + 1) for item in x if type(item) not in (float, int))
 
 
 def _declares_a_type(x: object) -> bool:

@@ -35,12 +35,12 @@ from psinoise.errors import DomainError
 from psinoise.release.data import read
 from psinoise.release.grid import MOST_CELLS, grid_from
 
-__all__ = ["exact_sum"]
+__all__ = ["LARGEST_SUM", "cells", "checked_bounds", "exact_sum", "exponent_of"]
 
 #: Values converted at a time: temporary arrays stay in the cache, and memory flat.
 _BLOCK = 2**16
 #: Cells of a sum: what float64 holds without rounding.
-_LARGEST_SUM = 2**53
+LARGEST_SUM = 2**53
 
 
 def exact_sum(
@@ -94,20 +94,20 @@ def exact_sum(
     >>> pn.exact_sum(iter(chunks), 2.0**-10, bounds=(-1.0, 1.0))
     0.5
     """
-    exponent = _exponent_of(grid)
-    low, high = _bounds(bounds, exponent)
-    cells = _cells_within(low, high, exponent)
+    exponent = exponent_of(grid)
+    low, high = checked_bounds(bounds, exponent)
     chunks = values if isinstance(values, Iterator) else (values,)
     # The sum of one block is at most 2^47 cells; all blocks are added as Python integers.
     total = sum(
-        int(_cells(block, exponent, low, high).clip(*cells).sum())
+        int(cells(block, exponent, low, high).sum())
         for chunk in chunks
         for block in _blocks(read("values", chunk, (low, high)))
     )
-    return math.ldexp(max(-_LARGEST_SUM, min(total, _LARGEST_SUM)), exponent)
+    return math.ldexp(max(-LARGEST_SUM, min(total, LARGEST_SUM)), exponent)
 
 
-def _exponent_of(grid: float) -> int:
+def exponent_of(grid: float) -> int:
+    """``e`` of the grid ``2**e`` of a sum."""
     mantissa, exponent = math.frexp(grid_from(grid))
     if mantissa != 0.5:
         near = math.ldexp(1.0, exponent - 1)
@@ -115,7 +115,8 @@ def _exponent_of(grid: float) -> int:
     return exponent - 1
 
 
-def _bounds(bounds: tuple[float, float], exponent: int) -> tuple[float, float]:
+def checked_bounds(bounds: tuple[float, float], exponent: int) -> tuple[float, float]:
+    """The multiples of the grid that are farthest apart within the bounds; see `exact_sum`."""
     try:
         low, high = bounds
     except (TypeError, ValueError):
@@ -128,18 +129,14 @@ def _bounds(bounds: tuple[float, float], exponent: int) -> tuple[float, float]:
             f"bounds must be at most 2**31 times the grid {math.ldexp(1.0, exponent)!r}, "
             f"got {bounds!r}"
         )
-    return low, high
-
-
-def _cells_within(low: float, high: float, exponent: int) -> tuple[int, int]:
     unit = Fraction(2) ** exponent
     first, last = math.ceil(Fraction(low) / unit), math.floor(Fraction(high) / unit)
     if not first <= last:
         raise DomainError(
             f"bounds must have a multiple of the grid {math.ldexp(1.0, exponent)!r} between them, "
-            f"got {(low, high)!r}"
+            f"got {bounds!r}"
         )
-    return first, last
+    return math.ldexp(first, exponent), math.ldexp(last, exponent)
 
 
 def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
@@ -154,7 +151,7 @@ def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     )
 
 
-def _cells(block: NDArray[Any], exponent: int, low: float, high: float) -> NDArray[np.int64]:
+def cells(block: NDArray[Any], exponent: int, low: float, high: float) -> NDArray[np.int64]:
     """``floor(x / grid + 1/2)`` of the clipped values; rounding is monotone, so the order of
     clipping and rounding does not matter."""
     if block.dtype.kind in "iu" and exponent > 0:
