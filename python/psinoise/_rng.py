@@ -55,5 +55,8 @@ def _master_key(rng: RandomSource | None) -> bytes:
             f"or a Generator, got {rng!r}"
         )
     if not isinstance(rng, np.random.SeedSequence):
-        rng = np.random.SeedSequence(rng)
+        try:
+            rng = np.random.SeedSequence(rng)
+        except TypeError as error:
+            raise TypeError(f"rng must be made of whole numbers: {error}") from None
     return rng.generate_state(8, np.uint32).astype("<u4").tobytes()

@@ -82,6 +82,7 @@ def calibrate_stable(
     from scipy import optimize  # slow to import
 
     epsilon = _validate.positive("epsilon", epsilon)
+    sensitivity = _validate.positive("sensitivity", sensitivity)
     uses = _validate.count("count", count)
     if uses == 0:
         raise DomainError("count must be at least 1 (no use needs no noise), got 0")

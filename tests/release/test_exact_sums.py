@@ -177,7 +177,9 @@ def test_what_is_released_is_within_what_was_charged():
     """The recipe of the documentation, end to end: counts by group of units in two groups."""
     generator = np.random.default_rng(3)
     ids, groups = generator.integers(500, size=4000), generator.integers(6, size=4000)
-    mechanism = pn.calibrate_release(pn.Laplace, epsilon=1.0, delta=1e-9, sensitivity=3.0, count=2)
+    mechanism = pn.calibrate(
+        pn.Laplace, epsilon=1.0, delta=1e-9, sensitivity=3.0, count=2, on_lattice=True
+    )
     counts = pn.exact_sums(
         1,
         mechanism.grid,

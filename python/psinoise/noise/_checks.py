@@ -21,7 +21,10 @@ def real_array(name: str, values: ArrayLike) -> Float:
     """Real numbers as contiguous float64, of the shape they came in."""
     if np.ma.is_masked(values):
         raise TypeError(f"{name} must not be masked")
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise TypeError(f"{name} must be a rectangular array of real numbers") from None
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise TypeError(f"{name} must be real numbers, got dtype {array.dtype}")
     return np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
@@ -44,7 +47,10 @@ def _shape_of(shape: object) -> int | tuple[int, ...]:
 
 
 def _sample_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    chosen = np.dtype(dtype)
+    try:
+        chosen = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"dtype must be float64 or float32, got {dtype!r}") from None
     if chosen not in (np.dtype(np.float64), np.dtype(np.float32)):
         raise TypeError(f"dtype must be float64 or float32, got {chosen}")
     return chosen
