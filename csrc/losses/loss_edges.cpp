@@ -88,7 +88,8 @@ std::vector<std::int64_t> graded_edges(const LossParts& parts, const Lattice& la
   std::vector<std::int64_t> edges = {first};
   for (std::int64_t b = begin; b < end; ++b) {
     const std::int64_t width = std::int64_t{1} << power[static_cast<std::size_t>(b - begin)];
-    for (std::int64_t at = b << kBlock; at < (b + 1) << kBlock; at += width) {
+    const std::int64_t start = b * (std::int64_t{1} << kBlock);  // b may be negative
+    for (std::int64_t at = start; at < start + (std::int64_t{1} << kBlock); at += width) {
       if (at > first && at < last) edges.push_back(at);
     }
   }

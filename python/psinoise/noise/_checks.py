@@ -49,7 +49,7 @@ def _shape_of(shape: object) -> int | tuple[int, ...]:
 def _sample_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     try:
         chosen = np.dtype(dtype)
-    except TypeError:
+    except (TypeError, DeprecationWarning):  # "a" is a type that NumPy warns of
         raise TypeError(f"dtype must be float64 or float32, got {dtype!r}") from None
     if chosen not in (np.dtype(np.float64), np.dtype(np.float32)):
         raise TypeError(f"dtype must be float64 or float32, got {chosen}")

@@ -227,7 +227,9 @@ class TruncatedLaplace(NoiseLaw):
         if order in (1.0, 2.0) and reach > 1.0:
             ratio = reach / self._growth
             return 1.0 - ratio if order == 1.0 else 2.0 - ratio * (2.0 + reach)
-        return self._standard_expectation(lambda t: t**order)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = self._standard_expectation(lambda t: t**order)
+        return math.inf if math.isnan(found) else found  # powers beyond float64, times weights of 0
 
     def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
         reach = self._reach
