@@ -26,7 +26,7 @@ import numpy as np
 import psinoise as pn
 from psinoise.noise import NoiseLaw
 
-CALLS = int(os.environ.get("PSINOISE_FUZZ_CALLS", "5000"))
+CALLS = int(os.environ.get("PSINOISE_FUZZ_CALLS", "3500"))
 ALLOWED = (
     TypeError,
     ValueError,
