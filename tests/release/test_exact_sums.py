@@ -182,7 +182,7 @@ def test_what_is_released_is_within_what_was_charged():
     )
     counts = pn.exact_sums(
         1,
-        mechanism.grid,
+        1.0,
         bounds=(0, 1),
         units=ids,
         rows=3,

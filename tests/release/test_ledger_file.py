@@ -20,6 +20,7 @@ import pytest
 import psinoise as pn
 from psinoise import _hashed_json
 from psinoise.ledger import _journal
+from psinoise.release import values
 
 fcntl = pytest.importorskip("fcntl")
 
@@ -105,8 +106,7 @@ def test_the_charge_is_on_the_disk_before_bits_are_drawn(monkeypatch, path, made
         raise DrawnError
 
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(os, "getrandom", drawn, raising=False)
-    monkeypatch.setattr(os, "urandom", drawn)
+    monkeypatch.setattr(values, "fresh_key", drawn)
     with pytest.raises(DrawnError):
         made.release(GAUSSIAN, 3.0)
     if not hasattr(fcntl, "F_FULLFSYNC") and Path("/proc/self/fd").exists():

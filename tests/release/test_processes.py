@@ -87,7 +87,7 @@ _DAEMONS = """
 import threading, time
 import numpy as np
 import psinoise as pn
-mechanism = pn.Mechanism(pn.Gaussian(std=2.0))
+mechanism = pn.Mechanism(pn.Gaussian(std=2.0)).on_lattice()
 CALL
 call()
 def work():
@@ -104,7 +104,7 @@ time.sleep(0.05)
     [
         "x = np.zeros(2**18)\ncall = lambda: mechanism.release(x, threads=2)",
         "x = np.zeros(2**12)\ncall = lambda: mechanism.release(x)",
-        "call = lambda: mechanism.noise.sample(2**14)",
+        "call = lambda: pn.Gaussian(std=2.0).sample(2**14)",
     ],
     ids=["pool", "alone", "sample"],
 )
@@ -126,7 +126,7 @@ import numpy as np
 import psinoise as pn
 count = lambda: len(os.listdir("/proc/self/task"))
 before = count()
-mechanism = pn.Mechanism(pn.Gaussian(std=2.0))
+mechanism = pn.Mechanism(pn.Gaussian(std=2.0)).on_lattice()
 mechanism.release(np.zeros(2**23), threads=10**9)
 print(before < count() < before + max(64, len(os.sched_getaffinity(0))))
 deadline = time.monotonic() + 20.0
@@ -192,7 +192,7 @@ def fails(call):
         return error.errno == errno.EIO
     return False
 
-mechanism = pn.Mechanism(pn.Gaussian(std=2.0))
+mechanism = pn.Mechanism(pn.Gaussian(std=2.0)).on_lattice()
 mechanism.release(np.zeros(3))
 ledger = pn.Ledger(10.0, 1e-6)
 out = np.full(3, 7.0)

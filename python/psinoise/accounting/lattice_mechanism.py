@@ -49,7 +49,7 @@ from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.errors import DomainError
-from psinoise.noise import Gaussian, NoiseLaw
+from psinoise.noise import NoiseLaw
 from psinoise.release import (
     WIDEST,
     DigitNoise,
@@ -143,8 +143,7 @@ class LatticeMechanism(Accounted):
             dimension = self.dimension
             return dominating_pair(self.noise, shift, replaced, sampling_rate, dimension, "linf")
         shift, replaced = worst_shift(self._moved, None, sampling_rate, adjacency)
-        ideal = Gaussian(std=self.noise.std)
-        return dominating_pair(ideal, shift, replaced, sampling_rate, 1, "linf")
+        return dominating_pair(self.noise.ideal, shift, replaced, sampling_rate, 1, "linf")
 
     def sampled(self, sampling_rate: float, sampling: Sampling | None, adjacency: str) -> Steps:
         """What dominates one use under sampling, with what noise in digits costs beside it.
@@ -323,7 +322,7 @@ def on_lattice(
         grid = noise.own_grid
     if grid is None and not vector:
         grid = default_grid(noise.spread, sensitivity, lambda tried: fits(noise, tried))
-    if isinstance(noise, Gaussian) and (vector or grid is None):
+    if noise.rotation_invariant and (vector or grid is None):
         made = _in_digits(noise, sensitivity, dimension, grid)
     else:
         _refuse_norm(dimension, norm)
@@ -344,7 +343,7 @@ def _refuse_norm(dimension: int, norm: str) -> None:
 
 
 def _in_digits(
-    noise: Gaussian, sensitivity: float, dimension: int, grid: float | None
+    noise: NoiseLaw, sensitivity: float, dimension: int, grid: float | None
 ) -> DigitNoise:
     """On the sensitivity divided by a power of two, far finer than the noise and than rounding to
     it costs in so many dimensions."""

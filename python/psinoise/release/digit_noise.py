@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from psinoise import _hashed_json, _validate
 from psinoise._backend import core
 from psinoise.errors import DomainError
+from psinoise.noise import Gaussian
 from psinoise.release.discrete_gaussian import Digit, digits_of, rounding_price
 from psinoise.release.grid import grid_from
 
@@ -59,6 +60,11 @@ class DigitNoise:
             raise DomainError(
                 f"std must be in [2**10, 2**50] times the grid {self.grid!r}, got {self.std!r}"
             )
+
+    @property
+    def ideal(self) -> Gaussian:
+        """The normal law that it follows, from which it is accounted."""
+        return Gaussian(std=self.std)
 
     @cached_property
     def digits(self) -> tuple[Digit, ...]:
