@@ -275,7 +275,7 @@ class Accounted(ABC):
         return _answer(self, name, at, (count, rate, adjacency, sampling), width)
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=32)
 def _answer(
     mechanism: Accounted, name: str, at: float, use: tuple[Any, ...], width: float | None
 ) -> Bracket:

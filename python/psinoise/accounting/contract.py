@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,6 @@ from psinoise import _validate
 from psinoise.accounting.loss.pairs import DIRECTIONS, Direction
 from psinoise.errors import DomainError
 
-Adjacency = Literal["add-remove", "replace"]
 _ADJACENCIES = ("add-remove", "replace")
 
 

@@ -291,10 +291,7 @@ class Question:
     def epsilon(self, delta: float) -> Bracket:
         """Bounds on epsilon at ``delta``."""
         found, below = self._epsilon(delta), self.below
-        if below is None:
-            return found
-        lower = min(below.epsilon(delta).lower, found.upper)
-        return Bracket(lower, found.estimate, found.upper, found.composer)
+        return found if below is None else _from_below(found, below.epsilon(delta))
 
     def _epsilon(self, delta: float) -> Bracket:
         """The same, taking what is known from above for what is known from below."""
@@ -315,10 +312,7 @@ class Question:
     def delta(self, epsilon: float) -> Bracket:
         """Bounds on delta at ``epsilon``."""
         found, below = self._delta(epsilon), self.below
-        if below is None:
-            return found
-        lower = min(below.delta(epsilon).lower, found.upper)
-        return Bracket(lower, found.estimate, found.upper, found.composer)
+        return found if below is None else _from_below(found, below.delta(epsilon))
 
     def _delta(self, epsilon: float) -> Bracket:
         floor = max(0.0, -math.expm1(epsilon)) if epsilon < 0.0 else 0.0
@@ -423,3 +417,8 @@ def _ahead(part: _Part) -> float:
     if part.guess is None:
         return 0.0
     return part.guess.epsilon if part.point.log_delta is not None else part.guess.log_delta
+
+
+def _from_below(found: Bracket, below: Bracket) -> Bracket:
+    """A bracket with the lower end of what is known from below."""
+    return Bracket(min(below.lower, found.upper), found.estimate, found.upper, found.composer)

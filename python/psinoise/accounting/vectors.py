@@ -55,7 +55,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 from psinoise import _validate
 from psinoise.accounting.compose.bins import Dense, dense
@@ -69,7 +69,6 @@ from psinoise.accounting.loss.responses import RandomizedResponse
 from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
 
-Norm = Literal["linf", "l1", "l2"]
 _NORMS = ("linf", "l1", "l2")
 
 

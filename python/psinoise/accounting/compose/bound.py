@@ -29,6 +29,11 @@ class Bound(ABC):
     side: Side
     composer: str
 
+    @property
+    def sign(self) -> float:
+        """1 for an upper bound, -1 for a lower one: where errors go."""
+        return 1.0 if self.side == "upper" else -1.0
+
     @abstractmethod
     def log_delta(self, epsilon: float) -> float:
         """Log of the bound on delta at ``epsilon``."""

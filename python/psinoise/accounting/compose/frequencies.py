@@ -110,10 +110,6 @@ class FrequencyBound(Bound):
     side: Side
 
     @property
-    def sign(self) -> float:
-        return 1.0 if self.side == "upper" else -1.0
-
-    @property
     def tilt(self) -> float:
         return self.lattice.tilt
 

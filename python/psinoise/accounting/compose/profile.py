@@ -52,7 +52,7 @@ class DirectBound(Bound):
         With ``d`` the distance of the first node above, ``1 - e^{-(x + d)}`` is
         ``(1 - e^{-d}) + e^{-d} (1 - e^{-x})``: all terms are positive, however small the losses.
         """
-        sign = 1.0 if self.side == "upper" else -1.0
+        sign = self.sign
         found = np.empty(epsilons.size)
         rows = max(_LARGEST_BLOCK // self._offset.size, 1)
         for start in range(0, epsilons.size, rows):

@@ -69,7 +69,7 @@ class AllocationBound(Bound):
 
     def log_deltas(self, epsilons: Float) -> Float:
         """The same at many epsilons."""
-        sign = 1.0 if self.side == "upper" else -1.0
+        sign = self.sign
         # Delta falls: what holds at a smaller epsilon is a bound from above, and 0 is from below.
         asked = np.minimum(epsilons, _LARGEST_EPSILON)
         forth = 1.0 if self.direction == "remove" else -1.0

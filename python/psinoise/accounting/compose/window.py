@@ -173,10 +173,6 @@ class WindowBound(Bound):
     side: Side
 
     @property
-    def sign(self) -> float:
-        return 1.0 if self.side == "upper" else -1.0
-
-    @property
     def tilt(self) -> float:
         return self.composed.measure.tilt
 

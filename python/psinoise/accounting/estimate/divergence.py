@@ -117,7 +117,7 @@ def _divergence(steps: Pairs, way: Direction, order: float) -> float:
         return largest_loss(steps, way)
     c = order - 1.0
     single: Pairs = tuple(
-        (pair.at_tilt(way, c) if isinstance(pair, AtomPair) and pair.several else pair, count)
+        (pair.at_tilt(way, c) if isinstance(pair, AtomPair) else pair, count)
         for pair, count in steps
     )
     composition = Composition.of(single, way, _REACH)

@@ -122,7 +122,7 @@ def _least(
     for _ in range(_ROUNDS if any(_several(pair) for pair, _ in steps) else 0):
         # Where no order is better, the next round changes nothing.
         worst = tuple(
-            (pair.at_tilt(direction, saddle.c) if _several(pair) else pair, count)
+            (pair.at_tilt(direction, saddle.c) if isinstance(pair, AtomPair) else pair, count)
             for pair, count in steps
         )
         saddle = solve(Composition.of(worst, direction, _REACH))

@@ -49,14 +49,15 @@ class AtomPair(ABC):
 
     def at_tilt(self, direction: Direction, tilt: float) -> AtomPair:
         """The one of them with the largest ``E_P[exp(tilt L)]``, infinite losses aside."""
-        raise NotImplementedError
+        del direction, tilt
+        return self
 
     def below(self, direction: Direction, tilt: float | None) -> AtomPair:
         """A pair whose profile lies below, in compositions with others and itself.
 
         Without a tilt: of a single use, whose profile is the supremum over all of them.
         """
-        return self.at_tilt(direction, tilt) if self.several and tilt is not None else self
+        return self if tilt is None else self.at_tilt(direction, tilt)
 
     def largest_loss(self, direction: Direction) -> float:
         """The largest finite loss; ``-inf`` if there is none."""
