@@ -1,8 +1,7 @@
 // Values rounded to a lattice, with integer noise added.
 //
 // Computes: out = (X + K) g with X = floor(x / g + 1/2), half up, of x within its bounds, and K
-// from
-//   the lattice law.
+//   from the lattice law.
 // Noise in digits: `more` has the sum of the others, within 2^60.
 // Saturation: X stays within 2^61, K within 2^62, and the sum is brought back to 2^61. Where K has
 //   been saturated, |X + K| is at least 2^61 with and without: the result is a function of the
@@ -10,8 +9,7 @@
 // Side channels: a block of noise is complete before the first value is read; what is done with a
 //   value is the same straight line of instructions for all values (kernels/lattice_rounding.hpp).
 // Error: none up to the sum. The integer is converted and multiplied by g in float64, and rounded
-// to
-//   float32 after that: post-processing.
+//   to float32 after that: post-processing.
 // Range: g from 2^-1000 to 2^900; from 2^-100 to 2^60 for float32; from 2^-61 to 2^62 for integers,
 //   and a whole number for integer results. NaN is taken to the lower bound.
 #include "kernels/lattice.hpp"

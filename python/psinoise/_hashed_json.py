@@ -16,12 +16,22 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from psinoise.errors import DomainError
 
-__all__ = ["canonical", "dumps", "line", "loads", "members_of", "read_line"]
+__all__ = [
+    "canonical",
+    "dumps",
+    "hexadecimal",
+    "line",
+    "loads",
+    "members_of",
+    "parsed",
+    "read_line",
+]
 
 
 def dumps(form: str, version: int, content: Mapping[str, Any]) -> str:
@@ -51,9 +61,7 @@ def loads(text: str, form: str, version: int, members: Sequence[str]) -> dict[st
     DomainError
         For anything that `dumps` would not have written.
     """
-    if not isinstance(text, str):
-        raise TypeError(f"text must be a string, got {type(text).__name__}")
-    found = members_of("text", _parsed(text), ["format", "version", *members, "sha256"])
+    found = members_of("text", parsed(text), ["format", "version", *members, "sha256"])
     if found["format"] != form:
         raise DomainError(f"format must be {form!r}, got {found['format']!r}")
     if type(found["version"]) is not int or found["version"] != version:
@@ -87,7 +95,7 @@ def read_line(previous: str, text: str) -> tuple[dict[str, Any], str]:
     DomainError
         For anything else.
     """
-    found = _parsed(text)
+    found = parsed(text)
     if not isinstance(found, dict):
         raise DomainError(f"a line must be a JSON object, got {type(found).__name__}")
     digest = found.pop("sha256", None)
@@ -111,12 +119,36 @@ def members_of(what: str, value: object, names: Sequence[str]) -> dict[str, Any]
     return value
 
 
+def hexadecimal(name: str, text: object) -> float:
+    """The finite float of a text that ``float.hex`` wrote."""
+    if isinstance(text, str):
+        try:
+            value = float.fromhex(text)
+        except (ValueError, OverflowError):
+            value = math.nan
+        if math.isfinite(value) and value.hex() == text:
+            return value
+    raise DomainError(f"{name} must be a finite float as float.hex writes it, got {text!r}")
+
+
 def canonical(value: object) -> str:
     """The one text of a JSON value that is hashed and sorted by."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _parsed(text: str) -> object:
+def parsed(text: str) -> object:
+    """A JSON value without members twice and without numbers that are not finite.
+
+    Raises
+    ------
+    TypeError
+        If ``text`` is not a string.
+    DomainError
+        If it is no such JSON.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a string, got {type(text).__name__}")
+
     def refuse(constant: str) -> None:
         raise DomainError(f"text must be JSON, which has no {constant}")
 

@@ -28,7 +28,7 @@ def replay(
     bounds: tuple[float, float] | None = None,
     threads: int | None = None,
 ) -> Any:
-    """What ``mechanism.release(x)`` returns if the operating system gives these 32 bytes.
+    """What ``mechanism.on_lattice().release(x)`` returns if the system gives these 32 bytes.
 
     Parameters
     ----------

@@ -227,3 +227,13 @@ def test_discrete_losses_are_checked() -> None:
         bad = LossNodes(0, np.array(mass), 0.0)
         with pytest.raises(pn.DomainError):
             DiscreteLoss(0.1, {"remove": good, "add": bad})
+
+
+def test_losses_that_are_no_measure() -> None:
+    whole = LossNodes(0, np.array([0.9]), 0.1)
+    for nodes in (
+        {"remove": whole},
+        {"remove": LossNodes(0, np.zeros(1), 1.0), "add": LossNodes(0, np.zeros(1), 1.0)},
+    ):
+        with pytest.raises(pn.DomainError):
+            DiscreteLoss(0.25, nodes)

@@ -56,6 +56,8 @@ def test_an_array_of_brackets_is_an_array():
     assert np.all(brackets.lower <= brackets.estimate)
     assert np.all(brackets.estimate <= brackets.upper)
     assert np.array_equal(brackets.width, brackets.upper - brackets.lower)
+    with pytest.raises(TypeError, match="in place"):
+        brackets += 1.0
 
 
 @for_each([1, 7], [1.0, 0.01])

@@ -323,3 +323,12 @@ def test_the_measure_of_a_conversion_is_that_of_a_pair(rho):
         mass = np.exp(source.log_mass)
         assert mass.sum() + source.beyond == pytest.approx(1.0, abs=1e-9)
         assert (mass * np.exp(-source.highest)).sum() == pytest.approx(1.0, abs=1e-9)
+
+
+@for_each([(6.544e-3, 1.84e-262, 12), (0.1, 1e-7, 3), (2.0, 1e-9, 5), (0.0, 1e-300, 9)])
+def test_groups_do_not_round_delta_down(case):
+    """Kills: a margin below the roundings of logarithms of some hundred."""
+    epsilon, delta, size = case
+    exact = mp.mpf(delta) * mp.fsum(mp.exp(k * mp.mpf(epsilon)) for k in range(size))
+    found = ApproximateDP(epsilon, delta).for_group(size)
+    assert exact <= found.parameters["delta"] <= exact * (1 + mp.mpf(1e-11))

@@ -129,3 +129,19 @@ def test_profile_edges():
         mechanism.profile([math.nan])
     with pytest.raises(TypeError, match="epsilons"):
         mechanism.profile([True])
+
+
+@for_each(["add", "remove"])
+def test_one_direction_bounds_both_orders(adjacency):
+    """Kills: lines that are mirrored with the delta of one direction."""
+    std, rate, alphas = 0.5, 0.1, np.array([0.01, 0.3, 0.8])
+    # The likelihood ratio rises with the output: both tests are half-lines.
+    cuts = np.linspace(-12.0, 14.0, 200_001)
+    plain = stats.norm.sf(cuts, scale=std)
+    mixed = (1.0 - rate) * plain + rate * stats.norm.sf(cuts, loc=1.0, scale=std)
+    one = np.interp(alphas, plain[::-1], 1.0 - mixed[::-1])
+    other = np.interp(alphas, 1.0 - mixed, plain)
+    composed = pn.Mechanism(pn.Gaussian(std=std)).composed(1, rate, adjacency)
+    for found in (composed.tradeoff(alphas), composed.estimate.tradeoff(alphas)):
+        assert np.all(found <= np.minimum(one, other) + 1e-6)
+    assert np.all(composed.tradeoff(alphas) >= 0.1)

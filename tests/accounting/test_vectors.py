@@ -248,3 +248,20 @@ def test_a_vector_mechanism_is_a_value():
     assert repr(pn.Mechanism(pn.Laplace(scale=1.0))) == (
         "Mechanism(noise=Laplace(scale=1.0), sensitivity=1.0)"
     )
+
+
+@for_each([1, 3], [(1.0, 2), (0.3, 5)])
+def test_largest_loss_under_one_coin(count, shape):
+    """Kills: a lower bound that is the bound from above, here infinity."""
+    shift, dimension = shape
+    vector = pn.Mechanism(pn.Laplace(scale=1.0), shift, dimension=dimension)
+    top = count * math.log1p(0.5 * math.expm1(shift * dimension))
+    for way, exact in (
+        ("remove", top),
+        ("add", -count * math.log1p(0.5 * math.expm1(-shift * dimension))),
+        ("add-remove", top),
+    ):
+        found = vector.epsilon(0.0, count, 0.5, way)
+        assert found.lower <= exact * (1.0 + 1e-15)
+        assert exact <= found.upper * (1.0 + 1e-15)
+        assert found.width <= 1e-12 * exact

@@ -249,3 +249,14 @@ def test_a_ledger_charges_vectors():
     assert ledger.release(mechanism, np.zeros(3)).shape == (3,)
     with pytest.raises(pn.BudgetError):
         ledger.release(mechanism, np.zeros((2, 3)))
+
+
+def test_a_step_of_two_is_composed_whole_or_not_at_all():
+    """Kills: a pair that is counted, and then an error at its price."""
+    first = pn.Mechanism(pn.Gaussian(std=2.0**30)).on_lattice()
+    second = pn.Mechanism(pn.Gaussian(std=2.0**31), 2.0).on_lattice()
+    accountant = pn.Accountant().compose(first, 2**62)
+    before = accountant._steps
+    with pytest.raises(OverflowError, match="count"):
+        accountant.compose(second, 2**62)
+    assert accountant._steps == before

@@ -330,6 +330,10 @@ def changed(**members):
         changed(sha256="0" * 64),
         changed(sha256=None),
         changed(more=1),
+        changed(version=True),
+        changed(grid="0.5"),
+        changed(grid=" 0x1.0000000000000p-1"),
+        changed(version=9)[:-1] + ', "version": 1}',
     ],
 )
 def test_foreign_or_changed_json_is_refused(text):

@@ -326,6 +326,22 @@ def test_masked_values_are_refused(x, bounds):
     assert len(made.charges) == 1
 
 
+@pytest.mark.parametrize("bounds", [None, (0, 10)])
+def test_types_and_errors_are_those_of_a_release(bounds):
+    """Kills: a ledger that reads data before it is known whether there are bounds."""
+    lattice = pn.Mechanism(pn.DiscreteLaplace(epsilon=1e-3)).on_lattice()
+    for x in (3, [3], [3.0], [3, 2.5], [3, None], [None], [2**64], [True, 1], np.array([3]), "a"):
+        seen = []
+        for release in (lattice.release, ledger().release):
+            arguments = (lattice, x) if release != lattice.release else (x,)
+            count = {} if release == lattice.release else {"count": 1}
+            try:
+                seen.append(np.asarray(release(*arguments, bounds=bounds, **count)).dtype)
+            except (TypeError, pn.DomainError) as error:
+                seen.append(type(error))
+        assert seen[0] == seen[1], x
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

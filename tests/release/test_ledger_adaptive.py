@@ -95,12 +95,22 @@ def test_what_has_no_bound_is_infinite():
     """Kills: a quadrature where a bound is promised; moments of a law with infinite losses."""
     for mechanism, rate in [
         (pn.Mechanism(pn.Airy(mean_abs=3.0)), 1.0),
-        (pn.Mechanism(pn.Laplace(scale=3.0)), 1.0),
         (pn.Mechanism(pn.UniformAtom(delta=1e-3)).on_lattice(), 1.0),
     ]:
         assert np.isinf(log_moments(pair_of(mechanism, rate), (2, 8))).all()
         assert math.isinf(gaussian_parameter(pair_of(mechanism, rate)))
     assert math.isinf(gaussian_parameter(pair_of(GAUSSIAN, 0.5)))
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.2])
+def test_a_largest_loss_bounds_all_moments(rate):
+    """Kills: noise that is refused though epsilon of it is known; a bound that is below."""
+    laplace = pn.Mechanism(pn.Laplace(scale=3.0))
+    found = log_moments(pair_of(laplace, rate), (2, 8))
+    for row, way in zip(found, ("remove", "add"), strict=True):
+        divergences = laplace.renyi_divergence([2.0, 8.0], 1, rate, way)
+        assert (row >= np.array([1.0, 7.0]) * divergences).all()
+        assert (row <= np.array([1.0, 7.0]) * laplace.pure_epsilon() * (1.0 + 1e-9)).all()
 
 
 @pytest.mark.parametrize(
@@ -286,6 +296,7 @@ def test_what_remains_fits():
     assert 0.0 < room < 1.0
     fits = pn.Mechanism(pn.DiscreteLaplace(epsilon=room * (1.0 - 1e-6)))
     assert made.affords(fits)
+    assert made.affords(pn.Mechanism(pn.Laplace(scale=1.0 / (room * (1.0 - 1e-6)))))
     made.charge(fits)
     assert not made.affords(pn.Mechanism(pn.DiscreteLaplace(epsilon=room)))
 

@@ -32,7 +32,8 @@ def test_a_budget_from_beginning_to_end(capsys):
     assert "epsilon 1 at delta 1e-06, add-remove" in answer(capsys, *CREATE)
     for turn, label in enumerate(("", "the second"), 1):
         text = answer(capsys, *RELEASE, "--out", f"{turn}.csv", "--label", label)
-        assert f"charged to b.ledger: charge {turn}" in text
+        assert "charged to b.ledger" in text
+        assert len(pn.Ledger.open("b.ledger").charges) == turn
     before = files()
     error = mistake(capsys, *RELEASE, "--out", "3.csv")
     assert error == "this would exceed the budget of epsilon 1.0 at delta 1e-06"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol, overload, runtime_checkable
 
 import numpy as np
@@ -96,8 +96,9 @@ class Accountant:
         Raises
         ------
         DomainError
-            for laws that are not of the library or are made from functions, for cactus noise,
-            for imported losses, and for other schemes than Poisson sampling
+            for laws that are not of the library or are made from functions, for cactus noise, and
+            for steps that are no law on a query: promises, imported losses, schemes other than
+            Poisson sampling, vectors under one coin, noise in digits
         """
         return serialize.dumps(self._adjacency, self._steps)
 
@@ -153,8 +154,10 @@ class Accountant:
             )
         count = _validate.count("count", count)
         steps = mechanism.sampled(sampling_rate, sampling, self._adjacency)
-        for step, uses in steps if count else ():
-            self._counts[step] = _total_uses(self._counts.get(step, 0) + count * uses)
+        if count and steps:
+            totals = {step: self._counts.get(step, 0) + count * uses for step, uses in steps}
+            _check_totals(totals.values())
+            self._counts.update(totals)
             self._forget()
         return self
 
@@ -234,9 +237,9 @@ class Accountant:
         Returns
         -------
         numpy.ndarray
-            A certified *lower* bound on ``f`` at each alpha: the largest of finitely many
-            supporting lines, drawn with upper bounds on delta. Those of ``estimate.tradeoff`` are
-            drawn with estimates.
+            A certified *lower* bound on ``f`` at each alpha, for both orders of the neighbors,
+            under "remove" and "add" too: the largest of finitely many supporting lines, drawn with
+            upper bounds on delta. Those of ``estimate.tradeoff`` are drawn with estimates.
 
         Examples
         --------
@@ -246,7 +249,7 @@ class Accountant:
         array([0.72817, 0.18394])
         """
         values = contract.check_alphas(alphas)
-        question = self._question(contract.check_tolerance(tolerance))
+        question = self._question(contract.check_tolerance(tolerance), one_direction=False)
         if not question.steps:
             return 1.0 - values
 
@@ -352,8 +355,8 @@ class Accountant:
             raise DomainError("sampling_rate must be 1 for rho, got steps with sampling")
         return zcdp_of(self._question(None))
 
-    def _question(self, tolerance: float | None) -> Question:
-        ways = contract.ways_of(self._adjacency)
+    def _question(self, tolerance: float | None, *, one_direction: bool = True) -> Question:
+        ways = contract.ways_of(self._adjacency) if one_direction else None
         return Question(self._steps, ways, tolerance, kept=self._kept)
 
     @property
@@ -361,8 +364,8 @@ class Accountant:
         return tuple(self._counts.items())
 
 
-def _total_uses(total: int) -> int:
-    """Refuse more one-dimensional uses than a 64-bit integer holds."""
-    if total > _MOST_USES:
-        raise OverflowError(f"count must add up to at most 2**63 - 1, got {total!r}")
-    return total
+def _check_totals(totals: Iterable[int]) -> None:
+    """Refuse more one-dimensional uses of a step than a 64-bit integer holds."""
+    for total in totals:
+        if total > _MOST_USES:
+            raise OverflowError(f"count must add up to at most 2**63 - 1, got {total!r}")

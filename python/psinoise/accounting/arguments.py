@@ -16,14 +16,14 @@ Functions (`costs.Custom`) have no such text: it would have to be evaluated.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from psinoise import costs
+from psinoise._hashed_json import hexadecimal
 from psinoise.errors import DomainError
 
-__all__ = ["hexadecimal", "read_argument", "written_argument"]
+__all__ = ["read_argument", "written_argument"]
 
 _NUMBERS: Mapping[str, tuple[type[costs.Cost], tuple[str, ...]]] = {
     "Power": (costs.Power, ("p", "weight")),
@@ -65,18 +65,6 @@ def read_argument(name: str, value: object) -> float | costs.Cost:
     if _written_cost(cost, 0) != value:
         raise DomainError(f"{name} must be a cost in its simplest form, {cost!r}")
     return cost
-
-
-def hexadecimal(name: str, text: object) -> float:
-    """The finite float of a text that ``float.hex`` wrote."""
-    if isinstance(text, str):
-        try:
-            value = float.fromhex(text)
-        except (ValueError, OverflowError):
-            value = math.nan
-        if math.isfinite(value) and value.hex() == text:
-            return value
-    raise DomainError(f"{name} must be a finite float as float.hex writes it, got {text!r}")
 
 
 def _written_cost(cost: costs.Cost, depth: int) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class Bracket(float):
         which is accurate to about ten digits, else where both bounds point to.
     composer : str
         What made the bounds: "direct", "window" or "frequencies", or "exact" where nothing had to
-        be composed.
+        be composed; empty of an element of `Brackets`.
 
     Examples
     --------
@@ -134,6 +134,8 @@ class Brackets(NDArrayOperatorsMixin):
         return np.array(self.upper, dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(isinstance(value, Brackets) for value in kwargs.get("out", ())):
+            raise TypeError("Brackets cannot be changed in place")
         plain = (value.upper if isinstance(value, Brackets) else value for value in inputs)
         return getattr(ufunc, method)(*plain, **kwargs)
 

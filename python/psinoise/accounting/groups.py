@@ -8,7 +8,7 @@ from psinoise import _validate
 from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.errors import DomainError
-from psinoise.sampling import Sampling
+from psinoise.sampling import Poisson, Sampling
 
 __all__ = ["Group", "group_size"]
 
@@ -40,17 +40,24 @@ class Group(Accounted):
         DomainError
             with sampling; and where the worst case is not proven for one record
         """
+        self._check(sampling_rate)
+        return self.mechanism.dominating(sampling_rate, adjacency)
+
+    def sampled(self, sampling_rate: float, sampling: Sampling | None, adjacency: str) -> Steps:
+        """What dominates one use for the group: all that the mechanism names."""
+        if not isinstance(sampling, Poisson | None):
+            raise DomainError(
+                f"sampling must be Poisson sampling for groups of records, got {sampling!r}"
+            )
+        self._check(sampling_rate if sampling is None else sampling.rate)
+        return self.mechanism.sampled(sampling_rate, sampling, adjacency)
+
+    def _check(self, sampling_rate: float) -> None:
         if self.size > 1 and 0.0 < sampling_rate < 1.0:
             raise DomainError(
                 "sampling_rate must be 1 for groups of records (the worst case is not known), got "
                 f"{sampling_rate!r}"
             )
-        return self.mechanism.dominating(sampling_rate, adjacency)
-
-    def sampled(self, sampling_rate: float, sampling: Sampling | None, adjacency: str) -> Steps:
-        """What dominates one use for the group: all that the mechanism names."""
-        super().sampled(sampling_rate, sampling, adjacency)
-        return self.mechanism.sampled(sampling_rate, sampling, adjacency)
 
 
 def group_size(size: int) -> int:

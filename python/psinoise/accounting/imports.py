@@ -68,11 +68,15 @@ class DiscreteLoss(Accounted, Measured):
     def __post_init__(self) -> None:
         if not 0.0 < self.step <= 0.5:
             raise DomainError(f"step must be in (0, 1/2], got {self.step!r}")
+        if set(self.nodes) != set(DIRECTIONS):
+            raise DomainError(f"nodes must be of {DIRECTIONS}, got {tuple(self.nodes)}")
         for found in self.nodes.values():
             if found.mass.ndim != 1 or not 0 < found.mass.size <= _MOST_NODES:
                 raise DomainError(f"mass must have 1 to {_MOST_NODES} entries")
             if not (np.all(found.mass >= 0.0) and found.infinite >= 0.0):
                 raise DomainError("probabilities of losses must be at least 0 and not NaN")
+            if not found.mass.any():
+                raise DomainError("some loss must be finite")
             total = float(found.mass.sum()) + found.infinite
             if not abs(total - 1.0) < 1e-6:
                 raise DomainError(f"probabilities of losses must add up to 1, got {total!r}")

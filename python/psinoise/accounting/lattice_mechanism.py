@@ -38,6 +38,7 @@ from typing import Any, ClassVar, NoReturn
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _hashed_json, _validate
+from psinoise._hashed_json import hexadecimal
 from psinoise._version import __version__
 from psinoise.accounting import vectors
 from psinoise.accounting.accounted import Accounted
@@ -296,7 +297,7 @@ class LatticeMechanism(Accounted):
             kind = LatticeNoise if "weights" in found["noise"] else DigitNoise
             made = cls(
                 kind.from_json(json.dumps(found["noise"])),
-                float.fromhex(record["sensitivity"]),
+                hexadecimal("sensitivity", record["sensitivity"]),
                 dimension=record["dimension"],
                 norm=record["norm"],
                 law=str(record["law"]),
@@ -305,7 +306,7 @@ class LatticeMechanism(Accounted):
                 raise DomainError("the record must be that of the noise")
         except DomainError:
             raise
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise DomainError("record must be what LatticeMechanism.to_json writes") from error
         return made
 

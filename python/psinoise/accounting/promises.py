@@ -131,9 +131,11 @@ class ApproximateDP(Promise):
                 math.expm1(-size * epsilon) / math.expm1(-epsilon)
             )
         log_delta = math.log(delta) + log_sum
-        if log_delta >= 0.0:
+        # Of the roundings of both logarithms.
+        margin = 2.0**-50 * (2.0 - math.log(delta) + log_sum)
+        delta = math.exp(min(log_delta, 1.0)) * (1.0 + margin)
+        if not delta < 1.0:
             raise DomainError(f"size must leave a delta below 1, got {size!r} for {self!r}")
-        delta = min(math.exp(log_delta) * (1.0 + 1e-13), 1.0 - 2.0**-53)
         return ApproximateDP(_times(size, epsilon), delta)
 
     def _step(self, sampling_rate: float) -> Step:

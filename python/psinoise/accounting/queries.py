@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ from psinoise.accounting.concentrated import Concentrated
 from psinoise.accounting.estimate.central_limit import gaussian_limit
 from psinoise.accounting.estimate.divergence import concentration, divergences
 from psinoise.accounting.estimate.renyi import renyi_delta, renyi_epsilon
-from psinoise.accounting.loss.steps import Pairs, Steps, are_pairs
+from psinoise.accounting.loss.steps import Pairs, Steps, are_pairs, directions
 from psinoise.accounting.question import BETWEEN, Question
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import CertificationError, DomainError
@@ -134,11 +134,10 @@ def deltas_of(question: Question, epsilons: Float) -> Brackets:
         with np.errstate(under="ignore"):
             made = composed(question, distinct[finite])
             lower[finite], upper[finite] = made.delta(distinct[finite])
-            if question.below is not None:
-                made = composed(question.below, distinct[finite])
-                lower[finite], _ = made.delta(distinct[finite])
-    lower = np.maximum.accumulate(lower[::-1])[::-1]
+            if (below := question.below) is not None:
+                lower[finite], _ = composed(below, distinct[finite]).delta(distinct[finite])
     upper = np.minimum.accumulate(upper)
+    lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
     between = lower + BETWEEN * (upper - lower)
     return Brackets(lower[where], between[where], upper[where])
 
@@ -150,6 +149,8 @@ class Numbers:
     _steps: Steps
     _epsilon: Callable[[float], float]
     _delta: Callable[[float], float]
+    # Of both directions: lines of a trade-off function need both.
+    _larger_delta: Callable[[float], float]
     _largest: float
 
     def epsilon(self, delta: float) -> float:
@@ -176,7 +177,8 @@ class Numbers:
         values = contract.check_alphas(alphas)
         if not self._steps:
             return 1.0 - values
-        return tradeoff_of(values, self._largest, self.delta, None)
+        with np.errstate(under="ignore"):
+            return tradeoff_of(values, self._largest, self._larger_delta, None)
 
 
 def estimates(question: Question) -> Numbers:
@@ -195,25 +197,31 @@ def central_limit(question: Question) -> Numbers:
 def moments(question: Question) -> Numbers:
     """The bounds of Renyi divergences; see `Accountant.renyi`."""
     steps, ways = _known(question, "a Renyi divergence"), question.directions
+    both = directions(steps)
     return Numbers(
         steps,
         lambda delta: renyi_epsilon(steps, delta, ways),
         lambda epsilon: renyi_delta(steps, epsilon, ways),
+        lambda epsilon: renyi_delta(steps, epsilon, both),
         _largest(question),
     )
 
 
 def _of(question: Question) -> Numbers:
+    both = replace(question, ways=None)
     return Numbers(
         question.steps,
         lambda delta: question.epsilon(delta).estimate,
         lambda epsilon: question.delta(epsilon).estimate,
+        lambda epsilon: both.delta(epsilon).estimate,
         _largest(question),
     )
 
 
 def _largest(question: Question) -> float:
-    return max((question.largest_loss(way) for way in question.directions), default=0.0)
+    """The largest loss of both directions."""
+    steps = question.steps
+    return max((question.largest_loss(way) for way in directions(steps)), default=0.0)
 
 
 def _known(question: Question, what: str) -> Pairs:

@@ -8,6 +8,7 @@ tightest sound bracket that was found.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -273,7 +274,7 @@ class Question:
         """Those that matter."""
         return self.ways if self.ways is not None else directions(self.steps)
 
-    @property
+    @functools.cached_property
     def below(self) -> Question | None:
         """What bounds the profile from below, if that is something else: what is attained."""
         kept: dict[Step, int] = {}
@@ -300,8 +301,9 @@ class Question:
         if delta == 0.0:
             top = max(largest_loss(self.steps, way) for way in self.directions)
             least = max(certain_finite_loss(self.steps, way) for way in self.directions)
-            least = top if math.isinf(top) else max(least, 0.0)
-            return Bracket(min(least, top), top, top)
+            if any(infinite_mass(self.steps, way) > 0.0 for way in self.directions):
+                least = math.inf
+            return Bracket(min(max(least, 0.0), top), top, top)
         if sum(count * step.total_variation_bound for step, count in self.steps) <= delta:
             return Bracket(0.0, 0.0, 0.0)
         point = Point(math.log(delta))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from fractions import Fraction
 
 from psinoise import _validate
 from psinoise.accounting.compose.batches import Batches
 from psinoise.accounting.compose.epoch import Epoch
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.cells import CellPair
+from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
@@ -88,5 +90,5 @@ def _batched(
             "sampling must not be without replacement for a promise, or for a vector whose worst "
             f"case is that of many coordinates, got {step!r} {uses} times"
         )
-    rate = sampling.batch / sampling.population
+    rate = rounded(Fraction(sampling.batch, sampling.population), up=True)
     return Batches(dataclasses.replace(step, sampling_rate=rate)), 1

@@ -23,10 +23,10 @@ from __future__ import annotations
 from typing import Any
 
 from psinoise import _hashed_json, _validate
-from psinoise._hashed_json import canonical, members_of
+from psinoise._hashed_json import canonical, hexadecimal, members_of
 from psinoise.accounting import contract
 from psinoise.accounting.adjacency import worst_shift
-from psinoise.accounting.arguments import hexadecimal, read_argument, written_argument
+from psinoise.accounting.arguments import read_argument, written_argument
 from psinoise.accounting.dominating import dominating_pair
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Pair

@@ -275,12 +275,12 @@ def bounds_of(value: object) -> dict[str, float]:
 
 def print_bracket(name: str, bracket: Bracket) -> None:
     """Print three numbers; the bounds are rounded away from the estimate."""
-    print(f"{name} <= {_rounded(bracket.upper, 1):<16} certified")
+    print(f"{name} <= {rounded(bracket.upper, 1):<16} certified")
     print(f"{'estimate':>{len(name)}}    {bracket.estimate:.10g}")
-    print(f"{name} >= {_rounded(bracket.lower, -1):<16} certified")
+    print(f"{name} >= {rounded(bracket.lower, -1):<16} certified")
 
 
-def _rounded(value: float, sign: int) -> str:
+def rounded(value: float, sign: int) -> str:
     """Ten digits, not below the value if the sign is 1 and not above it if it is -1."""
     rounding = decimal.ROUND_CEILING if sign > 0 else decimal.ROUND_FLOOR
     return f"{decimal.Context(prec=10, rounding=rounding).create_decimal(value).normalize():g}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from psinoise.commands._json import HELP, print_json
-from psinoise.commands._mechanism import _rounded
+from psinoise.commands._mechanism import rounded
 from psinoise.errors import CertificationError
 from psinoise.ledger import Ledger
 
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     if found["spent"] is None:
         print("spent: within the budget (no epsilon could be certified at this delta)")
     else:
-        print(f"spent: epsilon <= {_rounded(found['spent'], 1)}")
+        print(f"spent: epsilon <= {rounded(found['spent'], 1)}")
     return 0
 
 

@@ -27,16 +27,16 @@ from psinoise.accounting.budget import is_within
 from psinoise.calibrate import calibrate
 from psinoise.commands._columns import FORMATS, map_columns
 from psinoise.commands._mechanism import (
-    _rounded,
     add_noise,
     add_size,
     family,
     made,
     names_target,
+    rounded,
     size,
 )
 from psinoise.errors import CertificationError, DomainError
-from psinoise.ledger import Ledger
+from psinoise.ledger import Ledger, head_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +107,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "release is refused if it does not fit",
     )
     parser.add_argument(
-        "--label", default="", metavar="TEXT", help="what the ledger calls it (default: the table)"
+        "--label",
+        default="",
+        metavar="TEXT",
+        help="what the ledger calls it (default: the table and its columns)",
     )
     parser.add_argument(
         "--grid",
@@ -154,11 +157,11 @@ def run(arguments: argparse.Namespace) -> int:
         }
         # Before the table: there is none without a record of it.
         write_text(record, json.dumps(written, indent=1, allow_nan=False) + "\n")
-    bound = _rounded(epsilon, 1)
+    bound = rounded(epsilon, 1)
     print(f"{target}: epsilon <= {bound} at delta {arguments.delta:g}, {arguments.adjacency}")
     print(f"{mechanism.law} on multiples of {mechanism.grid!r}, count {uses}; see {record}")
     if ledger is not None:
-        print(f"charged to {arguments.ledger}: charge {len(ledger.charges)}")
+        print(f"charged to {arguments.ledger}")
     if copied:
         print(f"copied as they are, without protection: {', '.join(copied)}")
     return 0
@@ -187,7 +190,7 @@ def _targets(arguments: argparse.Namespace) -> tuple[Path, Path]:
 def _beside(ledger: Path) -> set[Path]:
     """The files of a ledger."""
     real = ledger.resolve()
-    return {real, real.with_name(real.name + ".head")}
+    return {real, head_of(real)}
 
 
 def _ledger(arguments: argparse.Namespace) -> Ledger | None:

@@ -30,6 +30,7 @@ in memory belongs to one process. Ledgers are neither copied nor pickled.
 from __future__ import annotations
 
 from psinoise.ledger._charge import Charge
+from psinoise.ledger._journal import head_of
 from psinoise.ledger._ledger import Ledger
 
-__all__ = ["Charge", "Ledger"]
+__all__ = ["Charge", "Ledger", "head_of"]

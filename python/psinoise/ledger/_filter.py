@@ -60,6 +60,7 @@ from __future__ import annotations
 
 import math
 
+from psinoise.accounting import LatticeMechanism
 from psinoise.errors import BudgetError, CertificationError
 from psinoise.ledger._charge import Charge
 from psinoise.ledger._spending import Limits, Sums, best_order
@@ -118,9 +119,14 @@ class Filter:
         alone = Sums.none(self._limits.orders).plus(charge, self._adjacency)
         moments, loss = alone.worst()
         if not (loss < math.inf or alone.square < math.inf or bool((moments < math.inf).any())):
+            hint = (
+                ""
+                if isinstance(charge.mechanism, LatticeMechanism)
+                else ("; mechanism.on_lattice() may have that")
+            )
             raise CertificationError(
                 f"this could not be certified to be within {budget}: nothing is known of it that "
-                "an adaptive ledger adds up; mechanism.on_lattice() may have that"
+                f"an adaptive ledger adds up{hint}"
             )
         raise BudgetError(f"this would exceed {budget}, as an adaptive ledger adds up")
 

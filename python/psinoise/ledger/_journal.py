@@ -49,7 +49,7 @@ try:
 except ImportError:  # pragma: no cover  another operating system
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "head_of"]
 
 # The head has two places, used in turn: one of them is whole whatever happens to the other.
 _PLACE = 256
@@ -76,6 +76,11 @@ Enter = Callable[[int, dict[str, Any]], None]
 _BEFORE = _Line(-1, "", 0, 0, hashlib.sha256(b"").hexdigest())
 
 
+def head_of(path: Path) -> Path:
+    """Where the head of a file lies."""
+    return path.with_name(path.name + ".head")
+
+
 class Journal:
     """A file of lines, and the last of them that this process has seen.
 
@@ -93,7 +98,7 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         _need_locks()
         self.path = Path(os.path.realpath(path))
-        self._head_path = self.path.with_name(self.path.name + ".head")
+        self._head_path = head_of(self.path)
         self._seen, self._least = _BEFORE, _BEFORE
         self._descriptors: list[int] = []
 

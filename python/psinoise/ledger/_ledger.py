@@ -343,8 +343,8 @@ class Ledger:
             :meth:`psinoise.LatticeMechanism.release`, in which case the charge stays.
         """
         lattice = _on_lattice(mechanism)
-        values, masked = read_once(x)
-        uses = _uses(lattice, values.size) if count is None else _validate.count("count", count)
+        values, size, masked = read_once(x)
+        uses = _uses(lattice, size) if count is None else _validate.count("count", count)
         sampling_rate = _validate.probability("sampling_rate", sampling_rate)
         if sampling_rate != 1.0 and uses != 1:
             raise DomainError(
@@ -352,7 +352,7 @@ class Ledger:
                 f"and draws of their own are releases of their own, got {uses!r}"
             )
         for name, number in (("count", uses), ("sampling_rate", sampling_rate)):
-            if values.size and number == 0:
+            if size and number == 0:
                 raise DomainError(f"{name} must be more than 0 where there are values, got 0")
         self.charge(lattice, uses, sampling_rate, label=label)
         # After the charge, like everything that depends on values.

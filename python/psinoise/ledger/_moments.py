@@ -20,8 +20,9 @@ rate ``q`` the expansion of ``((1 - q) + q e^l)^a`` gives
 for *remove*, and *add* has no more (I. Mironov, K. Talwar and L. Zhang, "Renyi differential privacy
 of the sampled Gaussian mechanism", 2019). Sums of positive terms again.
 
-*Other noise in floating point*: its moments are quadratures without a proven error. Infinite here,
-so that nothing rests on them; the same mechanism on a lattice has a bound.
+*Other noise in floating point*: its moments are quadratures without a proven error, so that nothing
+rests on them. ``K(a) <= c m`` with the largest loss ``m``; where there is none, the same mechanism
+on a lattice may have a bound.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.accounting.loss.cells import CellPair
+from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Direction, Pair, normal_std
 from psinoise.accounting.loss.steps import Step
 
@@ -67,7 +69,10 @@ def log_moments(pair: Step, orders: tuple[int, ...]) -> Float:
         ratio = 0.5 * std**-2
         found = np.array([[_of_gaussian(ratio, pair.sampling_rate, a) for a in orders]] * 2)
     else:
-        found = np.full((2, len(orders)), math.inf)
+        most = [
+            math.inf if loss is None else rounded(loss, up=True) for loss in largest_losses(pair)
+        ]
+        found = np.nextafter(np.outer(most, np.array(orders) - 1.0), math.inf)
     found.flags.writeable = False
     return found
 

@@ -70,7 +70,7 @@ class Plan:
         wanted = self._with(charge)
         if all(count <= self._proven.get(key, 0) for key, count in wanted.items()):
             return
-        if self._certified(charge, wanted):
+        if self._certified(charge):
             return
         budget = f"the budget of epsilon {self._epsilon!r} at delta {self._delta!r}"
         try:
@@ -99,7 +99,7 @@ class Plan:
         """Epsilon of any mechanism without delta that is sure to fit."""
         return max(self._epsilon - self.spent, 0.0)
 
-    def _certified(self, charge: Charge, wanted: dict[Key, int]) -> bool:
+    def _certified(self, charge: Charge) -> bool:
         """Whether a certified composition proves it; remembers what was proven."""
         key = key_of(charge)
         ahead, self._last = (self._ahead if key == self._last else 0), key

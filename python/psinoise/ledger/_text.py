@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from psinoise import _validate
-from psinoise._hashed_json import members_of
+from psinoise._hashed_json import hexadecimal, members_of
 from psinoise.accounting import LatticeMechanism, Mechanism, contract
-from psinoise.accounting.arguments import hexadecimal
 from psinoise.accounting.serialize import read_law, written_law
 from psinoise.errors import DomainError
 from psinoise.ledger._charge import Charge
@@ -151,7 +151,7 @@ def read_charge(line: Mapping[str, Any], before: Sequence[Charge]) -> Charge:
         charge = Charge.of(mechanism, found["count"], rate, found["label"])
     except (TypeError, OverflowError) as error:
         raise DomainError(str(error)) from error
-    return Charge(charge.mechanism, charge.count, charge.sampling_rate, charge.label, time)
+    return replace(charge, time=time)
 
 
 def _written(mechanism: _AnyMechanism) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise.errors import DomainError
 
-__all__ = ["is_masked", "read"]
+__all__ = ["declares_a_type", "is_masked", "read"]
 
 _MOST_WHOLE = 1 << 53
 _LARGEST_INT64 = (1 << 63) - 1
@@ -55,7 +55,7 @@ def read(name: str, x: ArrayLike, limits: tuple[float, float] | None) -> NDArray
     """
     if is_masked(x):
         raise TypeError(f"{name} must not have masked values")
-    if not _declares_a_type(x):
+    if not declares_a_type(x):
         return _listed(name, x, limits)
     array = np.asarray(x)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
@@ -73,7 +73,8 @@ def is_masked(x: object, depth: int = 0) -> bool:
     return any(is_masked(item, depth + 1) for item in x if type(item) not in (float, int))
 
 
-def _declares_a_type(x: object) -> bool:
+def declares_a_type(x: object) -> bool:
+    """Whether data have a type of their own, which their values have no say in."""
     if isinstance(x, list | tuple | int | float | str | None):
         return isinstance(x, np.generic)  # np.float64 is a float
     if any(hasattr(x, f"__array{how}__") for how in ("", "_interface", "_struct")):

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from psinoise import _hashed_json, _validate
 from psinoise._backend import core
+from psinoise._hashed_json import hexadecimal
 from psinoise.errors import DomainError
 from psinoise.noise import Gaussian
 from psinoise.release.discrete_gaussian import Digit, digits_of, rounding_price
@@ -113,12 +114,7 @@ class DigitNoise:
             For anything that `to_json` would not have written.
         """
         found = _hashed_json.loads(text, _FORMAT, _VERSION, ("std", "grid", "integers"))
-        try:
-            made = cls(float.fromhex(found["std"]), float.fromhex(found["grid"]))
-        except DomainError:
-            raise
-        except (TypeError, ValueError, OverflowError) as error:
-            raise DomainError("std and grid must be numbers as float.hex writes them") from error
+        made = cls(hexadecimal("std", found["std"]), hexadecimal("grid", found["grid"]))
         if found["integers"] != made.sha256:
             raise DomainError("integers must be those of this std and grid")
         return made

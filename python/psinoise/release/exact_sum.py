@@ -75,7 +75,8 @@ def exact_sum(
         For values that are not real numbers, or masked; for a grid or bounds of the wrong kind.
     DomainError
         For a grid that is no power of two, or bounds that are not finite, in the wrong order, too
-        far from 0 for the grid, or without a multiple of it between them.
+        far from 0 for the grid, or without a multiple of it between them; beyond 2**53 for values
+        in lists.
 
     Notes
     -----
@@ -157,9 +158,9 @@ def cells(block: NDArray[Any], exponent: int, low: float, high: float) -> NDArra
     if block.dtype.kind in "iu" and exponent > 0:
         # Without a float, which has 53 bits: a shift rounds down, the bit below it decides.
         signed, shift = _signed(block, exponent)
-        cells = (signed >> min(shift, 63)) + ((signed >> min(shift - 1, 63)) & 1)
+        whole = (signed >> min(shift, 63)) + ((signed >> min(shift - 1, 63)) & 1)
         first, last = _rounded(np.array([low, high]), exponent)
-        return np.clip(cells, first, last)
+        return np.clip(whole, first, last)
     if block.dtype.kind in "iu":
         # The bounds are at most 2^31 here, so that these integers lose no digit that is left.
         block = np.clip(_signed(block, 0)[0], -(2**53), 2**53)

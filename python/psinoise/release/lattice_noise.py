@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import math
 from functools import cached_property
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise._backend import core
+from psinoise._hashed_json import canonical, hexadecimal, members_of, parsed
 from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
 from psinoise.release.grid import grid_from
@@ -270,30 +270,27 @@ class LatticeNoise:
         DomainError
             For anything that `to_json` would not have written.
         """
-        if not isinstance(text, str):
-            raise TypeError(f"text must be a string, got {type(text).__name__}")
+        content = members_of("text", parsed(text), _MEMBERS)
         try:
-            content = json.loads(text)
-            if not isinstance(content, dict) or set(content) != set(_MEMBERS):
-                raise DomainError(f"text must be an object with the members {', '.join(_MEMBERS)}")
-            if content["format"] != _FORMAT or content["version"] != _VERSION:
-                raise DomainError(f"text must be of format {_FORMAT!r}, version {_VERSION}")
-            grid, repeated = float.fromhex(content["grid"]), content["repeated"]
-            if type(repeated) is not int:
-                raise DomainError("repeated must be a whole number")
             weights = [int(word, 16) for word in content["weights"].split(" ")]
-            ratio = int(content["ratio"], 16)
-            read = Weights(_checked(weights), content["tail"], repeated, ratio)
+            read = Weights(
+                _checked(weights),
+                content["tail"],
+                content["repeated"],
+                int(content["ratio"], 16),
+            )
+            if type(read.repeated) is not int:
+                raise DomainError("repeated must be a whole number")
             _check_tail(read)
-            made = cls._made(grid_from(grid), read)
-        except (KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise DomainError("text must be JSON that LatticeNoise.to_json wrote") from error
+            made = cls._made(grid_from(hexadecimal("grid", content["grid"])), read)
         except DomainError:
             raise
-        except (ValueError, OverflowError) as error:
+        except (TypeError, AttributeError, ValueError, OverflowError) as error:
             raise DomainError("text must be JSON that LatticeNoise.to_json wrote") from error
-        if not hmac.compare_digest(str(content["sha256"]).encode(), made.sha256.encode()):
+        if content["sha256"] != made.sha256:
             raise DomainError("sha256 must be that of the integers: the text was changed")
+        if canonical(json.loads(made.to_json())) != canonical(content):
+            raise DomainError("text must be what LatticeNoise.to_json writes")
         return made
 
     def __repr__(self) -> str:

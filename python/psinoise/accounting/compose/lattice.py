@@ -66,8 +66,6 @@ _SUM_ROUNDING = 4e-15
 _CUT_ROUNDING = 3e-12
 # Masses that are tilted by no more have all of their digits.
 _LARGEST_EXPONENT = 600.0
-_OFFSETS = 8
-_REFINEMENTS = 12
 # Offsets are not looked at closer to others than this share of a gap.
 _MARGIN = 0.05
 

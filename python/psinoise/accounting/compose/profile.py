@@ -39,7 +39,6 @@ class DirectBound(Bound):
         self._ends = np.append(last.loss, np.inf)
         sizes = sum(m.loss.size for m in both)
         self.rounding = math.fsum(m.rounding for m in both) + 4.0 * UNIT * (sizes + 16)
-        self.least = math.fsum(m.span[0] for m in both)
         self.largest = math.fsum(m.span[1] for m in both)
 
     def log_delta(self, epsilon: float) -> float:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,7 +29,11 @@ from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, mixture_loss
 from psinoise.accounting.loss.quadrature import reach_for
-from psinoise.accounting.loss.steps import infinite_mass
+from psinoise.accounting.loss.steps import (
+    certain_finite_loss,
+    infinite_mass,
+    largest_finite_loss,
+)
 
 # Of the measure of all coordinates: bounds on it are some 1e-7 of its deviation apart.
 _NODES = 4000
@@ -37,6 +41,8 @@ _NODES = 4000
 _LEAST_LOG_DELTA = -690.0
 # Of several shifts, from below, the worst at this tilt.
 _TILT = 1.0
+# Of the elementary functions that mix a loss.
+_UP = 1.0 + 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ class SampledVector(Measured):
     """
 
     pair: Dominating
-    uses: int = field()
+    uses: int
     sampling_rate: float
 
     @property
@@ -67,6 +73,27 @@ class SampledVector(Measured):
         if direction == "add":
             return 0.0
         return self.sampling_rate * infinite_mass(((self.pair, self.uses),), direction)
+
+    def largest_loss(self, direction: Direction) -> float:
+        """The largest finite loss, rounded up: that of all uses together, under the coin."""
+        if direction == "add" and infinite_mass(((self.pair, self.uses),), direction) > 0.0:
+            # Of outputs that a record which was drawn does not give.
+            return -math.log1p(-self.sampling_rate) * _UP
+        return self._mixed(
+            direction, largest_finite_loss(((self.pair, self.uses),), direction), _UP
+        )
+
+    def certain_loss(self, direction: Direction) -> float:
+        """A lower bound on that supremum."""
+        if direction == "add" and infinite_mass(((self.pair, self.uses),), direction) > 0.0:
+            return -math.log1p(-self.sampling_rate) / _UP
+        total = certain_finite_loss(((self.pair, self.uses),), direction)
+        return self._mixed(direction, total, 1.0 / _UP)
+
+    def _mixed(self, direction: Direction, loss: float, share: float) -> float:
+        sign = 1.0 if direction == "remove" else -1.0
+        mixed = sign * float(mixture_loss(np.array([sign * loss]), self.sampling_rate)[0])
+        return mixed * (share if mixed > 0.0 else 1.0 / share)
 
     def sources(self, direction: Direction) -> tuple[Dense, Dense]:
         """The loss of one use, from below and from above."""

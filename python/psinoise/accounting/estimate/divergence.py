@@ -15,7 +15,6 @@ each use, and is not rounded outwards: estimates, not bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import ORDER
 from psinoise.accounting.loss.steps import Pairs, infinite_mass, largest_loss
 from psinoise.errors import CertificationError
+from psinoise.numerics.golden import peak
 
 _REACH = 1200.0
 # Log of what the outermost panels may hold of the tilted mass.
@@ -90,26 +90,9 @@ def _concentration(steps: Pairs, way: Direction) -> float:
         best = max(best, value)
     if not values:
         return kullback
-    peak = int(np.argmax(values))
-    low, high = places[max(peak - 1, 0)], places[min(peak + 1, len(places) - 1)]
-    return max(best, _peak(ratio, low, high))
-
-
-def _peak(function: Callable[[float], float], low: float, high: float) -> float:
-    """The largest value between two points, by golden sections."""
-    share = 0.5 * (math.sqrt(5.0) - 1.0)
-    left, right = high - share * (high - low), low + share * (high - low)
-    at_left, at_right = function(left), function(right)
-    while high - low > 1e-7:
-        if at_left >= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - share * (high - low)
-            at_left = function(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + share * (high - low)
-            at_right = function(right)
-    return max(at_left, at_right)
+    place = int(np.argmax(values))
+    low, high = places[max(place - 1, 0)], places[min(place + 1, len(places) - 1)]
+    return max(best, peak(ratio, low, high)[1])
 
 
 def _divergence(steps: Pairs, way: Direction, order: float) -> float:

@@ -48,9 +48,18 @@ class AtomPair(ABC):
         return False
 
     def at_tilt(self, direction: Direction, tilt: float) -> AtomPair:
-        """The one of them with the largest ``E_P[exp(tilt L)]``, infinite losses aside."""
+        """The one of them with the largest `moment` at a tilt."""
         del direction, tilt
         return self
+
+    def moment(self, direction: Direction, tilt: float) -> float:
+        """``log E_P[exp(tilt L)] / tilt``, infinite losses aside; at 0 its limit, ``E_P[L]``."""
+        if tilt != 0.0:
+            return self.log_transform(direction, tilt) / tilt
+        log_mass, loss = self.atoms
+        if direction == "remove":
+            return float(np.exp(log_mass + loss) @ loss)
+        return float(np.exp(log_mass) @ -loss)
 
     def below(self, direction: Direction, tilt: float | None) -> AtomPair:
         """A pair whose profile lies below, in compositions with others and itself.

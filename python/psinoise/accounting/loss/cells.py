@@ -118,10 +118,10 @@ class CellPair(AtomPair):
         return len(self.shifts) > 1
 
     def at_tilt(self, direction: Direction, tilt: float) -> CellPair:
-        """The fixed shift with the largest ``E_P[exp(tilt L)]``, infinite losses aside."""
+        """The fixed shift with the largest `moment`."""
         return max(
             (replace(self, shift=shift) for shift in self.shifts),
-            key=lambda pair: pair.log_transform(direction, tilt),
+            key=lambda pair: pair.moment(direction, tilt),
         )
 
 
