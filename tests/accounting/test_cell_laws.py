@@ -359,3 +359,38 @@ def test_a_delta_just_above_the_probability_of_an_infinite_loss(excess):
     assert truncated_delta(law, 1.0, mp.mpf(found.lower) - 1e-15) >= delta
     assert found.upper == 1.0 or truncated_delta(law, 1.0, mp.mpf(found.upper) + 1e-15) <= delta
     assert found.width <= 1e-9
+
+
+class TwoShifts:
+    """One shift leaves more to infinite losses, the other one has the larger finite loss."""
+
+    def worst_shifts(self, sensitivity: float) -> tuple[float, ...]:
+        return (0.5 * sensitivity, sensitivity)
+
+    def pieces(self, shift: float) -> tuple[np.ndarray, np.ndarray]:
+        if shift == 0.5:
+            return np.array([0.1, 0.6, 0.3, 0.0]), np.array([0.0, 0.5, 0.4, 0.1])
+        return np.array([0.05, 0.4, 0.55, 0.0]), np.array([0.0, 0.1, 0.85, 0.05])
+
+
+def test_the_largest_loss_of_an_envelope_is_attained_once():
+    """Kills: a lower bound from the envelope, which lets each use choose its shift by outcome."""
+    mechanism = pn.Mechanism(TwoShifts())
+    for count in (1, 2, 3):
+        found = mechanism.epsilon(1.0 - 0.9**count, count)
+        assert found.lower <= found.upper
+        assert found.upper >= count * math.log(1.2)
+        if count == 1:
+            assert found.lower == found.upper
+            continue
+        # Largest over all choices of a shift for each use, by enumeration of outcomes.
+        best = 0.0
+        for shifts in itertools.combinations_with_replacement((0.5, 1.0), count):
+            shifted, base = np.ones(1), np.ones(1)
+            for shift in shifts:
+                p, q = mechanism.noise.pieces(shift)
+                shifted, base = np.outer(shifted, p).ravel(), np.outer(base, q).ravel()
+            epsilons = np.linspace(0.0, 5.0, 5001)
+            deltas = np.maximum(shifted - np.exp(epsilons)[:, None] * base, 0.0).sum(axis=1)
+            best = max(best, float(epsilons[deltas > 1.0 - 0.9**count + 1e-12].max(initial=0.0)))
+        assert found.lower <= best + 1e-3 <= found.upper + 2e-3

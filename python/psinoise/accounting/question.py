@@ -43,6 +43,7 @@ from psinoise.accounting.loss.steps import (
     infinite_mass,
     largest_finite_loss,
     largest_loss,
+    several,
 )
 from psinoise.errors import CertificationError
 
@@ -111,7 +112,11 @@ class _Part:
             if share is None:
                 self.lower = self.upper = math.inf
             elif share == -math.inf or top <= 0.0:
-                self.lower = self.upper = max(top, 0.0)
+                self.upper = max(top, 0.0)
+                # The envelope of several pairs is attained in one use alone.
+                self.lower = 0.0 if self.question.uses > 1.0 and several(steps) else self.upper
+                self.done = True
+                return
             else:
                 self.goal, self.upper = share, top
                 self.doubt = doubt_of_share(steps, way, point.log_delta)

@@ -36,6 +36,7 @@ __all__ = [
     "infinite_mass",
     "largest_finite_loss",
     "largest_loss",
+    "several",
 ]
 
 
@@ -69,6 +70,11 @@ SAME = 1e-14
 def are_pairs(steps: Steps) -> TypeGuard[Pairs]:
     """Whether each step is a pair of distributions, not known by measures alone."""
     return all(isinstance(step, Pair | AtomPair) for step, _ in steps)
+
+
+def several(steps: Steps) -> bool:
+    """Whether a step stands for several pairs, of which only each alone is attained."""
+    return any(isinstance(step, AtomPair) and step.several for step, _ in steps)
 
 
 def directions(steps: Steps) -> tuple[Direction, ...]:
