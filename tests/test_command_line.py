@@ -18,7 +18,7 @@ from psinoise import __main__ as command_line
 from psinoise import costs
 from psinoise.calibrate import calibrate
 from psinoise.commands._json import print_json
-from psinoise.commands._mechanism import _rounded, law_names
+from psinoise.commands._mechanism import law_names, rounded
 from psinoise.figures import FIGURES
 from psinoise.noise import DESIGNED, FAMILIES, LAWS, Family
 
@@ -102,11 +102,11 @@ def test_every_law_by_every_size(
     "value", [0.1, 1.0, 2.0 / 3.0, 9.9999999996e-7, 1e300 / 7.0, 123456789012345.0, 5e-324]
 )
 def test_bounds_are_rounded_outwards(value: float) -> None:
-    up, down = _rounded(value, 1), _rounded(value, -1)
+    up, down = rounded(value, 1), rounded(value, -1)
     assert Fraction(up) >= Fraction(value) >= Fraction(down)
     assert float(up) == pytest.approx(value, rel=2e-9)
     assert float(down) == pytest.approx(value, rel=2e-9)
-    assert (_rounded(math.inf, 1).lower(), _rounded(0.0, -1)) in {("inf", "0"), ("infinity", "0")}
+    assert (rounded(math.inf, 1).lower(), rounded(0.0, -1)) in {("inf", "0"), ("infinity", "0")}
 
 
 def test_parameters_other_than_the_size(capsys: pytest.CaptureFixture[str]) -> None:
