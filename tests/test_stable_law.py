@@ -232,7 +232,7 @@ def test_infinite_statistics_give_no_scale():
         pn.SymmetricStable(alpha=1.0, mean_abs=1.0)
     with pytest.raises(pn.DomainError, match="std must be left out, since it is infinite"):
         pn.SymmetricStable(alpha=1.9, std=1.0)
-    with pytest.raises(TypeError, match="Cauchy takes exactly one of scale, got 0"):
+    with pytest.raises(TypeError, match=r"Cauchy\(\) missing .* 'scale'"):
         pn.Cauchy()
     with pytest.raises(TypeError, match="Cauchy"):
         pn.Cauchy(alpha=1.5)

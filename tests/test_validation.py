@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -9,8 +10,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import psinoise
 from psinoise import DomainError, _validate
-from psinoise.noise import FAMILIES
+from psinoise.noise import DESIGNED, FAMILIES
+from psinoise.noise import LAWS as FAMILY_CLASSES
 from refusals import check_rows, for_each, for_rows
 
 LAWS = [family(scale=1.0) for family in FAMILIES]
@@ -28,7 +31,7 @@ def test_wrong_values_of_a_scale(law_class, name, value):
 @for_each(
     FAMILIES,
     STATISTICS,
-    ["1", b"1", None, 1j, True, np.True_, np.array([1.0]), np.array(1.0), [1.0], (1.0,), object()],
+    ["1", b"1", 1j, True, np.True_, np.array([1.0]), np.array(1.0), [1.0], (1.0,), object()],
 )
 def test_wrong_kinds_of_a_scale(law_class, name, value):
     with pytest.raises(TypeError, match=f"^{name} must be a real number, got "):
@@ -78,8 +81,47 @@ def test_exactly_one_statistic(law_class):
             TypeError, match=f"{name} takes exactly one of .*, got {len(arguments)}"
         ):
             law_class(**arguments)
-    with pytest.raises(TypeError):
-        law_class(1.0)  # keyword-only
+    with pytest.raises(TypeError, match=f"{name} takes exactly one of .*, got 0"):
+        law_class(scale=None)
+
+
+@pytest.mark.parametrize("law", [*FAMILY_CLASSES, *DESIGNED], ids=lambda law: law.__name__)
+def test_arguments_without_a_name(law):
+    """The signature that is shown is the one that holds, and a wrong call is told its names."""
+    parameters = inspect.signature(law).parameters
+    assert parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    most = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
+    message = (
+        rf"^{law.__name__}\(\) takes {most or 'no'} arguments without a name, got {most + 1}; "
+    )
+    with pytest.raises(TypeError, match=f"{message}it takes {', '.join(parameters)}$"):
+        law(*[1.0] * (most + 1))
+    with pytest.raises(TypeError, match=f"takes {', '.join(parameters)}$"):
+        law(qqq=1.0)
+
+
+@pytest.mark.parametrize("law", [*FAMILY_CLASSES, *DESIGNED], ids=lambda law: law.__name__)
+def test_a_class_is_no_law(law):
+    with pytest.raises(TypeError, match=f"got the class {law.__name__}: call it first"):
+        psinoise.Mechanism(law)
+
+
+@for_each(LAWS, ["sf", "isf", "ppf", "logsf", "rvs", "var", "mean", "median", "expect"])
+def test_names_of_scipy_stats(law, name):
+    """One name for each thing, which is told to who tries another."""
+    with pytest.raises(AttributeError, match=f"noise has no '{name}': here it is ") as caught:
+        getattr(law, name)
+    ours = str(caught.value).split("here it is ")[1]
+    assert ours.startswith("0.0") or eval(f"law.{ours}", {"law": law}) is not None
+
+
+@for_each(LAWS)
+def test_what_a_law_shows(law):
+    names = dir(law)
+    assert {"pdf", "iccdf", "sample", "std", "mean_abs", "kl"} <= set(names)
+    assert not [n for n in names if n.startswith("_") and not n.startswith("__")]
+    assert not {"log_density", "layout", "spread", "period", "for_target"} & set(names)
+    assert all(hasattr(law, name) for name in names if not name.startswith("__"))
 
 
 @for_each(
@@ -89,7 +131,7 @@ def test_exactly_one_statistic(law_class):
 def test_unknown_keywords_name_the_nearest(law_class, names):
     wrong, nearest = names
     message = rf"{law_class.law.__name__}\(\) got an unexpected keyword argument '{wrong}'"
-    with pytest.raises(TypeError, match=rf"{message}; did you mean '{nearest}'\?"):
+    with pytest.raises(TypeError, match=rf"{message}; did you mean '{nearest}'\? It takes "):
         law_class(**{wrong: 1.0})
     with pytest.raises(TypeError, match=message):
         law_class(scale=1.0, **{wrong: 1.0})
@@ -97,7 +139,7 @@ def test_unknown_keywords_name_the_nearest(law_class, names):
 
 @for_each(FAMILIES)
 def test_unknown_keywords_without_a_near_one(law_class):
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'qqq'$"):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'qqq'; it takes "):
         law_class(qqq=1.0)
 
 

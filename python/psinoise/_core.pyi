@@ -16,7 +16,10 @@ _Panels = tuple[NDArray[np.float64], int, int]
 # entries, heights, base edge, depth of the base edge: -log(2 P(X > edge))
 _Ziggurat = tuple[NDArray[Any], NDArray[np.float64], float, float]
 
-class LawTable:
+class _PybindType(type):
+    """The class of the extension's classes; of the twins' it is ``type``."""
+
+class LawTable(metaclass=_PybindType):
     """The compiled tables of one standardized law; immutable."""
 
     def __init__(
@@ -34,7 +37,7 @@ def sample(
 ) -> None:
     """Elements first, first + 1, ... of the key's stream times scale, into float64 or float32."""
 
-class CellTable:
+class CellTable(metaclass=_PybindType):
     """Cells of a piecewise constant law and the columns that choose among them; immutable.
 
     Cells from ``tail_first`` on repeat every ``tail_period``, each time ``exp(-tail_rate)`` times
@@ -63,7 +66,7 @@ def lattice_columns(weights: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Columns of the alias method for up to 2**20 weights that add up to a power of two, at most
     2**63: thresholds above the bits of the column, aliases in them."""
 
-class LatticeTable:
+class LatticeTable(metaclass=_PybindType):
     """A law of integers, symmetric about 0, with its columns; immutable.
 
     weights[k] is for |K| = k. The last ``repeated`` stand for copies as well, of which each has one
@@ -78,7 +81,7 @@ class LatticeTable:
 def lattice_choices(table: LatticeTable, words: NDArray[np.uint64]) -> NDArray[np.int64]:
     """The listed integers, with their signs, that words choose."""
 
-class SecretKey:
+class SecretKey(metaclass=_PybindType):
     """32 bytes from the operating system (None), or those of a replay; overwritten when it goes. An
     OSError where the system has no entropy to give."""
 
@@ -194,7 +197,7 @@ def characteristic(
     """sum_j weights[j] (exp(i m step losses[j]) - 1) for m = 0, ..., count - 1; not bit-equal
     between the two back ends, but to a few ulp of the largest term."""
 
-class Transform:
+class Transform(metaclass=_PybindType):
     """Real Fourier transforms of one power-of-two length; roots of unity and room to work in."""
 
     def __init__(self, size: int) -> None: ...

@@ -11,8 +11,7 @@ import difflib
 import math
 import numbers
 import operator
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from psinoise.errors import DomainError
 
@@ -77,28 +76,23 @@ def choice(name: str, value: object, allowed: Iterable[str]) -> str:
     return value
 
 
-def exactly_one(owner: str, allowed: Iterable[str], given: Mapping[str, Any]) -> tuple[str, float]:
-    """The one keyword of ``allowed`` that was given, with its positive value."""
-    names = tuple(allowed)
-    for name in given:
-        if name not in names:
-            raise unknown_keyword(owner, name, names)
+def exactly_one(owner: str, **given: object) -> tuple[str, float]:
+    """The one keyword that is not None, with its positive value."""
     present = {name: value for name, value in given.items() if value is not None}
-    if len(present) != 1 or len(given) != 1:
-        if len(given) == 1:
-            (name,) = given
-            raise TypeError(f"{name} must be a real number, got None")
-        listed = ", ".join(names)
-        raise TypeError(f"{owner} takes exactly one of {listed}, got {len(given)}")
+    if len(present) != 1:
+        raise TypeError(f"{owner} takes exactly one of {', '.join(given)}, got {len(present)}")
     ((name, value),) = present.items()
     return name, positive(name, value)
 
 
 def unknown_keyword(owner: str, name: str, names: Iterable[str]) -> TypeError:
-    """The error for a keyword that does not exist, with the nearest one that does."""
-    near = difflib.get_close_matches(name, tuple(names), n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return TypeError(f"{owner}() got an unexpected keyword argument {name!r}{hint}")
+    """The error for a keyword that does not exist, with the nearest one and all that do."""
+    names = tuple(names)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    hint = f"; did you mean {near[0]!r}? It" if near else "; it"
+    return TypeError(
+        f"{owner}() got an unexpected keyword argument {name!r}{hint} takes {', '.join(names)}"
+    )
 
 
 def _number(name: str, value: object) -> float:

@@ -75,6 +75,9 @@ class Mechanism(Accounted):
     norm: str = field(default="linf", kw_only=True)
 
     def __post_init__(self) -> None:
+        if isinstance(self.noise, type):
+            name = self.noise.__name__
+            raise TypeError(f"noise must be a noise law, got the class {name}: call it first")
         if not (in_cells(self.noise) or callable(getattr(self.noise, "logpdf", None))):
             raise TypeError(f"noise must be a noise law, got {self.noise!r}")
         object.__setattr__(

@@ -209,14 +209,22 @@ class Noise(NoiseLaw):
 class ScaleFamily(Noise):
     """A law whose only parameter is its size, given as exactly one of several statistics."""
 
-    #: Statistics that may be given, with their values for the standardized law.
+    #: The three statistics that may be given, with their values for the standardized law.
     _statistics: ClassVar[dict[str, float]]
 
     #: The statistic that ``repr`` shows.
     _canonical: ClassVar[str]
 
-    def __init__(self, **statistic: float) -> None:
-        name, value = _validate.exactly_one(type(self).__name__, self._statistics, statistic)
+    def __init__(
+        self,
+        *,
+        scale: float | None = None,
+        std: float | None = None,
+        mean_abs: float | None = None,
+    ) -> None:
+        name, value = _validate.exactly_one(
+            type(self).__name__, scale=scale, std=std, mean_abs=mean_abs
+        )
         scale = value / self._statistics[name]
         object.__setattr__(self, "_scale", _validate.positive("scale", scale))
 

@@ -12,14 +12,29 @@ from psinoise import _validate
 __all__ = ["Value"]
 
 
+class _OfInit:
+    """The signature of a class: that of ``__init__``, where `inspect` would show ``__new__``."""
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        signature = inspect.signature(owner.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=[*signature.parameters.values()][1:])
+
+
 class Value(ABC):
     """An immutable object that is equal to another of its class with the same arguments."""
 
+    __signature__ = _OfInit()
+
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
-        """Refuse unknown keywords before anything else, with the nearest known one."""
-        names = _keywords_of(cls)
+        """Refuse what ``__init__`` does not take before anything else, and say what it takes."""
+        names, positional = _parameters_of(cls)
+        if len(arguments) > positional:
+            raise TypeError(
+                f"{cls.__name__}() takes {positional or 'no'} arguments without a name, got "
+                f"{len(arguments)}; it takes {', '.join(names)}"
+            )
         for name in keywords:
-            if names and name not in names:
+            if name not in names:
                 raise _validate.unknown_keyword(cls.__name__, name, names)
         return super().__new__(cls)
 
@@ -54,12 +69,11 @@ class Value(ABC):
 
 
 @functools.cache
-def _keywords_of(law: type[Value]) -> tuple[str, ...]:
-    """Names that a law's constructor takes; none for one that checks them itself."""
-    parameters = list(inspect.signature(law.__init__).parameters.values())[1:]
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return ()
-    return tuple(parameter.name for parameter in parameters)
+def _parameters_of(law: type[Value]) -> tuple[tuple[str, ...], int]:
+    """Names that a constructor takes, and how many of them may be given by their place."""
+    parameters = inspect.signature(law).parameters
+    by_place = [p for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    return tuple(parameters), len(by_place)
 
 
 def _rebuild(law: type[Value], arguments: dict[str, float]) -> Value:

@@ -16,6 +16,7 @@ from psinoise._rng import RandomSource, stream_key
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._identity import Value
+from psinoise.noise._names import Explored
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._target import PrivacyTarget
 
@@ -24,7 +25,7 @@ __all__ = ["NoiseLaw", "family_name"]
 Float = NDArray[np.float64]
 
 
-class NoiseLaw(Value):
+class NoiseLaw(Explored, Value):
     """A noise law symmetric about 0.
 
     A law is immutable and hashable, pickles, and its ``repr`` evaluates back to it. Subclasses say

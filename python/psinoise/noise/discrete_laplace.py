@@ -85,22 +85,23 @@ class DiscreteLaplace(NoiseLaw):
 
     _length: float
 
-    def __init__(self, **size: Any) -> None:
-        allowed = ("scale", "epsilon", "sensitivity")
-        for name in size:
-            if name not in allowed:
-                raise _validate.unknown_keyword(type(self).__name__, name, allowed)
-        if ("scale" in size) == ("epsilon" in size):
-            raise TypeError("DiscreteLaplace takes exactly one of scale, epsilon")
-        if "scale" in size:
-            if "sensitivity" in size:
+    def __init__(
+        self,
+        *,
+        scale: float | None = None,
+        epsilon: float | None = None,
+        sensitivity: int | None = None,
+    ) -> None:
+        name, value = _validate.exactly_one("DiscreteLaplace", scale=scale, epsilon=epsilon)
+        if name == "scale":
+            if sensitivity is not None:
                 raise TypeError("sensitivity must be given with epsilon, not with scale")
-            scale = _validate.positive("scale", size["scale"])
+            scale = value
         else:
-            steps = _validate.count("sensitivity", size.get("sensitivity", 1))
+            steps = 1 if sensitivity is None else _validate.count("sensitivity", sensitivity)
             if steps < 1:
                 raise DomainError(f"sensitivity must be at least 1, got {steps!r}")
-            scale = steps / _validate.positive("epsilon", size["epsilon"])
+            scale = steps / value
         if not (_SMALLEST_SCALE <= scale <= _LARGEST_SCALE):
             raise DomainError(f"scale must be in [0.01, 2**40], got {scale!r}")
         object.__setattr__(self, "_length", scale)

@@ -21,7 +21,6 @@ from psinoise.numerics.double_double import Pair
 __all__ = ["Schrodinger"]
 
 _DECIMAL = Context(prec=45)
-_STRENGTHS = ("mean_cost", "theta")
 _SIZES = ("scale", "std", "mean_abs")
 
 
@@ -93,11 +92,24 @@ class Schrodinger(Noise):
     _unit: float
     _given_theta: float
 
-    def __init__(self, *, cost: Cost | Callable[[Float], Any], **arguments: float) -> None:
+    def __init__(
+        self,
+        *,
+        cost: Cost | Callable[[Float], Any],
+        mean_cost: float | None = None,
+        theta: float | None = None,
+        scale: float | None = None,
+        std: float | None = None,
+        mean_abs: float | None = None,
+    ) -> None:
         if not callable(cost):
             raise TypeError(f"cost must be callable, got {cost!r}")
         chosen = as_cost(cost)
-        strength, size = _sorted(arguments, isinstance(chosen, Power))
+        strength, size = _chosen(
+            isinstance(chosen, Power),
+            {"mean_cost": mean_cost, "theta": theta},
+            {"scale": scale, "std": std, "mean_abs": mean_abs},
+        )
         self._set(_cost=chosen, _strength=strength, _size=size)
         if isinstance(chosen, Power):
             scale = self._power_scale(chosen)
@@ -258,21 +270,18 @@ def _power(base: Decimal, exponent: Decimal) -> float:
     return float(_DECIMAL.power(base, exponent))
 
 
-def _sorted(
-    arguments: dict[str, float], is_power: bool
+def _chosen(
+    is_power: bool, strengths: dict[str, float | None], sizes: dict[str, float | None]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """What fixes the shape and what the size."""
-    names = _STRENGTHS + _SIZES
-    for name in arguments:
-        if name not in names:
-            raise _validate.unknown_keyword("Schrodinger", name, names)
-    given = {name: _validate.positive(name, value) for name, value in arguments.items()}
-    strength = {name: given[name] for name in _STRENGTHS if name in given}
-    size = {name: given[name] for name in _SIZES if name in given}
-    most = len(strength) + len(size) if is_power else max(len(strength), len(size))
+    """What was given of what fixes the shape, and of what fixes the size."""
+    strength, size = (
+        {name: _validate.positive(name, value) for name, value in kind.items() if value is not None}
+        for kind in (strengths, sizes)
+    )
+    given = len(strength) + len(size)
+    most = given if is_power else max(len(strength), len(size))
     if not given or most > 1:
         either = "" if is_power else " (or one of the first two and one of the others)"
-        raise TypeError(
-            f"Schrodinger takes exactly one of {', '.join(names)}{either}, got {len(given)}"
-        )
+        names = ", ".join([*strengths, *sizes])
+        raise TypeError(f"Schrodinger takes exactly one of {names}{either}, got {given}")
     return strength, size

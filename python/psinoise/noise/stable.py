@@ -81,10 +81,14 @@ class SymmetricStable(Noise):
         alpha: float | None = None,
         two_minus_alpha: float | None = None,
         alpha_minus_one: float | None = None,
-        **size: float,
+        scale: float | None = None,
+        std: float | None = None,
+        mean_abs: float | None = None,
     ) -> None:
         index = _index_of(alpha, two_minus_alpha, alpha_minus_one)
-        name, value = _validate.exactly_one(type(self).__name__, ("scale", "std", "mean_abs"), size)
+        name, value = _validate.exactly_one(
+            type(self).__name__, scale=scale, std=std, mean_abs=mean_abs
+        )
         unit = {"scale": 1.0, "std": _std(index), "mean_abs": _mean_abs(index)}[name]
         if math.isinf(unit):
             raise DomainError(f"{name} must be left out, since it is infinite: give the scale")
@@ -234,7 +238,7 @@ class SymmetricStable(Noise):
         return SymmetricStable(**self._shape_arguments(), scale=self._scale * growth)
 
 
-def Cauchy(**size: float) -> SymmetricStable:
+def Cauchy(*, scale: float) -> SymmetricStable:
     """Cauchy noise, density ``scale / (pi (scale**2 + x**2))``: `SymmetricStable` of ``alpha=1``.
 
     Parameters
@@ -250,7 +254,6 @@ def Cauchy(**size: float) -> SymmetricStable:
     >>> round(float(pn.Cauchy(scale=2.0).iccdf(0.25)), 12)
     2.0
     """
-    _, scale = _validate.exactly_one("Cauchy", ("scale",), size)
     return SymmetricStable(alpha=1.0, scale=scale)
 
 

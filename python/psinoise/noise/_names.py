@@ -1,0 +1,58 @@
+"""What a law shows to who explores it: names for its users first, and one name for each thing.
+
+A law has the names of SciPy's distribution infrastructure of 2024 (``ccdf``, ``iccdf``,
+``sample``). Those of ``scipy.stats.norm`` are no second names, but who tries one is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+__all__ = ["Explored"]
+
+# What a law states for tables, lattices, the accountant and the command line: legal to read, and
+# documented, but not what a user looks for.
+_FOR_MACHINERY = frozenset(
+    {
+        *("axis_is_worst", "breaks", "costly", "decay", "far_tail", "fit_tolerance", "for_target"),
+        *("for_whole_numbers", "kinks", "lattice_masses", "layout", "log_density", "log_mills"),
+        *("log_survival", "made_by_arguments", "own_grid", "partition", "period", "piece_losses"),
+        *("pieces", "representatives", "rotation_invariant", "score_limit", "shape_parameters"),
+        *("spread", "worst_shifts"),
+    }
+)
+_OURS = {
+    "sf": "ccdf",
+    "isf": "iccdf",
+    "ppf": "icdf",
+    "logsf": "logccdf",
+    "rvs": "sample",
+    "var": "std ** 2",
+    "variance": "std ** 2",
+    "standard_deviation": "std",
+    "mean": "0.0, since laws are symmetric",
+    "median": "0.0, since laws are symmetric",
+    "expect": "expected_cost",
+}
+
+
+class Explored:
+    """An object of which ``dir`` lists what its users look for."""
+
+    def __dir__(self) -> Iterable[str]:
+        names = object.__dir__(self)
+        return [
+            name
+            for name in names
+            if name not in _FOR_MACHINERY and (name.startswith("__") or not name.startswith("_"))
+        ]
+
+    # Type checkers would take it as a promise of every name.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            hint = f": here it is {_OURS[name]}" if name in _OURS else ""
+            raise AttributeError(
+                f"{type(self).__name__} noise has no {name!r}{hint}", name=name, obj=self
+            )
