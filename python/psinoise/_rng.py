@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["RandomSource", "stream_key"]
 
-RandomSource = (
-    int | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator
+# A string, so that importing psinoise does not import numpy.random.
+RandomSource: TypeAlias = (
+    "int | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator"
 )
 
 _PERSON = b"psinoise-key-v1"

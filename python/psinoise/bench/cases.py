@@ -363,7 +363,7 @@ def _optimize(case: Case) -> Workload:
 
 
 def _import(_case: Case) -> Workload:
-    return import_workload("import numpy, scipy", "psinoise", psinoise.__file__)
+    return import_workload("import numpy", "psinoise", psinoise.__file__)
 
 
 _OPERATIONS: dict[str, Callable[[Case], Workload]] = {

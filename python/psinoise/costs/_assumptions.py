@@ -14,7 +14,8 @@ Float = NDArray[np.float64]
 # Where a cost that users wrote is examined: 40 points to each octave around 1, and sparser far out.
 _DENSE = 2.0 ** np.arange(-20.0, 20.0, 0.025)
 _FAR = 2.0 ** np.arange(-300.0, 301.0, 2.0)
-EXAMINED = np.unique(np.concatenate([[0.0], _DENSE, _FAR]))
+# No np.unique, which imports numpy.ma.
+EXAMINED = np.array(sorted({0.0, *_DENSE.tolist(), *_FAR.tolist()}))
 # Beyond, twelfth powers overflow.
 _OVERFLOW = 2.0**80
 _ROUNDING = 64.0 * 2.0**-53

@@ -25,7 +25,6 @@ import functools
 import math
 
 import numpy as np
-from scipy.special import erfcx, ndtri
 
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Pair, normal_std
@@ -53,6 +52,8 @@ def gaussian_parameter(pair: Step) -> float:
 
 
 def _of_atoms(pair: CellPair) -> float:
+    from scipy.special import ndtri  # slow to import
+
     log_mass, loss = pair.atoms
     order = np.argsort(-loss, kind="stable")
     order = order[loss[order] >= 0.0]
@@ -101,6 +102,8 @@ def _log_delta(mu: float, epsilon: float) -> float:
 
     Rounded up where the ratios cancel.
     """
+    from scipy.special import erfcx  # slow to import
+
     a, b = epsilon / mu - 0.5 * mu, epsilon / mu + 0.5 * mu
     if a < -5.0:
         # Nearly everything can be told apart: the first term alone.
