@@ -286,3 +286,26 @@ def test_progress_only_on_a_terminal(
     monkeypatch.setitem(sys.modules, "tqdm", None)
     assert list(_progress.track(range(3), "work")) == [0, 1, 2]
     assert terminal.text == shown
+
+
+def test_tables_of_notebooks_and_frames(comparison: Comparison, target: TargetComparison) -> None:
+    """All show the same rows, and names of laws and costs are text, not markup."""
+    assert repr(comparison) == str(comparison)
+    for found in (comparison, target):
+        page = found._repr_html_()
+        assert page.count("<tr>") == page.count("</tr>") == 1 + len(PLAIN)
+        assert all(f">{row.law}</td>" in page for row in found.rows)
+        frame = found.to_pandas()
+        assert list(frame["law"]) == [row.law for row in found.rows]
+    frame = comparison.to_pandas()
+    assert list(frame["epsilon_at_2000"]) == [row.epsilons[0] for row in comparison.rows]
+    assert list(target.to_pandas()["cost"]) == [row.cost for row in target.rows]
+    page = dataclasses.replace(target, cost="<b>")._repr_html_()
+    assert "<b>" not in page
+    assert "E &lt;b&gt;(Z)" in page
+
+
+def test_without_pandas(target: TargetComparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install pandas"):
+        target.to_pandas()

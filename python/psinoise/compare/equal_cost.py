@@ -14,7 +14,7 @@ from psinoise import _validate
 from psinoise._backend import core
 from psinoise._progress import track
 from psinoise.accounting import Mechanism
-from psinoise.compare.tables import aligned, column
+from psinoise.compare.tables import Sheet, Tabulated, column
 from psinoise.errors import DomainError
 from psinoise.noise import Noise
 
@@ -64,11 +64,12 @@ class ComparisonRow:
         }
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Tabulated):
     """What :func:`psinoise.compare` found: its conditions and one row for each law, best first.
 
-    ``str()`` is a table, :meth:`to_dict` gives plain numbers, :meth:`plot` draws the epsilons.
+    It is shown as a table; :meth:`to_dict` gives plain numbers, ``to_pandas()`` a data frame,
+    :meth:`plot` draws the epsilons.
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -131,7 +132,14 @@ class Comparison:
         )
         return ax
 
-    def __str__(self) -> str:
+    def _records(self) -> list[dict[str, Any]]:
+        records = [row.to_dict() for row in self.rows]
+        for record in records:
+            epsilons = zip(self.counts, record.pop("epsilons"), strict=True)
+            record.update({f"epsilon_at_{count}": epsilon for count, epsilon in epsilons})
+        return records
+
+    def _sheet(self) -> Sheet:
         rows = self.rows
         columns = [["law", *(row.law for row in rows)]]
         for index, count in enumerate(self.counts):
@@ -150,7 +158,7 @@ class Comparison:
         legend = ["eps is estimated to working precision, without a certified bound"]
         if any(cell.endswith("*") for cells in columns for cell in cells):
             legend.insert(0, "* the least of its column")
-        return "\n".join([*notes, "", *aligned(columns), "", *legend])
+        return Sheet(notes, columns, legend)
 
     def _privacy_terms(self) -> str:
         sampling = (

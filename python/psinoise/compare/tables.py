@@ -1,9 +1,79 @@
-"""Plain tables of numbers, with the least of each column marked."""
+"""Tables of numbers with the least of each column marked: text, in notebooks, data frames."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class Sheet(NamedTuple):
+    """What is printed: lines above a table, its columns with their titles, and lines below."""
+
+    head: list[str]
+    columns: list[list[str]]
+    legend: list[str]
+
+
+class Tabulated(ABC):
+    """A result that shows itself as a table."""
+
+    @abstractmethod
+    def _sheet(self) -> Sheet:
+        """What is printed."""
+
+    @abstractmethod
+    def _records(self) -> list[dict[str, Any]]:
+        """The rows as numbers and strings, by the names of columns."""
+
+    def to_pandas(self) -> DataFrame:
+        """The rows as a data frame, in their order.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd  # optional, and slow to import
+        except ModuleNotFoundError:
+            message = "data frames need pandas: pip install pandas"
+            raise ModuleNotFoundError(message, name="pandas") from None
+        return pd.DataFrame(self._records())
+
+    def __str__(self) -> str:
+        head, columns, legend = self._sheet()
+        return "\n".join([*head, "", *aligned(columns), "", *legend])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        head, columns, legend = self._sheet()
+        titles, *rows = zip(*columns, strict=True)
+        return (
+            f"<p>{_lines(head)}</p><table><thead>{_row('th', titles)}</thead><tbody>"
+            f"{''.join(_row('td', row) for row in rows)}</tbody></table><p>{_lines(legend)}</p>"
+        )
+
+
+def _lines(lines: list[str]) -> str:
+    return "<br>".join(map(escape, lines))
+
+
+def _row(tag: str, cells: tuple[str, ...]) -> str:
+    sides = ["left", *["right"] * (len(cells) - 1)]
+    shown = (
+        f'<{tag} style="text-align: {side}">{escape(cell.strip())}</{tag}>'
+        for side, cell in zip(sides, cells, strict=True)
+    )
+    return f"<tr>{''.join(shown)}</tr>"
 
 
 def column(title: str, values: list[float], *, digits: int = 5, mark: bool = True) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from psinoise._progress import track
 from psinoise.calibrate import Calibration, calibration
-from psinoise.compare.tables import aligned, column
+from psinoise.compare.tables import Sheet, Tabulated, column
 from psinoise.errors import CalibrationError, CertificationError
 from psinoise.noise import Family, Noise, NoiseLaw
 
@@ -68,11 +68,12 @@ class TargetRow:
         }
 
 
-@dataclass(frozen=True)
-class TargetComparison:
+@dataclass(frozen=True, repr=False)
+class TargetComparison(Tabulated):
     """What :func:`psinoise.compare` found at a target: one row for each law, cheapest first.
 
-    ``str()`` is a table, :meth:`to_dict` gives plain numbers, :meth:`plot` draws the costs.
+    It is shown as a table; :meth:`to_dict` gives plain numbers, ``to_pandas()`` a data frame,
+    :meth:`plot` draws the costs.
     """
 
     rows: tuple[TargetRow, ...]
@@ -136,7 +137,10 @@ class TargetComparison:
         set_title(ax, f"Least noise for {self._target()}", self._conditions())
         return ax
 
-    def __str__(self) -> str:
+    def _records(self) -> list[dict[str, Any]]:
+        return [row.to_dict() for row in self.rows]
+
+    def _sheet(self) -> Sheet:
         rows = self.rows
         costs = {"E|Z|": [row.mean_abs for row in rows]}
         costs["E Z^2"] = [row.mean_square for row in rows]
@@ -158,7 +162,7 @@ class TargetComparison:
         }
         legend.append(proof[self.method])
         head = [f"Least noise that meets {self._target()}", self._conditions()]
-        return "\n".join([*head, "", *aligned(columns), "", *legend])
+        return Sheet(head, columns, legend)
 
     def _column(self, title: str, values: list[float | None], *, mark: bool = True) -> list[str]:
         """Numbers of laws that meet the target, with a dash for None."""
