@@ -77,9 +77,6 @@ inline constexpr std::size_t kBlock = 512;
 inline constexpr std::size_t kPendingRoom = 2 * kBlock;
 
 template <typename Word>
-inline constexpr std::size_t kWide = PSINOISE_VECTOR_BYTES / sizeof(Word);
-
-template <typename Word>
 struct Pending {
   std::size_t count = 0;
   Word offset[kPendingRoom];

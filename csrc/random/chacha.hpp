@@ -10,6 +10,9 @@
 #pragma once
 
 #include <cstdint>
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 #include "base/level.hpp"
 
@@ -27,11 +30,11 @@ inline Words32 rotate_left(Words32 x) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
   // Without a rotate instruction, whole-byte rotations are one shuffle instead of three operations.
   if constexpr (N == 16 || N == 8) {
-    Bytes order;
+    Bytes order;  // within each half of the register, as the instruction counts
     for (int i = 0; i < PSINOISE_VECTOR_BYTES; ++i) {
-      order[i] = static_cast<std::uint8_t>((i & ~3) | ((i + 4 - N / 8) & 3));
+      order[i] = static_cast<std::uint8_t>((i & 12) | ((i + 4 - N / 8) & 3));
     }
-    return (Words32)__builtin_shuffle((Bytes)x, order);
+    return (Words32)_mm256_shuffle_epi8((__m256i)x, (__m256i)order);
   }
 #endif
   return (x << N) | (x >> (32 - N));
