@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -11,7 +12,7 @@ import pytest
 
 import psinoise as pn
 from psinoise._atomic import check_target, temporary_beside
-from psinoise.commands import _columns
+from psinoise.commands import _columns, release
 from psinoise.commands._columns import map_columns
 
 SECRET = "8675309"
@@ -247,3 +248,24 @@ def test_targets(tmp_path):
         check_target(tmp_path, force=True)
     with pytest.raises(FileNotFoundError, match="does not exist"):
         check_target(tmp_path / "nowhere" / "new")
+
+
+def test_other_delimiters_and_missing_words(tmp_path):
+    source, target = tmp_path / "table.csv", tmp_path / "out.tmp"
+    source.write_text('name;c\nNA;1.2\n"a;b"; NA \nx;none\n', encoding="utf-8")
+    words = {"grid": 1.0, "delimiter": ";", "missing": ["NA", "none"]}
+
+    def low(values):
+        return np.floor(np.where(np.isnan(values), 0.0, values) + 0.5)
+
+    assert map_columns(source, target, ["c"], low, bounds=(0.0, 5.0), **words) == ["name"]
+    assert target.read_text(encoding="utf-8") == 'name;c\nNA;1\n"a;b";0\nx;0\n'
+    with pytest.raises(pn.DomainError, match="'c' must hold finite numbers in every row; --bounds"):
+        map_columns(source, target, ["c"], low, bounds=None, **words)
+
+
+def test_how_a_delimiter_is_given():
+    assert [release._delimiter(text) for text in (";", "tab", "\\t", "|")] == [";", "\t", "\t", "|"]
+    for text in ("", "::", '"', "\n"):
+        with pytest.raises(argparse.ArgumentTypeError, match="must be one character"):
+            release._delimiter(text)

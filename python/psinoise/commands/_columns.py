@@ -42,6 +42,8 @@ def map_columns(
     *,
     grid: float,
     bounds: tuple[float, float] | None,
+    delimiter: str = ",",
+    missing: Sequence[str] = (),
 ) -> list[str]:
     """Write ``source`` to ``target`` with a function applied to some columns, block by block.
 
@@ -60,6 +62,10 @@ def map_columns(
         the decimal number that it is.
     bounds : (float, float), optional
         To which the function clips. With bounds, an empty field is NaN.
+    delimiter : str
+        One character between the fields of a line, in both files.
+    missing : sequence of str
+        Words that stand for an empty field in the columns.
 
     Returns
     -------
@@ -71,7 +77,7 @@ def map_columns(
     DomainError, TypeError
         For a table or a column that is not what it must be.
     """
-    table = _Table(source, target, columns, function, grid, bounds)
+    table = _Table(source, target, columns, function, grid, bounds, delimiter, frozenset(missing))
     return FORMATS[source.suffix.lower()](table)
 
 
@@ -85,6 +91,8 @@ class _Table:
     function: Function
     grid: float
     bounds: tuple[float, float] | None
+    delimiter: str
+    missing: frozenset[str]
 
 
 # -- text ------------------------------------------------------------------------------------------
@@ -99,8 +107,8 @@ def _map_csv(table: _Table) -> list[str]:
         source.open(encoding="utf-8-sig", newline="") as readable,
         table.target.open("w", encoding="utf-8", newline="") as writable,
     ):
-        reader = csv.reader(readable, strict=True)
-        writer = csv.writer(writable, lineterminator="\n")
+        reader = csv.reader(readable, delimiter=table.delimiter, strict=True)
+        writer = csv.writer(writable, delimiter=table.delimiter, lineterminator="\n")
         header = next(reader, None)
         if header is None:
             raise DomainError(f"{source} must have a header")
@@ -110,7 +118,9 @@ def _map_csv(table: _Table) -> list[str]:
             if any(len(row) != len(header) for row in rows):
                 raise DomainError(f"{source} must have as many fields in each row as in the header")
             for place, column in zip(places, columns, strict=True):
-                values = _numbers([row[place] for row in rows], column, grid, table.bounds)
+                fields = (row[place] for row in rows)
+                texts = ["" if field.strip() in table.missing else field for field in fields]
+                values = _numbers(texts, column, grid, table.bounds)
                 # Multiples of a grid of whole numbers are written without a point.
                 shown = int if grid.is_integer() else repr
                 for row, value in zip(rows, table.function(values).tolist(), strict=True):

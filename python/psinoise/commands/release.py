@@ -100,6 +100,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="clip the values, chosen without looking at them; NaN and empty fields become LOW",
     )
     parser.add_argument(
+        "--delimiter",
+        type=_delimiter,
+        default=",",
+        metavar="CHAR",
+        help='between the fields of a CSV line, such as ";"; "tab" is a tabulator (default ",")',
+    )
+    parser.add_argument(
+        "--missing",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="what stands for an empty field, such as NA; may be given more than once",
+    )
+    parser.add_argument(
         "--ledger",
         type=Path,
         metavar="FILE",
@@ -119,6 +133,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what is released are multiples of it (default: a fraction of the sensitivity that "
         "is fine for the noise)",
     )
+
+
+def _delimiter(text: str) -> str:
+    character = "\t" if text in {"tab", "\\t"} else text
+    if len(character) != 1 or character in '"\r\n':
+        raise argparse.ArgumentTypeError(f"must be one character, got {text!r}")
+    return character
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -143,6 +164,8 @@ def run(arguments: argparse.Namespace) -> int:
             lambda values: mechanism.release(values, bounds=bounds),
             grid=mechanism.grid,
             bounds=bounds,
+            delimiter=arguments.delimiter,
+            missing=arguments.missing,
         )
         written = {
             "epsilon": epsilon,
