@@ -21,11 +21,11 @@ variables of shape ``1 / k`` (Kotz, Kozubowski and Podgorski, The Laplace distri
 generalizations, 2001, section 2.4). They differ in what is left when clients drop out, or tell the
 server their shares: see `laplace_part_epsilon`.
 
-**What it costs.** At epsilon below 5.46 stable noise never has the least error: that is Laplace's.
-In the local setting its error grows faster than ``sqrt(k)``, and passes even that of the Gaussian
-(at 6,000 clients, epsilon 1 and delta 1e-6); the price of a pure epsilon that improves with the
-crowd. In the distributed setting it costs about half as much again as Laplace noise, and loses less
-privacy when clients drop out.
+**What it costs.** At epsilon below 5.46 stable noise never has the least error: that is Laplace's,
+the pure epsilon of which does not improve with the crowd. In the local setting the best index grows
+with the crowd, and the error stays below that of the Gaussian at delta 1e-6: by 38 % at 1,000
+clients, by 25 % at 1e12. In the distributed setting it costs about half as much again as Laplace
+noise, and loses less privacy when clients drop out.
 
 **Not a release.** Noise in floating point is for simulation, and it is never seeded in earnest.
 
@@ -99,17 +99,17 @@ def pure_epsilon(noise: pn.Noise) -> float:
     return pn.Mechanism(noise, SENSITIVITY).pure_epsilon()
 
 
-def least_noise(epsilon: float, delta: float) -> tuple[pn.SymmetricStable, pn.Laplace, pn.Gaussian]:
-    """Each law with the least noise for one number: pure, pure, and with delta."""
-    stable = pn.calibrate_stable(epsilon=epsilon, sensitivity=SENSITIVITY)
+def least_noise(epsilon: float, delta: float) -> tuple[pn.Laplace, pn.Gaussian]:
+    """Each law with the least noise for one number: pure, and with delta."""
     laplace = pn.calibrate(pn.Laplace, epsilon=epsilon, delta=0.0, sensitivity=SENSITIVITY)
     gaussian = pn.calibrate(pn.Gaussian, epsilon=epsilon, delta=delta, sensitivity=SENSITIVITY)
-    return stable, laplace, gaussian
+    return laplace, gaussian
 
 
 def local(clients: int, present: int, epsilon: float, delta: float) -> list[Row]:
     """Each message private by itself."""
-    stable, laplace, gaussian = least_noise(epsilon, delta)
+    laplace, gaussian = least_noise(epsilon, delta)
+    stable = pn.calibrate_stable(epsilon=epsilon, sensitivity=SENSITIVITY, clients=clients)
     total, left = stable.aggregate(clients), stable.aggregate(present)
     stds = [gaussian.std * math.sqrt(number) for number in (clients, present)]
     whole, fewer = (gaussian_epsilon(std, delta) for std in stds)
@@ -120,20 +120,17 @@ def local(clients: int, present: int, epsilon: float, delta: float) -> list[Row]
     ]
 
 
-def stable_share(total: pn.SymmetricStable, clients: int) -> pn.SymmetricStable:
-    """The law of which ``clients`` independent draws add up to the total."""
-    return pn.SymmetricStable(alpha=total.alpha, scale=total.scale / clients ** (1 / total.alpha))
-
-
 def distributed(clients: int, present: int, epsilon: float, delta: float) -> list[Row]:
     """The sum private, by shares."""
-    stable, laplace, gaussian = least_noise(epsilon, delta)
+    laplace, gaussian = least_noise(epsilon, delta)
     part = present / clients
-    share = stable_share(stable, clients)
+    share = pn.calibrate_stable(
+        epsilon=epsilon, sensitivity=SENSITIVITY, clients=clients, setting="distributed"
+    )
     whole, left = share.aggregate(clients), share.aggregate(present)
     thinner = gaussian_epsilon(gaussian.std * math.sqrt(part), delta)
     return [
-        Row(f"Stable {stable.alpha:.2f}", whole.mean_abs, pure_epsilon(whole), pure_epsilon(left)),
+        Row(f"Stable {share.alpha:.2f}", whole.mean_abs, pure_epsilon(whole), pure_epsilon(left)),
         Row("Laplace", laplace.mean_abs, epsilon, laplace_part_epsilon(laplace.scale, part)),
         Row("Gaussian", gaussian.mean_abs, gaussian_epsilon(gaussian.std, delta), thinner),
     ]
@@ -191,7 +188,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(table(local(clients, present, epsilon, delta), delta, absent))
     print(f"\nDistributed: one sum with epsilon {epsilon:g}, noise in {clients:,} shares\n")
     print(table(distributed(clients, present, epsilon, delta), delta, absent))
-    noise = pn.calibrate_stable(epsilon=epsilon, sensitivity=SENSITIVITY)
+    noise = pn.calibrate_stable(epsilon=epsilon, sensitivity=SENSITIVITY, clients=clients)
     inside = simulate(noise, clients, arguments.rounds, arguments.seed)
     print(
         f"\nSimulated: {inside:.3f} of {arguments.rounds:,} sums are within the median error of "

@@ -110,6 +110,56 @@ def test_sensitivity_and_count_only_scale(best: dict[float, pn.SymmetricStable])
     assert 3.0 * pn.Mechanism(noise, 7.0).pure_epsilon() <= 3.0
 
 
+GAUSSIAN = 3.3709624  # E|Z| of one message at (1, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("clients", "alpha", "most"),
+    [(10, 1.83, 5.71), (1000, 1.92, 66.0), (10**6, 1.96, 2303.0), (10**12, 1.98, 2.527e6)],
+)
+def test_the_index_grows_with_the_crowd(clients: int, alpha: float, most: float) -> None:
+    """The error of the sum, which is never behind that of the Gaussian with a delta."""
+    noise = pn.calibrate_stable(epsilon=1.0, clients=clients)
+    error = noise.aggregate(clients).mean_abs
+    assert pn.Mechanism(noise).pure_epsilon() <= 1.0
+    assert noise.alpha == pytest.approx(alpha, abs=0.006)
+    assert error <= most < GAUSSIAN * math.sqrt(clients)
+    for other in (alpha - 0.03, alpha + 0.015):
+        given = pn.calibrate_stable(epsilon=1.0, clients=clients, alpha=other)
+        assert given.alpha == other
+        assert error < given.aggregate(clients).mean_abs
+
+
+@pytest.mark.parametrize(
+    ("clients", "dropout", "present"), [(10, 0.3, 7), (10, 0.29, 8), (3, 0.99, 1), (1, 0.5, 1)]
+)
+def test_a_sum_meets_the_target_without_those_that_dropped_out(
+    clients: int, dropout: float, present: int
+) -> None:
+    noise = pn.calibrate_stable(
+        epsilon=1.0, clients=clients, setting="distributed", dropout=dropout, alpha=1.75
+    )
+    left = pn.Mechanism(noise.aggregate(present)).pure_epsilon()
+    assert 1.0 - 1e-11 < left <= 1.0 + 1e-13
+    if present > 1:
+        assert pn.Mechanism(noise.aggregate(present - 1)).pure_epsilon() > 1.0
+
+
+def test_a_delta_and_a_cost() -> None:
+    target = {"epsilon": 1.0, "delta": 1e-3}
+    noise = pn.calibrate_stable(**target, clients=10**6)
+    normal = pn.calibrate(pn.Gaussian, **target)
+    assert noise.mean_abs * 1e6 ** (1.0 / noise.alpha) <= normal.mean_abs * 1e3 * (1.0 + 1e-9)
+    assert pn.Mechanism(noise).epsilon(1e-3) <= 1.0
+    root = pn.calibrate_stable(epsilon=1.0, cost=np.sqrt)
+    assert root.alpha < 1.69
+    for step in (-0.02, 0.02):
+        other = pn.calibrate_stable(epsilon=1.0, alpha=root.alpha + step)
+        assert root.moment(0.5) < other.moment(0.5)
+    with pytest.raises(pn.CalibrationError, match="finite expectation"):
+        pn.calibrate_stable(epsilon=1.0, cost=np.square)
+
+
 @pytest.mark.parametrize("ratio", [1e-9, 1e-6, 1e-3])
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 1.5, 1.9])
 def test_limit_for_small_scales(alpha: float, ratio: float) -> None:
@@ -140,8 +190,11 @@ def test_limit_for_large_scales(alpha: float) -> None:
 
 
 def test_the_tables_of_the_documentation() -> None:
+    def stable(alpha: float) -> Family:
+        return Family(pn.SymmetricStable, alpha=alpha)
+
     text = (Path(__file__).parents[1] / "docs" / "stable.md").read_text(encoding="utf-8")
-    for law in (pn.Laplace, Family(pn.SymmetricStable, alpha=1.7), pn.Gaussian, pn.Airy):
+    for law in (pn.Laplace, *map(stable, (1.7, 1.9, 1.999)), pn.Gaussian, pn.Airy):
         mechanism = pn.Mechanism(law(mean_abs=2.0))
         uses = [mechanism.composed(n).estimate.epsilon(1e-6) for n in (1, 10, 100, 1000)]
         pure = mechanism.pure_epsilon()
@@ -161,6 +214,14 @@ def test_the_tables_of_the_documentation() -> None:
         ({"epsilon": "1"}, TypeError, "epsilon must"),
         ({"epsilon": 1.0, "count": 0}, pn.DomainError, "count must be at least 1"),
         ({"epsilon": 1.0, "sensitivity": -1.0}, pn.DomainError, "sensitivity must be positive"),
+        ({"epsilon": 1.0, "clients": 0}, pn.DomainError, "clients must be at least 1"),
+        ({"epsilon": 1.0, "clients": 1.5}, TypeError, "clients must be an integer"),
+        ({"epsilon": 1.0, "setting": "shuffled"}, pn.DomainError, "setting must be"),
+        ({"epsilon": 1.0, "dropout": 0.1}, pn.DomainError, "dropout must be 0"),
+        ({"epsilon": 1.0, "dropout": math.nan}, pn.DomainError, "dropout must"),
+        ({"epsilon": 1.0, "delta": 1.0}, pn.DomainError, "delta must be in"),
+        ({"epsilon": 1.0, "cost": 2.0}, TypeError, "cost must be callable"),
+        ({"epsilon": 1.0, "alpha": 3.0}, pn.DomainError, "alpha must be in"),
     ],
 )
 def test_bad_targets(arguments: dict[str, float], error: type[Exception], message: str) -> None:

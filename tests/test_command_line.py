@@ -247,6 +247,23 @@ def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0.0 <= found["excess"] < 1e-4
 
 
+def test_calibrate_stable(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["calibrate-stable", "--epsilon", "1", "--clients", "100", "--alpha", "1.9"]
+    local = psinoise.calibrate_stable(epsilon=1.0, clients=100, alpha=1.9)
+    text = answer(capsys, *words)
+    assert text.splitlines()[0] == repr(local)
+    assert f"E|error| {local.aggregate(100).mean_abs:.10g}" in text
+    crowd = ["--setting", "distributed", "--dropout", "0.5", "--json"]
+    found = strict(answer(capsys, *words, *crowd))
+    assert isinstance(found, dict)
+    share = psinoise.calibrate_stable(
+        epsilon=1.0, clients=100, alpha=1.9, setting="distributed", dropout=0.5
+    )
+    assert found["noise"] == repr(share)
+    assert found["sum"]["noise"] == repr(share.aggregate(100))
+    assert found["sum_pure_epsilon"] < 1.0 < found["message_pure_epsilon"]
+
+
 def test_laws_come_from_the_one_list() -> None:
     assert tuple(law_names().values()) == (*LAWS, *DESIGNED)
 
@@ -310,7 +327,7 @@ def test_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert "None" not in text
 
 
-COMMANDS = ["epsilon", "delta", "compare", "calibrate", "figures", "info"]
+COMMANDS = ["epsilon", "delta", "compare", "calibrate", "calibrate-stable", "figures", "info"]
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,39 @@ def test_aggregate():
             law.aggregate(bad)
 
 
+def test_weighted_sums():
+    """Against the product of characteristic functions, by the logarithm of each."""
+    laws, weights = [stable(1.5, s) for s in (2.0, 0.5, 1e3)], [-3.0, 1e3, 0.25]
+    total = pn.SymmetricStable.weighted_sum(laws, weights)
+    exponent = sum(abs(a * law.scale) ** 1.5 for a, law in zip(weights, laws, strict=True))
+    assert total.scale**1.5 == near(exponent, 1e-13)
+    assert pn.SymmetricStable.weighted_sum([laws[0]] * 8).scale == near(8.0, 1e-14)
+    assert pn.SymmetricStable.weighted_sum([stable(2.0, 3e200), stable(2.0, 4e200)]).scale == near(
+        5e200, 1e-14
+    )
+    for bad, factors, error in (
+        ([], None, ValueError),
+        ([stable(1.5), stable(1.4)], None, ValueError),
+        ([stable(1.5), pn.Laplace(scale=1.0)], None, TypeError),
+        (laws, [1.0], ValueError),
+        (laws, [0.0, 0.0, 0.0], ValueError),
+        (laws, [1.0, math.nan, 1.0], ValueError),
+        (laws, [1.0, math.inf, 1.0], ValueError),
+    ):
+        with pytest.raises(error, match=r"laws must|weights must"):
+            pn.SymmetricStable.weighted_sum(bad, factors)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "scale", "dtype"), [(0.1, 1.0, "f4"), (0.4, 1.0, "f4"), (1.0, 1e25, "f4")]
+)
+def test_no_sample_overflows_its_type(alpha, scale, dtype):
+    with pytest.raises(pn.DomainError, match="dtype must be wider"):
+        stable(alpha, scale).sample(1000, rng=1, dtype=dtype)
+    assert np.isfinite(stable(alpha, scale).sample(100_000, rng=1)).all()
+    assert np.isfinite(stable(2.0, 1e30).sample(1000, rng=1, dtype=dtype)).all()
+
+
 def kolmogorov(law, x):
     """p-value of Kolmogorov's distance on 2^16 cells."""
     cells = 1 << 16

@@ -26,6 +26,10 @@ _COMMANDS = {
         "psinoise.commands.compare",
     ),
     "calibrate": ("the least noise that meets a privacy target", "psinoise.commands.calibrate"),
+    "calibrate-stable": (
+        "the stable noise of one of many clients, of which the sum costs least",
+        "psinoise.commands.calibrate_stable",
+    ),
     "epsilon": ("epsilon of a mechanism at a given delta", "psinoise.commands.epsilon"),
     "delta": ("delta of a mechanism at a given epsilon", "psinoise.commands.delta"),
     "release": (

@@ -1,0 +1,96 @@
+"""``psinoise calibrate-stable``: the stable noise of one of many clients that costs least."""
+
+from __future__ import annotations
+
+import argparse
+
+from psinoise.accounting import Mechanism
+from psinoise.calibrate_stable import calibrate_stable
+from psinoise.commands._json import HELP, print_json
+from psinoise.commands._mechanism import size_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--epsilon", type=float, required=True, metavar="X", help="the target: positive"
+    )
+    parser.add_argument(
+        "--delta", type=float, default=0.0, metavar="X", help="the target: in [0, 1) (default 0)"
+    )
+    parser.add_argument(
+        "--sensitivity",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="how far one client can move the sum (default 1)",
+    )
+    parser.add_argument(
+        "--count", type=int, default=1, metavar="N", help="number of compositions (default 1)"
+    )
+    parser.add_argument(
+        "--clients", type=int, default=1, metavar="N", help="how many add noise (default 1)"
+    )
+    parser.add_argument(
+        "--setting",
+        default="local",
+        help="what meets the target: local (default), each message; distributed, the sum",
+    )
+    parser.add_argument(
+        "--dropout",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="share of the clients that a distributed sum may miss (default 0)",
+    )
+    parser.add_argument(
+        "--alpha", type=float, metavar="X", help="the index, where it is not to be searched for"
+    )
+    parser.add_argument("--json", action="store_true", help=HELP)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the law of one client's noise, and what is known of the sum."""
+    noise = calibrate_stable(
+        epsilon=arguments.epsilon,
+        delta=arguments.delta,
+        sensitivity=arguments.sensitivity,
+        count=arguments.count,
+        clients=arguments.clients,
+        setting=arguments.setting,
+        dropout=arguments.dropout,
+        alpha=arguments.alpha,
+    )
+    total = noise.aggregate(arguments.clients)
+    pure = {
+        "message_pure_epsilon": Mechanism(noise, arguments.sensitivity).pure_epsilon(),
+        "sum_pure_epsilon": Mechanism(total, arguments.sensitivity).pure_epsilon(),
+    }
+    if arguments.json:
+        print_json(
+            {
+                **size_of(noise),
+                "sum": size_of(total),
+                **pure,
+                "epsilon": arguments.epsilon,
+                "delta": arguments.delta,
+                "sensitivity": arguments.sensitivity,
+                "count": arguments.count,
+                "clients": arguments.clients,
+                "setting": arguments.setting,
+                "dropout": arguments.dropout,
+            }
+        )
+        return 0
+    print(repr(noise))
+    print(f"sum of {arguments.clients}: scale {total.scale:.10g}, E|error| {total.mean_abs:.10g}")
+    print(
+        f"pure epsilon of one use: message {pure['message_pure_epsilon']:.10g}, "
+        f"sum {pure['sum_pure_epsilon']:.10g}"
+    )
+    print(
+        f"epsilon {arguments.epsilon:g}, delta {arguments.delta:g}, "
+        f"sensitivity {arguments.sensitivity:g}, count {arguments.count}, "
+        f"setting {arguments.setting}, dropout {arguments.dropout:g}"
+    )
+    return 0
