@@ -11,6 +11,7 @@ from psinoise.noise._target import PrivacyTarget
 from psinoise.noise.airy import Airy
 from psinoise.noise.cactus import Cactus
 from psinoise.noise.discrete_laplace import DiscreteLaplace
+from psinoise.noise.discrete_stable import DiscreteStable
 from psinoise.noise.gaussian import Gaussian
 from psinoise.noise.laplace import Laplace
 from psinoise.noise.schrodinger import Schrodinger
@@ -44,6 +45,7 @@ __all__ = [
     "Cactus",
     "Cauchy",
     "DiscreteLaplace",
+    "DiscreteStable",
     "Family",
     "Gaussian",
     "Laplace",
