@@ -2,7 +2,8 @@
 
 Most are what a theorem says: `for_target` of the law. The accountant checks the answer where it
 can; rounding may put it an ulp beyond the target, and it is made again for a little less. Of a
-cactus law the cost bound is searched for: `cactus`.
+cactus law the cost bound is searched for: `cactus`; of an optimal unimodal one it is found with the
+law: `unimodal`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Any
 
 from psinoise.accounting import Mechanism
 from psinoise.accounting.bracket import Bracket
-from psinoise.calibrate import cactus
+from psinoise.calibrate import cactus, unimodal
 from psinoise.calibrate.search import Calibration
 from psinoise.calibrate.target import Target
 from psinoise.errors import CalibrationError, CertificationError, DomainError
-from psinoise.noise import Cactus, Noise, NoiseLaw, PrivacyTarget
+from psinoise.noise import Cactus, Noise, NoiseLaw, OptimalUnimodal, PrivacyTarget
 
 __all__ = ["design", "designed_law"]
 
@@ -49,6 +50,8 @@ def design(law: type[NoiseLaw], arguments: Mapping[str, Any], target: Target) ->
         raise CalibrationError(f'{law.__name__} noise is not made for "replace" with sampling')
     if issubclass(law, Cactus):
         return cactus.cheapest(arguments, target)
+    if issubclass(law, OptimalUnimodal):
+        return unimodal.cheapest(arguments, target)
     for margin in _MARGINS:
         less = PrivacyTarget(
             target.epsilon * (1.0 - margin),

@@ -14,6 +14,7 @@ from psinoise.noise.discrete_laplace import DiscreteLaplace
 from psinoise.noise.discrete_stable import DiscreteStable
 from psinoise.noise.gaussian import Gaussian
 from psinoise.noise.laplace import Laplace
+from psinoise.noise.optimal_unimodal import OptimalUnimodal
 from psinoise.noise.schrodinger import Schrodinger
 from psinoise.noise.stable import Cauchy, SymmetricStable
 from psinoise.noise.staircase import Staircase
@@ -26,6 +27,7 @@ LAWS: tuple[type[Noise], ...] = (Gaussian, Laplace, Airy, SymmetricStable, Schro
 #: Laws that are made for a sensitivity and a target.
 DESIGNED: tuple[type[NoiseLaw], ...] = (
     Cactus,
+    OptimalUnimodal,
     UniformAtom,
     Staircase,
     TruncatedLaplace,
@@ -51,6 +53,7 @@ __all__ = [
     "Laplace",
     "Noise",
     "NoiseLaw",
+    "OptimalUnimodal",
     "Parameter",
     "PiecewiseNoise",
     "PrivacyTarget",

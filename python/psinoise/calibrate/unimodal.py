@@ -1,0 +1,71 @@
+"""The optimal unimodal law of least cost that meets a target.
+
+The law of least cost at the epsilon is met by an estimate; then its cost is raised by what the
+certified bound is above the target, over the slope of epsilon in the cost, until the bound meets
+it. What is returned has been verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from psinoise.accounting import Mechanism
+from psinoise.calibrate.search import Calibration
+from psinoise.calibrate.target import Target
+from psinoise.errors import CalibrationError
+from psinoise.noise import OptimalUnimodal
+
+__all__ = ["cheapest"]
+
+_MOST_ANSWERS = 6
+# What is added to a step, as a share of it and of epsilon.
+_MORE, _LEAST = 0.02, 1e-7
+
+
+def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
+    """The optimal unimodal law of least expected cost that meets a target.
+
+    Raises
+    ------
+    CalibrationError
+        If there is none, and for targets that the law is not made for.
+    """
+    for name in ("mean_cost", "epsilon", "delta", "count", "sampling_rate", "sensitivity"):
+        if name in arguments:
+            raise TypeError(f"{name} is said by the target, and must not be given")
+    if target.count < 2 or target.delta == 0.0 or target.epsilon == 0.0:
+        raise CalibrationError(
+            "OptimalUnimodal noise is made for at least 2 uses, and for epsilon and delta above 0"
+        )
+    words: dict[str, Any] = {
+        "delta": target.delta,
+        "count": target.count,
+        "sampling_rate": target.sampling_rate,
+        "sensitivity": target.sensitivity,
+        **arguments,
+    }
+    noise = OptimalUnimodal(epsilon=target.epsilon, **words)
+    words.update(
+        cells_per_sensitivity=noise.cells_per_sensitivity,
+        cells=noise.cells,
+        tail_ratio=noise.tail_ratio,
+    )
+    use = (target.count, target.sampling_rate, target.adjacency)
+    first = noise.mean_cost
+    for _ in range(_MOST_ANSWERS):
+        mechanism = Mechanism(noise, target.sensitivity)
+        above = float(mechanism.epsilon(target.delta, *use).upper) - target.epsilon
+        if above <= 0.0:
+            delta = mechanism.delta(target.epsilon, *use)
+            if delta.upper <= target.delta:
+                excess = max(noise.mean_cost / first - 1.0, 0.0)
+                return Calibration(noise, delta, excess, "certified")
+            above = 0.0
+        unit = noise.certificate.slope / target.sensitivity**noise.cost
+        step = (above * (1.0 + _MORE) + _LEAST * target.epsilon) / unit
+        noise = OptimalUnimodal(mean_cost=noise.mean_cost + step, **words)
+    raise CalibrationError(
+        f"no optimal unimodal noise near {noise.mean_cost!r} could be certified for delta "
+        f"{target.delta!r} at epsilon {target.epsilon!r}"
+    )

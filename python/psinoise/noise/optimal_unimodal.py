@@ -1,0 +1,427 @@
+"""Optimal unimodal noise: the least epsilon at a cost for one target, by convex optimization."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise import _validate, costs
+from psinoise._backend import core
+from psinoise.compile.cells import MOST_CELLS
+from psinoise.errors import DomainError
+from psinoise.noise._cells import Cells
+from psinoise.noise._parameter import Parameter
+from psinoise.noise._piecewise import PiecewiseNoise
+from psinoise.optimize import Grid
+from psinoise.optimize import unimodal as program
+
+__all__ = ["OptimalUnimodal"]
+
+Float = NDArray[np.float64]
+
+# Solutions to keep, at most 300 kB each; the oldest goes first.
+_MOST_SOLUTIONS = 32
+_FORMAT = "psinoise optimal unimodal"
+# Largest difference between what a file states and what its masses say, of epsilon.
+_AGREEMENT = 1e-6
+
+
+class OptimalUnimodal(PiecewiseNoise):
+    """The unimodal law of least epsilon for a delta, a number of uses, a sampling rate and a cost.
+
+    Schrodinger and cactus laws are optimal for infinitely many uses, the staircase for one; this
+    law is made for the target at hand. It is a mixture of uniform laws around 0, constant on cells,
+    found by convex programs, with a certificate of how far it can be from the best of *all*
+    unimodal laws. It does not increase in ``|x|``, so that the sensitivity is the worst shift.
+
+    Parameters
+    ----------
+    delta : float
+        In (0, 1).
+    count : int
+        Uses of the mechanism, at least 2. Of a single use the best laws are known in closed form:
+        `Staircase` for delta = 0 and nearly so for small ones, `UniformAtom` for epsilon = 0.
+    sampling_rate : float
+        Rate of Poisson sampling, in (0, 1]; 1 is no sampling. Neighbors differ by one record.
+    mean_cost : float, optional
+        The expected cost ``E|X|**cost``, for which epsilon is the least. Either this or ``epsilon``
+        must be given.
+    epsilon : float, optional
+        The epsilon at ``delta``, for which the cost is the least. It is met as far as a contour
+        integral tells; `calibrate` makes the law that is certified to meet it.
+    cost : float or psinoise.costs.Power
+        The power, in [1/8, 12].
+    sensitivity : float
+        By how much neighboring data sets can move the query.
+    cells_per_sensitivity : int, optional
+        By default 200, or as many as make 6,000 cells.
+    cells : int, optional
+        Number of the cell from which on masses form a geometric series; more than
+        ``cells_per_sensitivity``, at most 32,767. By default as far as counts for ``delta``.
+    tail_ratio : float, optional
+        Ratio of neighboring masses in that series, in (0, 1).
+    progress : callable, optional
+        Called in every iteration with the number of cells per sensitivity that are being worked on
+        and the gap that is left; coarse cells come first.
+
+    Attributes
+    ----------
+    certificate : UnimodalCertificate
+        Epsilon as estimated, the order of its saddle point, and the gap: by how much epsilon would
+        fall at most, to first order, with any other unimodal law of the cost.
+    masses : ndarray of shape (cells + 1,)
+        Probabilities of the cells around ``0, 1, ..., cells`` times
+        ``sensitivity / cells_per_sensitivity``. They, and not the program that they solve, are the
+        law.
+
+    Raises
+    ------
+    TypeError, DomainError
+        For arguments of the wrong kind or value.
+    CalibrationError
+        If no law on these cells has the cost, or the method does not converge.
+
+    Notes
+    -----
+    A symmetric unimodal law is a mixture of uniform laws on ``[-a, a]`` (Khinchine). Delta of many
+    uses is a convex function of the law of each of them while the others are fixed, and a moment of
+    the privacy loss is one of the law of all. Rounds of the second, whose order is that of the
+    saddle point of delta, lead to rounds of the first; each is solved by an interior point method.
+    Epsilon is that of the accountant only where the accountant is asked.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> use = {"delta": 1e-5, "count": 2400, "sampling_rate": 1 / 240}
+    >>> law = pn.OptimalUnimodal(mean_cost=0.615**2, cells_per_sensitivity=20, **use)
+    >>> round(pn.Mechanism(law).epsilon(1e-5, 2400, 1 / 240).estimate, 2), law.certificate.gap < 5e-3
+    (1.85, True)
+    >>> round(pn.Mechanism(pn.Laplace(std=0.615)).epsilon(1e-5, 2400, 1 / 240).estimate, 2)
+    2.0
+    """
+
+    unimodal = True
+    made_by_arguments = False
+    representatives = (
+        {
+            "delta": 1e-5,
+            "count": 100,
+            "sampling_rate": 0.1,
+            "mean_cost": 1.0,
+            "cells_per_sensitivity": 20,
+        },
+    )
+    shape_parameters = MappingProxyType(
+        {
+            "delta": Parameter("delta that it is the best for", required=True),
+            "count": Parameter("uses that it is the best for", int, "N", required=True),
+            "sampling_rate": Parameter("sampling rate that it is the best for (default 1)"),
+            "mean_cost": Parameter("mean cost for which epsilon is the least", required=True),
+            "cost": Parameter("power of |x| that is the cost (default 2)"),
+            "cells_per_sensitivity": Parameter("cells to a sensitivity", int, "N"),
+        }
+    )
+
+    _solutions: ClassVar[dict[tuple[Any, ...], program.Law]] = {}
+
+    delta: float
+    count: int
+    sampling_rate: float
+    mean_cost: float
+    epsilon: float | None
+    cost: float
+    sensitivity: float
+    cells_per_sensitivity: int
+    cells: int
+    tail_ratio: float
+    certificate: program.UnimodalCertificate
+    masses: Float
+
+    def __init__(
+        self,
+        *,
+        delta: float,
+        count: int,
+        sampling_rate: float = 1.0,
+        mean_cost: float | None = None,
+        epsilon: float | None = None,
+        cost: float | costs.Power = 2.0,
+        sensitivity: float = 1.0,
+        cells_per_sensitivity: int | None = None,
+        cells: int | None = None,
+        tail_ratio: float | None = None,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> None:
+        if progress is not None and not callable(progress):
+            raise TypeError(f"progress must be callable, got {progress!r}")
+        goals = {"mean_cost": mean_cost, "epsilon": epsilon}
+        given = {name: value for name, value in goals.items() if value is not None}
+        name, goal = _validate.exactly_one(type(self).__name__, goals, given)
+        self._state_target(delta, count, sampling_rate, cost, sensitivity)
+        width = _checked_width(cells_per_sensitivity)
+        if (cells is None) != (tail_ratio is None):
+            raise TypeError("cells and tail_ratio must be given together")
+        grid = None if cells is None else _checked_grid(width, cells, tail_ratio)
+        bound = goal if name == "epsilon" else self._unit(_validate.positive(name, goal))
+        key = (self._problem_key, name, bound, width, grid)
+        found = self._solutions.get(key)
+        if found is None:
+            problem = self._problem
+
+            def grid_of(cost: float) -> Grid:
+                return grid or program.grid_for(problem, cost, width)
+
+            if name == "epsilon":
+                found = program.least_cost(problem, grid_of, bound, progress)
+            else:
+                found = program.least_epsilon(problem, grid_of(bound), bound, progress)
+        self._keep(key, found, mean_cost)
+
+    def _state_target(
+        self, delta: object, count: object, rate: object, cost: object, sensitivity: object
+    ) -> None:
+        """Check what the law is for and set it."""
+        if isinstance(cost, costs.Power) and cost.weight == 1.0:
+            cost = cost.p
+        power = _validate.positive("cost", cost)
+        if not 0.125 <= power <= 12.0:
+            raise DomainError(f"cost must be a power in [1/8, 12], got {cost!r}")
+        uses = _validate.count("count", count)
+        if uses < 2:
+            raise DomainError(f"count must be at least 2, got {count!r}")
+        chosen = _validate.probability("delta", delta)
+        if not 1e-100 <= chosen < 1.0:
+            raise DomainError(f"delta must be in [1e-100, 1), got {delta!r}")
+        sampled = _validate.probability("sampling_rate", rate)
+        if not sampled > 0.0:
+            raise DomainError(f"sampling_rate must be in (0, 1], got {rate!r}")
+        scale = _validate.positive("sensitivity", sensitivity)
+        if not 0.0 < _power(scale, power) < math.inf:
+            raise DomainError(
+                f"sensitivity must be of a size whose power {power!r} is a float64, got {scale!r}"
+            )
+        self._set(
+            _scale=scale,
+            sensitivity=scale,
+            cost=power,
+            delta=chosen,
+            count=uses,
+            sampling_rate=sampled,
+        )
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _unit(self, cost: float) -> float:
+        """An expected cost of the law of unit sensitivity."""
+        return cost / _power(self.sensitivity, self.cost)
+
+    def _keep(self, key: tuple[Any, ...], found: program.Law, stated: float | None) -> None:
+        """Take a solution, and keep it for laws that ask the same."""
+        masses = found.masses.copy()
+        masses.flags.writeable = False
+        cost = stated if stated is not None else found.mean_cost / self._unit(1.0)
+        self._set(
+            mean_cost=float(cost),
+            cells_per_sensitivity=found.grid.width,
+            cells=found.grid.last,
+            tail_ratio=found.grid.tail_ratio,
+            certificate=found.certificate,
+            masses=masses,
+        )
+        bound = self._unit(self.mean_cost)
+        exact = (self._problem_key, "mean_cost", bound, found.grid.width, found.grid)
+        for known in (key, exact):
+            self._solutions.setdefault(known, found)
+        while len(self._solutions) > _MOST_SOLUTIONS:
+            self._solutions.pop(next(iter(self._solutions)), None)
+
+    # -- the program -----------------------------------------------------------------------------
+
+    @property
+    def _problem_key(self) -> tuple[Any, ...]:
+        return (self.delta, self.count, self.sampling_rate, self.cost)
+
+    @property
+    def _problem(self) -> program.Problem:
+        power = self.cost
+        return program.Problem(
+            self.delta,
+            self.count,
+            self.sampling_rate,
+            lambda grid: _costs_of_cells(grid, power),
+            lambda a: np.asarray(a**power / (power + 1.0)),
+            power,
+        )
+
+    # -- the law ---------------------------------------------------------------------------------
+
+    @cached_property
+    def partition(self) -> Cells:
+        """Cells, masses and tail of the law of unit sensitivity."""
+        grid = Grid(self.cells_per_sensitivity, self.cells, self.tail_ratio)
+        return _cells_of(grid, np.append(self.masses[0], 2.0 * self.masses[1:]))
+
+    @property
+    def _shape(self) -> tuple[Any, ...]:
+        return (*self._problem_key, self.mean_cost, self.cells_per_sensitivity, self.cells)
+
+    def _arguments(self) -> dict[str, Any]:
+        names = (
+            "delta",
+            "count",
+            "sampling_rate",
+            "mean_cost",
+            "cost",
+            "sensitivity",
+            "cells_per_sensitivity",
+            "cells",
+            "tail_ratio",
+        )
+        return {name: getattr(self, name) for name in names}
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        same = self._arguments() == other._arguments()
+        return same and np.array_equal(self.masses, other.masses)
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The masses travel along: another machine would round its own optimum differently.
+        return _restored, (self._arguments(), self.masses, self.certificate)
+
+    # -- files -----------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the law to a JSON file, with the bits of its masses."""
+        document = {
+            "format": _FORMAT,
+            "version": 1,
+            "arguments": self._arguments(),
+            "masses": [mass.hex() for mass in self.masses.tolist()],
+            "epsilon": self.certificate.epsilon,
+        }
+        Path(path).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> OptimalUnimodal:
+        """Read a law that `save` wrote.
+
+        Nothing is taken on trust: that masses do not increase, their total, cost and epsilon are
+        computed again, and so is the certificate.
+
+        Raises
+        ------
+        DomainError
+            If the file is not what `save` writes, or its contents contradict each other.
+        """
+        text = Path(path).read_text(encoding="utf-8")
+        try:
+            document = json.loads(text)
+            if document["format"] != _FORMAT or document["version"] != 1:
+                raise DomainError(f"{path} is not an optimal unimodal law of version 1")
+            masses = np.array([float.fromhex(mass) for mass in document["masses"]])
+            law = _restored(dict(document["arguments"]), masses, None)
+            stated = float(document["epsilon"])
+        except DomainError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+            raise DomainError(f"{path} is not an optimal unimodal law: {error}") from error
+        known = law.certificate.epsilon
+        if not abs(known - stated) <= _AGREEMENT * max(1.0, stated):
+            raise DomainError(f"epsilon must be that of the masses, {known!r}, got {stated!r}")
+        return law
+
+    def _checked(self, grid: Grid, masses: Float, bound: float) -> program.UnimodalCertificate:
+        """The certificate of masses that came from outside."""
+        stated = self._problem.program(grid)
+        if masses.shape != stated.costs.shape or not ((masses > 0.0) & (masses < 1.0)).all():
+            raise DomainError(f"masses must be {stated.costs.size} probabilities above 0")
+        if not (np.diff(masses) <= 0.0).all():
+            raise DomainError("masses must not increase from the center outwards")
+        if not abs(float(stated.multiplicities @ masses) - 1.0) <= 1e-13:
+            raise DomainError("masses must add up to 1")
+        if not abs(float(stated.costs @ masses) / bound - 1.0) <= 1e-8:
+            raise DomainError("masses must have the expected cost")
+        return program.certify(self._problem, stated, masses, bound)
+
+
+def _restored(
+    arguments: dict[str, Any], masses: Float, certificate: program.UnimodalCertificate | None
+) -> OptimalUnimodal:
+    law = OptimalUnimodal.__new__(OptimalUnimodal)
+    target = ("delta", "count", "sampling_rate", "cost", "sensitivity")
+    law._state_target(*(arguments.pop(name) for name in target))
+    cost = _validate.positive("mean_cost", arguments.pop("mean_cost"))
+    width = _checked_width(arguments.pop("cells_per_sensitivity"))
+    grid = _checked_grid(width, arguments.pop("cells"), arguments.pop("tail_ratio"))
+    if arguments:
+        raise DomainError(f"arguments must be those of the law, got {sorted(arguments)!r}")
+    bound = law._unit(cost)
+    known = certificate or law._checked(grid, masses, bound)
+    key = (law._problem_key, "mean_cost", bound, grid.width, grid)
+    law._keep(key, program.Law(grid, masses, bound, known), cost)
+    return law
+
+
+def _power(value: float, power: float) -> float:
+    try:
+        return math.pow(value, power)
+    except OverflowError:
+        return math.inf
+
+
+def _checked_width(value: int | None) -> int | None:
+    if value is None:
+        return None
+    width = _validate.count("cells_per_sensitivity", value)
+    if width < 1:
+        raise DomainError(f"cells_per_sensitivity must be at least 1, got {width!r}")
+    return width
+
+
+def _checked_grid(width: int | None, cells: object, tail_ratio: object) -> Grid:
+    if width is None:
+        raise TypeError("cells_per_sensitivity must be given with cells")
+    last = _validate.count("cells", cells)
+    if not width < last < MOST_CELLS:
+        raise DomainError(
+            f"cells must be above cells_per_sensitivity, {width}, and at most {MOST_CELLS - 1}, "
+            f"got {last!r}"
+        )
+    ratio = _validate.positive("tail_ratio", tail_ratio)
+    if not 1e-6 <= ratio <= 1.0 - 1e-6:
+        raise DomainError(f"tail_ratio must be in [1e-6, 1 - 1e-6], got {tail_ratio!r}")
+    return Grid(width, last, ratio)
+
+
+def _costs_of_cells(grid: Grid, power: float) -> Float:
+    """Expected cost per unit of each mass of the program."""
+    ones = np.ones(grid.last + 1)
+    found = _cells_of(grid, ones).unit_expectations(lambda t: t**power)
+    return np.asarray(found * np.append(1.0, 2.0 * ones[1:]))
+
+
+def _cells_of(grid: Grid, masses: Float) -> Cells:
+    middles = np.arange(grid.last + 1.0)
+    rate = -float(core.logarithm(np.array([grid.tail_ratio]))[0])
+    return Cells(
+        np.append(0.0, (middles + 0.5) / grid.width),
+        masses,
+        repeated=1,
+        rate=rate,
+        complement=1.0 - grid.tail_ratio,
+        step=1.0 / grid.width,
+    )

@@ -1,0 +1,21 @@
+"""The unimodal law of least epsilon, by convex programs, with a certificate."""
+
+from psinoise.optimize.unimodal.solve import (
+    Law,
+    Problem,
+    UnimodalCertificate,
+    certify,
+    grid_for,
+    least_cost,
+    least_epsilon,
+)
+
+__all__ = [
+    "Law",
+    "Problem",
+    "UnimodalCertificate",
+    "certify",
+    "grid_for",
+    "least_cost",
+    "least_epsilon",
+]

@@ -1,0 +1,209 @@
+"""Primal-dual interior point method for the best unimodal law.
+
+Minimizes ``F(p)`` subject to total mass 1, expected cost ``C`` and ``d_i = p_i - p_(i + 1) > 0``,
+``d_N = p_N``: Mehrotra's predictor and corrector on
+
+    grad F + theta c + nu m = D' z,   z_i d_i = mu,   z > 0,
+
+with ``D p = d``. Differences are what is kept, so that they stay right where masses are nearly
+equal; masses are their sums from the tail inwards, which never rise outwards, whatever is rounded.
+The Newton matrix is a band, eliminated from the small masses to the large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from psinoise._backend import core
+from psinoise.errors import CalibrationError
+from psinoise.optimize.unimodal.certificate import lower_bound_on_grid
+from psinoise.optimize.unimodal.generator import Generator
+from psinoise.optimize.unimodal.program import Float, Program, Values
+
+__all__ = ["Optimum", "masses_of", "minimize"]
+
+_MOST_ITERATIONS = 120
+# Shares of a step to the border, and of a mass that one step may take away.
+_INSIDE, _FALL = 0.995, 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """Differences of masses, the multiplier of the cost, and what the grid allows at most."""
+
+    differences: Float
+    theta: float
+    value: float
+    bound: float
+
+    @property
+    def masses(self) -> Float:
+        """Of the cells, the one at 0 first."""
+        return masses_of(self.differences)
+
+
+def masses_of(differences: Float) -> Float:
+    """Sums of differences, from the tail inwards."""
+    return np.cumsum(differences[::-1])[::-1].copy()
+
+
+@dataclass
+class _State:
+    d: Float
+    p: Float
+    z: Float
+    theta: float
+    nu: float
+
+
+@dataclass(frozen=True)
+class _Step:
+    p: Float
+    d: Float
+    z: Float
+    theta: float
+    nu: float
+
+
+def minimize(
+    program: Program,
+    generator: Generator,
+    mean_cost: float,
+    start: Float,
+    *,
+    tolerance: float,
+    progress: Callable[[float], None] | None = None,
+) -> Optimum:
+    """Solve the program.
+
+    Parameters
+    ----------
+    start : ndarray
+        Differences, all positive.
+    tolerance : float
+        Of ``F``: how far it may be above the bound for all laws on the grid.
+
+    Raises
+    ------
+    CalibrationError
+        If the method does not converge.
+    """
+    p = masses_of(start)
+    total = float(program.multiplicities @ p)
+    state = _State(start / total, p / total, np.zeros(0), 0.0, 0.0)
+    values = program.values(state.p, generator)
+    spread = max(values.value, tolerance)
+    state.z = spread / start.size / state.d
+    best: Optimum | None = None
+    stalled = 0
+    for _ in range(_MOST_ITERATIONS):
+        met = abs(float(program.costs @ state.p) / mean_cost - 1.0) < 1e-9
+        if state.theta > 0.0 and met:
+            bound = lower_bound_on_grid(program, values.gradient, state.theta, mean_cost)
+            if best is None or values.value - bound < best.value - best.bound:
+                best = Optimum(state.d.copy(), state.theta, values.value, bound)
+                stalled = 0
+            else:
+                stalled += 1
+            if progress is not None:
+                progress(best.value - best.bound)
+            if best.value - best.bound <= tolerance or stalled > 15:
+                break
+        if not _advance(program, state, values, mean_cost, 0.01 * tolerance / start.size):
+            break
+        values = program.values(state.p, generator)
+    if best is None:
+        raise CalibrationError("the program of the best unimodal law did not converge")
+    return best
+
+
+def _advance(
+    program: Program, state: _State, values: Values, mean_cost: float, least: float
+) -> bool:
+    """One predictor and corrector step in place; whether there was one."""
+    newton = _Newton(program, state, values, mean_cost)
+    if not newton.definite:
+        return False
+    mu = float(state.d @ state.z) / state.d.size
+    predictor = newton.step(0.0, 0.0)
+    primal, dual = _longest(state, predictor)
+    predicted = (state.d + primal * predictor.d) @ (state.z + dual * predictor.z)
+    share = min(max(float(predicted) / state.d.size / mu, 0.0), 1.0) ** 3
+    share = max(share, 0.9 * (1.0 - min(primal, dual)) ** 2, 1e-4)
+    step = newton.step(max(share * mu, least), primal * dual * predictor.d * predictor.z)
+    primal, dual = _longest(state, step)
+    primal, dual = min(1.0, _INSIDE * primal), min(1.0, _INSIDE * dual)
+    length = min(primal, dual) if max(primal, dual) < 0.9 else None
+    primal, dual = (length, length) if length is not None else (primal, dual)
+    state.d = state.d + primal * step.d
+    state.p = masses_of(state.d)
+    state.z = state.z + dual * step.z
+    state.theta += dual * step.theta
+    state.nu += dual * step.nu
+    return True
+
+
+def _longest(state: _State, step: _Step) -> tuple[float, float]:
+    """The longest primal and dual steps, up to 1, that stay inside."""
+    fall = max(float((-step.d / state.d).max()), float((-step.p / state.p).max()) / _FALL, 0.0)
+    rise = max(float((-step.z / state.z).max()), 0.0)
+    return 1.0 / max(1.0, fall), 1.0 / max(1.0, rise)
+
+
+class _Newton:
+    """The factored system of one iteration; solves it for several targets."""
+
+    def __init__(self, program: Program, state: _State, values: Values, mean_cost: float) -> None:
+        p = state.p
+        self._state = state
+        self._ratio = state.z / state.d
+        band = program.hessian_band(values.weights)
+        weighted = self._ratio * p
+        diagonal = weighted * p
+        diagonal[1:] += self._ratio[:-1] * p[1:] ** 2
+        band[:, 0] += diagonal[::-1]
+        band[: p.size - 1, 1] -= (weighted[:-1] * p[1:])[::-1]
+        # Masses are a null vector of the Hessian, and the barrier fades: the entry of cell 0, where
+        # the elimination ends, is raised; one more unknown and equation take that back exactly.
+        raised = float(band[-1, 0])
+        band[-1, 0] += raised
+        self.definite = bool(core.band_cholesky(band))
+        self._band = band
+        rows = np.zeros((3, p.size))
+        rows[0] = (program.costs * p)[::-1]
+        rows[1] = (program.multiplicities * p)[::-1]
+        self._lack = np.array([mean_cost - rows[0].sum(), 1.0 - rows[1].sum(), 0.0])
+        rows[2, -1] = np.sqrt(raised)
+        self._slope = (
+            values.gradient + state.theta * program.costs + state.nu * program.multiplicities
+        )
+        core.band_forward(band, rows)
+        self._rows = rows
+        self._bordered = -core.gram(rows)
+        self._bordered[2, 2] += 1.0
+
+    def step(self, target: float, product: Float | float) -> _Step:
+        """Towards ``z d = target - product``."""
+        state = self._state
+        pull = (target - product) / state.d
+        right = -self._slope + pull
+        right[1:] -= pull[:-1]
+        right = np.ascontiguousarray((right * state.p)[None, ::-1])
+        core.band_forward(self._band, right)
+        border = self._lack - np.einsum("ki,i->k", self._rows, right[0])
+        y = np.linalg.solve(self._bordered, border)
+        right[0] -= np.einsum("k,ki->i", y, self._rows)
+        core.band_backward(self._band, right)
+        change = state.p * right[0, ::-1]
+        d = change.copy()
+        d[:-1] -= change[1:]
+        return _Step(
+            p=change,
+            d=d,
+            z=pull - state.z - self._ratio * d,
+            theta=float(y[0]),
+            nu=float(y[1]),
+        )
