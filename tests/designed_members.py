@@ -7,10 +7,15 @@ import numpy as np
 import psinoise as pn
 
 SMALL = {"cells_per_sensitivity": 20, "cells": 160, "tail_ratio": 0.35}
+TARGET = {"delta": 1e-5, "count": 100, "sampling_rate": 0.1, "cells_per_sensitivity": 10}
 MEMBERS = {
     "cactus": lambda: pn.Cactus(**SMALL),
     "cactus of |x|": lambda: pn.Cactus(3.0, 1.0, 1.5, 10, 120, 0.7),
     "cactus that is mostly tail": lambda: pn.Cactus(1.0, 2.0, 0.9, 2, 3, 0.8),
+    "optimal unimodal": lambda: pn.OptimalUnimodal(**TARGET, mean_cost=1.0),
+    "optimal unimodal of |x|": lambda: pn.OptimalUnimodal(
+        **{**TARGET, "sensitivity": 3.0}, mean_cost=1.5, cost=1.0
+    ),
     "uniform": lambda: pn.UniformAtom(delta=0.3, sensitivity=2.0),
     "uniform with an atom": lambda: pn.UniformAtom(delta=0.9, power=2),
     "staircase": lambda: pn.Staircase(epsilon=1.0),

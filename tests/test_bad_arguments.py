@@ -35,7 +35,7 @@ def numbers():
             yield size, lambda value, family=family, size=size: family(**{size: value})
     yield "sensitivity", lambda value: pn.Mechanism(pn.Laplace(scale=1.0), value)
     for law in DESIGNED:
-        arguments = {"epsilon": 1.0, "delta": 0.1}
+        arguments = {"epsilon": 1.0, "delta": 0.1, "count": 10}
         names = inspect.signature(law).parameters
         needed = {name: arguments[name] for name in arguments if name in names}
         if law is pn.DiscreteLaplace:

@@ -27,6 +27,7 @@ NOISES = {
     **{family.__name__: family(scale=1.0) for family in FAMILIES},
     "Cauchy": pn.Cauchy(scale=1.0),
     "Cactus": pn.Cactus(cells_per_sensitivity=20, cells=160, tail_ratio=0.35),
+    "OptimalUnimodal": pn.OptimalUnimodal(**pn.OptimalUnimodal.representatives[0]),
     "UniformAtom": pn.UniformAtom(delta=0.3, sensitivity=2.0),
     "UniformAtom with an atom": pn.UniformAtom(delta=0.9, power=2),
     "Staircase": pn.Staircase(epsilon=1.0),

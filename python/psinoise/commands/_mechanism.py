@@ -16,11 +16,12 @@ from psinoise.accounting import Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.commands._json import HELP, print_json
 from psinoise.errors import DomainError
-from psinoise.noise import DESIGNED, LAWS, Family, Noise, NoiseLaw, Parameter
+from psinoise.noise import DESIGNED, LAWS, Cactus, Family, Noise, NoiseLaw, Parameter
 
 # Of the attributes that parameters of laws become: "delta" is also one of the target.
 _PREFIX = "noise_"
 _SIZES = ("scale", "std", "mean_abs")
+_OF_THE_QUESTION = ("epsilon", "delta", "count", "sampling_rate")
 
 
 def law_names() -> dict[str, type[NoiseLaw]]:
@@ -54,8 +55,8 @@ def add_noise(parser: argparse.ArgumentParser) -> None:
 
 
 def _option(argument: str) -> str:
-    """The option of a parameter; epsilon and delta without a prefix are those of the mechanism."""
-    prefix = "noise-" if argument in ("epsilon", "delta") else ""
+    """The option of a parameter; those of the question have no prefix."""
+    prefix = "noise-" if argument in _OF_THE_QUESTION else ""
     return "--" + prefix + argument.replace("_", "-")
 
 
@@ -262,7 +263,9 @@ def size_of(noise: NoiseLaw) -> dict[str, Any]:
     }
     certificate = getattr(noise, "certificate", None)
     if certificate is not None:
-        found["largest_kl"], found["gap"] = certificate.largest_kl, certificate.gap
+        found["gap"] = certificate.gap
+        if isinstance(noise, Cactus):
+            found["largest_kl"] = noise.certificate.largest_kl
     return found
 
 

@@ -83,4 +83,3 @@ def _growth(power: Float, y: Float) -> Float:
     small = np.abs(power * y) < 1e-9
     safe = np.where(small, 1.0, power)
     return np.where(small, y * (1.0 + 0.5 * power * y), np.expm1(safe * y) / safe)
-

@@ -122,7 +122,7 @@ class Program:
         gradient += np.bincount(moved, far * rate * slope[inner], size)
         gradient[-1] += float(masses @ f[-2:])
         weights = rate**2 * curvature[inner] * plain**2 * base[inner]
-        return Values(float(base @ f), gradient, weights)
+        return Values(float(base @ f), np.asarray(gradient, dtype=np.float64), weights)
 
     def gradient_on_line(self, p: Float, generator: Generator) -> Float:
         """The derivative of ``F`` by the mass in a place ``x = 0, 1, ...``, beyond the last cell
@@ -154,7 +154,7 @@ class Program:
         offset = np.abs(here - moved)
         apart = np.where(offset > 0, weights, 0.0)
         flat = np.bincount(row * breadth + offset, -apart, size * breadth)
-        band = flat.reshape(size, breadth)
+        band = np.asarray(flat, dtype=np.float64).reshape(size, breadth)
         diagonal = np.bincount(here, apart, size) + np.bincount(moved, apart, size)
         band[:, 0] = diagonal[::-1]
         return band

@@ -8,40 +8,37 @@ generator then makes delta itself stationary, in what one of the uses contribute
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 
 import numpy as np
 
 from psinoise.errors import CalibrationError
 from psinoise.optimize.solve import Grid
 from psinoise.optimize.unimodal.certificate import lower_bound, refined
+from psinoise.optimize.unimodal.first import (
+    COARSE,
+    STEEPEST,
+    coarser,
+    covering,
+    least_size,
+    size_of,
+    start,
+)
 from psinoise.optimize.unimodal.generator import Generator
 from psinoise.optimize.unimodal.interior_point import Optimum, masses_of, minimize
+from psinoise.optimize.unimodal.problem import Law, Problem, UnimodalCertificate
 from psinoise.optimize.unimodal.program import Float, Program
-from psinoise.optimize.unimodal.uses import Point, Uses
+from psinoise.optimize.unimodal.uses import Point
 
-__all__ = [
-    "Law",
-    "Problem",
-    "UnimodalCertificate",
-    "certify",
-    "grid_for",
-    "least_cost",
-    "least_epsilon",
-]
+__all__ = ["certify", "grid_for", "least_cost", "least_epsilon"]
 
-# Cells to a sensitivity of the first rounds, and the least number of them in all.
-_COARSE, _FEW = 20, 200
 _ORDER_ROUNDS, _DELTA_ROUNDS, _FINE_ROUNDS = 6, 30, 3
 # Of epsilon: what a round must gain for another one, and how sharply programs are solved.
 _GAIN, _SHARP, _ROUGH = 2e-6, 1e-7, 1e-4
 _SHORTEST = 1.0 / 64.0
-# Cells of the first look at how far a law reaches, of a grid that is chosen, and in all.
-_WIDE, _MANY, _FINEST, _MOST = 1500, 6000, 200, 32_767
-# How much likelier than this share of delta ratios are that count; for noise to reach this far.
-_RARE = 1e-4
-# The same for a certificate, until one is narrow.
+# Cells of the first look at how far a law reaches, and of a grid that is chosen.
+_WIDE, _MANY, _FINEST = 1500, 6000, 200
+# Shares of delta below which places do not count in a certificate, until one is narrow.
 _RARER, _NARROW = (1e-4, 1e-7, 1e-10), 1e-4
 _ROOM = 1.15
 # Of logarithms of ratios, beyond those of the law.
@@ -51,88 +48,6 @@ _FINER = 3
 _LARGEST_LOG_RATIO = 60.0
 # Roots for the cost: by how much epsilon may be off, and rounds.
 _CLOSE, _MOST_ROOTS = 1e-7, 40
-
-
-@dataclass(frozen=True)
-class UnimodalCertificate:
-    """How good a law is, as far as convexity tells.
-
-    Parameters
-    ----------
-    epsilon : float
-        Of the law, estimated by a contour integral.
-    order : float
-        Of the saddle point there: delta is about the moment of the loss of this order.
-    gap : float
-        By how much epsilon would fall at most, to first order, if uses had other noise: any
-        symmetric unimodal law of at most the same expected cost, on whatever grid or on none.
-        Delta is a convex function of the law of each use while the others are what they are, which
-        makes this a bound, for one use at a time.
-    slope : float
-        By how much epsilon falls for a unit of the expected cost.
-    """
-
-    epsilon: float
-    order: float
-    gap: float
-    slope: float
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What a law is to be the best for, at unit sensitivity.
-
-    Parameters
-    ----------
-    cost_of_cells : callable
-        From a grid to the expected cost per unit of each mass.
-    cost_of_interval : callable
-        The mean cost on ``[0, a]``, of an array.
-    power : float or None
-        Of a cost ``|x|**power``.
-    """
-
-    delta: float
-    count: int
-    sampling_rate: float
-    cost_of_cells: Callable[[Grid], Float]
-    cost_of_interval: Callable[[Float], Float]
-    power: float | None
-
-    def program(self, grid: Grid) -> Program:
-        """The program on a grid."""
-        costs = self.cost_of_cells(grid)
-        return Program(grid.width, grid.tail_ratio, costs, self.sampling_rate)
-
-    def uses(self, program: Program, masses: Float) -> tuple[Uses, ...]:
-        """Of each direction that matters."""
-        base, ratio = program.ratios(masses)
-        ways = (False,) if self.sampling_rate == 1.0 else (False, True)
-        return tuple(Uses(base, ratio, self.count, add) for add in ways)
-
-    def worst(self, program: Program, masses: Float) -> tuple[Point, Uses]:
-        """The larger epsilon of the directions."""
-        found = [(uses.at_delta(self.delta), uses) for uses in self.uses(program, masses)]
-        return max(found, key=lambda pair: pair[0].epsilon)
-
-    def rare(self, share: float = _RARE) -> float:
-        """A probability too small to matter: a share of delta, for each use."""
-        return share * self.delta / (self.count * self.sampling_rate)
-
-    def reach(self, program: Program, masses: Float, share: float = _RARE) -> int:
-        """The cell beyond which the law is rare."""
-        above = np.cumsum((masses * program.multiplicities)[::-1])[::-1]
-        return int(np.searchsorted(-above, -self.rare(share)))
-
-
-@dataclass(frozen=True, eq=False)
-class Law:
-    """Masses on a grid, with their certificate."""
-
-    grid: Grid
-    masses: Float
-    mean_cost: float
-    certificate: UnimodalCertificate
 
 
 Progress = Callable[[int, float], None]
@@ -155,7 +70,7 @@ def least_epsilon(
     CalibrationError
         If no law on the grid has the cost, or the method does not converge.
     """
-    coarse = _coarser(grid)
+    coarse = coarser(grid)
     first = _Search(problem, coarse, mean_cost, progress)
     first.rounds_of_orders()
     first.rounds_of_delta(_DELTA_ROUNDS)
@@ -179,12 +94,12 @@ def least_cost(
     rough = least_size(problem, epsilon)
     cost, seen = rough, {}
     for _ in range(_MOST_ROOTS):
-        law = least_epsilon(problem, _coarser(grid_of(cost)), cost)
+        law = least_epsilon(problem, coarser(grid_of(cost)), cost)
         miss = math.log(max(law.certificate.epsilon, 1e-9) / epsilon)
         seen[cost] = miss
         if abs(miss) < 1e-5:
             break
-        cost = _next(seen, cost, law.certificate.slope * cost / law.certificate.epsilon)
+        cost = _next(seen, cost, law.certificate.slope * cost / max(law.certificate.epsilon, 1e-9))
     grid = grid_of(cost)
     for _ in range(3):
         law = least_epsilon(problem, grid, cost, progress)
@@ -218,15 +133,17 @@ class _Search:
         self.problem, self.grid, self.mean_cost = problem, grid, mean_cost
         self.program = problem.program(grid)
         self._report = None if progress is None else lambda gap: progress(grid.width, gap)
-        self._start = _start(self.program, mean_cost)
+        self._start = start(self.program, mean_cost)
         self.theta = 0.0
+        # About the epsilon that programs are solved for.
+        self.goal = 1.0 if before is None else before.point.epsilon
         if before is None:
             self.masses = masses_of(self._start)
         else:
-            self.point = before.point
             found = self._minimize(before.generator())
             self.masses, self.theta = found.masses, found.theta
         self.masses = self.masses / float(self.program.multiplicities @ self.masses)
+        self.point: Point
         self.point, self.uses = problem.worst(self.program, self.masses)
 
     def _minimize(self, generator: Generator) -> Optimum:
@@ -235,7 +152,7 @@ class _Search:
             generator,
             self.mean_cost,
             self._start,
-            tolerance=_SHARP * max(1.0, self.point.epsilon),
+            tolerance=_SHARP * max(1.0, self.goal),
             progress=self._report,
         )
 
@@ -268,12 +185,11 @@ class _Search:
             found = self._minimize(self.generator())
             self.theta = found.theta
             other = found.masses / float(self.program.multiplicities @ found.masses)
-            gain = max((pair for pair in self._mixtures(other)), default=0.0)
-            if gain <= _GAIN:
+            if self._improved_by(other) <= _GAIN:
                 return
 
-    def _mixtures(self, other: Float) -> Iterator[float]:
-        """Take the first mixture with another law that is better; what it gains."""
+    def _improved_by(self, other: Float) -> float:
+        """Take the first mixture with another law that is better; what it gains, or 0."""
         share = 1.0
         while share >= _SHORTEST:
             masses = (1.0 - share) * self.masses + share * other
@@ -281,9 +197,9 @@ class _Search:
             gain = self.point.epsilon - point.epsilon
             if gain > 0.0:
                 self.masses, self.point, self.uses = masses, point, uses
-                yield gain
-                return
+                return gain
             share *= 0.5
+        return 0.0
 
     def law(self) -> Law:
         """What has been found."""
@@ -304,7 +220,7 @@ def certify(
     low, high = low - _MARGIN, min(high + _MARGIN, _LARGEST_LOG_RATIO)
     value = program.values(masses, uses.generator(point, low, high)).value
     sharp = _SHARP * max(1.0, point.epsilon)
-    start = _start(program, mean_cost)
+    first = start(program, mean_cost)
     best, slope = -math.inf, 0.0
     for rare in _RARER:
         # Beyond ratios of places that are too rare the generator goes on as a straight line, which
@@ -312,7 +228,7 @@ def certify(
         end = min(program.log_ratios(masses, problem.reach(program, masses, rare))[1], high)
         generator = uses.generator(point, low, end)
         try:
-            other = minimize(program, generator, mean_cost, start, tolerance=sharp)
+            other = minimize(program, generator, mean_cost, first, tolerance=sharp)
         except CalibrationError:
             continue
         for times in (1, _FINER):
@@ -333,36 +249,6 @@ def certify(
     return UnimodalCertificate(point.epsilon, point.order, max(value - best, 0.0), slope)
 
 
-def _coarser(grid: Grid) -> Grid:
-    """The same support and tail with cells for the first rounds."""
-    width = min(grid.width, max(_COARSE, math.ceil(_FEW * grid.width / grid.last)))
-    if width >= 0.7 * grid.width:
-        return grid
-    factor = grid.width / width
-    return Grid(width, max(width + 1, round(grid.last / factor)), grid.tail_ratio**factor)
-
-
-def _start(program: Program, mean_cost: float) -> Float:
-    """Differences of the geometric law of the cost, with a little of a straight one."""
-    x = np.arange(program.last + 1.0)
-    flat = np.ones(program.last + 1) / program.multiplicities.sum()
-
-    def law(rate: float) -> Float:
-        p = np.exp(-rate * x)
-        return np.asarray(p / (program.multiplicities @ p))
-
-    low, high = 1e-8, 50.0
-    least, most = float(program.costs @ law(high)), float(program.costs @ flat)
-    if not least < mean_cost < most:
-        raise CalibrationError(
-            f"mean_cost must be between {least!r} and {most!r} for these cells, got {mean_cost!r}"
-        )
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if program.costs @ law(middle) > mean_cost else (low, middle)
-    return np.asarray(-np.diff(np.append(law(high), 0.0)) + 1e-14 * flat[0])
-
-
 def grid_for(problem: Problem, mean_cost: float, width: int | None) -> Grid:
     """Cells that cover the best law of a cost.
 
@@ -376,61 +262,15 @@ def grid_for(problem: Problem, mean_cost: float, width: int | None) -> Grid:
     CalibrationError
         If that takes too many cells.
     """
-    size = _size_of(problem, mean_cost)
+    size = size_of(problem, mean_cost)
     far = max(2.5, -math.log(problem.rare()) * size)
+    size = max(size, 1.0 / STEEPEST)
     # The law may have a lighter tail than Laplace noise.
-    coarse = min(width or _COARSE, max(1, min(_COARSE, round(_WIDE / far))))
-    found = _Search(problem, _covering(coarse, far, size), mean_cost, None)
+    coarse = min(width or COARSE, max(1, min(COARSE, round(_WIDE / far))))
+    found = _Search(problem, covering(coarse, far, size), mean_cost, None)
     found.rounds_of_orders()
     reach = problem.reach(found.program, found.masses) / coarse
     far = _ROOM * max(2.0, min(reach, far))
     if width is None:
         width = max(1, min(_FINEST, int(_MANY / far)))
-    return _covering(width, far, size)
-
-
-def _covering(width: int, far: float, size: float) -> Grid:
-    last = max(width + 1, math.ceil(far * width))
-    if last > _MOST:
-        raise CalibrationError(f"noise that large takes {last} cells, and {_MOST} are the most")
-    return Grid(width, last, max(math.exp(-1.0 / (width * size)), 1e-6))
-
-
-def _size_of(problem: Problem, mean_cost: float) -> float:
-    """The scale of Laplace noise of about a cost."""
-    low, high = -14.0, 14.0
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if _laplace_cost(problem, middle) < mean_cost else (low, middle)
-    return math.exp(middle)
-
-
-def _laplace_cost(problem: Problem, log_size: float) -> float:
-    size = math.exp(log_size)
-    edges = np.concatenate([[0.0], size * np.linspace(1e-3, 40.0, 4000)])
-    values = edges * problem.cost_of_interval(edges)
-    weights = np.exp(-edges / size)
-    return float(np.diff(values) @ (0.5 * (weights[1:] + weights[:-1])) / size)
-
-
-def least_size(problem: Problem, epsilon: float) -> float:
-    """The cost of about the least Laplace noise that meets a target."""
-    low, high = -12.0, 12.0
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        size = math.exp(middle)
-        grid = laplace_grid(size)
-        program = problem.program(grid)
-        p = np.exp(-np.arange(grid.last + 1.0) / (grid.width * size))
-        p /= float(program.multiplicities @ p)
-        cost = float(program.costs @ p)
-        point, _ = problem.worst(program, p)
-        low, high = (middle, high) if point.epsilon > epsilon else (low, middle)
-    return cost
-
-
-def laplace_grid(size: float) -> Grid:
-    """A few cells for Laplace noise of a scale in sensitivities."""
-    width = max(1, round(8.0 / min(size, 8.0)))
-    last = max(width + 1, math.ceil(30.0 * size * width))
-    return Grid(width, last, math.exp(-1.0 / (width * size)))
+    return covering(width, far, size)

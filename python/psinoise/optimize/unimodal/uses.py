@@ -4,8 +4,8 @@ With ``K(z) = log E_P[exp(z L)]`` of one use and ``c > 0``,
 
     delta(eps) = 1 / (2 pi i) int over c + iR of exp(n K(z) - z eps) / (z (z + 1)) dz.
 
-Let one of the ``n`` uses have the ratio ``m`` and keep the others. Then delta is the f-divergence of
-that use with ``f(m) = m delta_(n-1)(eps - log m)``, which is convex, and
+Let one of the ``n`` uses have the ratio ``m`` and keep the others. Then delta is the f-divergence
+of that use with ``f(m) = m delta_(n-1)(eps - log m)``, which is convex, and
 
     f''(m) = 1 / (2 pi i) int exp((n - 1) K(z) - z eps) m**(z - 1) dz
 
@@ -103,7 +103,9 @@ class Uses:
             n = self.count
             epsilon = n * mean - 1.0 / c - 1.0 / (1.0 + c)
             spread = n * variance + 1.0 / c**2 + 1.0 / (1.0 + c) ** 2
-            found = n * value - c * epsilon - np.log(c * (1.0 + c)) - 0.5 * np.log(2 * np.pi * spread)
+            found = (
+                n * value - c * epsilon - np.log(c * (1.0 + c)) - 0.5 * np.log(2 * np.pi * spread)
+            )
             if found > log_delta:
                 low = middle
             else:
@@ -143,7 +145,7 @@ class Uses:
         """Epsilon at a delta; about, where the law has few losses."""
         log_delta = float(np.log(delta))
         order = self._saddle(log_delta)
-        value, mean, variance = self._cumulants(order)
+        value, mean, _ = self._cumulants(order)
         t, line = self._line(order, self.count)
         z = order + 1j * t
         epsilon = self.count * mean - 1.0 / order - 1.0 / (1.0 + order)
@@ -212,13 +214,10 @@ def _continued(nodes: Float, density: Float, largest: float) -> Float:
     good = density > _SEEN * largest
     left = top - int(np.argmin(good[top::-1])) + 1 if not good[: top + 1].all() else 0
     right = top + int(np.argmin(good[top:])) - 1 if not good[top:].all() else nodes.size - 1
-    for edge, inner, part in ((left, left + 4, slice(0, left)), (right, right - 4, slice(right + 1, None))):
-        if not nodes[part].size:
-            continue
-        inner = min(max(inner, 0), nodes.size - 1)
-        if inner == edge or not left <= inner <= right:
-            logs[part] = logs[edge]
-            continue
-        rate = (logs[edge] - logs[inner]) / (nodes[edge] - nodes[inner])
+    for edge, step, part in ((left, 4, slice(0, left)), (right, -4, slice(right + 1, None))):
+        inner = edge + step
+        rate = 0.0
+        if left <= inner <= right:
+            rate = (logs[edge] - logs[inner]) / (nodes[edge] - nodes[inner])
         logs[part] = logs[edge] + rate * (nodes[part] - nodes[edge])
     return logs

@@ -1,0 +1,110 @@
+"""Where to begin: sizes, grids and laws for a cost or an epsilon, by Laplace noise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from psinoise.errors import CalibrationError
+from psinoise.optimize.solve import Grid
+from psinoise.optimize.unimodal.problem import Problem
+from psinoise.optimize.unimodal.program import Float, Program
+
+__all__ = ["COARSE", "STEEPEST", "coarser", "covering", "least_size", "size_of", "start"]
+
+#: Cells to a sensitivity of the first rounds.
+COARSE = 20
+# The least number of them in all, and the most of any grid.
+_FEW, _MOST = 200, 32_767
+#: The largest rate of the first law and of tails, in a sensitivity.
+STEEPEST = 4.0
+# The lowest logarithm of a mass.
+_LOWEST = 600.0
+# Logarithms of sizes of Laplace noise among which a first one is sought.
+_SMALLEST, _LARGEST = -6.0, 10.0
+
+
+def coarser(grid: Grid) -> Grid:
+    """The same support and tail with cells for the first rounds."""
+    width = min(grid.width, max(COARSE, math.ceil(_FEW * grid.width / grid.last)))
+    if width >= 0.7 * grid.width:
+        return grid
+    factor = grid.width / width
+    return Grid(width, max(width + 1, round(grid.last / factor)), grid.tail_ratio**factor)
+
+
+def start(program: Program, mean_cost: float) -> Float:
+    """Differences of the geometric law of the cost, with a little of a straight one; of small noise
+    a tenth of the cost is that of wider noise, so that no ratio is enormous."""
+    x = np.arange(program.last + 1.0)
+    flat = np.ones(program.last + 1) / program.multiplicities.sum()
+
+    def law(rate: float) -> Float:
+        p = np.exp(-np.minimum(rate * x, _LOWEST))
+        return np.asarray(p / (program.multiplicities @ p))
+
+    wide = law(STEEPEST / program.width)
+    share = min(0.5, 0.1 * mean_cost / float(program.costs @ wide))
+    low, high = 1e-8, 50.0
+
+    def mixed(rate: float) -> Float:
+        added = share if rate * program.width > STEEPEST else 0.0
+        return np.asarray((1.0 - added) * law(rate) + added * wide)
+
+    least, most = float(program.costs @ law(high)), float(program.costs @ flat)
+    if not least < mean_cost < most:
+        raise CalibrationError(
+            f"mean_cost must be between {least!r} and {most!r} for these cells, got {mean_cost!r}"
+        )
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if program.costs @ mixed(middle) > mean_cost else (low, middle)
+    return np.asarray(-np.diff(np.append(mixed(high), 0.0)) + 1e-14 * flat[0])
+
+
+def covering(width: int, far: float, size: float) -> Grid:
+    last = max(width + 1, math.ceil(far * width))
+    if last > _MOST:
+        raise CalibrationError(f"noise that large takes {last} cells, and {_MOST} are the most")
+    return Grid(width, last, max(math.exp(-1.0 / (width * size)), 1e-6))
+
+
+def size_of(problem: Problem, mean_cost: float) -> float:
+    """The scale of Laplace noise of about a cost."""
+    low, high = -14.0, 14.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _laplace_cost(problem, middle) < mean_cost else (low, middle)
+    return math.exp(middle)
+
+
+def _laplace_cost(problem: Problem, log_size: float) -> float:
+    size = math.exp(log_size)
+    edges = np.concatenate([[0.0], size * np.linspace(1e-3, 40.0, 4000)])
+    values = edges * problem.cost_of_interval(edges)
+    weights = np.exp(-edges / size)
+    return float(np.diff(values) @ (0.5 * (weights[1:] + weights[:-1])) / size)
+
+
+def least_size(problem: Problem, epsilon: float) -> float:
+    """The cost of about the least Laplace noise that meets a target."""
+    low, high = _SMALLEST, _LARGEST
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        size = math.exp(middle)
+        grid = _laplace_grid(size)
+        program = problem.program(grid)
+        p = np.exp(-np.minimum(np.arange(grid.last + 1.0) / (grid.width * size), _LOWEST))
+        p /= float(program.multiplicities @ p)
+        cost = float(program.costs @ p)
+        point, _ = problem.worst(program, p)
+        low, high = (middle, high) if point.epsilon > epsilon else (low, middle)
+    return cost
+
+
+def _laplace_grid(size: float) -> Grid:
+    """A few cells for Laplace noise of a scale in sensitivities."""
+    width = max(1, round(8.0 / min(size, 8.0)))
+    last = max(width + 1, math.ceil(30.0 * size * width))
+    return Grid(width, last, math.exp(-1.0 / (width * size)))

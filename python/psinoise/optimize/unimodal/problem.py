@@ -1,0 +1,99 @@
+"""What a unimodal law is to be the best for, and what is known of one that was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from psinoise.optimize.solve import Grid
+from psinoise.optimize.unimodal.program import Float, Program
+from psinoise.optimize.unimodal.uses import Point, Uses
+
+__all__ = ["Law", "Problem", "UnimodalCertificate"]
+
+# Noise reaches as far as it is likelier than this share of delta.
+_RARE = 1e-4
+
+
+@dataclass(frozen=True)
+class UnimodalCertificate:
+    """How good a law is, as far as convexity tells.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of the law, estimated by a contour integral.
+    order : float
+        Of the saddle point there: delta is about the moment of the loss of this order.
+    gap : float
+        By how much epsilon would fall at most, to first order, if uses had other noise: any
+        symmetric unimodal law of at most the same expected cost, on whatever grid or on none.
+        Delta is a convex function of the law of each use while the others are what they are, which
+        makes this a bound, for one use at a time.
+    slope : float
+        By how much epsilon falls for a unit of the expected cost.
+    """
+
+    epsilon: float
+    order: float
+    gap: float
+    slope: float
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a law is to be the best for, at unit sensitivity.
+
+    Parameters
+    ----------
+    cost_of_cells : callable
+        From a grid to the expected cost per unit of each mass.
+    cost_of_interval : callable
+        The mean cost on ``[0, a]``, of an array.
+    power : float or None
+        Of a cost ``|x|**power``.
+    """
+
+    delta: float
+    count: int
+    sampling_rate: float
+    cost_of_cells: Callable[[Grid], Float]
+    cost_of_interval: Callable[[Float], Float]
+    power: float | None
+
+    def program(self, grid: Grid) -> Program:
+        """The program on a grid."""
+        costs = self.cost_of_cells(grid)
+        return Program(grid.width, grid.tail_ratio, costs, self.sampling_rate)
+
+    def uses(self, program: Program, masses: Float) -> tuple[Uses, ...]:
+        """Of each direction that matters."""
+        base, ratio = program.ratios(masses)
+        ways = (False,) if self.sampling_rate == 1.0 else (False, True)
+        return tuple(Uses(base, ratio, self.count, add) for add in ways)
+
+    def worst(self, program: Program, masses: Float) -> tuple[Point, Uses]:
+        """The larger epsilon of the directions."""
+        found = [(uses.at_delta(self.delta), uses) for uses in self.uses(program, masses)]
+        return max(found, key=lambda pair: pair[0].epsilon)
+
+    def rare(self, share: float = _RARE) -> float:
+        """A probability too small to matter: a share of delta, for each use."""
+        return share * self.delta / (self.count * self.sampling_rate)
+
+    def reach(self, program: Program, masses: Float, share: float = _RARE) -> int:
+        """The cell beyond which the law is rare."""
+        above = np.cumsum((masses * program.multiplicities)[::-1])[::-1]
+        return int(np.searchsorted(-above, -self.rare(share)))
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """Masses on a grid, with their certificate."""
+
+    grid: Grid
+    masses: Float
+    mean_cost: float
+    certificate: UnimodalCertificate

@@ -1,0 +1,360 @@
+"""The best unimodal law of a target: what it gains, its certificate, its program, files."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import pickle
+
+import numpy as np
+import pytest
+
+import psinoise as pn
+from psinoise.optimize import Grid
+from psinoise.optimize import unimodal as optimize
+from psinoise.optimize.unimodal.generator import Generator
+from psinoise.optimize.unimodal.interior_point import masses_of, minimize
+from psinoise.optimize.unimodal.program import Program
+from psinoise.optimize.unimodal.uses import Uses
+
+SMALL = {"delta": 1e-5, "count": 100, "sampling_rate": 0.1, "cells_per_sensitivity": 10}
+# Cost, power, sampling rate, uses, delta; the epsilon to reach at any cells, and that of the best
+# of Gaussian, Airy and Laplace noise.
+ROWS = {
+    "training, variance": (0.615**2, 2.0, 1 / 240, 2400, 1e-5, 1.855, 1.9975),
+    "sampled, variance": (1.0, 2.0, 0.01, 2000, 1e-8, 3.000, 3.133),
+    "training, absolute": (0.435, 1.0, 1 / 240, 2400, 1e-5, 1.7577, 1.9966),
+    "sampled, absolute": (2.0, 1.0, 0.01, 2000, 1e-8, 0.9355, 0.9403),
+    "few uses": (3.46**2, 2.0, 1.0, 10, 1e-6, 4.00, 4.081),
+}
+
+
+def law_of(row: str, cells: int) -> pn.OptimalUnimodal:
+    cost, power, rate, count, delta, _, _ = ROWS[row]
+    return pn.OptimalUnimodal(
+        delta=delta,
+        count=count,
+        sampling_rate=rate,
+        mean_cost=cost,
+        cost=power,
+        cells_per_sensitivity=cells,
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "cells", "gap"),
+    [
+        ("training, variance", 200, 1e-3),
+        ("sampled, variance", 50, 1e-3),
+        ("training, absolute", 200, 1e-3),
+        ("sampled, absolute", 25, 1e-3),
+        ("few uses", 20, 3e-3),
+    ],
+)
+def test_epsilon_is_less_than_that_of_any_law(row: str, cells: int, gap: float) -> None:
+    """The accountant's certified bound; a fifth of the gain of the best other law kills a program
+    that forgets a direction, the order or the correction of delta."""
+    cost, power, rate, count, delta, goal, others = ROWS[row]
+    law = law_of(row, cells)
+    bracket = pn.Mechanism(law).epsilon(delta, count, rate)
+    assert bracket.upper <= goal < others
+    assert law.certificate.epsilon == pytest.approx(bracket.estimate, abs=2e-4)
+    assert 0.0 <= law.certificate.gap < gap
+    assert law.expected_cost(lambda x: np.abs(x) ** power) == pytest.approx(cost, rel=1e-9)
+    # No other law of the cost is below what the certificate says.
+    for other in (pn.Gaussian, pn.Airy, pn.Laplace):
+        noise = other(mean_abs=cost) if power == 1.0 else other(std=cost**0.5)
+        found = pn.Mechanism(noise).composed(count, rate).estimate.epsilon(delta)
+        assert found > law.certificate.epsilon - law.certificate.gap
+
+
+@pytest.fixture(scope="module")
+def law() -> pn.OptimalUnimodal:
+    return pn.OptimalUnimodal(mean_cost=1.0, **SMALL)
+
+
+def test_it_is_unimodal_and_the_largest_shift_is_the_worst(law: pn.OptimalUnimodal) -> None:
+    assert (np.diff(law.masses) <= 0.0).all()
+    assert law.worst_shifts(1.0) == (1.0,)
+    # Sensitivities that are no whole number of cells are accounted as they are.
+    epsilons = [
+        float(pn.Mechanism(law, shift).epsilon(1e-5, 100, 0.1))
+        for shift in (0.25, 0.5, 0.93, 0.97, 1.0, 1.04)
+    ]
+    assert epsilons == sorted(epsilons)
+    assert epsilons[3] < epsilons[4] < epsilons[5]
+
+
+@pytest.mark.parametrize(
+    ("smooth", "power", "size"), [(pn.Gaussian, 2.0, 30.0), (pn.Airy, 1.0, 25.0)]
+)
+def test_large_noise_is_what_is_best_for_many_uses(
+    smooth: type[pn.Noise], power: float, size: float
+) -> None:
+    """Airy noise for the absolute value, Gaussian for the square."""
+    noise = smooth(mean_abs=size) if power == 1.0 else smooth(std=size)
+    use = {"delta": 1e-6, "count": 3000}
+    best = pn.OptimalUnimodal(mean_cost=size**power, cost=power, cells_per_sensitivity=2, **use)
+    known = pn.Mechanism(noise).composed(3000).estimate.epsilon(1e-6)
+    assert best.certificate.epsilon == pytest.approx(known, rel=1e-3)
+    assert best.certificate.epsilon <= known * (1.0 + 1e-4)
+
+
+def test_finer_cells_gain_at_most_the_gap() -> None:
+    coarse, fine = (
+        pn.OptimalUnimodal(mean_cost=0.4, **{**SMALL, "cells_per_sensitivity": cells})
+        for cells in (7, 63)
+    )
+    gain = coarse.certificate.epsilon - fine.certificate.epsilon
+    assert 1e-4 < gain <= coarse.certificate.gap + 1e-6
+    assert fine.certificate.gap < 0.3 * coarse.certificate.gap
+
+
+def test_sensitivity_is_a_unit_of_length(law: pn.OptimalUnimodal) -> None:
+    wide = pn.OptimalUnimodal(mean_cost=9.0, sensitivity=3.0, **SMALL)
+    assert wide.certificate is law.certificate
+    assert wide.std == pytest.approx(3.0 * law.std, rel=1e-12)
+    assert wide != law
+
+
+# -- the program -----------------------------------------------------------------------------------
+
+
+def problem(count: int = 50, rate: float = 0.3, delta: float = 1e-4) -> optimize.Problem:
+    def costs(grid: Grid) -> np.ndarray:
+        edges = np.append(0.0, (np.arange(grid.last + 4000) + 0.5) / grid.width)
+        found = 2.0 * np.diff(edges**3) / 3.0 * grid.width
+        powers = grid.tail_ratio ** np.arange(found.size - grid.last)
+        return np.append(found[: grid.last], found[grid.last :] @ powers)
+
+    return optimize.Problem(delta, count, rate, costs, lambda a: a**2 / 3.0, 2.0)
+
+
+def random_program() -> tuple[Program, np.ndarray, Generator]:
+    generator = np.random.default_rng(5)
+    program = problem().program(Grid(4, 20, 0.6))
+    p = masses_of(generator.random(21) + 0.1)
+    nodes = np.linspace(-2.0, 2.0, 41)
+    levels = 0.1 * nodes**2 + np.sin(nodes)
+    return program, p / (program.multiplicities @ p), Generator(nodes, levels)
+
+
+def test_derivatives_are_those_of_the_divergence() -> None:
+    """Against differences; kills a wrong sign or end of the tail."""
+    program, p, generator = random_program()
+    values = program.values(p, generator)
+    hessian = np.zeros((21, 21))
+    band = program.hessian_band(values.weights)
+    for j in range(21):
+        for offset in range(min(5, 21 - j)):
+            hessian[20 - j, 20 - j - offset] = hessian[20 - j - offset, 20 - j] = band[j, offset]
+    for i in range(21):
+        step = np.zeros(21)
+        step[i] = 1e-5 * p[i]
+        up, down = program.values(p + step, generator), program.values(p - step, generator)
+        assert (up.value - down.value) / (2.0 * step[i]) == pytest.approx(
+            values.gradient[i], rel=1e-6
+        )
+        change = (up.gradient - down.gradient) / 2e-5 * p
+        np.testing.assert_allclose(change, hessian[i], atol=1e-8 * np.abs(hessian).max())
+    assert values.value == pytest.approx(values.gradient @ p, rel=1e-13)  # Euler's identity
+    line = program.gradient_on_line(p, generator)
+    np.testing.assert_allclose(2.0 * line[1:20], values.gradient[1:20], rtol=1e-12)
+
+
+def test_the_divergence_is_the_sum_over_the_line() -> None:
+    program, p, generator = random_program()
+    x = np.arange(-400, 405)
+
+    def mass(place: np.ndarray) -> np.ndarray:
+        far = np.abs(place)
+        return p[np.minimum(far, 20)] * 0.6 ** np.maximum(far - 20, 0)
+
+    ratio = 0.7 + 0.3 * mass(x - 4) / mass(x)
+    assert program.values(p, generator).value == pytest.approx(
+        mass(x) @ generator(ratio)[0], rel=1e-12
+    )
+
+
+def test_generators_are_integrals_of_their_second_derivative() -> None:
+    nodes = np.linspace(-1.0, 1.0, 9)
+    generator = Generator(nodes, np.cos(nodes), end=1.0)
+    ratio = np.exp(np.linspace(-2.0, 3.0, 200_001))
+    value, slope, curvature = generator(ratio)
+    assert (np.diff(slope) >= 0.0).all()
+    middle = 0.5 * (slope[1:] + slope[:-1])
+    np.testing.assert_allclose(
+        np.cumsum(middle * np.diff(ratio)), value[1:] - value[0], rtol=1e-7, atol=1e-9
+    )
+    inside = ratio < np.e
+    assert (curvature[inside] > 0.0).all()
+    assert (curvature[~inside][1:] == 0.0).all()
+    assert [float(part[0]) for part in generator(np.ones(1))][:2] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("count", "rate"), [(1, 1.0), (50, 0.3), (400, 0.05)])
+def test_epsilon_of_the_rounds_is_that_of_the_accountant(count: int, rate: float) -> None:
+    law = pn.OptimalUnimodal(mean_cost=1.0, **SMALL)
+    width = law.cells_per_sensitivity
+    program = Program(width, law.tail_ratio, np.ones(law.cells + 1), rate)
+    base, ratio = program.ratios(law.masses)
+    for add in (False, True):
+        if count > 1:
+            found = Uses(base, ratio, count, add).at_delta(1e-4).epsilon
+            way = "add" if add else "remove"
+            known = pn.Mechanism(law).composed(count, rate).estimate.epsilon(1e-4)
+            assert found <= known + 1e-5
+            if way == "remove":
+                assert found == pytest.approx(known, abs=1e-5)
+    assert base.sum() == pytest.approx(1.0, rel=1e-13)
+    assert (base * ratio).sum() == pytest.approx(1.0, rel=1e-12)
+
+
+def test_no_law_is_below_the_bound() -> None:
+    """Of the certificate, for laws on finer cells and of other shapes."""
+    asked = problem()
+    program = asked.program(Grid(5, 60, 0.8))
+    x = np.arange(61) / 5.0
+    start = np.maximum(-np.diff(np.append(np.exp(-1.4 * x), 0.0)), 1e-14)
+    p = masses_of(start)
+    p /= program.multiplicities @ p
+    point, uses = asked.worst(program, p)
+    generator = uses.generator(point, -0.5, 1.5)
+    found = minimize(program, generator, 1.0, start, tolerance=1e-8)
+    from psinoise.optimize.unimodal.certificate import lower_bound
+
+    bound, _ = lower_bound(
+        program, found.masses, generator, found.theta, 1.0, asked.cost_of_interval, 2.0
+    )
+    assert found.value - 0.1 < bound < found.value
+    fine = asked.program(Grid(35, 420, 0.8 ** (1 / 7)))
+    y = np.arange(421) / 35.0
+    shapes = [np.exp(-a * y) + 1e-15 for a in (1.2, 1.4142, 1.6)]
+    shapes += [np.exp(-0.5 * (y / s) ** 2) + 1e-15 for s in (0.8, 0.99)]
+    shapes += [np.where(y < 0.5, 1.0, 0.1 * np.exp(-y)) + 1e-15]
+    for shape in shapes:
+        q = shape / (fine.multiplicities @ shape)
+        if fine.costs @ q <= 1.0:
+            assert fine.values(q, generator).value >= bound
+    same = minimize(fine, generator, 1.0, -np.diff(np.append(shapes[1], 0.0)), tolerance=1e-8)
+    assert bound - 1e-7 <= same.value <= found.value
+
+
+# -- targets ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cost", "target"),
+    [
+        (2.0, {"epsilon": 2.0, "delta": 1e-5, "count": 2400, "sampling_rate": 1 / 240}),
+        (1.0, {"epsilon": 1.0, "delta": 1e-6, "count": 300, "sampling_rate": 0.1, "sensitivity": 2.0}),
+    ],
+)
+def test_least_cost_of_a_target(cost: float, target: dict[str, float]) -> None:
+    law = functools.partial(pn.OptimalUnimodal, cost=cost, cells_per_sensitivity=10)
+    found = pn.calibrate(law, **target)
+    use = (target["count"], target.get("sampling_rate", 1.0))
+    mechanism = pn.Mechanism(found, target.get("sensitivity", 1.0))
+    assert mechanism.epsilon(target["delta"], *use) <= target["epsilon"]
+    assert mechanism.delta(target["epsilon"], *use) <= target["delta"]
+    assert mechanism.epsilon(target["delta"], *use).upper > target["epsilon"] * (1.0 - 1e-4)
+    for other in (pn.Laplace, pn.Airy, pn.Gaussian):
+        assert found.moment(cost) < pn.calibrate(other, **target).moment(cost)
+
+
+def test_what_the_target_says_is_not_given() -> None:
+    law = functools.partial(pn.OptimalUnimodal, mean_cost=1.0)
+    with pytest.raises(TypeError, match="mean_cost is said by the target"):
+        pn.calibrate(law, epsilon=1.0, delta=1e-5, count=10)
+    with pytest.raises(pn.CalibrationError, match="at least 2 uses"):
+        pn.calibrate(pn.OptimalUnimodal, epsilon=1.0, delta=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        ({"count": 1}, pn.DomainError, "count must be at least 2, got 1"),
+        ({"delta": 0.0}, pn.DomainError, "delta must be in"),
+        ({"sampling_rate": 0.0}, pn.DomainError, "sampling_rate must be in"),
+        ({"cost": 13.0}, pn.DomainError, "cost must be a power"),
+        ({"cost": np.square}, TypeError, "cost must be a real number"),
+        ({"sensitivity": 1e300}, pn.DomainError, "sensitivity must be of a size"),
+        ({"epsilon": 1.0}, TypeError, "exactly one of mean_cost, epsilon"),
+        ({"cells": 100}, TypeError, "cells and tail_ratio must be given together"),
+        ({"cells": 5, "tail_ratio": 0.5}, pn.DomainError, "cells must be above"),
+        ({"cells": 50, "tail_ratio": 1.0}, pn.DomainError, "tail_ratio must be"),
+        ({"cells_per_sensitivity": 0}, pn.DomainError, "must be at least 1"),
+        ({"mean_cost": 1e12}, pn.CalibrationError, "cells"),
+        ({"progress": 3}, TypeError, "progress must be callable"),
+        ({"cuont": 3}, TypeError, "did you mean 'count'"),
+    ],
+)
+def test_bad_arguments(words: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        pn.OptimalUnimodal(**{**SMALL, "mean_cost": 1.0, **words})
+
+
+# -- files and memory ------------------------------------------------------------------------------
+
+
+def test_it_is_a_value(law: pn.OptimalUnimodal, tmp_path: object, monkeypatch: object) -> None:
+    path = tmp_path / "law.json"
+    law.save(path)
+    copies = [pickle.loads(pickle.dumps(law)), copy.copy(law), eval(repr(law), vars(pn))]
+    monkeypatch.setattr(pn.OptimalUnimodal, "_solutions", {})
+    copies.append(pn.OptimalUnimodal.load(path))
+    for other in copies:
+        assert other == law
+        assert hash(other) == hash(law)
+        np.testing.assert_array_equal(other.masses, law.masses)
+    assert copies[-1].certificate.gap == pytest.approx(law.certificate.gap, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("psinoise optimal unimodal", "other", "is not an optimal unimodal law of version 1"),
+        ('"version": 1', '"version": 2', "is not an optimal unimodal law of version 1"),
+        ('"mean_cost": 1.0', '"mean_cost": 1.01', "masses must have the expected cost"),
+        ('"cells": ', '"cells": 1', "masses must be"),
+        ('"epsilon": ', '"epsilon": 1', "epsilon must be that of the masses"),
+        ('"delta": 1e-05', '"delta": 1e-06', "epsilon must be that of the masses"),
+        ('"sensitivity"', '"sensitvity"', "is not an optimal unimodal law"),
+        ('"count"', '"more": 1, "count"', "arguments must be those of the law"),
+        ('"0x1', '"zebra', "is not an optimal unimodal law"),
+        ("{", "[", "is not an optimal unimodal law"),
+    ],
+)
+def test_damaged_files(
+    law: pn.OptimalUnimodal, tmp_path: object, old: str, new: str, message: str
+) -> None:
+    path = tmp_path / "law.json"
+    law.save(path)
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(pn.DomainError, match=message):
+        pn.OptimalUnimodal.load(path)
+
+
+def test_masses_that_increase_are_refused(law: pn.OptimalUnimodal, tmp_path: object) -> None:
+    """The claim that the largest shift is the worst rests on it."""
+    path = tmp_path / "law.json"
+    law.save(path)
+    text = path.read_text(encoding="utf-8")
+    first, second = (float(mass).hex() for mass in law.masses[1:3])
+    swapped = text.replace(first, "x").replace(second, first).replace("x" + '"', second + '"')
+    path.write_text(swapped, encoding="utf-8")
+    with pytest.raises(pn.DomainError, match="must not increase"):
+        pn.OptimalUnimodal.load(path)
+
+
+def test_progress() -> None:
+    seen: list[tuple[int, float]] = []
+    pn.OptimalUnimodal(
+        **{**SMALL, "cells_per_sensitivity": 40},
+        mean_cost=0.77,
+        progress=lambda width, gap: seen.append((width, gap)),
+    )
+    assert {width for width, _ in seen} == {20, 40}
+    assert seen[-1][1] < 1e-5
