@@ -18,7 +18,7 @@ from psinoise.noise import OptimalUnimodal
 
 __all__ = ["cheapest"]
 
-_MOST_ANSWERS = 6
+_MOST_ANSWERS = 12
 # What is added to a step, as a share of it and of epsilon.
 _MORE, _LEAST = 0.02, 1e-7
 
@@ -52,7 +52,7 @@ def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
         tail_ratio=noise.tail_ratio,
     )
     use = (target.count, target.sampling_rate, target.adjacency)
-    first = noise.mean_cost
+    first, step = noise.mean_cost, 0.0
     for _ in range(_MOST_ANSWERS):
         mechanism = Mechanism(noise, target.sensitivity)
         above = float(mechanism.epsilon(target.delta, *use).upper) - target.epsilon
@@ -63,7 +63,8 @@ def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
                 return Calibration(noise, delta, excess, "certified")
             above = 0.0
         unit = noise.certificate.slope / target.sensitivity**noise.cost
-        step = (above * (1.0 + _MORE) + _LEAST * target.epsilon) / unit
+        # Where the slope misleads, the step doubles.
+        step = max((above * (1.0 + _MORE) + _LEAST * target.epsilon) / unit, 2.0 * step)
         noise = OptimalUnimodal(mean_cost=noise.mean_cost + step, **words)
     raise CalibrationError(
         f"no optimal unimodal noise near {noise.mean_cost!r} could be certified for delta "
