@@ -247,7 +247,7 @@ def test_no_law_is_below_the_bound() -> None:
     ("cost", "target"),
     [
         (2.0, {"epsilon": 2.0, "delta": 1e-5, "count": 2400, "sampling_rate": 1 / 240}),
-        (1.0, {"epsilon": 1.0, "delta": 1e-6, "count": 300, "sampling_rate": 0.1, "sensitivity": 2.0}),
+        (1.0, {"epsilon": 1.0, "delta": 1e-6, "count": 300, "sampling_rate": 0.1}),
     ],
 )
 def test_least_cost_of_a_target(cost: float, target: dict[str, float]) -> None:
