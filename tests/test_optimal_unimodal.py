@@ -117,6 +117,13 @@ def test_sensitivity_is_a_unit_of_length(law: pn.OptimalUnimodal) -> None:
     assert wide != law
 
 
+def test_nothing_is_certified_where_the_integral_is_blind() -> None:
+    """Three uses whose losses are next to the largest one; kills a gap of 0 that means nothing."""
+    law = pn.OptimalUnimodal(delta=1e-6, count=3, mean_cost=2.0, cost=1.0, cells_per_sensitivity=20)
+    assert law.certificate.gap == np.inf
+    assert float(pn.Mechanism(law).epsilon(1e-6, 3)) < 1.5 * (1.0 - 5e-3)  # of Laplace noise
+
+
 # -- the program -----------------------------------------------------------------------------------
 
 

@@ -31,7 +31,8 @@ class UnimodalCertificate:
         By how much epsilon would fall at most, to first order, if uses had other noise: any
         symmetric unimodal law of at most the same expected cost, on whatever grid or on none.
         Delta is a convex function of the law of each use while the others are what they are, which
-        makes this a bound, for one use at a time.
+        makes this a bound, for one use at a time. ``inf`` where nothing is known: for very few uses
+        whose losses are close to the largest possible.
     slope : float
         By how much epsilon falls for a unit of the expected cost.
     """

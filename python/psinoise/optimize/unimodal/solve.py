@@ -43,6 +43,8 @@ _RARER, _NARROW = (1e-4, 1e-7, 1e-10), 1e-4
 _ROOM = 1.15
 # Of logarithms of ratios, beyond those of the law.
 _MARGIN = 0.3
+# By how much the divergence may differ from what it must be, for a certificate.
+_SAME = 0.02
 # Into how many a cell is cut where the bound is sought.
 _FINER = 3
 _LARGEST_LOG_RATIO = 60.0
@@ -106,7 +108,8 @@ def least_cost(
         off = law.certificate.epsilon - epsilon
         if abs(off) <= _CLOSE * max(1.0, epsilon):
             break
-        cost += off / law.certificate.slope
+        step = off / max(law.certificate.slope, 1e-300)
+        cost += float(np.clip(step, -0.1 * cost, 0.1 * cost))
     return law
 
 
@@ -246,7 +249,11 @@ def certify(
                 best, slope = bound, theta
         if value - best < _NARROW * point.epsilon:
             break
-    return UnimodalCertificate(point.epsilon, point.order, max(value - best, 0.0), slope)
+    gap = max(value - best, 0.0)
+    if not abs(value / uses.divergence(point) - 1.0) <= _SAME:
+        # The contour integral does not see losses this close to the largest one.
+        gap = math.inf
+    return UnimodalCertificate(point.epsilon, point.order, gap, slope)
 
 
 def grid_for(problem: Problem, mean_cost: float, width: int | None) -> Grid:

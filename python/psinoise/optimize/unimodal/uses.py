@@ -176,6 +176,21 @@ class Uses:
         nodes = np.array([0.0, end])
         return Generator(nodes, level + power * nodes, np.array([power, power]), end)
 
+    def divergence(self, point: Point) -> float:
+        """What the generator must give for the law itself: delta less that of the other uses, over
+        the slope, times the number of uses."""
+        c = point.order
+        t, line = self._line(c, self.count)
+        z = c + 1j * t
+        wave = line * np.exp(-1j * t * point.epsilon)
+        _, others = self._line(c, self.count - 1)
+        rest = np.zeros(t.size, dtype=np.complex128)
+        size = min(rest.size, others.size)
+        rest[:size] = others[:size] * np.exp(-1j * t[:size] * point.epsilon)
+        fewer = np.exp(-self.moment(c)) * float((rest / (z * (z + 1.0))).real.sum())
+        slope = float((wave / (z + 1.0)).real.sum())
+        return self.count * (float((wave / (z * (z + 1.0))).real.sum()) - fewer) / slope
+
     def generator(self, point: Point, low: float, end: float) -> Generator:
         """Of delta as a function of one use, over the slope of delta in epsilon.
 
