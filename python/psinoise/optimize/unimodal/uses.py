@@ -189,7 +189,7 @@ class Uses:
         rest[:size] = others[:size] * np.exp(-1j * t[:size] * point.epsilon)
         fewer = np.exp(-self.moment(c)) * float((rest / (z * (z + 1.0))).real.sum())
         slope = float((wave / (z + 1.0)).real.sum())
-        return self.count * (float((wave / (z * (z + 1.0))).real.sum()) - fewer) / slope
+        return float(self.count * (float((wave / (z * (z + 1.0))).real.sum()) - fewer) / slope)
 
     def generator(self, point: Point, low: float, end: float) -> Generator:
         """Of delta as a function of one use, over the slope of delta in epsilon.
