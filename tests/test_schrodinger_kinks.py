@@ -160,8 +160,14 @@ def test_the_twins_split_too(tables_of):
     rows, *place = tables.log_density
     blind = rows[: rows.shape[0] - 2 * int(np.isnan(rows[:, -1]).sum())]
     assert (_core.panel_values(blind, *place, t) != _core.panel_values(rows, *place, t)).any()
-    # A description that points forward is refused.
-    forward = rows.copy()
-    forward[-1, 0] = rows.shape[0]
-    with pytest.raises(ValueError, match="a split must continue a row before it"):
-        _core.panel_values(forward, *place, t)
+    # Descriptions that point elsewhere, or are out of order, are refused.
+    panels = rows.shape[0] - 2 * int(np.isnan(rows[:, -1]).sum())
+    for column, value in ((0, panels), (0, 0.5), (2, panels), (3, np.inf), (4, 0.0)):
+        wrong = rows.copy()
+        wrong[-1, column] = value
+        with pytest.raises(ValueError, match="a part must belong to a panel"):
+            _core.panel_values(wrong, *place, t)
+    wrong = rows.copy()
+    wrong[-1, 1] = wrong[-3, 1]
+    with pytest.raises(ValueError, match="parts must be in ascending order"):
+        _core.panel_values(wrong, *place, t)

@@ -8,7 +8,7 @@ import pytest
 import psinoise as pn
 from psinoise import _core as native
 from psinoise import reference
-from psinoise.compile import FitError, compile_law
+from psinoise.compile import compile_law
 from psinoise.noise import _stable_forms, _stable_integral
 from psinoise.noise._stable_forms import form
 from stable_truth import INDICES
@@ -92,7 +92,7 @@ def test_kernels_and_twins_agree_on_every_kind_of_table(alpha):
         assert ours.tobytes() == theirs.tobytes()
 
 
-def test_too_coarse_a_rule_or_panel_is_refused(monkeypatch):
+def test_too_coarse_a_rule_or_panel_is_seen(monkeypatch):
     """Mutants of the build: a step of the integral twice as long, panels of an octave's eighth."""
     y = np.linspace(2.0, 6.0, 50)
     exact = form(1.7, 0.0)._integral.values(y)[0]
@@ -103,9 +103,11 @@ def test_too_coarse_a_rule_or_panel_is_refused(monkeypatch):
     _stable_forms.form.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(_stable_forms, "_panel_bits", lambda below_two: 3)
-        with pytest.raises(FitError):
-            compile_law(stable(1.999))
+        in_parts = capture_tables(stable(1.999))[0][0]
     _stable_forms.form.cache_clear()
+    # Panels that are too wide are cut; those of the law's own layout need not be.
+    assert np.isnan(in_parts[-1, -1])
+    assert not np.isnan(capture_tables(stable(1.999))[0][0][-1, -1])
 
 
 @pytest.mark.parametrize("alpha", [1.6, 1.64, 1.66, 1.69, 1.7, 1.72, 1.75, 1.76])

@@ -11,9 +11,10 @@
 
 namespace psinoise {
 
-// Rows of panels, and after them two rows for each split: its polynomial, and a description that
-// ends in NaN: index of the row that it continues, position u, index of its own row. Then the first
-// exponent, and the binary logarithm of the number of panels in an octave.
+// Rows of panels, and after them two rows for each part of a panel: its polynomial, and a
+// description that ends in NaN: index of the panel, position u from which the part serves, index of
+// its own row, center in u, and one over its half width. Then the first exponent, and the binary
+// logarithm of the number of panels in an octave.
 using PanelArguments = std::tuple<py::array, std::int64_t, std::int64_t>;
 
 class PanelStore {
@@ -33,12 +34,18 @@ class PanelStore {
     rows_.assign(data, data + rows.size());
     for (std::int64_t row = panels + 1; row < rows.shape(0); row += 2) {
       const double* description = data + row * kPanelRow;
-      const double last = static_cast<double>(row - 1);
-      const bool valid = description[0] >= 0.0 && description[0] < last &&
-                         description[0] == std::floor(description[0]) && description[2] == last;
-      if (!valid) throw py::value_error("a split must continue a row before it");
-      splits_.push_back({kPanelRow * static_cast<std::int64_t>(description[0]), description[1],
-                         kPanelRow * (row - 1)});
+      const bool valid = description[0] >= 0.0 && description[0] < static_cast<double>(panels) &&
+                         description[0] == std::floor(description[0]) &&
+                         description[2] == static_cast<double>(row - 1) && description[1] < 1.0 &&
+                         std::isfinite(description[3]) && description[4] > 0.0 &&
+                         std::isfinite(description[4]);
+      if (!valid) throw py::value_error("a part must belong to a panel");
+      const std::int64_t panel = kPanelRow * static_cast<std::int64_t>(description[0]);
+      const bool ascending = splits_.empty() || splits_.back().row < panel ||
+                             (splits_.back().row == panel && splits_.back().u < description[1]);
+      if (!ascending) throw py::value_error("parts must be in ascending order");
+      splits_.push_back(
+          {panel, description[1], kPanelRow * (row - 1), description[3], description[4]});
     }
     view_ = {rows_.data(),
              panels,
@@ -127,7 +134,9 @@ class LawStore {
     for (std::int64_t i = 0; i < a.split_count; ++i) {
       const Split& x = a.splits[i];
       const Split& y = b.splits[i];
-      if (x.row != y.row || x.u != y.u || x.after != y.after) return false;
+      const bool same = x.row == y.row && x.u == y.u && x.after == y.after &&
+                        x.center == y.center && x.inverse == y.inverse;
+      if (!same) return false;
     }
     return true;
   }

@@ -50,11 +50,11 @@ inline std::size_t standardize(const Panels& panels, const double* x, std::size_
       place(i, quotient(__builtin_fabs(x[i]) * shrink, divisor, inverse));
     }
   }
-  for (std::int64_t s = 0; s < panels.split_count; ++s) {
-    const Split split = panels.splits[s];
+  if (panels.split_count > 0) {
     for (std::size_t i = 0; i < size; ++i) {
-      block.row[i] =
-          block.row[i] == split.row && block.u[i] >= split.u ? split.after : block.row[i];
+      const PanelPosition at = cross(panels, PanelPosition{block.row[i], block.u[i]});
+      block.row[i] = at.row;
+      block.u[i] = at.u;
     }
   }
   return beyond;

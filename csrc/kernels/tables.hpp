@@ -13,12 +13,15 @@ inline constexpr int kNarrowLayers = 512;
 inline constexpr std::size_t kBandBlock = 32;
 inline constexpr std::size_t kBandSpare = 64;
 
-// Where a function is not smooth inside a panel: from position `u` of the panel with row offset
-// `row` on, the row at offset `after`, in the same variable u, takes over.
+// A part of a panel in which a function is not one polynomial: from position `u` of the panel with
+// row offset `row` on, the row at offset `after`, in the variable (u - center) * inverse, takes
+// over. The first part of a panel starts at minus infinity.
 struct Split {
   std::int64_t row;
   double u;
   std::int64_t after;
+  double center;
+  double inverse;
 };
 
 struct Panels {
@@ -27,8 +30,8 @@ struct Panels {
   std::int64_t first_exponent;  // panel 0 is [0, 2^first_exponent)
   std::int64_t bits;            // 3; more for a law that bends sharply
   double limit;                 // right end of the last panel
-  std::int64_t split_count;     // 0 but for laws with kinks
-  const Split* splits;          // in ascending order
+  std::int64_t split_count;     // 0 but for laws that bend sharply or have kinks
+  const Split* splits;          // in ascending order of row and u
 };
 
 // Horizontal strips of equal area that cover the upper half density; strip 0 holds the tail.

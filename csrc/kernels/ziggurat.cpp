@@ -43,11 +43,13 @@ struct Curve {
   }
 
   double slope(double t) const {
-    const PanelPosition at = cross(log_density, locate(log_density, t, 0.0));
+    const PanelPosition whole = locate(log_density, t, 0.0);
+    const Split* part = part_of(log_density, whole);
+    const PanelPosition at = cross(log_density, whole);
     const double* c = log_density.rows + at.row + 1;
     double sum = 10.0 * c[10];
     for (int k = 9; k >= 1; --k) sum = sum * at.u + static_cast<double>(k) * c[k];
-    return sum * half_width_inverse(t);
+    return sum * half_width_inverse(t) * (part == nullptr ? 1.0 : part->inverse);
   }
 
   double half_width_inverse(double t) const {

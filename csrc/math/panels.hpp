@@ -5,8 +5,9 @@
 //   found from the bits of t: no search, no branch, no logarithm.
 // Rows: twelve doubles, c0 as hi and lo, then c1, ..., c10 in powers of u in [-1, 1]. Keeping c0 in
 //   two parts makes the error a few ulp of the variation inside a panel, not of f itself, so that
-//   exp(f) is right to 1e-14 even where f = -700. A panel in which the function has a kink has one
-//   more row for what lies beyond it (Split in kernels/tables.hpp).
+//   exp(f) is right to 1e-14 even where f = -700. A panel in which the function is not smooth, or
+//   bends too sharply, is cut into parts with rows of their own (Split in kernels/tables.hpp),
+//   which are found by bisection.
 // Error: that of the fit (psinoise/compile/panels.py measures it at build time) plus 2 ulp.
 // Edge values: callers keep t below the limit and free of NaN.
 #pragma once
@@ -46,18 +47,25 @@ inline PanelPosition locate(const Panels& panels, double t, double correction) {
   return {kPanelRow * (central ? 0 : index + 1), u + correction * inverse};
 }
 
-// The row at position u of the panel with row offset `row`. Selections, and no work without splits.
-inline std::int64_t cross(const Panels& panels, std::int64_t row, double u) {
-  for (std::int64_t i = 0; i < panels.split_count; ++i) {
-    const Split& split = panels.splits[i];
-    row = row == split.row && u >= split.u ? split.after : row;
+// The part of a panel that a position is in; null where the panel is whole, and for NaN.
+inline const Split* part_of(const Panels& panels, PanelPosition at) {
+  const Split* split = panels.splits;
+  for (std::int64_t count = panels.split_count; count > 1;) {
+    const std::int64_t half = count / 2;
+    const Split& middle = split[half];
+    const bool before = middle.row < at.row || (middle.row == at.row && middle.u <= at.u);
+    split = before ? split + half : split;
+    count -= half;
   }
-  return row;
+  const bool found = panels.split_count > 0 && split->row == at.row && at.u >= split->u;
+  return found ? split : nullptr;
 }
 
-// The same as a position.
+// Row and position in the part that a position is in; no work for laws without parts.
 inline PanelPosition cross(const Panels& panels, PanelPosition at) {
-  return {cross(panels, at.row, at.u), at.u};
+  const Split* split = part_of(panels, at);
+  if (split == nullptr) return at;
+  return {split->after, (at.u - split->center) * split->inverse};
 }
 
 // c1 u + ... + c10 u^10 as two interleaved chains in u^2: half the latency of one Horner chain.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from psinoise._backend import core
 from psinoise.compile.fitted import Fitted
 from psinoise.compile.panels import FitError, Float, Layout
+from psinoise.compile.parts import fit_parts
 from psinoise.compile.quantiles import FarTail, HalfLaw, central_quantile, tail_quantile
-from psinoise.compile.splits import fit_parts
 from psinoise.compile.ziggurat import strips
 from psinoise.numerics import double_double as dd
 
@@ -22,7 +22,7 @@ def compile_law(law: HalfLaw) -> core.LawTable:
     Raises
     ------
     FitError
-        If the density is not smooth on a panel.
+        If the density is not smooth on some part of a panel, however short.
     """
 
     layout = law.layout
@@ -34,9 +34,9 @@ def compile_law(law: HalfLaw) -> core.LawTable:
     def depth(t: Float) -> Float:
         return -law.log_density(t)[0]
 
-    density, mills = (
-        fit_parts(function, layout, law.breaks, depth, law.fit_tolerance)
-        for function in (law.log_density, log_mills)
+    # The kernels find a row in one table and read it in both.
+    density, mills = fit_parts(
+        (law.log_density, log_mills), layout, law.breaks, depth, law.fit_tolerance
     )
     if law.costly:
         fitted = Fitted(layout, density, mills, law.fit_tolerance)

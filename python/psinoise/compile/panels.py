@@ -91,11 +91,7 @@ def _interpolation(degree: int) -> tuple[Float, Float]:
 
 
 def fit(
-    function: Callable[[Float], dd.Pair],
-    layout: Layout,
-    *,
-    tolerance: float | None,
-    breaks: tuple[float, ...] = (),
+    function: Callable[[Float], dd.Pair], layout: Layout, *, tolerance: float | None
 ) -> PanelArguments:
     """Fit ``function``, which returns pairs, on the panels of a layout.
 
@@ -108,8 +104,6 @@ def fit(
     tolerance : float or None
         Largest error allowed between the interpolation points, relative to ``max(1, |value|)``.
         ``None`` skips the check, for functions that are exact polynomials or checked elsewhere.
-    breaks : tuple of float
-        Points whose panels are not checked, for `psinoise.compile.splits`.
 
     Returns
     -------
@@ -122,7 +116,19 @@ def fit(
         If the check fails: the function has a singularity too near to a panel.
     """
     centers, halves = layout.centers()
-    places = POINTS if tolerance is None else POINTS + CHECKS
+    rows, error = fit_rows(function, centers, halves, check=tolerance is not None)
+    bad = ~(error <= (tolerance or 0.0))
+    if bad.any():
+        raise FitError(f"the law is not smooth enough near {float(centers[bad][0])!r}")
+    return rows, layout.first_exponent, layout.bits
+
+
+def fit_rows(
+    function: Callable[[Float], dd.Pair], centers: Float, halves: Float, *, check: bool = True
+) -> tuple[Float, Float]:
+    """Polynomials on intervals: their rows, and the largest error of each between the interpolation
+    points, relative to ``max(1, |value|)``; 0 if they are not checked."""
+    places = POINTS + CHECKS if check else POINTS
     # One call for everything: many laws cost more by the call than by the point.
     points = centers[:, None] + halves[:, None] * np.array(places)
     hi, lo = function(points.reshape(-1))
@@ -132,11 +138,9 @@ def fit(
     rows = np.zeros((centers.size, ROW))
     rows[:, 0], rows[:, 1] = found_hi[:, 0], found_lo[:, 0]
     rows[:, 2:] = found_hi[:, 1:] + found_lo[:, 1:]
-    if tolerance is not None:
-        kinked = _panels_of(breaks, layout)
-        points[kinked] = np.nan
-        _check(rows, points[:, size:], (hi[:, size:], lo[:, size:]), tolerance)
-    return rows, layout.first_exponent, layout.bits
+    if not check:
+        return rows, np.zeros_like(centers)
+    return rows, _errors(rows, (hi[:, size:], lo[:, size:]))
 
 
 def coefficients(values: dd.Pair) -> dd.Pair:
@@ -158,21 +162,11 @@ def coefficients(values: dd.Pair) -> dd.Pair:
     return tuple(np.concatenate(both, axis=1) for both in zip(constant, total, strict=True))  # type: ignore[return-value]
 
 
-def _panels_of(breaks: tuple[float, ...], layout: Layout) -> NDArray[np.intp]:
-    """Panels that are checked by their parts."""
-    centers, halves = layout.centers()
-    owner = np.searchsorted(centers - halves, np.array(breaks), side="right") - 1
-    return owner[np.array(breaks) < layout.limit] if breaks else np.zeros(0, dtype=np.intp)
-
-
-def _check(rows: Float, points: Float, values: dd.Pair, tolerance: float) -> None:
+def _errors(rows: Float, values: dd.Pair) -> Float:
+    hi, lo = values
     u = np.array(CHECKS)
-    total = np.broadcast_to(rows[:, ROW - 1, None], points.shape)
+    total = np.broadcast_to(rows[:, ROW - 1, None], hi.shape)
     for power in range(DEGREE - 1, 0, -1):
         total = total * u + rows[:, power + 1, None]
-    hi, lo = values
     error = np.abs(((rows[:, 0, None] - hi) + (rows[:, 1, None] - lo)) + total * u)
-    bad = ~(error <= tolerance * np.maximum(1.0, np.abs(hi))) & ~np.isnan(points)
-    if bad.any():
-        where = float(points[bad][0])
-        raise FitError(f"the law is not smooth enough near {where!r}")
+    return np.asarray((error / np.maximum(1.0, np.abs(hi))).max(axis=1))

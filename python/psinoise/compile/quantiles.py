@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.compile.panels import Layout, PanelArguments
-from psinoise.compile.splits import fit_parts
+from psinoise.compile.parts import fit_parts
 from psinoise.numerics import double_double as dd
 from psinoise.numerics.gauss_legendre import NODES, WEIGHTS
 
@@ -156,7 +156,7 @@ def tail_quantile(law: HalfLaw, nearly: HalfDensity) -> PanelArguments:
 
     tolerance = _POLISHED if polished else law.fit_tolerance
     layout = TAIL._replace(bits=bits)
-    return fit_parts(log_quantile, layout, _depths(law), lambda depth: depth, tolerance)
+    return fit_parts((log_quantile,), layout, _depths(law), lambda depth: depth, tolerance)[0]
 
 
 def _bracket(law: HalfDensity, target: Float, limit: float) -> tuple[Float, Float]:
@@ -189,7 +189,7 @@ def central_quantile(law: HalfLaw) -> PanelArguments:
         return hi, lo + rest / v
 
     layout = center_layout(law.layout)
-    return fit_parts(ratio, layout, _centers(law), np.zeros_like, law.fit_tolerance)
+    return fit_parts((ratio,), layout, _centers(law), np.zeros_like, law.fit_tolerance)[0]
 
 
 class _CentralMass:

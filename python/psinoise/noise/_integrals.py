@@ -79,7 +79,9 @@ def expectation(law: _Law, function: Callable[[Float], Float]) -> float:
     total = float(2.0 * np.sum(parts))
     if math.isinf(total):
         return total
-    # The last two octaves, of four panels each.
+    # A light tail is over within a panel; of others the last two octaves, of four panels each.
+    if not float(np.abs(parts[end - len(NODES) : end]).sum()) > _UNSETTLED * abs(total):
+        return total
     last, before = (float(np.abs(parts[end - k - _OCTAVE : end - k]).sum()) for k in (0, _OCTAVE))
     if not last > _UNSETTLED * abs(total):
         return total

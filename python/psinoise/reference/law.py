@@ -46,16 +46,18 @@ class Panels:
 
     @cached_property
     def panels(self) -> int:
-        """Rows that are panels: splits come after them, two rows each, the second ends in NaN."""
+        """Rows that are panels: parts come after them, two rows each, the second ends in NaN."""
         count: int = self.rows.shape[0]
         while count > 2 and np.isnan(self.rows[count - 1, -1]):
             count -= 2
         return count
 
     @cached_property
-    def splits(self) -> list[tuple[int, float, int]]:
-        """The row that a split continues, its position in the panel, and its own row."""
-        return [(int(row), u, int(own)) for row, u, own in self.rows[self.panels + 1 :: 2, :3]]
+    def parts(self) -> list[tuple[int, float, int, float, float]]:
+        """The panel of a part, the position from which it serves, its own row, its center, and one
+        over its half width."""
+        found = self.rows[self.panels + 1 :: 2, :5].tolist()
+        return [(int(panel), u, int(own), *local) for panel, u, own, *local in found]
 
     @property
     def limit(self) -> float:
@@ -74,8 +76,11 @@ class Panels:
         inverse = np.where(central, 2.0 ** (1 - self.first_exponent), inverse)
         u = np.where(central, t * inverse - 1.0, 2.0 * fraction - 3.0) + correction * inverse
         row = np.where(central, 0, index + 1)
-        for before, position, after in self.splits:
-            row = np.where((row == before) & (u >= position), after, row)
+        whole, place = row, u
+        for panel, begin, own, center, stretch in self.parts:
+            here = (whole == panel) & (place >= begin)
+            row = np.where(here, own, row)
+            u = np.where(here, (place - center) * stretch, u)
         return self.rows[row], u
 
     def pair(self, t: Float, correction: Float) -> dd.Pair:

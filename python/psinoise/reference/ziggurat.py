@@ -31,9 +31,9 @@ class _ScalarPanels:
     def __init__(self, arguments: PanelArguments) -> None:
         rows, self._first, self._bits = arguments
         self._rows: list[list[float]] = rows.tolist()
-        self._splits = Panels(*arguments).splits
+        self._parts = Panels(*arguments).parts
 
-    def _locate(self, t: float) -> tuple[list[float], float, float]:
+    def _locate(self, t: float) -> tuple[list[float], float, float, float]:
         mantissa, exponent = math.frexp(t)
         exponent -= 1
         if t == 0.0 or exponent < self._first:
@@ -46,12 +46,14 @@ class _ScalarPanels:
             panel = int(parts)
             u = 2.0 * (1.0 + (parts - panel)) - 3.0
             row = octave * (exponent - self._first) + panel + 1
-        for before, position, after in self._splits:
-            row = after if row == before and u >= position else row
-        return self._rows[row], u, inverse
+        whole, place, stretch = row, u, 1.0
+        for panel, begin, own, center, local in self._parts:
+            if whole == panel and place >= begin:
+                row, u, stretch = own, (place - center) * local, local
+        return self._rows[row], u, inverse, stretch
 
     def value(self, t: float) -> float:
-        row, u, _ = self._locate(t)
+        row, u, _, _ = self._locate(t)
         c = row[1:]
         v = u * u
         odd = (((c[9] * v + c[7]) * v + c[5]) * v + c[3]) * v + c[1]
@@ -59,11 +61,11 @@ class _ScalarPanels:
         return row[0] + ((u * odd + v * even) + row[1])
 
     def slope(self, t: float) -> float:
-        row, u, inverse = self._locate(t)
+        row, u, inverse, stretch = self._locate(t)
         total = 10.0 * row[11]
         for k in range(9, 0, -1):
             total = total * u + float(k) * row[k + 1]
-        return total * inverse
+        return total * inverse * stretch
 
 
 def _inverse(density: _ScalarPanels, log_height: float, right: float) -> float:
