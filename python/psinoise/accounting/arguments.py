@@ -6,6 +6,14 @@ A cost is an object with ``cost``, the name of its class, and one member for eac
     ``p``, ``weight``
 ``Log``
     ``power``, ``weight``
+``LogCosh``
+    ``scale``, ``weight``
+``Huber``
+    ``threshold``, ``weight``
+``Hinge``
+    ``start``, ``weight``
+``Piecewise``
+    ``points``, a list of lists of two numbers
 ``Sum``, ``Maximum``
     ``terms``, a list of costs
 ``Stretched``
@@ -28,9 +36,12 @@ __all__ = ["read_argument", "written_argument"]
 _NUMBERS: Mapping[str, tuple[type[costs.Cost], tuple[str, ...]]] = {
     "Power": (costs.Power, ("p", "weight")),
     "Log": (costs.Log, ("power", "weight")),
+    "LogCosh": (costs.LogCosh, ("scale", "weight")),
+    "Huber": (costs.Huber, ("threshold", "weight")),
+    "Hinge": (costs.Hinge, ("start", "weight")),
 }
 _TERMS: Mapping[str, type[costs.Cost]] = {"Sum": costs.Sum, "Maximum": costs.Maximum}
-_NAMES = (*_NUMBERS, *_TERMS, "Stretched")
+_NAMES = (*_NUMBERS, "Piecewise", *_TERMS, "Stretched")
 # Costs of costs of costs: far below what recursion allows, far above what means something.
 _DEEPEST = 32
 
@@ -73,6 +84,8 @@ def _written_cost(cost: costs.Cost, depth: int) -> dict[str, Any]:
     if name in _NUMBERS and type(cost) is _NUMBERS[name][0]:
         numbers = {parameter: getattr(cost, parameter).hex() for parameter in _NUMBERS[name][1]}
         return {"cost": name, **numbers}
+    if isinstance(cost, costs.Piecewise) and type(cost) is costs.Piecewise:
+        return {"cost": name, "points": [[x.hex(), y.hex()] for x, y in cost.points]}
     if isinstance(cost, costs.Sum | costs.Maximum) and type(cost) is _TERMS.get(name):
         return {"cost": name, "terms": [_written_cost(term, depth + 1) for term in cost.terms]}
     if isinstance(cost, costs.Stretched) and type(cost) is costs.Stretched:
@@ -92,6 +105,8 @@ def _read_cost(value: object, depth: int) -> costs.Cost:
         kind, parameters = _NUMBERS[name]
         _check_members(name, value, parameters)
         return kind(*(hexadecimal(parameter, value[parameter]) for parameter in parameters))
+    if name == "Piecewise":
+        return _read_points(value)
     if name in _TERMS:
         _check_members(name, value, ("terms",))
         terms = value["terms"]
@@ -101,6 +116,17 @@ def _read_cost(value: object, depth: int) -> costs.Cost:
     _check_members(name, value, ("of", "factor"))
     factor = hexadecimal("factor", value["factor"])
     return costs.Stretched(_read_cost(value["of"], depth + 1), factor)
+
+
+def _read_points(value: dict[str, Any]) -> costs.Cost:
+    _check_members("Piecewise", value, ("points",))
+    points = value["points"]
+    pairs = isinstance(points, list) and all(
+        isinstance(point, list) and len(point) == 2 for point in points
+    )
+    if not pairs:
+        raise DomainError(f"points must be a list of pairs of numbers, got {points!r}")
+    return costs.Piecewise([(hexadecimal("x", x), hexadecimal("cost", y)) for x, y in points])
 
 
 def _check_members(name: str, value: dict[str, Any], members: tuple[str, ...]) -> None:

@@ -9,14 +9,19 @@ several. :func:`parse` reads them from text.
 from __future__ import annotations
 
 from psinoise.costs._cost import Cost, Custom, Maximum, Stretched, Sum, as_cost, maximum
-from psinoise.costs._families import Log, Power
+from psinoise.costs._families import Log, LogCosh, Power
 from psinoise.costs._parse import parse
+from psinoise.costs._straight import Hinge, Huber, Piecewise
 
 __all__ = [
     "Cost",
     "Custom",
+    "Hinge",
+    "Huber",
     "Log",
+    "LogCosh",
     "Maximum",
+    "Piecewise",
     "Power",
     "Stretched",
     "Sum",

@@ -17,6 +17,8 @@ from psinoise.numerics import double_double as dd
 
 Float = NDArray[np.float64]
 
+_MOST_BREAKPOINTS = 256
+
 
 class Cost(ABC):
     """An even cost function that does not decrease in ``|x|``."""
@@ -29,8 +31,14 @@ class Cost(ABC):
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
-        """Points ``x > 0`` where the cost is continuous but not smooth."""
+        """Points ``x > 0`` where the cost is known to be continuous but not smooth."""
         return ()
+
+    @property
+    def fall(self) -> tuple[float, float]:
+        """By how much the computed values fall at most as ``x`` grows, and near which ``x``: the
+        rounding of a function. Laws need a mean cost that is far above it."""
+        return 0.0, 0.0
 
     @abstractmethod
     def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -91,6 +99,10 @@ class Sum(Cost):
     def breakpoints(self) -> tuple[float, ...]:
         return _union(self.terms)
 
+    @property
+    def fall(self) -> tuple[float, float]:
+        return max(term.fall for term in self.terms)
+
     def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return self.terms, {}
 
@@ -116,6 +128,10 @@ class Maximum(Cost):
     @property
     def breakpoints(self) -> tuple[float, ...]:
         return self._kinks
+
+    @property
+    def fall(self) -> tuple[float, float]:
+        return max(term.fall for term in self.terms)
 
     def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return self.terms, {}
@@ -163,6 +179,11 @@ class Stretched(Cost):
     def breakpoints(self) -> tuple[float, ...]:
         return tuple(point * self.factor for point in self.cost.breakpoints)
 
+    @property
+    def fall(self) -> tuple[float, float]:
+        depth, place = self.cost.fall
+        return depth, place * self.factor
+
     def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (self.cost, self.factor), {}
 
@@ -176,7 +197,8 @@ class Custom(Cost):
     It is examined once, on some two thousand points: even, not decreasing in ``|x|``, finite at 0,
     unbounded, never NaN, of the right shape. The rest of assumption 1 of Alghamdi et al.,
     "Schrodinger mechanisms" - continuity, and the regularity of the growth at infinity - cannot be
-    seen from values and is the caller's promise.
+    seen from values and is the caller's promise. A function that is a straight line up to where it
+    overflows, as ``log(cosh(x))`` is, is that line beyond.
 
     Parameters
     ----------
@@ -184,7 +206,8 @@ class Custom(Cost):
         Takes an array of any real numbers and returns their costs, an array of the same shape.
         What it raises goes through unchanged. Hashable; a module-level function pickles.
     breakpoints : iterable of float
-        Points ``x > 0`` where the function is continuous but not smooth, at most 8.
+        Points ``x > 0`` where the function is continuous but not smooth, at most 256. Those that
+        are not given are found by bisection, which takes longer.
 
     Raises
     ------
@@ -201,10 +224,12 @@ class Custom(Cost):
     np.float64(3.0)
     """
 
-    __slots__ = ("_breakpoints", "function")
+    __slots__ = ("_breakpoints", "_line", "fall", "function")
 
     function: Callable[[Float], ArrayLike]
+    fall: tuple[float, float]
     _breakpoints: tuple[float, ...]
+    _line: tuple[float, float, float]
 
     def __init__(
         self, function: Callable[[Float], ArrayLike], breakpoints: Iterable[float] = ()
@@ -218,11 +243,18 @@ class Custom(Cost):
         if isinstance(breakpoints, str) or not isinstance(breakpoints, Iterable):
             raise TypeError(f"breakpoints must be numbers, got {breakpoints!r}")
         points = {_validate.positive("breakpoints", point) for point in breakpoints}
-        if len(points) > 8:
-            raise DomainError(f"breakpoints must be at most 8, got {len(points)}")
+        if len(points) > _MOST_BREAKPOINTS:
+            raise DomainError(f"breakpoints must be at most {_MOST_BREAKPOINTS}, got {len(points)}")
         object.__setattr__(self, "function", function)
         object.__setattr__(self, "_breakpoints", tuple(sorted(points)))
-        examine(self.function)
+        seen = examine(self.function)
+        object.__setattr__(self, "fall", (seen.fall, seen.place))
+        # Beyond the last point, its value and a slope.
+        line = (np.inf, 0.0, 0.0)
+        if seen.last < np.inf:
+            half, last = values_of(function, np.array([0.5, 1.0]) * seen.last).tolist()
+            line = (seen.last, last, (last - half) / (0.5 * seen.last))
+        object.__setattr__(self, "_line", line)
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
@@ -233,7 +265,13 @@ class Custom(Cost):
         return (self.function,), named
 
     def pair(self, t: Float) -> dd.Pair:
-        values = values_of(self.function, t)
+        end, last, slope = self._line
+        beyond = t > end
+        if not beyond.any():
+            values = values_of(self.function, t)
+            return values, np.zeros_like(values)
+        values = values_of(self.function, np.where(beyond, 0.0, t))
+        values = np.where(beyond, last + slope * (t - end), values)
         return values, np.zeros_like(values)
 
 

@@ -1,7 +1,8 @@
-"""Costs with a name: powers and powers of logarithms."""
+"""Smooth costs with a name: powers, powers of logarithms, logarithms of hyperbolic cosines."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,13 @@ import numpy as np
 from psinoise import _validate
 from psinoise._backend import core
 from psinoise.costs._cost import Cost, Float
-from psinoise.costs._pairs import power_pair, times
+from psinoise.costs._pairs import add, power_pair, times
 from psinoise.errors import DomainError
 from psinoise.numerics import double_double as dd
+
+# sinh(x) / x in powers of x**2, highest first: enough for x below 1.
+_SINH = tuple(1.0 / math.factorial(2 * k + 1) for k in range(10, -1, -1))
+_LOG2 = (float.fromhex("0x1.62e42fefa39efp-1"), float.fromhex("0x1.abc9e3b39803fp-56"))
 
 
 class Power(Cost):
@@ -20,7 +25,7 @@ class Power(Cost):
     Parameters
     ----------
     p : float
-        In [1/8, 12]: smaller powers are logarithms but for their tails, larger ones walls.
+        In [1/100, 100]: smaller powers are logarithms but for their tails, larger ones walls.
     weight : float
         Positive.
 
@@ -38,8 +43,8 @@ class Power(Cost):
 
     def __init__(self, p: float, weight: float = 1.0) -> None:
         power = _validate.positive("p", p)
-        if not (0.125 <= power <= 12.0):
-            raise DomainError(f"p must be in [1/8, 12], got {p!r}")
+        if not (0.01 <= power <= 100.0):
+            raise DomainError(f"p must be in [1/100, 100], got {p!r}")
         object.__setattr__(self, "p", power)
         object.__setattr__(self, "weight", _validate.positive("weight", weight))
 
@@ -56,7 +61,7 @@ class Log(Cost):
     Parameters
     ----------
     power, weight : float
-        ``power`` in [1/8, 12], ``weight`` positive.
+        ``power`` in [1/100, 100], ``weight`` positive.
 
     Examples
     --------
@@ -72,8 +77,8 @@ class Log(Cost):
 
     def __init__(self, power: float = 1.0, weight: float = 1.0) -> None:
         exponent = _validate.positive("power", power)
-        if not (0.125 <= exponent <= 12.0):
-            raise DomainError(f"power must be in [1/8, 12], got {power!r}")
+        if not (0.01 <= exponent <= 100.0):
+            raise DomainError(f"power must be in [1/100, 100], got {power!r}")
         object.__setattr__(self, "power", exponent)
         object.__setattr__(self, "weight", _validate.positive("weight", weight))
 
@@ -85,3 +90,49 @@ class Log(Cost):
         if self.power == 1.0:
             return times((logs, np.zeros_like(logs)), self.weight)
         return times(power_pair(logs, self.power), self.weight)
+
+
+class LogCosh(Cost):
+    """``weight * log(cosh(x / scale))``: a square near 0, an absolute value far out, smooth.
+
+    Parameters
+    ----------
+    scale, weight : float
+        Positive.
+
+    Examples
+    --------
+    >>> from psinoise import costs
+    >>> costs.LogCosh()([0.0, 1.0, 1000.0])
+    array([0.00000000e+00, 4.33780830e-01, 9.99306853e+02])
+    """
+
+    __slots__ = ("scale", "weight")
+
+    scale: float
+    weight: float
+
+    def __init__(self, scale: float = 1.0, weight: float = 1.0) -> None:
+        object.__setattr__(self, "scale", _validate.positive("scale", scale))
+        object.__setattr__(self, "weight", _validate.positive("weight", weight))
+
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (self.scale,), {} if self.weight == 1.0 else {"weight": self.weight}
+
+    def pair(self, t: Float) -> dd.Pair:
+        with np.errstate(over="ignore"):
+            x = t / self.scale
+        # log cosh x = log(1 + sinh(x)**2) / 2, and x - log 2 + log(1 + exp(-2 x)) far out.
+        near = x < 1.0
+        u = np.where(near, x, 0.0)
+        square = u * u
+        series = np.full_like(u, _SINH[0])
+        for coefficient in _SINH[1:]:
+            series = series * square + coefficient
+        inner = 0.5 * core.log_one_plus(np.ascontiguousarray(square * (series * series)))
+        v = np.where(near, 1.0, x)
+        zero = np.zeros_like(v)
+        decay = core.exponential(np.ascontiguousarray(-2.0 * v), zero)
+        line = add((v, zero), (zero - _LOG2[0], zero - _LOG2[1]))
+        hi, lo = add(line, (core.log_one_plus(decay), zero))
+        return times((np.where(near, inner, hi), np.where(near, 0.0, lo)), self.weight)

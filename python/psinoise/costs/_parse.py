@@ -6,11 +6,18 @@ import re
 from collections.abc import Callable
 
 from psinoise.costs._cost import Cost, Maximum, Sum
-from psinoise.costs._families import Log, Power
+from psinoise.costs._families import Log, LogCosh, Power
+from psinoise.costs._straight import Hinge, Huber, Piecewise
 from psinoise.errors import DomainError
 
-_NAMED: dict[str, Callable[..., Cost]] = {"power": Power, "log": Log}
-_LEAST_NUMBERS = {"power": 1, "log": 0}
+_NAMED: dict[str, Callable[..., Cost]] = {
+    "power": Power,
+    "log": Log,
+    "logcosh": LogCosh,
+    "huber": Huber,
+    "hinge": Hinge,
+}
+_LEAST_NUMBERS = {"power": 1, "log": 0, "logcosh": 0, "huber": 1, "hinge": 1}
 _MOST_NUMBERS = 2
 _WORD, _NUMBER, _SIGN = 1, 2, 3
 # A sign only within an exponent: "+" stands between costs, and no parameter is negative.
@@ -25,8 +32,10 @@ def parse(text: str) -> Cost:
     Parameters
     ----------
     text : str
-        ``power:p``, ``log`` or ``log:power``, each with an optional ``:weight`` after that number;
-        sums of costs with ``+``; ``max(cost, cost, ...)``.
+        ``power:p``, ``log:power``, ``logcosh:scale``, ``huber:threshold`` or ``hinge:start``, each
+        with an optional ``:weight`` after that number (which ``log`` and ``logcosh`` may do
+        without); ``piecewise(x:cost, x:cost, ...)`` from ``0:0``; sums of costs with ``+``;
+        ``max(cost, cost, ...)``.
 
     Returns
     -------
@@ -75,11 +84,13 @@ class _Reader:
 
     def _term(self, depth: int) -> Cost:
         name = self._peek(_WORD)
-        if name != "max" and name not in _NAMED:
-            raise self._unexpected(f"{', '.join(_NAMED)} or max")
+        if name not in ("max", "piecewise") and name not in _NAMED:
+            raise self._unexpected(f"{', '.join(_NAMED)}, piecewise or max")
         self._next += 1
         if name == "max":
             return self._maximum(depth + 1)
+        if name == "piecewise":
+            return self._piecewise()
         numbers: list[float] = []
         while len(numbers) < _MOST_NUMBERS and self._skip(":"):
             numbers.append(self._number())
@@ -96,6 +107,19 @@ class _Reader:
             terms.append(self._sum(depth))
         self._expect(")")
         return Maximum(*terms)
+
+    def _piecewise(self) -> Cost:
+        self._expect("(")
+        points = [self._point()]
+        while self._skip(","):
+            points.append(self._point())
+        self._expect(")")
+        return Piecewise(points)
+
+    def _point(self) -> tuple[float, float]:
+        x = self._number()
+        self._expect(":")
+        return x, self._number()
 
     def _number(self) -> float:
         number = self._peek(_NUMBER)

@@ -17,7 +17,7 @@ from psinoise.errors import DomainError
 from psinoise.ground_state import _mesh, _solve
 from psinoise.ground_state._collocation import SIZE
 from psinoise.ground_state._decimal import join, power, ratio, split
-from psinoise.ground_state._mesh import Mesh, PairFunction, smooth_exponent
+from psinoise.ground_state._mesh import Mesh, PairFunction, Unresolved, smooth_exponent
 from psinoise.ground_state._solve import ScalarPair, Solution
 from psinoise.ground_state._state import GroundState
 from psinoise.numerics import double_double as dd
@@ -44,10 +44,10 @@ _FIRSTS = np.arange(-60.0, 0.0, 2.0)
 _UNITS = np.arange(-400.0, 401.0)
 # Bisections of panels on which r is not a polynomial of degree 19, and the share of log p that may
 # be missing after them.
-_MOST_BISECTIONS = 8
+_MOST_BISECTIONS = 16
 _RESOLVED, _ACCEPTED = 1e-16, 3e-15
 # Relative error of a mean cost, and steps to get there.
-_MET, _POLISH = 1e-14, 4
+_MET, _POLISH = 1e-14, 12
 # Ground states to keep: 100 kB each.
 _CACHED = 64
 
@@ -72,14 +72,6 @@ class NaturalState(NamedTuple):
     unit: float
 
 
-class _Unresolved(Exception):
-    """A cost is not smooth between its breakpoints; carries the place, in natural units."""
-
-    def __init__(self, place: float) -> None:
-        super().__init__(place)
-        self.place = place
-
-
 def _mesh_of(cost: PairFunction, theta: float, breakpoints: tuple[float, ...]) -> Mesh:
     first = smooth_exponent(cost, theta, SIZE - 1, _FIRSTS, 1)
     return _mesh.evaluate(cost, _mesh.first_edges(first, _LAST, breakpoints))
@@ -98,17 +90,17 @@ def _full(mesh: Mesh, theta: ScalarPair, energy: ScalarPair) -> Solution:
 
 
 def _resolved(mesh: Mesh, solution: Solution, cost: PairFunction) -> Mesh | None:
-    """None if the solution is resolved, else the mesh with the panels bisected that are not."""
+    """None if the solution is resolved, else the mesh with the panels refined that are not."""
     missing = solution.unresolved()
     bad = np.flatnonzero(missing > _RESOLVED)
-    return _mesh.bisected(cost, mesh, bad) if bad.size else None
+    return _mesh.refined(cost, mesh, bad, solution.theta[0]) if bad.size else None
 
 
 def _solved(
     cost: PairFunction, theta: float, breakpoints: tuple[float, ...]
 ) -> tuple[Mesh, Solution]:
     """The ground state on panels that resolve it, and all panels there are."""
-    mesh = _mesh_of(cost, theta, breakpoints)
+    mesh = _mesh.towards_kinks(cost, _mesh_of(cost, theta, breakpoints), theta)
     pair = (theta, 0.0)
     energy: float | None = None
     for attempt in range(_MOST_BISECTIONS):
@@ -131,7 +123,7 @@ def _solved(
     solution = _full(mesh, pair, _solve.ground_energy(mesh, pair, energy).energy)
     missing = solution.unresolved()
     if missing.max() > _ACCEPTED:
-        raise _Unresolved(float(solution.mesh.edges[int(np.argmax(missing))]))
+        raise Unresolved(float(solution.mesh.edges[int(np.argmax(missing))]))
     return mesh, solution
 
 
@@ -160,7 +152,7 @@ def natural_state(cost: CostFunction, theta: float) -> NaturalState:
     Raises
     ------
     DomainError
-        If the cost is not smooth between its breakpoints, or no unit fits into float64.
+        If the cost is smooth nowhere near some point, or no unit fits into float64.
     """
     unit = _unit(cost, theta)
     try:
@@ -169,9 +161,9 @@ def natural_state(cost: CostFunction, theta: float) -> NaturalState:
             theta * unit**2,
             tuple(point / unit for point in cost.breakpoints),
         )
-    except _Unresolved as error:
+    except Unresolved as error:
         raise DomainError(
-            "cost must be smooth between its breakpoints, which it is not near "
+            "cost must be smooth but for a few kinks, which it is not near "
             f"x = {error.place * unit!r}"
         ) from None
     breakpoints = tuple(point / unit for point in cost.breakpoints)
@@ -229,11 +221,18 @@ def theta_of_mean_cost(cost: CostFunction, mean_cost: float) -> float:
         step = -miss / slope
         log_theta += min(max(step, -3.0), 3.0)
     # On panels that resolve the cost, which these need not be, the last digits may differ.
+    polished: list[tuple[float, float]] = []
     for _ in range(_POLISH):
         theta = float(core.exponential(np.array([log_theta]), np.zeros(1))[0]) / unit**2
         miss = _log((natural_state(cost, theta).state.mean_cost - floor) / excess)
         if abs(miss) <= _MET:
             break
+        if len(polished) > 0 and abs(miss) > 0.1 * abs(polished[-1][1]):
+            # The secant was one of roundings.
+            (x0, y0), x1 = polished[-1], log_theta
+            slope = (miss - y0) / (x1 - x0) if abs(x1 - x0) > 1e-10 else slope
+            slope = slope if slope < 0.0 else -p / (2.0 + p)
+        polished.append((log_theta, miss))
         log_theta -= miss / slope
     return theta
 

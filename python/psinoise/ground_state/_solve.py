@@ -25,6 +25,8 @@ LAYER = 2
 _LAST_STEP = 1e-9
 _MOST_STEPS = 200
 _ROUNDING = 2.0**-44
+# What a share of the mean cost counts against one of log p.
+_COST_SHARE = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +56,18 @@ class Solution:
         return Solution(self.mesh.until(count), self.theta, self.energy, *cut)
 
     def unresolved(self) -> Float:
-        """For each panel, the share of log p that the last two coefficients of r make there."""
-        decay = self.decay[0]
-        top = np.abs(decay @ matrices().values[0][-2:].T) @ np.array([2.0, 1.0])
-        last = self.mesh.half * top * 2.0 ** (2 - SIZE)
+        """For each panel, the share of log p that the last two coefficients of r make there, or a
+        part of the share of the mean cost that those of the tail cost do."""
+        decay, tail = self.decay[0], self.tail_cost[0]
+        last = matrices().values[0][-2:].T
+        top = np.abs(decay @ last) @ np.array([2.0, 1.0]) * 2.0 ** (2 - SIZE)
+        cost = np.abs(tail @ last) @ np.array([2.0, 1.0]) * 2.0 ** (2 - SIZE)
         whole = np.cumsum(self.mesh.half * (decay @ matrices().whole[0][0]))
-        return np.asarray(last / (SIZE * np.maximum(1.0, whole)))
+        before = np.append(0.0, np.maximum(whole[:-1], 0.0))
+        with np.errstate(under="ignore"):
+            share = cost * np.exp(-2.0 * before) / tail[0, 0]
+        missing = self.mesh.half * top / (SIZE * np.maximum(1.0, whole))
+        return np.asarray(np.maximum(missing, _COST_SHARE * share))
 
 
 def riccati(

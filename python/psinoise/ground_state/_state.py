@@ -30,7 +30,9 @@ _LAST_EXPONENT = 1022
 # Finite differences of log Q for the score beyond the panels, where they are a small correction.
 _DIFFERENCE = 2.0**-10
 # Samples of the slope of the score between nodes, for the certificate of log-concavity.
-_SAMPLES = 65
+_SAMPLES = (65, 513, 4097)
+# Depth from which on the proof alone stands for log-concavity: no probability is that small.
+_CERTIFIED = 1e5
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,21 +140,33 @@ class GroundState:
 
     @cached_property
     def breaks(self) -> tuple[float, ...]:
-        """Breakpoints of the cost, and points that grade the layers before them."""
+        """Breakpoints of the cost, points that grade the layers before them, and the ends of panels
+        that were refined for its sake."""
         near = [b for b in self.breakpoints if b < 2.0 * self.layout.limit]
         decay = 0.5 * self.score(np.array(near))
-        points = {*near, *layer_edges(near, decay.tolist())}
+        refined = (*self.solution.mesh.narrow.tolist(), *self.found_kinks)
+        points = {*near, *layer_edges(near, decay.tolist()), *refined}
         return tuple(sorted(point for point in points if point < self.layout.limit))
+
+    @cached_property
+    def found_kinks(self) -> tuple[float, ...]:
+        """Kinks of the cost that were not among its breakpoints, up to where samples reach."""
+        known = np.array([0.0, *self.breakpoints])
+        return tuple(
+            kink
+            for kink in self.solution.mesh.kinks.tolist()
+            if kink < self.layout.limit and np.abs(known - kink).min() > 1e-9 * kink
+        )
 
     @cached_property
     def layout(self) -> Layout:
         """Panels for tables: from where the cost is smooth at 0 to the depth that samples reach."""
         first = smooth_exponent(self.cost, self.theta[0], DEGREE, _FIRSTS, 2)
-        ends = 2.0 ** np.arange(0.0, np.log2(self.limit) - 1.0)
+        # The compiler looks for quantiles up to the last power of two before the limit.
+        ends = 2.0 ** np.arange(0.0, np.ceil(np.log2(self.limit)) + 1.0)
         deep = np.flatnonzero(self.log_density(ends)[0] < -_DEEPEST)
         if not deep.size:
             raise DomainError("cost must grow enough for a tail that float64 can follow")
-        # The compiler looks for quantiles up to the last power of two before the limit.
         return Layout(first, int(deep[0]) + 1 - first)
 
     @cached_property
@@ -168,19 +182,26 @@ class GroundState:
         order = np.arange(integral.shape[1])
         second = (order * (order - 1) * integral)[:, 2:]
         third = np.abs(order * (order - 1) * (order - 2) * integral)[:, 3:]
-        v = half[:, None] * np.linspace(-1.0, 1.0, _SAMPLES)
-        slope = np.zeros_like(v)
-        for column in second.T[::-1]:
-            slope = slope * v + column[:, None]
         bound = np.zeros_like(half)
         for column in third.T[::-1]:
             bound = bound * half + column
         # Rounding of the coefficients, 20 of them with factors up to 20 * 19.
         rounding = 2.0**-40 * np.abs(integral[:, 1])
-        spacing = half / (_SAMPLES - 1)
-        certain = slope.min(axis=1) > spacing * bound + rounding
-        below = self._potential(self.solution.mesh.edges[1:]) < 0.0
-        return bool((certain | below).all())
+        edges = self.solution.mesh.edges
+        below = self._potential(edges[1:]) < 0.0
+        far = -self.log_density(edges[:-1])[0] > _CERTIFIED
+        uncertain = np.flatnonzero(~(below | far))
+        for samples in _SAMPLES:
+            v = half[uncertain, None] * np.linspace(-1.0, 1.0, samples)
+            slope = np.zeros_like(v)
+            for column in second[uncertain].T[::-1]:
+                slope = slope * v + column[:, None]
+            spacing = half[uncertain] / (samples - 1)
+            certain = slope.min(axis=1) > spacing * bound[uncertain] + rounding[uncertain]
+            uncertain = uncertain[~certain]
+            if not uncertain.size:
+                return True
+        return False
 
     # -- beyond the panels -----------------------------------------------------------------------
 

@@ -22,6 +22,8 @@ __all__ = ["Schrodinger"]
 
 _DECIMAL = Context(prec=45)
 _SIZES = ("scale", "std", "mean_abs")
+# By how much the computed values of a cost may fall as |x| grows, as a share of its mean.
+_MOST_FALL = 1e-10
 
 
 class Schrodinger(Noise):
@@ -48,9 +50,8 @@ class Schrodinger(Noise):
     TypeError
         If ``cost`` is not callable, or too many or too few of the other arguments are given.
     DomainError
-        If the cost is seen to violate assumption 1 (the message names the point), is not smooth
-        between its breakpoints, or cannot have the mean cost. A cost that bends sharply, though
-        smooth, is refused when the law is first evaluated.
+        If the cost is seen to violate assumption 1 (the message names the point), is smooth nowhere
+        near some point, or cannot have the mean cost; if its rounding is seen at the mean cost.
 
     Notes
     -----
@@ -72,8 +73,8 @@ class Schrodinger(Noise):
     shape_parameters = MappingProxyType(
         {
             "cost": Parameter(
-                "power:P, log or log:POWER, each with an optional :WEIGHT; sums with +; "
-                "max(COST, COST)",
+                "power:P, log:POWER, logcosh:SCALE, huber:THRESHOLD, hinge:START, each with an "
+                "optional :WEIGHT; piecewise(X:COST, X:COST); sums with +; max(COST, COST)",
                 costs.parse,
                 "COST",
                 required=True,
@@ -139,6 +140,12 @@ class Schrodinger(Noise):
         strength = self._strength or {"mean_cost": 1.0}
         theta = strength.get("theta", 0.0) or theta_of_mean_cost(cost, strength["mean_cost"])
         found = natural_state(cost, theta)
+        (fall, place), above = cost.fall, found.state.mean_cost - float(cost(0.0))
+        if not fall <= _MOST_FALL * above:
+            raise DomainError(
+                f"cost must not decrease in |x|, got a value smaller by {fall!r} at x = {place!r}, "
+                f"which shows at mean_cost {found.state.mean_cost!r}"
+            )
         self._set(_state=found.state, _unit=found.unit, _given_theta=theta)
         return self._scale_of(*next(iter(self._size.items()))) if self._size else found.unit
 
@@ -174,8 +181,9 @@ class Schrodinger(Noise):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """0 and the breakpoints of the cost."""
-        return (0.0, *self.cost.breakpoints)
+        """0, the breakpoints of the cost, and other kinks of it that were found."""
+        found = (self._scale * kink for kink in self._state.found_kinks)
+        return (0.0, *sorted((*self.cost.breakpoints, *found)))
 
     @property
     def breaks(self) -> tuple[float, ...]:
@@ -188,8 +196,7 @@ class Schrodinger(Noise):
             return super()._table
         except FitError as error:
             raise DomainError(
-                "cost must not bend within a small part of an octave but at its breakpoints: "
-                f"{error}, in units of {self._scale!r}"
+                f"cost must be smooth but for a few kinks: {error}, in units of {self._scale!r}"
             ) from None
 
     @property
