@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 from psinoise import _validate
 from psinoise.accounting import LatticeMechanism
+from psinoise.calibrate import mean_cost
 from psinoise.calibrate.designed import design, designed_law
 from psinoise.calibrate.lattice import least_on_lattice
 from psinoise.calibrate.search import Calibration, search
@@ -38,6 +39,7 @@ def calibrate(
     adjacency: str = "add-remove",
     contribution: float | None = None,
     method: str = "certified",
+    cost: Callable[..., Any] | None = None,
     on_lattice: Literal[False] = False,
 ) -> _AnyNoise: ...
 
@@ -52,6 +54,7 @@ def calibrate(
     count: int = 1,
     sampling_rate: float = 1.0,
     adjacency: str = "add-remove",
+    cost: Callable[..., Any] | None = None,
     on_lattice: Literal[True],
     grid: float | None = None,
 ) -> LatticeMechanism: ...
@@ -68,6 +71,7 @@ def calibrate(
     adjacency: str = "add-remove",
     contribution: float | None = None,
     method: str = "certified",
+    cost: Callable[..., Any] | None = None,
     on_lattice: bool = False,
     grid: float | None = None,
 ) -> _AnyNoise | LatticeMechanism:
@@ -98,6 +102,9 @@ def calibrate(
     method : str
         "certified": the certified upper bounds on epsilon and delta meet the target. "estimate":
         the estimates do, which is not proven.
+    cost : Cost or callable, optional
+        For ``psinoise.Schrodinger``, which it is the cost of: the law of least expected cost that
+        meets the target, in mean cost and stretch.
     on_lattice : bool
         Whether the target is for what is released: the result is the mechanism then, with its
         ``release``, and the certified bounds are those of the integers that are drawn.
@@ -149,7 +156,7 @@ def calibrate(
     if not on_lattice:
         if grid is not None:
             raise DomainError("grid must not be given without on_lattice=True")
-        return cast(_AnyNoise, _found(law, target, method).noise)
+        return cast(_AnyNoise, _found(law, target, method, cost).noise)
     if method != "certified":
         raise DomainError(f"method must be 'certified' with on_lattice=True, got {method!r}")
     if contribution is not None:
@@ -157,7 +164,7 @@ def calibrate(
             "contribution must not be given with on_lattice=True: for records that are sampled and "
             f"replaced the worst case on a lattice is not known, got {contribution!r}"
         )
-    return least_on_lattice(target, grid, lambda asked: _found(law, asked, method).noise)
+    return least_on_lattice(target, grid, lambda asked: _found(law, asked, method, cost).noise)
 
 
 def calibration(
@@ -171,15 +178,25 @@ def calibration(
     adjacency: str = "add-remove",
     contribution: float | None = None,
     method: str = "certified",
+    cost: Callable[..., Any] | None = None,
 ) -> Calibration:
     """Calibrate a law and keep the evidence; the parameters are those of :func:`calibrate`."""
     target = checked(
         law, epsilon, delta, sensitivity, count, sampling_rate, adjacency, contribution
     )
     _validate.choice("method", method, _METHODS)
-    return _found(law, target, method)
+    return _found(law, target, method, cost)
 
 
-def _found(law: Callable[..., Any], target: Target, method: str) -> Calibration:
+def _found(
+    law: Callable[..., Any],
+    target: Target,
+    method: str,
+    cost: Callable[..., Any] | None,
+) -> Calibration:
+    if cost is not None:
+        if not mean_cost.is_schrodinger(law, cost):
+            raise TypeError(f"cost belongs to psinoise.Schrodinger, got {law!r}")
+        return mean_cost.cheapest(cost, target, method)
     made = designed_law(law)
     return search(target, method) if made is None else design(*made, target)

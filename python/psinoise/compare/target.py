@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from psinoise._progress import track
 from psinoise.calibrate import Calibration, calibration
+from psinoise.calibrate.mean_cost import is_schrodinger
 from psinoise.compare.tables import Sheet, Tabulated, column
 from psinoise.errors import CalibrationError, CertificationError
 from psinoise.noise import Family, Noise, NoiseLaw
@@ -215,9 +216,10 @@ def compare_at_target(
     """
     rows = []
     for law in track(laws, "calibrating", enabled=progress):
+        own = callable(cost) and is_schrodinger(law, cost)
         try:
             found = calibration(
-                _for_cost(law, cost),
+                law if own else _for_cost(law, cost),
                 epsilon=epsilon,
                 delta=delta,
                 sensitivity=sensitivity,
@@ -226,6 +228,7 @@ def compare_at_target(
                 adjacency=adjacency,
                 contribution=contribution,
                 method=method,
+                cost=cost if own else None,  # type: ignore[arg-type]
             )
         except (CalibrationError, CertificationError) as error:
             rows.append(TargetRow(law.__name__, None, math.inf, str(error)))
