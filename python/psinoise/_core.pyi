@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # rows of shape (1 + 2**bits exponents, 12), and two more for each part of a panel that is cut: its
-# row, and (panel, position, own row, center, one over half width, ..., NaN); the first exponent; bits
+# row, and (panel, position, own row, center, one over half width, ..., NaN); first exponent; bits
 _Panels = tuple[NDArray[np.float64], int, int]
 # entries, heights, base edge, depth of the base edge: -log(2 P(X > edge))
 _Ziggurat = tuple[NDArray[Any], NDArray[np.float64], float, float]

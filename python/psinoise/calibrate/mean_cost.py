@@ -1,8 +1,8 @@
 """The Schrodinger law of least expected cost that meets a target.
 
-The laws of a cost are one for each mean cost, and each can be stretched. For infinitely many uses of
-small sensitivity the law that is not stretched is the best; for finitely many a stretched one may
-be. Both are looked for with estimates, the shape on a logarithmic axis of mean costs, and the
+The laws of a cost are one for each mean cost, and each can be stretched. For infinitely many uses
+of small sensitivity the law that is not stretched is the best; for finitely many a stretched one
+may be. Both are looked for with estimates, the shape on a logarithmic axis of mean costs, and the
 cheaper one is what certified bounds say. Where the least is, is not proven; that the target is met,
 is.
 """

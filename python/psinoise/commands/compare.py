@@ -6,12 +6,23 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from psinoise import costs
 from psinoise.commands._json import HELP, print_json
 from psinoise.compare import compare
+from psinoise.errors import DomainError
 
 _COSTS = {"mean-abs": "mean_abs", "variance": "variance"}
 _TARGET = ("epsilon", "count", "cost")
-_EQUAL_COST = ("mean_abs", "counts", "no_speed")
+_EQUAL_COST = ("mean_abs", "mean_cost", "counts", "no_speed")
+
+
+def _cost(text: str) -> str | costs.Cost:
+    if text in _COSTS:
+        return _COSTS[text]
+    try:
+        return costs.parse(text)
+    except DomainError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +71,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     target.add_argument("--epsilon", type=float, metavar="X", help="0 or more")
     target.add_argument("--count", type=int, metavar="N", help="number of compositions (default 1)")
-    target.add_argument("--cost", choices=_COSTS, help="cost to sort by (default mean-abs)")
+    parser.add_argument(
+        "--cost",
+        type=_cost,
+        help="mean-abs (default), variance or a cost such as huber:2: with --epsilon to sort by; "
+        "without, what all laws share",
+    )
+    equal.add_argument(
+        "--mean-cost", help="expected --cost of every law (default 1)", type=float, metavar="X"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -98,7 +117,8 @@ def _words(arguments: argparse.Namespace) -> dict[str, Any]:
         for name in (*_TARGET, *_EQUAL_COST)
         if getattr(arguments, name) is not None
     }
-    target = [_option(name) for name in _TARGET if name in given]
+    own = "epsilon" not in given and callable(given.get("cost"))
+    target = [_option(name) for name in _TARGET if name in given and not (own and name == "cost")]
     equal = [_option(name) for name in _EQUAL_COST if name in given]
     if target and equal:
         raise TypeError(f"{target[0]} and {equal[0]} do not go together: see compare --help")
@@ -108,8 +128,6 @@ def _words(arguments: argparse.Namespace) -> dict[str, Any]:
         raise TypeError("--epsilon needs --delta")
     if arguments.delta is not None:
         given["delta"] = arguments.delta
-    if "cost" in given:
-        given["cost"] = _COSTS[given["cost"]]
     if given.pop("no_speed", False):
         given["speed"] = False
     return given

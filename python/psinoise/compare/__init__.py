@@ -18,6 +18,8 @@ __all__ = ["Comparison", "ComparisonRow", "TargetComparison", "TargetRow", "comp
 def compare(
     *,
     mean_abs: float = ...,
+    cost: Callable[[Any], Any] = ...,
+    mean_cost: float = ...,
     sensitivity: float = ...,
     delta: float = ...,
     counts: Iterable[int] = ...,
@@ -82,6 +84,9 @@ def compare(
         Show progress on standard error if it is a terminal and tqdm is installed.
     mean_abs : float
         Equal cost: mean absolute value of every law, in units of the query (default 1).
+    mean_cost : float
+        Equal cost, with a callable ``cost``: its expectation under every law (default 1). Laws are
+        scaled to it; ``psinoise.Schrodinger`` is the law of the cost.
     counts : iterable of int
         Equal cost: numbers of compositions at which epsilon is computed (default 1, 10, 100,
         1000).
@@ -99,7 +104,7 @@ def compare(
         Target: number of compositions (default 1).
     cost : "mean_abs", "variance" or callable
         Target: the cost to sort by (default "mean_abs"); a callable is an even function of arrays,
-        as in :meth:`psinoise.Noise.expected_cost`.
+        as in :meth:`psinoise.Noise.expected_cost`. Equal cost: a callable instead of ``mean_abs``.
     method : str
         Target: "certified" (default) or "estimate"; see :func:`psinoise.calibrate`.
 
@@ -144,7 +149,7 @@ def compare(
     return compare_at_equal_cost(chosen, **shared, **words)
 
 
-_EQUAL_COST_WORDS = ("mean_abs", "counts", "speed", "speed_seconds")
+_EQUAL_COST_WORDS = ("mean_abs", "mean_cost", "counts", "speed", "speed_seconds")
 _TARGET_WORDS = ("epsilon", "count", "cost", "method")
 _SHARED_WORDS = (
     "delta",
@@ -163,7 +168,12 @@ def _check_words(words: dict[str, Any]) -> None:
         known = (*_EQUAL_COST_WORDS, *_TARGET_WORDS, *_SHARED_WORDS)
         if word not in known:
             raise _validate.unknown_keyword("compare", word, known)
-    target = [word for word in _TARGET_WORDS if word in words]
+    own = callable(words.get("cost")) and "epsilon" not in words
+    if own and "mean_abs" in words:
+        raise TypeError("compare() takes either mean_abs or a cost, got both")
+    if "mean_cost" in words and not own and "epsilon" not in words:
+        raise TypeError("mean_cost belongs to a cost: cost must be a callable")
+    target = [word for word in _TARGET_WORDS if word in words and not (own and word == "cost")]
     equal_cost = [word for word in _EQUAL_COST_WORDS if word in words]
     if target and equal_cost:
         raise TypeError(

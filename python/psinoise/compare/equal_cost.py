@@ -14,9 +14,10 @@ from psinoise import _validate
 from psinoise._backend import core
 from psinoise._progress import track
 from psinoise.accounting import Mechanism
+from psinoise.calibrate.mean_cost import is_schrodinger
 from psinoise.compare.tables import Sheet, Tabulated, column
 from psinoise.errors import DomainError
-from psinoise.noise import Noise
+from psinoise.noise import Noise, Schrodinger
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +28,8 @@ _SPEED_SIZE = 1 << 20
 _FEWEST_PASSES = 3
 _MOST_TICKS = 8
 _COUNTS = (1, 10, 100, 1000)
+# Logarithms of scales.
+_FARTHEST = 300.0
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,9 @@ class Comparison(Tabulated):
 
     rows: tuple[ComparisonRow, ...]
     """Sorted by the epsilon at the largest count, least first."""
-    mean_abs: float
-    """The expected cost ``E|Z|`` that all laws share, in units of the query."""
+    mean_abs: float | None
+    """The expected cost ``E|Z|`` that all laws share, in units of the query; None if they share
+    that of another cost."""
     sensitivity: float
     """In units of the query."""
     delta: float
@@ -84,11 +88,17 @@ class Comparison(Tabulated):
     adjacency: str
     contribution: float | None = None
     """In units of the query; None if it was not given."""
+    cost: str = "mean_abs"
+    """Name of the cost: "mean_abs" or that of a callable."""
+    mean_cost: float | None = None
+    """Its expectation, which all laws share; None for "mean_abs"."""
 
     def to_dict(self) -> dict[str, Any]:
         """Conditions and rows as numbers, strings, lists and dictionaries; may hold ``inf``."""
         return {
             "mean_abs": self.mean_abs,
+            "cost": self.cost,
+            "mean_cost": self.mean_cost,
             "sensitivity": self.sensitivity,
             "delta": self.delta,
             "counts": list(self.counts),
@@ -127,9 +137,7 @@ class Comparison(Tabulated):
             ax.set_xticks(counts, [str(count) for count in counts])
             ax.minorticks_off()
         ax.set(xlabel="Compositions", ylabel="Epsilon (estimate)")
-        plotting.set_title(
-            ax, f"Equal expected cost E|Z| = {self.mean_abs:g}", self._privacy_terms()
-        )
+        plotting.set_title(ax, f"Equal expected cost {self._cost_terms()}", self._privacy_terms())
         return ax
 
     def _records(self) -> list[dict[str, Any]]:
@@ -148,7 +156,7 @@ class Comparison(Tabulated):
         columns.append(column("std", [row.noise.std for row in rows]))
         columns.append(column("Fisher inf.", [row.noise.fisher_information() for row in rows]))
         notes = [
-            f"Noise laws at equal expected cost E|Z| = {self.mean_abs:g}",
+            f"Noise laws at equal expected cost {self._cost_terms()}",
             f"{self._privacy_terms()}; n compositions",
         ]
         speeds = [row.nanoseconds_per_sample for row in rows]
@@ -159,6 +167,11 @@ class Comparison(Tabulated):
         if any(cell.endswith("*") for cells in columns for cell in cells):
             legend.insert(0, "* the least of its column")
         return Sheet(notes, columns, legend)
+
+    def _cost_terms(self) -> str:
+        if self.mean_cost is None:
+            return f"E|Z| = {self.mean_abs:g}"
+        return f"E {self.cost}(Z) = {self.mean_cost:g}"
 
     def _privacy_terms(self) -> str:
         sampling = (
@@ -180,17 +193,23 @@ def compare_at_equal_cost(
     contribution: float | None,
     progress: bool,
     mean_abs: float = 1.0,
+    cost: Callable[[Any], Any] | None = None,
+    mean_cost: float = 1.0,
     delta: float = 1e-6,
     counts: Iterable[int] = _COUNTS,
     speed: bool = True,
     speed_seconds: float = 0.1,
 ) -> Comparison:
-    """Compare laws of equal ``mean_abs``; see :func:`psinoise.compare`."""
+    """Compare laws of equal ``mean_abs`` or mean cost; see :func:`psinoise.compare`."""
     mean_abs = _validate.positive("mean_abs", mean_abs)
     delta = _validate.probability("delta", delta)
     seconds = _validate.positive("speed_seconds", speed_seconds)
     chosen_counts = _checked_counts(counts)
-    noises = [_at_cost(law, mean_abs) for law in laws]
+    if cost is None:
+        noises = [law(mean_abs=mean_abs) for law in laws]
+    else:
+        mean_cost = _validate.positive("mean_cost", mean_cost)
+        noises = [_at_cost(law, cost, mean_cost) for law in laws]
 
     def epsilon(noise: Noise, count: int) -> float:
         mechanism = Mechanism(noise, sensitivity, contribution=contribution)
@@ -214,13 +233,14 @@ def compare_at_equal_cost(
     rows.sort(key=lambda row: row.epsilons[largest])
     return Comparison(
         tuple(rows),
-        mean_abs,
+        mean_abs if cost is None else None,
         sensitivity,
         delta,
         chosen_counts,
         sampling_rate,
         adjacency,
         contribution,
+        *(() if cost is None else (cost_name(cost), mean_cost)),
     )
 
 
@@ -233,8 +253,32 @@ def _checked_counts(counts: Iterable[int]) -> tuple[int, ...]:
     return checked
 
 
-def _at_cost(law: Callable[..., Noise], mean_abs: float) -> Noise:
-    return law(mean_abs=mean_abs)
+def _at_cost(law: Callable[..., Noise], cost: Callable[[Any], Any], mean_cost: float) -> Noise:
+    """The law with the mean cost: the optimal one if it is that of the cost, else by its scale."""
+    if is_schrodinger(law, cost):
+        return Schrodinger(cost=cost, mean_cost=mean_cost)
+
+    def excess(log_scale: float) -> float:
+        expected = float(law(scale=math.exp(log_scale)).expected_cost(cost))
+        if expected == math.inf:
+            raise DomainError(f"{law(scale=1.0)!r} has no finite expectation of the cost")
+        return math.log(max(expected, 1e-300) / mean_cost)
+
+    low = high = 0.0
+    while excess(low) > 0.0 and low > -_FARTHEST:
+        low -= 2.0
+    while excess(high) < 0.0 and high < _FARTHEST:
+        high += 2.0
+    if excess(low) > 0.0 or excess(high) < 0.0:
+        raise DomainError(f"mean_cost must be one that a scale of {law!r} has, got {mean_cost!r}")
+    from scipy import optimize  # slow to import
+
+    return law(scale=math.exp(float(optimize.brentq(excess, low, high, xtol=1e-14))))
+
+
+def cost_name(cost: Callable[[Any], Any]) -> str:
+    """What a cost is called in tables."""
+    return str(getattr(cost, "__name__", "cost")).strip("<>")
 
 
 def _nanoseconds_per_sample(noise: Noise, seconds: float) -> float:

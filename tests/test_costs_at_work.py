@@ -1,0 +1,73 @@
+"""Calibration and comparison for a cost of one's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import psinoise as pn
+from psinoise import costs
+from psinoise.__main__ import main
+from psinoise.noise import Family
+
+TARGET = {"epsilon": 1.0, "delta": 1e-6, "count": 100}
+BENT = costs.Power(1) + costs.Hinge(1.0, weight=5.0)
+
+
+@pytest.mark.parametrize("cost", [BENT, costs.Huber(5.0), costs.Power(1.5), costs.Hinge(20.0)])
+def test_the_law_of_a_cost_is_not_beaten_by_stretching_another(cost):
+    """Kills: the search among stretched laws of mean cost 1 only."""
+    law = pn.calibrate(pn.Schrodinger, cost=cost, **TARGET)
+    assert pn.Mechanism(law).epsilon(1e-6, 100).upper <= 1.0
+    paid = law.expected_cost(cost)
+    others = [pn.Gaussian, pn.Airy]
+    if not isinstance(cost, costs.Power):  # of which all laws are stretched ones of each other
+        shares = (0.3, 1.0, 3.0)
+        others += [Family(pn.Schrodinger, cost=cost, mean_cost=paid * share) for share in shares]
+    for other in others:
+        assert paid <= pn.calibrate(other, **TARGET).expected_cost(cost) * (1.0 + 1e-3), other
+
+
+def test_comparison_at_a_target_for_a_cost():
+    laws = [pn.Gaussian, pn.Airy, pn.Schrodinger, Family(pn.Schrodinger, cost=BENT)]
+    found = pn.compare(laws=laws, cost=BENT, progress=False, **TARGET)
+    least = {row.law: row.cost for row in found.rows}
+    assert least["Schrodinger"] == least[laws[-1].__name__]
+    assert least["Schrodinger"] <= least["Airy"] * (1.0 + 1e-4)
+    assert least["Schrodinger"] < least["Gaussian"]
+
+
+def test_comparison_at_an_equal_cost():
+    laws = [pn.Gaussian, pn.Laplace, pn.Schrodinger]
+    found = pn.compare(
+        cost=BENT, mean_cost=3.0, laws=laws, counts=[10**6], speed=False, sensitivity=0.001
+    )
+    for row in found.rows:
+        assert row.noise.expected_cost(BENT) == pytest.approx(3.0, rel=1e-9)
+    fisher = {row.noise.name: row.noise.fisher_information() for row in found.rows}
+    assert found.rows[0].noise.fisher_information() == min(fisher.values())
+    assert isinstance(found.rows[0].noise, pn.Schrodinger)
+    assert found.to_dict()["mean_cost"] == 3.0
+    assert "E cost(Z) = 3" in str(found)
+
+
+def test_what_does_not_go_together():
+    for words in ({"mean_abs": 1.0, "cost": BENT}, {"mean_cost": 1.0}, {"cost": "variance"}):
+        with pytest.raises(TypeError):
+            pn.compare(**words)
+    with pytest.raises(TypeError, match="cost belongs to"):
+        pn.calibrate(pn.Gaussian, cost=BENT, **TARGET)
+
+
+def test_costs_on_the_command_line(capsys):
+    words = ["compare", "--cost", "hinge:3", "--mean-cost", "2", "--counts", "9", "--no-speed"]
+    assert main(words) == 0
+    assert "equal expected cost E cost(Z) = 2" in capsys.readouterr().out
+    assert main(["compare", "--cost", "nonsense"]) != 0
+    assert "instead of 'nonsense'" in capsys.readouterr().err
+
+
+def test_a_cactus_knows_its_own_cost():
+    law = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=20, cells=160, tail_ratio=0.35)
+    assert law.expected_cost(law.cost) == pytest.approx(0.25, rel=1e-6)
+    assert np.isfinite(law.moment(2))
