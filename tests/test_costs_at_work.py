@@ -71,3 +71,21 @@ def test_a_cactus_knows_its_own_cost():
     law = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=20, cells=160, tail_ratio=0.35)
     assert law.expected_cost(law.cost) == pytest.approx(0.25, rel=1e-6)
     assert np.isfinite(law.moment(2))
+
+
+@pytest.mark.parametrize("bound", [0.04, 1.0, 1.5, 25.0, 100.0])
+def test_a_cactus_on_cells_of_its_own_choice_beats_the_gaussian(bound):
+    law = pn.Cactus(mean_cost=bound, sensitivity=1.0)
+    assert law.certificate.largest_kl < 0.5 / bound
+    assert law.std == pytest.approx(bound**0.5, rel=1e-6)
+
+
+def test_a_cactus_on_cells_that_do_not_fit_says_so():
+    with pytest.warns(UserWarning, match="above that of Gaussian noise of the same mean cost"):
+        law = pn.Cactus(0.1, 2.0, 0.2, 20, 160, 0.35)
+    assert law.certificate.largest_kl > 0.5 * 0.1**2 / 0.2
+    huber = pn.Cactus(cost=costs.Huber(2.0), mean_cost=9.0)
+    gaussian = pn.Gaussian(std=1.0)
+    assert huber.cells > 8 * huber.cells_per_sensitivity
+    assert huber.expected_cost(costs.Huber(2.0)) == pytest.approx(9.0, rel=1e-5)
+    assert gaussian.expected_cost(costs.Huber(2.0)) < 9.0
