@@ -163,15 +163,15 @@ class OptimalUnimodal(PiecewiseNoise):
     ) -> None:
         if progress is not None and not callable(progress):
             raise TypeError(f"progress must be callable, got {progress!r}")
-        goals = {"mean_cost": mean_cost, "epsilon": epsilon}
-        given = {name: value for name, value in goals.items() if value is not None}
-        name, goal = _validate.exactly_one(type(self).__name__, goals, given)
+        name, goal = _validate.exactly_one(
+            type(self).__name__, mean_cost=mean_cost, epsilon=epsilon
+        )
         self._state_target(delta, count, sampling_rate, cost, sensitivity)
         width = checked_width(cells_per_sensitivity)
         if (cells is None) != (tail_ratio is None):
             raise TypeError("cells and tail_ratio must be given together")
         grid = None if cells is None else checked_grid(width, cells, tail_ratio)
-        bound = goal if name == "epsilon" else self._unit(_validate.positive(name, goal))
+        bound = goal if name == "epsilon" else self._unit(goal)
         key = (self._problem_key, name, bound, width, grid)
         found = self._solutions.get(key)
         if found is None:
