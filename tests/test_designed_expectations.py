@@ -10,6 +10,9 @@ import pytest
 import psinoise as pn
 from designed_members import MEMBERS
 
+# Small cactus laws are quick, not good.
+pytestmark = pytest.mark.filterwarnings("ignore:the divergence of:UserWarning")
+
 
 @pytest.fixture(params=MEMBERS)
 def law(request):

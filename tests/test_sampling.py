@@ -357,7 +357,9 @@ def test_scale_must_suit_float32(law_class):
     for scale in (1e-39, 1e37, 1e300):
         with pytest.raises(ValueError, match="scale must be within the range of float32"):
             law_class(scale=scale).sample(3, dtype="float32")
-    assert np.isfinite(law_class(scale=1e36).sample(1000, rng=1, dtype="float32")).all()
+    # Heavier tails overflow sooner.
+    largest = 1e36 if np.isfinite(law_class(scale=1.0).std) else 1e18
+    assert np.isfinite(law_class(scale=largest).sample(1000, rng=1, dtype="float32")).all()
 
 
 def test_kernels_refuse_what_they_cannot_index(tables_of, law_class):

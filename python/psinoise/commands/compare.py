@@ -22,7 +22,9 @@ def _cost(text: str) -> str | costs.Cost:
     try:
         return costs.parse(text)
     except DomainError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(
+            f"must be {', '.join(_COSTS)} or a cost: {error}"
+        ) from None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
