@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread_pool.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/law_store.hpp"
@@ -123,42 +124,49 @@ double log_mgf(const py::array& mass, const py::array& losses, double slope) {
                            size_of(mass), slope);
 }
 
-LossNodes nodes_of(const py::array& loss, const py::array& mass) {
+LossNodes nodes_of(const py::array& loss, const py::array& point, const py::array& mass) {
+  require_same_size(loss, point);
   require_same_size(loss, mass);
-  return {input<double>(loss, "loss"), input<double>(mass, "mass"), size_of(loss)};
+  return {input<double>(loss, "loss"), input<double>(point, "point"), input<double>(mass, "mass"),
+          size_of(loss)};
 }
 
-py::tuple binned(const py::array& loss_a, const py::array& mass_a, const py::array& loss_b,
-                 const py::array& mass_b, const py::array& edges, std::size_t threads) {
-  const LossNodes a = nodes_of(loss_a, mass_a);
-  const LossNodes b = nodes_of(loss_b, mass_b);
+py::tuple binned(const py::array& loss_a, const py::array& point_a, const py::array& mass_a,
+                 const py::array& loss_b, const py::array& point_b, const py::array& mass_b,
+                 const py::array& edges, std::size_t threads) {
+  const LossNodes a = nodes_of(loss_a, point_a, mass_a);
+  const LossNodes b = nodes_of(loss_b, point_b, mass_b);
   if (edges.size() < 2) throw py::value_error("there must be at least two edges");
   const double* e = input<double>(edges, "edges");
   const std::size_t bins = size_of(edges) - 1;
   py::array_t<double> mass(edges.size() - 1);
-  py::array_t<double> moment(edges.size() - 1);
-  double* p = mass.mutable_data();
-  double* m = moment.mutable_data();
+  py::array_t<double> first(edges.size() - 1);
+  py::array_t<double> second(edges.size() - 1);
+  py::array_t<double> below(edges.size() - 1);
+  const BinSums out = {mass.mutable_data(), first.mutable_data(), second.mutable_data(),
+                       below.mutable_data()};
   {
     const Unlocked unlocked;
-    binned_products(a, b, e, bins, threads, p, m);
+    binned_products(a, b, e, bins, thread_count(threads), out);
   }
-  return py::make_tuple(mass, moment);
+  return py::make_tuple(mass, first, second, below);
 }
 
 py::tuple sums_from_each(const py::array& loss, const py::array& mass) {
-  const LossNodes nodes = nodes_of(loss, mass);
+  require_same_size(loss, mass);
   py::array_t<double> total(loss.size());
   py::array_t<double> excess(loss.size());
-  suffix_sums(nodes, total.mutable_data(), excess.mutable_data());
+  suffix_sums(input<double>(loss, "loss"), input<double>(mass, "mass"), size_of(loss),
+              total.mutable_data(), excess.mutable_data());
   return py::make_tuple(total, excess);
 }
 
 }  // namespace
 
 void bind_losses(py::module_& module) {
-  module.def("binned_products", &binned, py::arg("loss_a"), py::arg("mass_a"), py::arg("loss_b"),
-             py::arg("mass_b"), py::arg("edges"), py::arg("threads"));
+  module.def("binned_products", &binned, py::arg("loss_a"), py::arg("point_a"), py::arg("mass_a"),
+             py::arg("loss_b"), py::arg("point_b"), py::arg("mass_b"), py::arg("edges"),
+             py::arg("threads"));
   module.def("suffix_sums", &sums_from_each, py::arg("loss"), py::arg("mass"));
   module.def("cut_tails", &cut_parts, py::arg("highest"), py::arg("log_mass"), py::arg("tilt"),
              py::arg("log_norm"), py::arg("log_large"), py::arg("log_small"));

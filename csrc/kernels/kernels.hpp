@@ -100,6 +100,9 @@ struct Kernels {
                          double out[4]);
   // log sum of mass[j] exp(slope losses[j]).
   double (*log_mgf)(const double* mass, const double* losses, std::size_t count, double slope);
+  // out[k - from] += sum of a[i] b[k - stride i], from <= k < to; see kernels/products.cpp.
+  void (*lattice_sums)(const double* a, std::size_t m, const double* b, std::size_t n,
+                       std::size_t stride, std::size_t from, std::size_t to, double* out);
   void (*balanced_nodes)(const double* mass, const double* excess, std::size_t bins,
                          const double* growth, const double* rise, double* share, double* nodes);
   // Roots of unity for transforms of `size` points (a power of two): size doubles.

@@ -72,6 +72,8 @@ void tilted_moments(const double* log_mass, const double* mass, const double* lo
                     std::size_t count, double c, double drift, double lost, double* tilted,
                     double out[4]);
 double log_mgf(const double* mass, const double* losses, std::size_t count, double slope);
+void lattice_sums(const double* a, std::size_t m, const double* b, std::size_t n,
+                  std::size_t stride, std::size_t from, std::size_t to, double* out);
 void balanced_nodes(const double* mass, const double* excess, std::size_t bins,
                     const double* growth, const double* rise, double* share, double* nodes);
 void fft_roots(std::size_t size, double* roots);

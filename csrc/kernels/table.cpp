@@ -40,6 +40,7 @@ const Kernels kernels = {
     level_points,
     tilted_moments,
     log_mgf,
+    lattice_sums,
     balanced_nodes,
     fft_roots,
     compose_into,

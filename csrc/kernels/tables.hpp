@@ -162,4 +162,7 @@ struct PanelVerdict {
 
 enum class Quantity : std::int32_t { pdf, logpdf, cdf, ccdf, logcdf, logccdf };
 
+// Zeros on both sides of the second sequence of a sum of products.
+inline constexpr std::size_t kSumPadding = 32;
+
 }  // namespace psinoise

@@ -1,110 +1,352 @@
 // Computes: the sums of binned_products.hpp.
-// Method: a row of products with one node of the first measure rises, so that its bins are found by
-//   a walk along the edges; what falls into one bin is summed before it is multiplied and added.
-//   Rows are shared out in blocks that do not depend on the number of threads, each with bins of
-//   its own.
-// Error: all terms are positive but for rounding. A mass is right to (a.count + b.count + 8) u of
-//   itself; a moment to as much of itself and 4 u (|loss of a| + |loss of b| + |edge|) of the mass.
+// Method: stretches of nodes whose points are equally far apart, and which are near these, are
+//   lattices. Products of two such stretches, of which one is as fine as the other or finer by a
+//   whole number, lie on the finer lattice, where they are summed (kernels/products.cpp) before
+//   they are put into bins. All other products are put into bins one by one, by a walk along the
+//   edges, what falls into one bin being summed before it is multiplied and added. Jobs are shared
+//   out in a way that does not depend on the number of threads, each share with bins of its own.
+// Error: a mass is a sum of positive terms, and right to (a.count + b.count + 16) u of itself; a
+//   moment to as much of its terms' sizes, for losses that are off by 8 u (|loss of a| + |loss of
+//   b| + |edges|) at most.
 // Edge values: products that underflow are lost, each below 5e-324.
 #include "losses/binned_products.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "base/thread_pool.hpp"
+#include "dispatch/dispatch.hpp"
 
 namespace psinoise {
 namespace {
 
-constexpr std::size_t kBlocks = 8;
+constexpr std::size_t kShares = 8;
+constexpr std::size_t kSums = 4;
+// Nodes that are added as a whole where they fall into one bin.
+constexpr std::size_t kBlock = 32;
 // Fewer products than these are not worth a second thread.
 constexpr std::size_t kLeastShared = std::size_t{1} << 16;
+// Nodes of a lattice, at least, how far from its points they may be, in units of its step.
+constexpr std::size_t kLeastRun = 16;
+constexpr double kFar = 1.0;
+// How many times finer than another a lattice may be: blocks of a finer one fall into one bin.
+constexpr double kLargestStride = 16.0;
+// So far, in units of the step of a sum, that second moments of the distances are bounded, not
+// summed.
+constexpr double kClose = 0.05;
+// Sums of a lattice, and rows of products, in one job.
+constexpr std::size_t kSumsOfJob = 1024;
+constexpr std::size_t kRowsOfJob = 128;
 
-class Walk {
- public:
-  Walk(const double* edges, std::size_t bins, double* mass, double* moment)
-      : edges_(edges), bins_(bins), mass_(mass), moment_(moment) {}
+// Consecutive nodes; with a step they are a lattice.
+struct Stretch {
+  std::size_t begin;
+  std::size_t count;
+  double step;
+  double farthest;  // from a point
+};
 
-  // Products of a node with nodes whose losses rise; nodes of later rows must not lie lower.
-  void add_row(double loss, double weight, const double* losses, const double* masses,
-               std::size_t count) {
-    if (count == 0) return;
-    start_ = bin_from(start_, loss + losses[0]);
-    std::size_t bin = start_;
-    double shift = loss - edges_[bin];
-    double next = end_of(bin);
-    double sum = 0.0;
-    double moment = 0.0;
-    for (std::size_t j = 0; j < count; ++j) {
-      const double x = loss + losses[j];
-      if (x >= next) {
-        mass_[bin] += weight * sum;
-        moment_[bin] += weight * moment;
-        sum = moment = 0.0;
-        bin = bin_from(bin, x);
-        shift = loss - edges_[bin];
-        next = end_of(bin);
-      }
-      sum += masses[j];
-      moment += masses[j] * (losses[j] + shift);
+bool near(const LossNodes& nodes, std::size_t k, double step) {
+  return std::abs(nodes.loss[k] - nodes.point[k]) <= kFar * step;
+}
+
+std::vector<Stretch> stretches(const LossNodes& nodes) {
+  std::vector<Stretch> found;
+  std::size_t loose = 0;  // first node that is in no stretch yet
+  const auto close = [&](std::size_t end) {
+    if (end > loose) found.push_back({loose, end - loose, 0.0, 0.0});
+  };
+  for (std::size_t k = 0; k + 1 < nodes.count;) {
+    const double step = nodes.point[k + 1] - nodes.point[k];
+    std::size_t end = k;
+    double farthest = 0.0;
+    while (end < nodes.count && near(nodes, end, step) &&
+           (end == k || nodes.point[end] - nodes.point[end - 1] == step)) {
+      farthest = std::max(farthest, std::abs(nodes.loss[end] - nodes.point[end]));
+      ++end;
     }
-    mass_[bin] += weight * sum;
-    moment_[bin] += weight * moment;
+    if (end - k >= kLeastRun) {
+      close(k);
+      found.push_back({k, end - k, step, farthest});
+      loose = end;
+    }
+    // The last node of a stretch that is too short may begin another.
+    k = end - k >= kLeastRun ? end : std::max(k + 1, end > 0 ? end - 1 : 0);
   }
+  close(nodes.count);
+  return found;
+}
+
+// Mass of a block of nodes, and its moments above the first of them.
+struct BlockSums {
+  double mass;
+  double first;
+  double second;
+};
+
+// The bins of one share.
+class Sums {
+ public:
+  Sums(const double* edges, std::size_t bins)
+      : edges_(edges), bins_(bins), sums_(kSums * bins, 0.0) {}
+
+  // From a point on; later points rise.
+  void start(double x) {
+    const auto above = std::upper_bound(edges_ + 1, edges_ + bins_, x);
+    bin_ = static_cast<std::size_t>(above - edges_) - 1;
+  }
+  // What lies near a point, as far from it as is told, with its moments above it.
+  void add(double x, double mass, double first, double second, double farthest) {
+    while (bin_ + 1 < bins_ && x >= edges_[bin_ + 1]) ++bin_;
+    const double t = x - edges_[bin_];
+    add_sums(1.0, mass, first + t * mass, second + t * (2.0 * first + t * mass));
+    double& below = sums_[kSums * bin_ + 3];
+    below = std::max(below, farthest);
+  }
+  // Products of one node with some whose losses rise, and which have sums for each block.
+  void add_row(double loss, double weight, const double* losses, const double* masses,
+               std::size_t count, const BlockSums* blocks) {
+    start(loss + losses[0]);
+    for (std::size_t j = 0; j < count; ++blocks) {
+      const std::size_t end = std::min(j + kBlock, count);
+      double x = loss + losses[j];
+      while (bin_ + 1 < bins_ && x >= edges_[bin_ + 1]) ++bin_;
+      if (loss + losses[end - 1] < next_edge()) {
+        const double t = x - edges_[bin_];
+        add_sums(weight, blocks->mass, blocks->first + t * blocks->mass,
+                 blocks->second + t * (2.0 * blocks->first + t * blocks->mass));
+        j = end;
+        continue;
+      }
+      while (j < end) {
+        while (bin_ + 1 < bins_ && x >= edges_[bin_ + 1]) ++bin_;
+        const double next = next_edge();
+        double mass = 0.0;
+        double first = 0.0;
+        double second = 0.0;
+        while (x < next) {
+          const double t = x - edges_[bin_];
+          const double moment = masses[j] * t;
+          mass += masses[j];
+          first += moment;
+          second += moment * t;
+          if (++j == end) break;
+          x = loss + losses[j];
+        }
+        add_sums(weight, mass, first, second);
+      }
+    }
+  }
+  const std::vector<double>& sums() const { return sums_; }
 
  private:
-  double end_of(std::size_t bin) const { return bin + 1 < bins_ ? edges_[bin + 1] : HUGE_VAL; }
-  std::size_t bin_from(std::size_t bin, double x) const {
-    while (bin + 1 < bins_ && x >= edges_[bin + 1]) ++bin;
-    return bin;
+  double next_edge() const { return bin_ + 1 < bins_ ? edges_[bin_ + 1] : HUGE_VAL; }
+  void add_sums(double weight, double mass, double first, double second) {
+    double* at = &sums_[kSums * bin_];
+    at[0] += weight * mass;
+    at[1] += weight * first;
+    at[2] += weight * second;
   }
 
   const double* edges_;
   std::size_t bins_;
-  double* mass_;
-  double* moment_;
-  std::size_t start_ = 0;
+  std::vector<double> sums_;
+  std::size_t bin_ = 0;
+};
+
+// What products need of a stretch.
+struct Prepared {
+  std::vector<BlockSums> blocks;
+  // Of a lattice, masses times powers of the distances of the nodes from its points, with zeros on
+  // both sides; the first alone if there are no distances.
+  std::vector<double> powers[3];
+
+  Prepared(const LossNodes& nodes, const Stretch& stretch) {
+    const std::size_t end = stretch.begin + stretch.count;
+    for (std::size_t k = stretch.begin; k < end; k += kBlock) {
+      BlockSums sums = {0.0, 0.0, 0.0};
+      for (std::size_t j = k; j < std::min(k + kBlock, end); ++j) {
+        const double above = nodes.loss[j] - nodes.loss[k];
+        const double moment = nodes.mass[j] * above;
+        sums.mass += nodes.mass[j];
+        sums.first += moment;
+        sums.second += moment * above;
+      }
+      blocks.push_back(sums);
+    }
+    for (std::size_t s = 0; s < (stretch.farthest > 0.0 ? 3 : 1) && stretch.step > 0.0; ++s) {
+      powers[s].resize(stretch.count + 2 * kSumPadding);
+      for (std::size_t k = stretch.begin; k < end; ++k) {
+        const double d = nodes.loss[k] - nodes.point[k];
+        powers[s][k - stretch.begin + kSumPadding] = nodes.mass[k] * (s == 0   ? 1.0
+                                                                      : s == 1 ? d
+                                                                               : d * d);
+      }
+    }
+  }
+};
+
+// Two stretches: a range of their sums on the finer lattice, or else of rows of the first.
+struct Job {
+  const Stretch* rows;
+  const Stretch* columns;
+  const Prepared* coarse;
+  const Prepared* fine;
+  bool turned;         // rows are nodes of the second measure
+  std::size_t stride;  // 0 for rows
+  std::size_t begin;
+  std::size_t end;
+  double weight;
+};
+
+class Composition {
+ public:
+  Composition(const LossNodes& a, const LossNodes& b, bool square) : a_(a), b_(b) {
+    prepare(a, stretches_[0], prepared_[0]);
+    if (!square) prepare(b, stretches_[1], prepared_[1]);
+    const std::size_t other = square ? 0 : 1;
+    for (std::size_t p = 0; p < stretches_[0].size(); ++p) {
+      for (std::size_t q = square ? p : 0; q < stretches_[other].size(); ++q) {
+        plan(p, other, q, square && p != q ? 2.0 : 1.0);
+      }
+    }
+  }
+
+  std::size_t jobs() const { return jobs_.size(); }
+
+  void run(std::size_t which, Sums& sums) const {
+    const Job& job = jobs_[which];
+    const LossNodes& rows = job.turned ? b_ : a_;
+    const LossNodes& columns = job.turned ? a_ : b_;
+    if (job.stride > 0) return add_lattice(job, rows, columns, sums);
+    const Stretch& other = *job.columns;
+    for (std::size_t k = job.rows->begin + job.begin; k < job.rows->begin + job.end; ++k) {
+      sums.add_row(rows.loss[k], job.weight * rows.mass[k], columns.loss + other.begin,
+                   columns.mass + other.begin, other.count, job.fine->blocks.data());
+    }
+  }
+
+ private:
+  static void prepare(const LossNodes& nodes, std::vector<Stretch>& found,
+                      std::vector<Prepared>& prepared) {
+    found = stretches(nodes);
+    for (const Stretch& stretch : found) prepared.emplace_back(nodes, stretch);
+  }
+
+  void plan(std::size_t p, std::size_t other, std::size_t q, double weight) {
+    const Stretch* x = &stretches_[0][p];
+    const Stretch* y = &stretches_[other][q];
+    // Rows come from the coarser one: a row of the finer one falls into few bins.
+    const auto spacing = [](const LossNodes& nodes, const Stretch& s) {
+      return (nodes.point[s.begin + s.count - 1] - nodes.point[s.begin]) /
+             static_cast<double>(s.count);
+    };
+    const bool turned = spacing(a_, *x) < spacing(b_, *y);
+    Job job = {x, y, &prepared_[0][p], &prepared_[other][q], turned, 0, 0, 0, weight};
+    if (turned) {
+      std::swap(job.rows, job.columns);
+      std::swap(job.coarse, job.fine);
+    }
+    std::size_t total = job.rows->count;
+    std::size_t part = kRowsOfJob;
+    if (x->step > 0.0 && y->step > 0.0) {
+      const double ratio = job.rows->step / job.columns->step;
+      const double sums =
+          ratio * static_cast<double>(total) + static_cast<double>(job.columns->count);
+      // Each sum is put into a bin.
+      const bool fewer = 2.0 * sums < static_cast<double>(x->count) * static_cast<double>(y->count);
+      if (ratio == std::floor(ratio) && ratio <= kLargestStride && fewer) {
+        job.stride = static_cast<std::size_t>(ratio);
+        total = job.stride * (job.rows->count - 1) + job.columns->count;
+        part = kSumsOfJob;
+      }
+    }
+    for (job.begin = 0; job.begin < total; job.begin = job.end) {
+      job.end = std::min(job.begin + part, total);
+      jobs_.push_back(job);
+    }
+  }
+
+  static void add_lattice(const Job& job, const LossNodes& rows, const LossNodes& columns,
+                          Sums& out) {
+    const std::size_t count = job.end - job.begin;
+    std::vector<double> sums[4];
+    for (std::vector<double>& each : sums) each.assign(count, 0.0);
+    const auto add = [&](std::size_t power, std::size_t other, std::size_t where) {
+      const std::vector<double>& c = job.coarse->powers[power];
+      const std::vector<double>& f = job.fine->powers[other];
+      if (c.empty() || f.empty()) return;
+      kernels().lattice_sums(c.data() + kSumPadding, job.rows->count, f.data() + kSumPadding,
+                             job.columns->count, job.stride, job.begin, job.end,
+                             sums[where].data());
+    };
+    const double step = job.columns->step;
+    const double farthest = job.rows->farthest + job.columns->farthest;
+    add(0, 0, 0);
+    add(0, 1, 1);
+    add(1, 0, 1);
+    const bool close = farthest <= kClose * step;
+    if (!close) {
+      add(0, 2, 2);
+      add(2, 0, 2);
+      add(1, 1, 3);
+    }
+    const double start = rows.point[job.rows->begin] + columns.point[job.columns->begin];
+    out.start(start + static_cast<double>(job.begin) * step);
+    for (std::size_t k = 0; k < count; ++k) {
+      const double x = start + static_cast<double>(job.begin + k) * step;
+      const double second =
+          close ? farthest * farthest * sums[0][k] : sums[2][k] + 2.0 * sums[3][k];
+      out.add(x, job.weight * sums[0][k], job.weight * sums[1][k], job.weight * second, farthest);
+    }
+  }
+
+  const LossNodes& a_;
+  const LossNodes& b_;
+  std::vector<Stretch> stretches_[2];
+  std::vector<Prepared> prepared_[2];
+  std::vector<Job> jobs_;
 };
 
 }  // namespace
 
 void binned_products(const LossNodes& a, const LossNodes& b, const double* edges, std::size_t bins,
-                     std::size_t threads, double* mass, double* moment) {
-  const bool square = a.loss == b.loss && a.mass == b.mass && a.count == b.count;
-  std::vector<double> sums(2 * kBlocks * bins, 0.0);
-  const auto block = [&](std::size_t k) {
-    Walk walk(edges, bins, &sums[2 * k * bins], &sums[(2 * k + 1) * bins]);
-    // Every kBlocks-th row: rows of a square differ in length.
-    for (std::size_t i = k; i < a.count; i += kBlocks) {
-      if (square) {
-        walk.add_row(a.loss[i], a.mass[i], b.loss + i, b.mass + i, 1);
-        walk.add_row(a.loss[i], 2.0 * a.mass[i], b.loss + i + 1, b.mass + i + 1, a.count - i - 1);
-      } else {
-        walk.add_row(a.loss[i], a.mass[i], b.loss, b.mass, b.count);
-      }
-    }
-  };
+                     std::size_t threads, const BinSums& out) {
+  const bool square =
+      a.loss == b.loss && a.point == b.point && a.mass == b.mass && a.count == b.count;
+  const Composition composition(a, b, square);
+  std::vector<Sums> shares(kShares, Sums(edges, bins));
   const bool shared = a.count * b.count >= kLeastShared;
-  parallel_for(kBlocks, shared ? threads : 1, block);
-  std::fill(mass, mass + bins, 0.0);
-  std::fill(moment, moment + bins, 0.0);
-  for (std::size_t k = 0; k < kBlocks; ++k) {
-    for (std::size_t j = 0; j < bins; ++j) {
-      mass[j] += sums[2 * k * bins + j];
-      moment[j] += sums[(2 * k + 1) * bins + j];
+  parallel_for(kShares, shared ? threads : 1, [&](std::size_t share) {
+    for (std::size_t k = share; k < composition.jobs(); k += kShares) {
+      composition.run(k, shares[share]);
     }
+  });
+  for (std::size_t j = 0; j < bins; ++j) {
+    double sums[kSums] = {};
+    for (const Sums& share : shares) {
+      const double* at = &share.sums()[kSums * j];
+      for (std::size_t s = 0; s < 3; ++s) sums[s] += at[s];
+      sums[3] = std::max(sums[3], at[3]);
+    }
+    out.mass[j] = sums[0];
+    out.first[j] = sums[1];
+    out.second[j] = sums[2];
+    out.below[j] = sums[3];
   }
 }
 
-void suffix_sums(const LossNodes& nodes, double* total, double* excess) {
+void suffix_sums(const double* loss, const double* mass, std::size_t count, double* total,
+                 double* excess) {
   double sum = 0.0;
   double over = 0.0;
-  for (std::size_t k = nodes.count; k-- > 0;) {
+  for (std::size_t k = count; k-- > 0;) {
     // 1 - e^-(x + g) = e^-g (1 - e^-x) + (1 - e^-g): positive terms.
-    const double gap = k + 1 < nodes.count ? nodes.loss[k] - nodes.loss[k + 1] : 0.0;
+    const double gap = k + 1 < count ? loss[k] - loss[k + 1] : 0.0;
     over = std::exp(gap) * over - std::expm1(gap) * sum;
-    sum += nodes.mass[k];
+    sum += mass[k];
     total[k] = sum;
     excess[k] = over;
   }

@@ -5,22 +5,30 @@
 
 namespace psinoise {
 
-// Masses at losses that rise.
+// Masses at losses that rise, each of them near a point; these rise too.
 struct LossNodes {
   const double* loss;
+  const double* point;
   const double* mass;
   std::size_t count;
 };
 
-// For every pair of nodes whose losses add up to x in [edges[k], edges[k + 1]) the product of the
-// masses is added to mass[k], and that times x - edges[k] to moment[k]. There are bins + 1 edges;
-// sums below the first or from the last on count in the bins at the ends. Both nodes may be the
-// same, which takes half the time. The same bits for any number of threads.
+// For every pair of nodes whose losses add up to edges[k] + t, or whose points to a number in that
+// bin, the product of the masses is added to mass[k], that times t to first[k] and at least that
+// times t^2 to second[k]; t is nowhere below -below[k]. There are bins + 1 edges; sums below the
+// first or from the last on count in the bins at the ends. The same bits for any number of threads.
+struct BinSums {
+  double* mass;
+  double* first;
+  double* second;
+  double* below;
+};
 void binned_products(const LossNodes& a, const LossNodes& b, const double* edges, std::size_t bins,
-                     std::size_t threads, double* mass, double* moment);
+                     std::size_t threads, const BinSums& out);
 
 // Over the nodes from each on: the sum of the masses, and that of mass * (1 - exp(loss of the first
 // - loss)).
-void suffix_sums(const LossNodes& nodes, double* total, double* excess);
+void suffix_sums(const double* loss, const double* mass, std::size_t count, double* total,
+                 double* excess);
 
 }  // namespace psinoise

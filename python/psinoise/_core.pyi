@@ -212,15 +212,19 @@ class Transform(metaclass=_PybindType):
 
 def binned_products(
     loss_a: NDArray[np.float64],
+    point_a: NDArray[np.float64],
     mass_a: NDArray[np.float64],
     loss_b: NDArray[np.float64],
+    point_b: NDArray[np.float64],
     mass_b: NDArray[np.float64],
     edges: NDArray[np.float64],
     threads: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """For every pair of nodes whose rising losses add up to x in [edges[k], edges[k + 1]) the
-    product of the masses, added to mass k, and that times x - edges[k], added to moment k. Sums
-    beyond the edges count in the bins at the ends; right to (nodes of both + 8) ulp."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """For every pair of nodes whose rising losses, or the rising points near these, add up to a
+    number in [edges[k], edges[k + 1]): the sum of the products of the masses, that of the products
+    times t, at least that times t**2, t = losses - edges[k], and a number with t >= -number. Sums
+    beyond the edges count in the bins at the ends; csrc/losses/binned_products.cpp has the
+    error."""
 
 def suffix_sums(
     loss: NDArray[np.float64], mass: NDArray[np.float64]

@@ -17,7 +17,10 @@ from psinoise.accounting.compose.measure import (
     Bins,
     Measure,
     exact_product,
+    lattice_edges,
+    least_excess,
     lower_nodes,
+    most_excess,
     product,
     trimmed,
     upper_nodes,
@@ -103,34 +106,68 @@ def random_bins(seed, count):
     width = 10.0 ** random.uniform(-6.0, 1.0, count)
     edges = np.concatenate([[-3.0], -3.0 + np.cumsum(width)])
     mean = random.random(count) * np.diff(edges)
-    return Bins(edges, random.random(count), (mean, mean))
+    return Bins(edges, random.random(count), mean)
 
 
 @for_each(range(6))
 def test_nodes_keep_what_they_should(seed):
     bins = random_bins(seed, 50)
-    loss, mass = upper_nodes(bins)
+    over = -np.expm1(-bins.mean)
     total = bins.mass.sum()
-    assert mass.sum() == pytest.approx(total, rel=1e-14)
-    # Of a loss at the mean alone the mass under Q is kept too.
     other = np.sum(bins.mass * np.exp(-bins.middle))
-    assert np.sum(mass * np.exp(-loss)) == pytest.approx(other, rel=1e-9)
-    loss, mass = lower_nodes(bins)
-    assert mass.sum() == pytest.approx(total, rel=1e-14)
-    assert np.all(loss <= bins.middle * (1.0 + 1e-15 * np.sign(bins.middle)))
-    assert np.all(loss >= bins.edges[:-1])
-    # The merged loss of the worst spread with this mean, which has mass at both ends alone.
-    width = np.diff(bins.edges)
-    share = bins.mean[0] / width
-    merged = bins.edges[:-1] - np.log1p(share * np.expm1(-width))
-    assert np.all(loss <= merged + 1e-13 * np.maximum(np.abs(merged), 1.0))
+    for loss, _, mass in (upper_nodes(bins, over), lower_nodes(bins, over)):
+        assert mass.sum() == pytest.approx(total, rel=1e-14)
+        assert np.sum(mass * np.exp(-loss)) == pytest.approx(other, rel=1e-9)
+    # Merged losses that lie above the next are lowered.
+    loss = lower_nodes(bins, np.minimum(over * 1e3, 1.0))[0]
+    assert np.all(np.diff(loss) >= 0.0)
+    assert np.all(loss <= bins.edges[:-1] - np.log1p(-np.minimum(over * 1e3, 1.0 - 2.0**-53)))
+
+
+@for_each([1e-9, 1e-3, 0.7, 5.0, 60.0], range(4))
+def test_two_moments_bound_the_excess(width, seed):
+    """From both sides, closely in narrow bins, and exactly at their ends."""
+    random = np.random.default_rng(seed)
+    x = width * random.random((50, 3)) ** random.choice([0.2, 1.0, 9.0])
+    x[0], x[1] = 0.0, width
+    share = random.dirichlet(np.ones(3), 50)
+    true = np.sum(share * -np.expm1(-x), axis=1)
+    mean, square = np.sum(share * x, axis=1), np.sum(share * x**2, axis=1)
+    low, high = least_excess(mean, square), most_excess(mean, square, np.full(50, width))
+    room = 1e-13 * true
+    assert np.all(low <= true + room)
+    assert np.all(high >= true - room)
+    assert np.all(high - low <= width**3 / 4.0 + room)
+    assert low[0] == high[0] == 0.0
+    assert low[1] == pytest.approx(true[1], rel=1e-13)
+    assert high[1] == pytest.approx(true[1], rel=1e-13)
+
+
+@for_each([0.0, 1.0, 12.5, 3000.0], [1e-3, 1.0], range(3))
+def test_edges_lie_on_lattices(offset, scale, seed):
+    random = np.random.default_rng(seed)
+    ends = offset + scale * np.concatenate([[0.0], np.cumsum(10.0 ** random.uniform(-4, 1, 30))])
+    counts = random.uniform(0.5, 40.0, 30)
+    edges = lattice_edges(ends, counts)
+    width = np.diff(edges)
+    assert edges[0] <= ends[0] <= ends[-1] <= edges[-1]
+    assert np.all(np.frexp(width)[0] == 0.5)
+    assert np.all(edges[:-1] % width == 0.0)
+    assert edges.size <= 2.0 * np.maximum(counts, 1.0).sum() + 40 * 30
 
 
 def measure(side, seed, count=20):
+    """Losses anywhere, or near points of lattices; from above they are points."""
     random = np.random.default_rng(seed)
-    loss = np.sort(random.standard_normal(count))
     mass = random.random(count) ** 6
-    return Measure(side, loss, mass / mass.sum(), 0.0, 0.0, 0.0)
+    if seed % 2:
+        loss = point = np.sort(random.standard_normal(count))
+    else:
+        step = 2.0 ** -random.integers(1, 5)
+        point = step * (np.arange(count) - random.integers(0, count))
+        far = 0.0 if side == "upper" else random.uniform(-0.5, 0.5, count)
+        loss = point + step * far
+    return Measure(side, loss, point, mass / mass.sum(), 0.0, 0.0, 0.0)
 
 
 def excess(held, epsilon):
@@ -138,26 +175,28 @@ def excess(held, epsilon):
     return math.fsum(held.mass * np.maximum(-np.expm1(epsilon - held.loss), 0.0)) + held.infinite
 
 
-@for_each(range(4))
-def test_products_and_trimming_stay_on_their_side(seed):
-    a, b = measure("upper", seed), measure("upper", 100 + seed)
+@for_each([0, 1, 2, 3, 4, 5, 6, 8], ["lower", "upper"])
+def test_products_and_trimming_stay_on_their_side(seed, side):
+    """Kills: bins of points without room below, first moments alone, second ones too small."""
+    a, b = measure(side, seed, 40), measure(side, 100 + seed, 70)
     exact = exact_product(a, b)
-    assert exact.loss.size == 400
-    edges = np.linspace(exact.span[0] - 1e-9, exact.span[1] + 1e-9, 12)
-    for epsilon in np.linspace(-2.0, 3.0, 11):
-        truth = excess(exact, epsilon)
-        if truth > 1e-200:
-            found = DirectBound(a, b).log_delta(epsilon)
-            assert found == pytest.approx(math.log(truth), abs=1e-9)
-        for side, sign in (("lower", -1.0), ("upper", 1.0)):
-            sided = [Measure(side, m.loss, m.mass, 0.0, 0.0, 0.0) for m in (a, b)]
-            binned, _ = product(*sided, edges)
-            assert sign * (excess(binned, epsilon) - truth) >= -1e-14
-            small = np.full(20, math.log(1e-2))
-            cut = trimmed(sided[0], math.log(1e-2), small)
-            assert cut.loss.size < 20
-            assert sign * (excess(cut, epsilon) - excess(a, epsilon)) >= -1e-14
-            assert cut.mass.sum() + cut.infinite <= 1.0 + 1e-11
+    sign = 1.0 if side == "upper" else -1.0
+    ends = sum(m.span[0] for m in (a, b)) - 1e-9, sum(m.span[1] for m in (a, b)) + 1e-9
+    spread = lattice_edges(np.linspace(*ends, 7), np.full(6, 9.0))
+    for edges in (np.linspace(*ends, 12), spread):
+        binned, _ = product(a, b, edges)
+        assert np.all(np.diff(binned.loss) >= 0.0)
+        for epsilon in np.linspace(*ends, 41):
+            truth = excess(exact, epsilon)
+            assert sign * (excess(binned, epsilon) - truth) >= -1e-13 * truth
+            if truth > 1e-200:
+                found = DirectBound(a, b).log_delta(epsilon)
+                assert found == pytest.approx(math.log(truth), abs=1e-9)
+    cut = trimmed(a, math.log(5e-2), np.full(40, math.log(5e-2)))
+    assert cut.loss.size == cut.point.size < 40
+    assert cut.mass.sum() + cut.infinite <= 1.0 + 1e-11
+    for epsilon in np.linspace(*a.span, 11):
+        assert sign * (excess(cut, epsilon) - excess(a, epsilon)) >= -1e-14
 
 
 # -- against the lattices --------------------------------------------------------------------------

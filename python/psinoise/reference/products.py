@@ -11,22 +11,27 @@ _ROWS = 64
 
 
 def binned_products(
-    loss_a: Float, mass_a: Float, loss_b: Float, mass_b: Float, edges: Float, threads: int
-) -> tuple[Float, Float]:
-    """Masses of the bins, and their moments above the lower edges."""
-    del threads
+    loss_a: Float,
+    point_a: Float,
+    mass_a: Float,
+    loss_b: Float,
+    point_b: Float,
+    mass_b: Float,
+    edges: Float,
+    threads: int,
+) -> tuple[Float, Float, Float, Float]:
+    """Masses of the bins, their first two moments above the lower edges, and 0: bins of losses."""
+    del point_a, point_b, threads
     bins = edges.size - 1
-    mass, moment = np.zeros(bins), np.zeros(bins)
+    sums = np.zeros((4, bins))
     for start in range(0, loss_a.size, _ROWS):
         rows = slice(start, start + _ROWS)
-        losses = np.add.outer(loss_a[rows], loss_b)
-        masses = np.multiply.outer(mass_a[rows], mass_b)
+        losses = np.add.outer(loss_a[rows], loss_b).ravel()
+        masses = np.multiply.outer(mass_a[rows], mass_b).ravel()
         where = np.clip(np.searchsorted(edges, losses, side="right") - 1, 0, bins - 1)
-        # The distance from the edge, in the order of the kernel.
-        above = loss_b + (loss_a[rows, None] - edges[where])
-        mass += np.bincount(where.ravel(), masses.ravel(), bins)
-        moment += np.bincount(where.ravel(), (masses * above).ravel(), bins)
-    return mass, moment
+        for k in range(3):
+            sums[k] += np.bincount(where, masses * (losses - edges[where]) ** k, bins)
+    return sums[0], sums[1], sums[2], sums[3]
 
 
 def suffix_sums(loss: Float, mass: Float) -> tuple[Float, Float]:

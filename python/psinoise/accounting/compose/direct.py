@@ -43,6 +43,8 @@ from psinoise.accounting.loss.pairs import Float
 # Share of delta that may be trimmed, over all uses, on either side.
 _TRIMMED, _TRIMMED_OF_ONE = 1e-7, 1e-15
 
+# Atoms are edges of bins where there are so many times as many nodes.
+_ATOMS = 4
 # Bins are wider than so many roundings of a loss.
 _LEAST_BIN = 4.0
 
@@ -121,7 +123,7 @@ class Composition:
         stages: Stages,
     ) -> Measure:
         count = nodes if plan is None or key not in plan.spreads else plan.count(key, nodes)
-        if a.loss.size * b.loss.size <= 2 * count:
+        if 2 * a.loss.size * b.loss.size <= count:
             return self._trimmed(exact_product(a, b), key, uses, plan)
         low, high = a.span[0] + b.span[0], a.span[1] + b.span[1]
         room = 1e-15 * max(abs(low), abs(high)) + 1e-300
@@ -154,10 +156,11 @@ class Composition:
         else:
             edges = first_edges(low, high, *_moments_of(source, chosen), nodes)
         edges = apart(edges, _LEAST_BIN * source.rounding)
-        if 0 < atoms.size <= nodes:
+        exact = atoms.size <= nodes // _ATOMS
+        if atoms.size and exact:
             edges = np.unique(np.concatenate([edges, atoms]))
         made, bins = measure_of(source, chosen, large, edges, side)
-        if atoms.size < chosen.sum() or atoms.size > nodes:
+        if atoms.size < chosen.sum() or not exact:
             stages[key] = bins, float(uses)
         return self._trimmed(made, key, uses, plan)
 

@@ -5,34 +5,38 @@ A measure gives masses ``p_k`` under ``P`` to losses ``l_k``; its profile is
 and of whatever the pair is composed with, from below or from above. Nodes are free: they need not
 lie on a lattice.
 
-Every measure is made from bins of the loss. Of a bin ``[a, a + w]`` the mass and the mean of
-``x = l - a`` are known (``Bins``), under ``P``.
+Every measure is made from bins of the loss. A bin ``[a, a + w]`` has a mass, and its *excess* is
+the mean of ``1 - e^{-x}`` under ``P``, ``x = l - a``: what it has less under ``Q`` than at ``a``.
 
-*Lower.* The outputs of a bin are merged to one node. Merging is post-processing and can only lower
-the profile; the merged loss is ``a - log E e^{-x}``. The exponential is convex, so that
-``E e^{-x} <= 1 - (E x / w) (1 - e^{-w})``, its chord: the node lies at most at the merged loss, and
-lowering a loss lowers ``(1 - e^{eps - l})^+`` in every composition.
+*Lower.* The outputs of a bin are merged to one node, at ``a - log(1 - excess)``. Merging is
+post-processing and can only lower the profile; so does a smaller excess.
 
 *Upper.* Each loss is split to both ends of its bin, with the share
-``u(x) = (1 - e^{-x}) / (1 - e^{-w})`` for the upper one, which keeps the mass under ``P`` and under
-``Q``: the likelihood ratio under ``Q`` is spread with its mean kept, and ``(P/Q - e^eps)^+`` is
-convex in it, so that the profile can only rise, in every composition (Blackwell's order). ``u`` is
-concave: the share ``u(E x)`` of the whole bin is at least the mean of the shares, and moving mass
-up raises the profile further.
+``(1 - e^{-x}) / (1 - e^{-w})`` for the upper one, which keeps the mass under ``P`` and under ``Q``:
+the likelihood ratio under ``Q`` is spread with its mean kept, and ``(P/Q - e^eps)^+`` is convex in
+it, so that the profile can only rise, in every composition (Blackwell's order). A larger excess
+moves mass up, which raises it further.
 
-Both are off by the variance of ``x`` times the curvature of the rest of the composition, that is by
-the square of the width of a bin.
+Of a bin of a product two moments ``m = E x`` and ``s = E x^2`` are known. ``1 - e^{-x}`` is
+``x phi(x)`` with ``phi(x) = (1 - e^{-x}) / x``, which falls and is convex, an average of
+exponentials. Under the weights ``x`` Jensen's inequality gives ``excess >= m phi(s / m)``, and the
+chord of ``phi`` over the bin ``excess <= m - (s / w) (1 - phi(w))``. Both are off by the third
+power of the width. ``excess <= 1 - e^{-m}`` is less for some wide bins.
+
+Both constructions are off by the variance of ``x`` times the curvature of the rest of the
+composition, that is by the square of the width of a bin.
 
 Rounding
 --------
 Masses are right to a relative ``rounding``, losses to ``slack``. Sums of products of masses are
-sums of positive terms, so that roundings add up and nothing cancels; means of losses are rounded
-outwards at once (``csrc/losses/binned_products.cpp`` has the error).
+sums of positive terms, so that roundings add up and nothing cancels; the moments are exact ones of
+losses that are off by a slack, but for a relative error (``csrc/losses/binned_products.cpp``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,25 +51,70 @@ Side = Literal["lower", "middle", "upper"]
 UNIT = 2.0**-53
 # Log of the most mass that is ever moved as too small to matter.
 _LARGEST_TRIMMED = -20.0
+# Roundings of the largest edge that a bin of a product is wide, at least.
+_LEAST_WIDTH = 64.0
+# Excesses beyond are those of losses that are far above their edge.
+_MOST_EXCESS = 1.0 - 2.0**-53
 # The least positive float64 bounds what one product loses by underflow.
 _LEAST = 5e-324
 
 
+def lattice_edges(ends: Float, counts: Float) -> Float:
+    """Edges that hold the ends, with about so many bins of equal width between neighbors.
+
+    Widths are powers of 2, and edges multiples of them: products of nodes that come of such edges
+    are sums on lattices.
+    """
+    finest = _LEAST_WIDTH * UNIT * max(abs(float(ends[0])), abs(float(ends[-1])))
+    wanted = np.log2(np.maximum(np.diff(ends) / np.maximum(counts, 1.0), finest))
+    levels = np.rint(wanted).astype(np.int64)
+    unit = 2.0 ** int(levels.min())
+    widths = [1 << int(level) for level in levels - levels.min()]
+    place = math.floor(float(ends[0]) / unit) // widths[0] * widths[0]
+    runs: list[tuple[int, int, int]] = []
+    for end, width, after in zip((ends[1:] / unit).tolist(), widths, [*widths[1:], 0], strict=True):
+        # To a multiple of the width, on by it, and down to the next one if that is smaller.
+        while place % width and place < end:
+            runs.append((place, place & -place, 1))
+            place += place & -place
+        count = (end - place) / width
+        whole = max(math.floor(count) if after else math.ceil(count), 0)
+        runs.append((place, width, whole))
+        place += width * whole
+        smaller = width
+        while 0 < after < smaller and place < end:
+            smaller >>= 1
+            if place + smaller <= end:
+                runs.append((place, smaller, 1))
+                place += smaller
+    first, width, count = np.array(runs).T
+    inner = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    return np.append(np.repeat(first, count) + inner * np.repeat(width, count), place) * unit
+
+
+def _inner(mass: Float) -> slice:
+    """From the first to the last that is not empty: nodes between keep a lattice."""
+    held = np.flatnonzero(mass)
+    return slice(int(held[0]), int(held[-1]) + 1) if held.size else slice(0, 1)
+
+
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of a loss: ``count + 1`` edges, and of each bin the mass and the mean above its edge.
-
-    ``mean`` is the interval that holds the mean of ``x``, lower and upper ends.
-    """
+    """Bins of a loss: ``count + 1`` edges, and of each bin the mass and the mean above its edge."""
 
     edges: Float
     mass: Float
-    mean: tuple[Float, Float]
+    mean: Float
 
     @property
     def middle(self) -> Float:
         """The mean loss of each bin."""
-        return np.asarray(self.edges[:-1] + 0.5 * (self.mean[0] + self.mean[1]))
+        return np.asarray(self.edges[:-1] + self.mean)
+
+    @property
+    def centers(self) -> Float:
+        """The loss halfway between the edges of each bin."""
+        return np.asarray(0.5 * (self.edges[:-1] + self.edges[1:]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +125,14 @@ class Measure:
     ----------
     side : which bound it is
     loss, mass : of the nodes
+    point : the middle of the bin of each node from below, the node itself from above
     infinite : mass that counts as an infinite loss, from above; 0 from below
     rounding, slack : relative error of the masses, and error of the losses
     """
 
     side: Side
     loss: Float
+    point: Float
     mass: Float
     infinite: float
     rounding: float
@@ -89,65 +140,91 @@ class Measure:
 
     @property
     def span(self) -> tuple[float, float]:
-        """The least and the largest loss."""
-        return float(self.loss[0]), float(self.loss[-1])
+        """The least and the largest loss, or point."""
+        loss, point = self.loss, self.point
+        return float(min(loss[0], point[0])), float(max(loss[-1], point[-1]))
 
 
-def lower_nodes(bins: Bins) -> tuple[Float, Float]:
-    """One node for each bin that is not empty."""
-    held = bins.mass > 0.0
-    edge, width, mean = bins.edges[:-1][held], np.diff(bins.edges)[held], bins.mean[0][held]
-    with np.errstate(divide="ignore"):
-        merged = -np.log1p((mean / width) * np.expm1(-width))
-    # Where the chord is that of a mean at the end of a wide bin the mean itself is the limit.
-    return edge + np.minimum(merged, mean), bins.mass[held]
+Nodes = tuple[Float, Float, Float]
 
 
-def upper_nodes(bins: Bins) -> tuple[Float, Float]:
+def lower_nodes(bins: Bins, excess: Float, below: Float | float = 0.0) -> Nodes:
+    """One node for each bin; the excess is that over a loss below its edge."""
+    loss = bins.edges[:-1] - below - np.log1p(-np.minimum(excess, _MOST_EXCESS))
+    return _in_order(bins, loss)
+
+
+def middle_nodes(bins: Bins) -> Nodes:
+    """One node at the mean of each bin."""
+    return _in_order(bins, bins.middle)
+
+
+def _in_order(bins: Bins, loss: Float) -> Nodes:
+    """Nodes that rise: a merged loss may lie above the next, and is lowered to it."""
+    held, centers = _inner(bins.mass), bins.centers
+    loss = np.where(bins.mass > 0.0, loss, centers)[held]
+    falling = np.minimum.accumulate(loss[::-1])
+    return falling[::-1].copy(), centers[held], bins.mass[held]
+
+
+def upper_nodes(bins: Bins, excess: Float) -> Nodes:
     """Two nodes for each bin, at its ends; neighbors share theirs."""
-    share = np.expm1(-bins.mean[1]) / np.expm1(-np.diff(bins.edges))
-    up = bins.mass * np.minimum(share, 1.0)
+    up = bins.mass * np.minimum(excess / -np.expm1(-np.diff(bins.edges)), 1.0)
     nodes = np.zeros(bins.edges.size)
     nodes[:-1] = bins.mass - up
     nodes[1:] += up
-    held = nodes > 0.0
-    return bins.edges[held], nodes[held]
+    held = _inner(nodes)
+    return bins.edges[held], bins.edges[held], nodes[held]
 
 
-def middle_nodes(bins: Bins) -> tuple[Float, Float]:
-    """One node at the mean of each bin that is not empty."""
-    held = bins.mass > 0.0
-    return bins.middle[held], bins.mass[held]
+def _flatness(x: Float) -> Float:
+    """``(1 - e^{-x}) / x``."""
+    return np.divide(-np.expm1(-x), x, out=np.ones(x.size), where=x > 0.0)
 
 
-_NODES: dict[Side, Callable[[Bins], tuple[Float, Float]]] = {
-    "lower": lower_nodes,
-    "middle": middle_nodes,
-    "upper": upper_nodes,
-}
+def least_excess(mean: Float, square: Float) -> Float:
+    """Nowhere above the mean of ``1 - e^{-x}``, for the first two moments of ``x >= 0``."""
+    ratio = np.divide(square, mean, out=np.zeros(mean.size), where=mean > 0.0)
+    return np.asarray(mean * _flatness(ratio))
+
+
+def most_excess(mean: Float, square: Float, width: Float) -> Float:
+    """Nowhere below it, for ``x`` between 0 and the width."""
+    chord = mean - square / width * (1.0 - _flatness(width))
+    return np.minimum(chord, -np.expm1(-mean))
 
 
 def product(a: Measure, b: Measure, edges: Float) -> tuple[Measure, Bins]:
     """The composition of two measures of one side, binned again by edges that hold all sums."""
-    mass, moment = core.binned_products(a.loss, a.mass, b.loss, b.mass, edges, 0)
-    terms = a.loss.size + b.loss.size + 8
+    mass, *moments, below = core.binned_products(
+        a.loss, a.point, a.mass, b.loss, b.point, b.mass, edges, 0
+    )
+    terms = a.loss.size + b.loss.size + 32
     relative = 2.0 * UNIT * terms
-    largest = max(abs(value) for value in (*a.span, *b.span, float(edges[0]), float(edges[-1])))
-    off = 16.0 * UNIT * largest
-    width = np.diff(edges)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(mass > 0.0, moment / mass, 0.0)
-    least = np.clip(mean * (1.0 - relative) - off, 0.0, width)
-    most = np.clip(mean * (1.0 + relative) + off, 0.0, width)
-    bins = Bins(edges, mass, (least, most))
+    held = mass > 0.0
+    mean, square = (np.divide(m, mass, out=np.zeros(mass.size), where=held) for m in moments)
+    bins = Bins(edges, mass, mean)
+    if a.side == "lower":
+        # Above a loss from which none is negative; terms are this much larger than their sums.
+        square = square + below * (2.0 * mean + below)
+        mean = np.maximum(mean + below, 0.0)
+        least = np.maximum(mean - relative * (mean + 2.0 * below), 0.0)
+        most = square + relative * (square + 4.0 * below * (mean + below))
+        nodes = lower_nodes(bins, least_excess(least, most), below)
+    elif a.side == "upper":
+        least, most = square * (1.0 - relative), np.maximum(mean, 0.0) * (1.0 + relative)
+        nodes = upper_nodes(bins, most_excess(most, least, np.diff(edges)))
+    else:
+        nodes = middle_nodes(bins)
     lost = _LEAST * (float(a.loss.size) * b.loss.size) if a.side == "upper" else 0.0
+    largest = max(abs(value) for value in (*a.span, *b.span, *edges[[0, -1]].tolist()))
     return (
         Measure(
             a.side,
-            *_NODES[a.side](bins),
+            *nodes,
             a.infinite + b.infinite + lost,
             a.rounding + b.rounding + UNIT * terms,
-            a.slack + b.slack,
+            a.slack + b.slack + 32.0 * UNIT * largest,
         ),
         bins,
     )
@@ -163,6 +240,7 @@ def exact_product(a: Measure, b: Measure) -> Measure:
     largest = max(abs(value) for value in (*a.span, *b.span))
     return Measure(
         a.side,
+        loss[starts],
         loss[starts],
         np.add.reduceat(mass, starts),
         a.infinite + b.infinite + (_LEAST * mass.size if a.side == "upper" else 0.0),
@@ -202,7 +280,11 @@ def trimmed(measure: Measure, log_large: float, log_small: Float | None) -> Meas
         infinite += float(mass[end:].sum()) * (1.0 + 1e-12)
     else:
         kept[-1] += float(mass[end:].sum())
-    terms = UNIT * loss.size
-    return Measure(
-        measure.side, loss[begin:end], kept, infinite, measure.rounding + terms, measure.slack
+    return dataclasses.replace(
+        measure,
+        loss=loss[begin:end],
+        point=measure.point[begin:end],
+        mass=kept,
+        infinite=infinite,
+        rounding=measure.rounding + UNIT * loss.size,
     )

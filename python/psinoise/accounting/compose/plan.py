@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psinoise.accounting.compose.measure import Bins
+from psinoise.accounting.compose.measure import Bins, lattice_edges
 from psinoise.accounting.compose.profile import DirectBound
 from psinoise.accounting.loss.pairs import Float
 
@@ -52,7 +52,8 @@ _LEAST_GAP = 1e-40
 _GRID = 193
 # Points of the grid over which slopes are taken.
 _REACHES = (1, 4, 12)
-_GROUPS = 256
+# Runs of bins of equal width: of a plan, and before there is one.
+_GROUPS, _FIRST_RUNS = 64, 32
 # Bins whose chord is above the curve by this factor, as a logarithm.
 _WIDE = 0.5
 
@@ -70,12 +71,13 @@ class Spread:
 
     def edges(self, low: float, high: float, count: int) -> Float:
         """Edges of bins from ``low`` to ``high``."""
-        inner = np.interp(np.linspace(0.0, 1.0, count + 1), self.share, self.points)
-        below = inner[0] - doubling(inner[1] - inner[0], inner[0] - low)
-        above = inner[-1] + doubling(inner[-1] - inner[-2], high - inner[-1])
-        inner = np.concatenate([below, inner, above])
-        inner = inner[(inner > low) & (inner < high)]
-        return np.unique(np.concatenate([[low], inner, [high]]))
+        points = self.points
+        first, last = np.diff(points)[[0, -1]] / np.maximum(np.diff(self.share)[[0, -1]] * count, 1)
+        below = points[0] - doubling(float(first), float(points[0]) - low)
+        above = points[-1] + doubling(float(last), high - float(points[-1]))
+        inner = np.concatenate([below, points, above])
+        ends = np.unique(np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]]))
+        return lattice_edges(ends, count * np.diff(np.interp(ends, points, self.share)))
 
 
 def doubling(first: float, reach: float) -> Float:
@@ -88,10 +90,11 @@ def doubling(first: float, reach: float) -> Float:
 def first_edges(low: float, high: float, center: float, deviation: float, count: int) -> Float:
     """Edges that are close around the center and apart in proportion to their distance from it."""
     deviation = max(deviation, 1e-12 * (high - low), 1e-300)
-    ends = np.arcsinh((np.array([low, high]) - center) / deviation)
-    edges = center + deviation * np.sinh(np.linspace(ends[0], ends[1], count + 1))
-    edges[0], edges[-1] = low, high
-    return np.unique(np.clip(edges, low, high))
+    far = np.arcsinh((np.array([low, high]) - center) / deviation)
+    ends = center + deviation * np.sinh(np.linspace(far[0], far[1], _FIRST_RUNS + 1))
+    ends[0], ends[-1] = low, high
+    ends = np.unique(np.clip(ends, low, high))
+    return lattice_edges(ends, np.full(ends.size - 1, count / _FIRST_RUNS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +146,7 @@ class Curve:
         which its losses are counted.
         """
         width = np.diff(bins.edges)
-        x = 0.5 * (bins.mean[0] + bins.mean[1])
+        x = bins.mean
         loss = bins.middle - mean
         log_curvature = np.interp(self.epsilon - loss, self.at, self.log_curvature)
         narrow = log_curvature + 2.0 * np.log(width) - math.log(12.0)
@@ -238,8 +241,7 @@ def grouped(bins: Bins) -> Bins:
     owner = np.arange(bins.mass.size) // each
     mean = np.add.reduceat(bins.mass * (bins.middle - edges[owner]), starts)
     mean = np.divide(mean, mass, out=np.zeros(mass.size), where=mass > 0.0)
-    mean = np.clip(mean, 0.0, np.diff(edges))
-    return Bins(edges, mass, (mean, mean))
+    return Bins(edges, mass, np.clip(mean, 0.0, np.diff(edges)))
 
 
 def _widened(values: Float) -> Float:

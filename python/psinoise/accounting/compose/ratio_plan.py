@@ -15,11 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psinoise._backend import core
 from psinoise.accounting.compose.measure import Bins
 from psinoise.accounting.compose.plan import Plan, Stages, first_edges, grouped, spread
 from psinoise.accounting.compose.ratio_profile import AllocationBound
-from psinoise.accounting.compose.ratios import Ratios, span_of
+from psinoise.accounting.compose.ratios import Ratios, binned, span_of
 from psinoise.accounting.loss.pairs import Float
 
 # Bins of the whole epoch, from which a plan takes its density.
@@ -79,7 +78,7 @@ class _Density:
     def of(cls, bound: AllocationBound) -> _Density:
         a, b = bound.first, bound.second
         edges = edges_of_sum(a, b, *span_of(a, b), _DENSITY_BINS)
-        mass, _ = core.binned_products(*a.all_nodes, *b.all_nodes, edges, 0)
+        mass, _ = binned(a.all_nodes, b.all_nodes, edges)
         with np.errstate(divide="ignore"):
             log_density = np.maximum(np.log(mass) - np.log(np.diff(edges)), _LEAST_LOG)
         passed = np.concatenate([[0.0], np.cumsum(mass)])

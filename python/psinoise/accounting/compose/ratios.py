@@ -46,6 +46,7 @@ Masses have a relative error of ``rounding``, which counts ``t`` times at the en
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -125,11 +126,11 @@ def product(a: Ratios, b: Ratios, edges: Float) -> tuple[Ratios, Bins]:
     if zero > 0.0:
         # Sums that are 0 get a bin of their own at the end.
         held = np.insert(edges, 0, 0.0) if positive else np.append(edges, 0.0)
-        mass, moment = core.binned_products(*x, *y, held, 0)
+        mass, moment = binned(x, y, held)
         kept = slice(1, None) if positive else slice(-1)
         mass, moment = mass[kept], moment[kept]
     else:
-        mass, moment = core.binned_products(*x, *y, edges, 0)
+        mass, moment = binned(x, y, edges)
     terms = a.value.size + b.value.size + 8
     # A value is the sum of two of the same sign: its rounding is a share of itself.
     off = 16.0 * UNIT * np.maximum(np.abs(edges[:-1]), np.abs(edges[1:]))
@@ -140,24 +141,37 @@ def product(a: Ratios, b: Ratios, edges: Float) -> tuple[Ratios, Bins]:
     most = np.clip(mean * (1.0 + relative) + off, 0.0, width)
     faint = mass < _LEAST_MASS
     least[faint], most[faint] = 0.0, width[faint]
-    bins = Bins(edges, mass, (least, most))
+    bins = Bins(edges, mass, 0.5 * (least + most))
     infinite = max(a.infinite, b.infinite)
     if a.side == "upper":
         # Masses that underflow, in the place of the largest value.
         lost = _LEAST * (float(a.value.size) * b.value.size)
         infinite += lost * max(float(edges[-1]), 1.0)
     rounding = a.rounding + b.rounding + UNIT * terms
-    return Ratios(a.side, *_nodes(bins, a.side), zero, infinite, rounding), bins
+    nodes = _nodes(bins, a.side, most if a.side == "upper" else least)
+    return Ratios(a.side, *nodes, zero, infinite, rounding), bins
 
 
-def _nodes(bins: Bins, side: Side) -> tuple[Float, Float]:
-    """One node or two for each bin that is not empty."""
+def binned(x: tuple[Float, Float], y: tuple[Float, Float], edges: Float) -> tuple[Float, Float]:
+    """Masses of the bins of all sums, and their first moments above the lower edges.
+
+    Points that are no numbers keep nodes off lattices, on which a sum of values far from 0 is
+    rounded by more than a share of itself.
+    """
+    a = x[0], np.full(x[0].size, np.nan), x[1]
+    b = a if x is y else (y[0], np.full(y[0].size, np.nan), y[1])
+    mass, moment, _, _ = core.binned_products(*a, *b, edges, 0)
+    return mass, moment
+
+
+def _nodes(bins: Bins, side: Side, mean: Float) -> tuple[Float, Float]:
+    """One node or two for each bin that is not empty; the mean is on the side of the bound."""
     held = bins.mass > 0.0
     if side == "lower":
-        return bins.edges[:-1][held] + bins.mean[0][held], bins.mass[held]
+        return bins.edges[:-1][held] + mean[held], bins.mass[held]
     if side == "middle":
         return bins.middle[held], bins.mass[held]
-    up = bins.mass * np.minimum(bins.mean[1] / np.diff(bins.edges), 1.0)
+    up = bins.mass * np.minimum(mean / np.diff(bins.edges), 1.0)
     nodes = np.zeros(bins.edges.size)
     nodes[:-1] = bins.mass - up
     nodes[1:] += up
@@ -324,7 +338,7 @@ def base(parts: Parts, edges: Float, side: Side) -> Ratios:
         if own > 0.0:
             mass = mass * np.exp(-loss)
         if side != "middle":
-            shift = made.slack + 4.0 * UNIT * np.maximum(np.abs(loss), 1.0)
+            shift = made.slack + 8.0 * UNIT * np.maximum(np.abs(loss), 1.0)
             loss = loss + (shift if up else -shift)
         loss = own * loss
         far = loss > _LARGEST_LOG
@@ -356,7 +370,10 @@ def _half(source: Dense, edges: Float, side: Side, up: bool) -> Measure:
     low, high = covering(source, every)
     inner = edges[(edges > low) & (edges < high)]
     edges = np.concatenate([[low], inner, [high]])
-    return measure_of(source, every, ~every, edges, side, up=up)[0]
+    made = measure_of(source, every, ~every, edges, side, up=up)[0]
+    held = made.mass > 0.0
+    loss, mass = made.loss[held], made.mass[held]
+    return dataclasses.replace(made, loss=loss, point=loss, mass=mass)
 
 
 def base_bins(parts: Parts, edges: Float, middle: Ratios) -> Bins:
@@ -371,4 +388,4 @@ def base_bins(parts: Parts, edges: Float, middle: Ratios) -> Bins:
     moment = np.bincount(where, mass * (value - levels[where]), levels.size - 1)
     mean = np.divide(moment, total, out=np.zeros(total.size), where=total > 0.0)
     mean = np.clip(mean, 0.0, np.diff(levels))
-    return Bins(levels, total, (mean, mean))
+    return Bins(levels, total, mean)

@@ -22,7 +22,7 @@ _MOST_NODES = 20_000
 _POOR = 2.0
 _GROWTH = 4.0
 # Products of masses that all rounds together may take: some seconds.
-_MOST_PRODUCTS = 2.5e9
+_MOST_PRODUCTS = 1e10
 _ONE_USE_NODES = 33
 _MOST_ROUNDS = 12
 # Nodes of a new plan, as a multiple of what it says that it needs.

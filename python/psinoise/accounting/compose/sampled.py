@@ -115,9 +115,10 @@ def _sources(step: SampledVector, direction: Direction) -> tuple[Dense, Dense]:
 
 def _outwards(measure: Measure) -> Measure:
     """The measure without errors of its masses and losses, which are moved to its side."""
-    sign = 1.0 if measure.side == "upper" else -1.0
-    mass = measure.mass * (1.0 + sign * measure.rounding)
-    return dataclasses.replace(measure, loss=measure.loss + sign * measure.slack, mass=mass)
+    sign, held = 1.0 if measure.side == "upper" else -1.0, measure.mass > 0.0
+    mass = measure.mass[held] * (1.0 + sign * measure.rounding)
+    loss = measure.loss[held] + sign * measure.slack
+    return dataclasses.replace(measure, loss=loss, point=loss, mass=mass)
 
 
 def _removed(measure: Measure, rate: float, lost: float) -> Dense:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from psinoise.accounting.compose.bins import MASS_ROUNDING, Dense, Mask, masses_in_bins
-from psinoise.accounting.compose.measure import Bins, Measure, Side, upper_nodes
+from psinoise.accounting.compose.measure import (
+    Bins,
+    Measure,
+    Side,
+    lower_nodes,
+    upper_nodes,
+)
 from psinoise.accounting.loss.pairs import Float
 
 # What masses of panels may lose below the least float64, all together.
@@ -57,16 +63,15 @@ def measure_of(
     held = found.mass > 0.0
     share = np.zeros(width.size)
     np.divide(found.excess, found.mass, out=share, where=held)
-    # Q(bin) / P(bin) e^a = 1 - excess / mass: the merged loss, and the mean that splits as much.
+    # Q(bin) / P(bin) e^a = 1 - excess / mass.
     sign = 1.0 if (side == "upper" if up is None else up) else -1.0
     share = np.clip(share * (1.0 + 2.0 * sign * MASS_ROUNDING), 0.0, -np.expm1(-width))
-    mean = -np.log1p(-np.minimum(share, 1.0 - 2.0**-53))
-    bins = Bins(edges, found.mass, (mean, mean))
+    bins = Bins(edges, found.mass, -np.log1p(-np.minimum(share, 1.0 - 2.0**-53)))
+    infinite = 0.0
     if side != "upper":
-        loss, mass = edges[:-1][held] + mean[held], found.mass[held]
-        infinite = 0.0
+        loss, point, mass = lower_nodes(bins, share)
     else:
-        loss, mass = upper_nodes(bins)
+        loss, point, mass = upper_nodes(bins, share)
         infinite = found.above + (_UNDERFLOW if source.panels else 0.0)
         if found.below > 0.0:
             first = int(np.searchsorted(loss, edges[found.ceiling]))
@@ -80,7 +85,8 @@ def measure_of(
         mass = np.concatenate([mass, found.at_edges[on_edge]])
         order = np.argsort(loss, kind="stable")
         loss, mass = loss[order], mass[order]
-    made = Measure(side, loss, mass, infinite, MASS_ROUNDING, found.slack)
+        point = loss
+    made = Measure(side, loss, point, mass, infinite, MASS_ROUNDING, found.slack)
     return made, bins
 
 
@@ -89,7 +95,7 @@ def _with_edges(bins: Bins, at_edges: Float) -> Bins:
     more = at_edges[:-1].copy()
     more[-1] += at_edges[-1]
     mass = bins.mass + more
-    moment = bins.mass * bins.mean[0]
+    moment = bins.mass * bins.mean
     moment[-1] += at_edges[-1] * (bins.edges[-1] - bins.edges[-2])
     mean = np.divide(moment, mass, out=np.zeros(mass.size), where=mass > 0.0)
-    return Bins(bins.edges, mass, (mean, mean))
+    return Bins(bins.edges, mass, mean)
