@@ -78,6 +78,11 @@ class Allocation:
         """The same, for a question about another delta; as deep as can be if that is not seen."""
         return dataclasses.replace(self, log_delta=max(log_delta, _LEAST_LOG_DELTA))
 
+    def sided(self, side: Side) -> Allocation:
+        """The same: both sides have the plan of one of them."""
+        del side
+        return self
+
     @property
     def operations(self) -> list[tuple[bool, int]]:
         """The products in order: with itself or with one step, and how often the result counts."""

@@ -43,8 +43,6 @@ from psinoise.accounting.loss.pairs import Float
 # Share of delta that may be trimmed, over all uses, on either side.
 _TRIMMED, _TRIMMED_OF_ONE = 1e-7, 1e-15
 
-# Atoms are edges of bins where there are so many times as many nodes.
-_ATOMS = 4
 # Bins are wider than so many roundings of a loss.
 _LEAST_BIN = 4.0
 
@@ -60,6 +58,13 @@ class Composition:
     def at(self, log_delta: float) -> Composition:
         """The same, for a question about another delta; as it is where that is not known."""
         return self if log_delta == -math.inf else dataclasses.replace(self, log_delta=log_delta)
+
+    def sided(self, side: Side) -> Composition:
+        """The losses of one side alone; the same composition where both are the same."""
+        if all(low is high for low, high in self.sources):
+            return self
+        sources = tuple((pair[side == "upper"],) * 2 for pair in self.sources)
+        return dataclasses.replace(self, sources=sources)
 
     @property
     def operations(self) -> list[tuple[int, int]]:
@@ -156,7 +161,7 @@ class Composition:
         else:
             edges = first_edges(low, high, *_moments_of(source, chosen), nodes)
         edges = apart(edges, _LEAST_BIN * source.rounding)
-        exact = atoms.size <= nodes // _ATOMS
+        exact = atoms.size <= nodes
         if atoms.size and exact:
             edges = np.unique(np.concatenate([edges, atoms]))
         made, bins = measure_of(source, chosen, large, edges, side)

@@ -14,6 +14,7 @@ from psinoise.accounting.compose.measure import Side
 from psinoise.accounting.compose.plan import Plan, Stages, doubling
 from psinoise.accounting.compose.profile import DirectBound
 
+_SIDES: tuple[Side, Side] = ("lower", "upper")
 # Nodes of the first composition, of any, and how many times more the next may have.
 _FIRST_NODES = 256
 _MORE_NODES = 1024
@@ -22,7 +23,7 @@ _MOST_NODES = 20_000
 _POOR = 2.0
 _GROWTH = 4.0
 # Products of masses that all rounds together may take: some seconds.
-_MOST_PRODUCTS = 1e10
+_MOST_PRODUCTS = 8e9
 _ONE_USE_NODES = 33
 _MOST_ROUNDS = 12
 # Nodes of a new plan, as a multiple of what it says that it needs.
@@ -40,6 +41,7 @@ class Composing(Protocol):
     """What is composed of measures whose nodes a plan can place."""
 
     def at(self, log_delta: float) -> Self: ...
+    def sided(self, side: Side) -> Self: ...
     def compose(self, side: Side, nodes: int, plan: Any) -> tuple[Any, Stages]: ...
     def plan(self, bound: Any, stages: Stages, epsilon: float, slope: float) -> Plan: ...
     def work(self, nodes: int, plan: Plan) -> float: ...
@@ -49,18 +51,24 @@ def direct_bounds(
     composition: Composing, crossing: Crossing, width: Width
 ) -> Iterator[tuple[Bound, Bound]]:
     """Bounds from below and above, each pair finer than the last, until the work is spent."""
-    plan: Plan | None = None
+    sided = {side: composition.sided(side) for side in _SIDES}
+    plans: dict[Side, Plan] = {}
     epsilon, spent, found, nodes, used = 0.0, 0.0, math.inf, 0, 0
     for planning in (_FIRST_NODES, _MORE_NODES):
-        middle, stages = composition.compose("middle", planning, plan)
-        epsilon = crossing(middle, epsilon, 1e-3 * max(middle.largest, 1e-300))
-        # What may be trimmed is a share of delta, which is known by now.
-        composition = composition.at(middle.log_delta(epsilon))
-        slope = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * middle.largest, 1e-300))
-        plan = composition.plan(middle, stages, epsilon, slope)
+        for side in _SIDES:
+            if side == "upper" and sided["upper"] is sided["lower"]:
+                plans["upper"] = plans["lower"]
+                break
+            middle, stages = sided[side].compose("middle", planning, plans.get(side))
+            epsilon = crossing(middle, epsilon, 1e-3 * max(middle.largest, 1e-300))
+            slope = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * middle.largest, 1e-300))
+            # What may be trimmed is a share of delta, which is known by now.
+            composition = composition.at(middle.log_delta(epsilon))
+            plans[side] = composition.plan(middle, stages, epsilon, slope)
+        sided = {side: composition.sided(side) for side in _SIDES}
         asked = width(epsilon, slope)
         log_gap = math.log(_SHARE * asked * slope) + middle.log_delta(epsilon)
-        wanted = plan.nodes_for(log_gap) if log_gap > -math.inf else math.inf
+        wanted = plans["upper"].nodes_for(log_gap) if log_gap > -math.inf else math.inf
         for attempt in range(_MOST_ROUNDS):
             if nodes:
                 more = nodes * min(max(1.15 * math.sqrt(found / asked), 1.2), _GROWTH)
@@ -68,18 +76,20 @@ def direct_bounds(
                 wanted = more if attempt else min(_TRUSTED * wanted, more)
             most = _GROWTH * planning if planning < _MORE_NODES else _MOST_NODES
             nodes = int(min(max(wanted, _FIRST_NODES), most))
-            work = composition.work(nodes, plan)
+            work = composition.work(nodes, plans["upper"])
             if spent + work > _MOST_PRODUCTS:
                 nodes = int(nodes * math.sqrt(max(_MOST_PRODUCTS - spent, 0.0) / work))
                 work = _MOST_PRODUCTS
             if nodes < max(_FIRST_NODES, used if attempt else 0):
                 return
-            spent, used = spent + work, nodes
-            lower, _ = composition.compose("lower", nodes, plan)
-            upper, _ = composition.compose("upper", nodes, plan)
+            if attempt and nodes == used:
+                break
+            spent, many, used, before = spent + work, nodes > 2 * used, nodes, found
+            lower, upper = (sided[side].compose(side, nodes, plans[side])[0] for side in _SIDES)
             yield lower, upper
-            before = found
             found = distance(lower, upper, epsilon, slope, crossing)
+            if many and 0.9 * before <= found <= 1.1 * before:
+                return  # something else than nodes keeps the bounds apart
             stuck = attempt > 0 and not found < 0.9 * before
             if stuck or (planning < _MORE_NODES and found > _POOR * asked):
                 break  # a better plan is worth its time
