@@ -12,6 +12,7 @@
 #include "losses/loss_bins.hpp"
 #include "losses/loss_edges.hpp"
 #include "losses/loss_panels.hpp"
+#include "losses/suffix_sums.hpp"
 
 namespace psinoise {
 namespace {

@@ -28,9 +28,6 @@ constexpr std::size_t kSums = 4;
 constexpr std::size_t kBlock = 32;
 // Fewer products than these are not worth a second thread.
 constexpr std::size_t kLeastShared = std::size_t{1} << 16;
-// Nodes of a lattice, at least, how far from its points they may be, in units of its step.
-constexpr std::size_t kLeastRun = 16;
-constexpr double kFar = 1.0;
 // How many times finer than another a lattice may be: blocks of a finer one fall into one bin.
 constexpr double kLargestStride = 16.0;
 // So far, in units of the step of a sum, that second moments of the distances are bounded, not
@@ -39,45 +36,6 @@ constexpr double kClose = 0.05;
 // Sums of a lattice, and rows of products, in one job.
 constexpr std::size_t kSumsOfJob = 1024;
 constexpr std::size_t kRowsOfJob = 128;
-
-// Consecutive nodes; with a step they are a lattice.
-struct Stretch {
-  std::size_t begin;
-  std::size_t count;
-  double step;
-  double farthest;  // from a point
-};
-
-bool near(const LossNodes& nodes, std::size_t k, double step) {
-  return std::abs(nodes.loss[k] - nodes.point[k]) <= kFar * step;
-}
-
-std::vector<Stretch> stretches(const LossNodes& nodes) {
-  std::vector<Stretch> found;
-  std::size_t loose = 0;  // first node that is in no stretch yet
-  const auto close = [&](std::size_t end) {
-    if (end > loose) found.push_back({loose, end - loose, 0.0, 0.0});
-  };
-  for (std::size_t k = 0; k + 1 < nodes.count;) {
-    const double step = nodes.point[k + 1] - nodes.point[k];
-    std::size_t end = k;
-    double farthest = 0.0;
-    while (end < nodes.count && near(nodes, end, step) &&
-           (end == k || nodes.point[end] - nodes.point[end - 1] == step)) {
-      farthest = std::max(farthest, std::abs(nodes.loss[end] - nodes.point[end]));
-      ++end;
-    }
-    if (end - k >= kLeastRun) {
-      close(k);
-      found.push_back({k, end - k, step, farthest});
-      loose = end;
-    }
-    // The last node of a stretch that is too short may begin another.
-    k = end - k >= kLeastRun ? end : std::max(k + 1, end > 0 ? end - 1 : 0);
-  }
-  close(nodes.count);
-  return found;
-}
 
 // Mass of a block of nodes, and its moments above the first of them.
 struct BlockSums {
@@ -335,20 +293,6 @@ void binned_products(const LossNodes& a, const LossNodes& b, const double* edges
     out.first[j] = sums[1];
     out.second[j] = sums[2];
     out.below[j] = sums[3];
-  }
-}
-
-void suffix_sums(const double* loss, const double* mass, std::size_t count, double* total,
-                 double* excess) {
-  double sum = 0.0;
-  double over = 0.0;
-  for (std::size_t k = count; k-- > 0;) {
-    // 1 - e^-(x + g) = e^-g (1 - e^-x) + (1 - e^-g): positive terms.
-    const double gap = k + 1 < count ? loss[k] - loss[k + 1] : 0.0;
-    over = std::exp(gap) * over - std::expm1(gap) * sum;
-    sum += mass[k];
-    total[k] = sum;
-    excess[k] = over;
   }
 }
 

@@ -3,15 +3,9 @@
 
 #include <cstddef>
 
-namespace psinoise {
+#include "losses/loss_stretches.hpp"
 
-// Masses at losses that rise, each of them near a point; these rise too.
-struct LossNodes {
-  const double* loss;
-  const double* point;
-  const double* mass;
-  std::size_t count;
-};
+namespace psinoise {
 
 // For every pair of nodes whose losses add up to edges[k] + t, or whose points to a number in that
 // bin, the product of the masses is added to mass[k], that times t to first[k] and at least that
@@ -25,10 +19,5 @@ struct BinSums {
 };
 void binned_products(const LossNodes& a, const LossNodes& b, const double* edges, std::size_t bins,
                      std::size_t threads, const BinSums& out);
-
-// Over the nodes from each on: the sum of the masses, and that of mass * (1 - exp(loss of the first
-// - loss)).
-void suffix_sums(const double* loss, const double* mass, std::size_t count, double* total,
-                 double* excess);
 
 }  // namespace psinoise

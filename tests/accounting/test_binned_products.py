@@ -75,7 +75,7 @@ def test_products_in_bins(backend, case, threads):
 @for_each([0.04, 0.5, 1.0], [(1.0, 1.0), (0.5, 0.125), (0.25, 1.0), (0.5, 0.15)])
 def test_products_near_lattices(far, steps):
     """In the bin of their points, or of their losses where the steps have nothing to do."""
-    a, b = (nodes(40 + k, 100 + 60 * k, step=step, far=0.49 * far) for k, step in enumerate(steps))
+    a, b = (nodes(40 + k, 100 + 60 * k, step=step, far=0.24 * far) for k, step in enumerate(steps))
     a, b = ((np.maximum.accumulate(loss), point, mass) for loss, point, mass in (a, b))
     edges = edges_for(a, b, 70)
     edges[[0, -1]] += [-2.0, 2.0]

@@ -165,7 +165,7 @@ def measure(side, seed, count=20):
     else:
         step = 2.0 ** -random.integers(1, 5)
         point = step * (np.arange(count) - random.integers(0, count))
-        far = 0.0 if side == "upper" else random.uniform(-0.5, 0.5, count)
+        far = 0.0 if side == "upper" else random.uniform(-0.24, 0.24, count)
         loss = point + step * far
     return Measure(side, loss, point, mass / mass.sum(), 0.0, 0.0, 0.0)
 

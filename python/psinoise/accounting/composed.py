@@ -71,10 +71,10 @@ def composed(question: Question, epsilons: Float) -> Composed:
     done = np.zeros(epsilons.size, dtype=bool)
     place = missed = 0
     for _ in range(_MOST_COMPOSITIONS):
-        still = _wide(question, epsilons, known)
+        open_places = _wide(question, epsilons, known)
         # A composition that does not reach its width has spent all the work that it may.
-        missed += bool(done.any() and still[place])
-        wide = np.flatnonzero(still & ~done)
+        missed += bool(done.any() and open_places[place])
+        wide = np.flatnonzero(open_places & ~done)
         if not wide.size or missed >= _MOST_MISSED:
             break
         place = int(wide[wide.size // 2])
@@ -86,11 +86,13 @@ def composed(question: Question, epsilons: Float) -> Composed:
                 continue
             new = question.bounds_at(way, epsilon)
             kept.extend(new)
+            low, high = known[way]
             for below, above in new:
-                low, high = known[way]
-                known[way] = (
-                    np.maximum(low, below.log_deltas(epsilons)),
-                    np.minimum(high, above.log_deltas(epsilons)),
+                low[open_places] = np.maximum(
+                    low[open_places], below.log_deltas(epsilons[open_places])
+                )
+                high[open_places] = np.minimum(
+                    high[open_places], above.log_deltas(epsilons[open_places])
                 )
     return made
 

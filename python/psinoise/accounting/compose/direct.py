@@ -128,7 +128,7 @@ class Composition:
         stages: Stages,
     ) -> Measure:
         count = nodes if plan is None or key not in plan.spreads else plan.count(key, nodes)
-        if 2 * a.loss.size * b.loss.size <= count:
+        if a.loss.size * b.loss.size <= 2 * count:
             return self._trimmed(exact_product(a, b), key, uses, plan)
         low, high = a.span[0] + b.span[0], a.span[1] + b.span[1]
         room = 1e-15 * max(abs(low), abs(high)) + 1e-300

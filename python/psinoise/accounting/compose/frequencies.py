@@ -72,6 +72,8 @@ _LARGEST_EXPONENT = 700.0
 # Half of a cell times the standard deviation, at most; and cells.
 _CELL = 0.05
 _CELLS = (2**8, 2**20)
+# Frequencies and epsilons that are looked at together.
+_LARGEST_BLOCK = 1 << 18
 # After so many factors one looks whether that is enough.
 _FACTORS = 32
 # The nodes near the mean, in standard deviations.
@@ -143,40 +145,50 @@ class FrequencyBound(Bound):
 
     def log_delta(self, epsilon: float) -> float:
         """Log of the bound on delta at ``epsilon``."""
+        return float(self.log_deltas(np.array([epsilon]))[0])
+
+    def log_deltas(self, epsilons: Float) -> Float:
+        """The same at many epsilons."""
+        rows = max(_LARGEST_BLOCK // self._turns.size, 1)
+        starts = range(0, epsilons.size, rows)
+        found = [self._log_deltas(epsilons[start : start + rows]) for start in starts]
+        return np.concatenate([np.empty(0), *found])
+
+    def _log_deltas(self, epsilons: Float) -> Float:
         lattice = self.lattice
         t, h = lattice.tilt, lattice.step
         ends = abs(lattice.first) + lattice.size
-        margin = 8.0 * UNIT * (abs(epsilon) + abs(lattice.offset) + ends * h)
-        shifted = epsilon - self.sign * (lattice.slack + margin)
-        k = max(math.floor((shifted - lattice.offset) / h) + 1 - lattice.first, 0)
-        value = self.sign * self._spill
-        if k < lattice.size:
-            y = max(lattice.offset + (lattice.first + k) * h - shifted, 0.0)
-            value += self._weighed(k, y)
-        if not value > 0.0:
-            finite = -math.inf
-        else:
-            rounding = 8.0 * UNIT * (1.0 + abs(lattice.log_norm) + abs(t * shifted))
-            finite = math.log(value) + lattice.log_norm - t * shifted + self.sign * rounding
+        margin = 8.0 * UNIT * (np.abs(epsilons) + abs(lattice.offset) + ends * h)
+        shifted = epsilons - self.sign * (lattice.slack + margin)
+        k = np.maximum(np.floor((shifted - lattice.offset) / h) + 1 - lattice.first, 0.0)
+        value = np.full(epsilons.size, self.sign * self._spill)
+        within = k < lattice.size
+        inside = k[within]
+        y = np.maximum(lattice.offset + (lattice.first + inside) * h - shifted[within], 0.0)
+        value[within] += self._weighed(inside, y)
+        rounding = 8.0 * UNIT * (1.0 + abs(lattice.log_norm) + np.abs(t * shifted))
+        with np.errstate(divide="ignore"):
+            finite = np.log(np.maximum(value, 0.0))
+        finite += lattice.log_norm - t * shifted + self.sign * rounding
         if self.sign > 0.0 and lattice.infinite > 0.0:
-            return float(np.logaddexp(finite, math.log(lattice.infinite)))
-        return finite
+            return np.asarray(np.logaddexp(finite, math.log(lattice.infinite)))
+        return np.asarray(finite)
 
-    def _weighed(self, k: int, y: float) -> float:
+    def _weighed(self, k: Float, y: Float) -> Float:
         """The sum of weighed masses, with its rounding, from the ``k``-th node, at ``y``, on."""
         t, h = self.lattice.tilt, self.lattice.step
         terms, later, off, off_later = self._terms
-        phase = np.exp((1j * k) * self._turns)
+        phase = np.exp(1j * np.multiply.outer(k, self._turns))
         rise = -math.expm1(-h)
         # G_m conj(W_m) and its conjugate have the same real part.
-        one = -math.expm1(-y)
-        near = one * float((terms * phase).real.sum()) + rise * float((later * phase).real.sum())
+        one = -np.expm1(-y)
+        near = one * (terms * phase).real.sum(axis=1) + rise * (later * phase).real.sum(axis=1)
         near += self.sign * (off * one + off_later * rise)
         beyond = y + (self.lattice.size - k) * h
-        one = -math.expm1(-beyond)
+        one = -np.expm1(-beyond)
         far = one * float(terms.real.sum()) + rise * float(later.real.sum())
         far -= self.sign * (off * one + off_later * rise)
-        return math.exp(-t * y) * near - math.exp(-t * beyond) * far
+        return np.asarray(np.exp(-t * y) * near - np.exp(-t * beyond) * far)
 
 
 def low_profile(
