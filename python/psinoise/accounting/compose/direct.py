@@ -43,6 +43,9 @@ from psinoise.accounting.loss.pairs import Float
 # Share of delta that may be trimmed, over all uses, on either side.
 _TRIMMED, _TRIMMED_OF_ONE = 1e-7, 1e-15
 
+# So many products for each node are tried as nodes of their own: equal losses are one.
+_TRIED = 64
+
 # Bins are wider than so many roundings of a loss.
 _LEAST_BIN = 4.0
 
@@ -128,8 +131,10 @@ class Composition:
         stages: Stages,
     ) -> Measure:
         count = nodes if plan is None or key not in plan.spreads else plan.count(key, nodes)
-        if a.loss.size * b.loss.size <= 2 * count:
-            return self._trimmed(exact_product(a, b), key, uses, plan)
+        if a.loss.size * b.loss.size <= _TRIED * count:
+            made = exact_product(a, b)
+            if made.loss.size <= 2 * count:
+                return self._trimmed(made, key, uses, plan)
         low, high = a.span[0] + b.span[0], a.span[1] + b.span[1]
         room = 1e-15 * max(abs(low), abs(high)) + 1e-300
         low, high = low - room, high + room

@@ -55,6 +55,8 @@ _LARGEST_TRIMMED = -20.0
 _LEAST_WIDTH = 64.0
 # Excesses beyond are those of losses that are far above their edge.
 _MOST_EXCESS = 1.0 - 2.0**-53
+# Losses are the same that are so many roundings of the largest apart.
+_SAME_LOSS = 16.0
 # The least positive float64 bounds what one product loses by underflow.
 _LEAST = 5e-324
 
@@ -231,17 +233,23 @@ def product(a: Measure, b: Measure, edges: Float) -> tuple[Measure, Bins]:
 
 
 def exact_product(a: Measure, b: Measure) -> Measure:
-    """The composition of two measures with few nodes: every product is a node of its own."""
+    """The composition of two measures with few nodes: every product is a node of its own.
+
+    Nodes that only rounding keeps apart become one, at the end of them that is on the side of the
+    bound: losses on a lattice stay on it, in any number of uses.
+    """
     loss = np.add.outer(a.loss, b.loss).ravel()
     mass = np.multiply.outer(a.mass, b.mass).ravel()
     order = np.argsort(loss, kind="stable")
     loss, mass = loss[order], mass[order]
-    starts = np.flatnonzero(np.diff(loss, prepend=-np.inf) > 0.0)
     largest = max(abs(value) for value in (*a.span, *b.span))
+    starts = np.flatnonzero(np.diff(loss, prepend=-np.inf) > _SAME_LOSS * UNIT * largest)
+    ends = np.append(starts[1:], loss.size) - 1
+    nodes = loss[ends if a.side == "upper" else starts]
     return Measure(
         a.side,
-        loss[starts],
-        loss[starts],
+        nodes,
+        nodes,
         np.add.reduceat(mass, starts),
         a.infinite + b.infinite + (_LEAST * mass.size if a.side == "upper" else 0.0),
         a.rounding + b.rounding + UNIT * (8 + a.loss.size + b.loss.size),

@@ -88,7 +88,7 @@ def direct_bounds(
             lower, upper = (sided[side].compose(side, nodes, plans[side])[0] for side in _SIDES)
             yield lower, upper
             found = distance(lower, upper, epsilon, slope, crossing)
-            if many and 0.9 * before <= found <= 1.1 * before:
+            if many and 0.9 * before <= found <= 1.1 * before < math.inf:
                 return  # something else than nodes keeps the bounds apart
             stuck = attempt > 0 and not found < 0.9 * before
             if stuck or (planning < _MORE_NODES and found > _POOR * asked):
