@@ -24,6 +24,7 @@ from psinoise.accounting.compose.measure import (
     Measure,
     Side,
     exact_product,
+    lattice_edges,
     product,
     trimmed,
 )
@@ -45,6 +46,9 @@ _TRIMMED, _TRIMMED_OF_ONE = 1e-7, 1e-15
 
 # So many products for each node are tried as nodes of their own: equal losses are one.
 _TRIED = 64
+
+# Runs of bins of equal width, before there is a plan.
+_FIRST_RUNS = 32
 
 # Bins are wider than so many roundings of a loss.
 _LEAST_BIN = 4.0
@@ -139,10 +143,10 @@ class Composition:
         room = 1e-15 * max(abs(low), abs(high)) + 1e-300
         low, high = low - room, high + room
         if plan is not None and key in plan.spreads:
-            edges = plan.spreads[key].edges(low, high, count)
+            edges = lattice_edges(*plan.spreads[key].runs(low, high, count))
         else:
             means, variances = zip(_moments(a), _moments(b), strict=True)
-            edges = first_edges(low, high, sum(means), 3.0 * math.sqrt(sum(variances)), count)
+            edges = _first(low, high, sum(means), 3.0 * math.sqrt(sum(variances)), count)
         made, bins = product(a, b, edges)
         stages[key] = bins, float(uses)
         return self._trimmed(made, key, uses, plan)
@@ -162,9 +166,9 @@ class Composition:
         low, high = covering(source, chosen)
         atoms = source.lowest[source.panels :][chosen[source.panels :]]
         if plan is not None and key in plan.spreads:
-            edges = plan.spreads[key].edges(low, high, plan.count(key, nodes))
+            edges = lattice_edges(*plan.spreads[key].runs(low, high, plan.count(key, nodes)))
         else:
-            edges = first_edges(low, high, *_moments_of(source, chosen), nodes)
+            edges = _first(low, high, *_moments_of(source, chosen), nodes)
         edges = apart(edges, _LEAST_BIN * source.rounding)
         exact = atoms.size <= nodes
         if atoms.size and exact:
@@ -205,6 +209,12 @@ class Composition:
             key: spread_of(bins, rest, means[key], uses) for key, (bins, uses) in stages.items()
         }
         return LossPlan(spreads, rest, means)
+
+
+def _first(low: float, high: float, center: float, deviation: float, count: int) -> Float:
+    """The same as `first_edges`, in runs on lattices."""
+    ends = first_edges(low, high, center, deviation, _FIRST_RUNS)
+    return lattice_edges(ends, np.full(ends.size - 1, count / _FIRST_RUNS))
 
 
 def _moments_of(source: Dense, chosen: Mask) -> tuple[float, float]:

@@ -205,7 +205,7 @@ def product(a: Measure, b: Measure, edges: Float) -> tuple[Measure, Bins]:
     relative = 2.0 * UNIT * terms
     held = mass > 0.0
     mean, square = (np.divide(m, mass, out=np.zeros(mass.size), where=held) for m in moments)
-    bins = Bins(edges, mass, mean)
+    bins = Bins(edges, mass, np.clip(mean, 0.0, np.diff(edges)))
     if a.side == "lower":
         # Above a loss from which none is negative; terms are this much larger than their sums.
         square = square + below * (2.0 * mean + below)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psinoise.accounting.compose.measure import Bins, lattice_edges
+from psinoise.accounting.compose.measure import Bins
 from psinoise.accounting.compose.profile import DirectBound
 from psinoise.accounting.loss.pairs import Float
 
@@ -52,8 +52,8 @@ _LEAST_GAP = 1e-40
 _GRID = 193
 # Points of the grid over which slopes are taken.
 _REACHES = (1, 4, 12)
-# Runs of bins of equal width: of a plan, and before there is one.
-_GROUPS, _FIRST_RUNS = 64, 32
+# Parts of a plan, and the fewest bins of a run of equal width.
+_GROUPS, _LEAST_RUN = 256, 16
 # Bins whose chord is above the curve by this factor, as a logarithm.
 _WIDE = 0.5
 
@@ -69,15 +69,27 @@ class Spread:
     share: Float
     log_gap: float
 
-    def edges(self, low: float, high: float, count: int) -> Float:
-        """Edges of bins from ``low`` to ``high``."""
-        points = self.points
-        first, last = np.diff(points)[[0, -1]] / np.maximum(np.diff(self.share)[[0, -1]] * count, 1)
+    def runs(self, low: float, high: float, count: int) -> tuple[Float, Float]:
+        """Ends of runs of bins of equal width, from ``low`` to ``high``, and the bins of each."""
+        # Few bins of one width are no gain: then a run is that of several parts of the plan.
+        chosen = np.unique(
+            np.linspace(0, self.points.size - 1, max(count // _LEAST_RUN, 2) + 1, dtype=int)
+        )
+        points, share = self.points[chosen], self.share[chosen]
+        first, last = np.diff(points)[[0, -1]] / np.maximum(np.diff(share)[[0, -1]] * count, 1)
         below = points[0] - doubling(float(first), float(points[0]) - low)
         above = points[-1] + doubling(float(last), high - float(points[-1]))
         inner = np.concatenate([below, points, above])
         ends = np.unique(np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]]))
-        return lattice_edges(ends, count * np.diff(np.interp(ends, points, self.share)))
+        return ends, count * np.diff(np.interp(ends, points, share))
+
+    def edges(self, low: float, high: float, count: int) -> Float:
+        """Edges of bins from ``low`` to ``high``, on no lattice."""
+        ends, counts = self.runs(low, high, count)
+        passed = np.concatenate([[0.0], np.cumsum(np.maximum(counts, 1e-3))])
+        wanted = np.linspace(0.0, passed[-1], count + 1)
+        beyond = ends[(ends < self.points[0]) | (ends > self.points[-1])]
+        return np.unique(np.concatenate([[low], np.interp(wanted, passed, ends), beyond, [high]]))
 
 
 def doubling(first: float, reach: float) -> Float:
@@ -90,11 +102,10 @@ def doubling(first: float, reach: float) -> Float:
 def first_edges(low: float, high: float, center: float, deviation: float, count: int) -> Float:
     """Edges that are close around the center and apart in proportion to their distance from it."""
     deviation = max(deviation, 1e-12 * (high - low), 1e-300)
-    far = np.arcsinh((np.array([low, high]) - center) / deviation)
-    ends = center + deviation * np.sinh(np.linspace(far[0], far[1], _FIRST_RUNS + 1))
-    ends[0], ends[-1] = low, high
-    ends = np.unique(np.clip(ends, low, high))
-    return lattice_edges(ends, np.full(ends.size - 1, count / _FIRST_RUNS))
+    ends = np.arcsinh((np.array([low, high]) - center) / deviation)
+    edges = center + deviation * np.sinh(np.linspace(ends[0], ends[1], count + 1))
+    edges[0], edges[-1] = low, high
+    return np.unique(np.clip(edges, low, high))
 
 
 @dataclass(frozen=True, eq=False)
