@@ -74,8 +74,9 @@ def test_epsilon_and_delta_are_inverse(law, count, rate):
         epsilon = mechanism.composed(count, rate).estimate.epsilon(delta)
         back = mechanism.composed(count, rate).estimate.delta(epsilon)
         if epsilon < mechanism.composed(count, rate).estimate.epsilon(0.0) * (1 - 1e-4):
-            # Rounding of epsilon alone changes log delta by 1e-16 c epsilon.
-            assert math.log(back) == pytest.approx(math.log(delta), rel=1e-8 if count > 2 else 1e-5)
+            # Where no contour settles, estimates lie in brackets of a millionth of epsilon.
+            rel = 1e-5 if count == 2 else 1e-7 if law is pn.Laplace else 1e-8
+            assert math.log(back) == pytest.approx(math.log(delta), rel=rel)
 
 
 @for_rows(

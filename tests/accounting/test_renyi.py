@@ -79,8 +79,8 @@ def test_upper_bound_that_is_not_far(law, count, rate):
     for delta in (1e-3, 1e-8, 1e-100):
         exact = mechanism.composed(count, rate).estimate.epsilon(delta)
         bound = mechanism.composed(count, rate).renyi.epsilon(delta)
-        # 1e-11: near the largest loss of Laplace noise the two agree to rounding.
-        assert exact <= bound * (1.0 + 1e-11)
+        # Near the largest loss of Laplace noise both agree, to the digits of an estimate.
+        assert exact <= bound * (1.0 + 1e-7)
         assert bound <= exact + 0.2 + 0.3 * exact
     for epsilon in (-0.5, 0.1, 1.0):
         exact = mechanism.composed(count, rate).estimate.delta(epsilon)

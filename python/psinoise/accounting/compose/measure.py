@@ -102,7 +102,10 @@ def _inner(mass: Float) -> slice:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of a loss: ``count + 1`` edges, and of each bin the mass and the mean above its edge."""
+    """Bins of a loss: ``count + 1`` edges, and of each bin the mass and the mean above its edge.
+
+    Of a product the mean may lie outside: bins hold sums by their points.
+    """
 
     edges: Float
     mass: Float
@@ -205,7 +208,7 @@ def product(a: Measure, b: Measure, edges: Float) -> tuple[Measure, Bins]:
     relative = 2.0 * UNIT * terms
     held = mass > 0.0
     mean, square = (np.divide(m, mass, out=np.zeros(mass.size), where=held) for m in moments)
-    bins = Bins(edges, mass, np.clip(mean, 0.0, np.diff(edges)))
+    bins = Bins(edges, mass, mean)
     if a.side == "lower":
         # Above a loss from which none is negative; terms are this much larger than their sums.
         square = square + below * (2.0 * mean + below)

@@ -157,7 +157,7 @@ class Curve:
         which its losses are counted.
         """
         width = np.diff(bins.edges)
-        x = bins.mean
+        x = np.clip(bins.mean, 0.0, width)
         loss = bins.middle - mean
         log_curvature = np.interp(self.epsilon - loss, self.at, self.log_curvature)
         narrow = log_curvature + 2.0 * np.log(width) - math.log(12.0)

@@ -26,6 +26,8 @@ _GROWTH = 4.0
 _MOST_PRODUCTS = 8e9
 _ONE_USE_NODES = 33
 _MOST_ROUNDS = 12
+# Log of how far delta may be above what a composition was made for.
+_MOST_ABOVE = 40.0
 # Nodes of a new plan, as a multiple of what it says that it needs.
 _TRUSTED = 1.5
 # Share of the width that the upper bound should have, by the plan.
@@ -40,6 +42,8 @@ Width = Callable[[float, float], float]
 class Composing(Protocol):
     """What is composed of measures whose nodes a plan can place."""
 
+    @property
+    def log_delta(self) -> float: ...
     def at(self, log_delta: float) -> Self: ...
     def sided(self, side: Side) -> Self: ...
     def compose(self, side: Side, nodes: int, plan: Any) -> tuple[Any, Stages]: ...
@@ -54,6 +58,7 @@ def direct_bounds(
     sided = {side: composition.sided(side) for side in _SIDES}
     plans: dict[Side, Plan] = {}
     epsilon, spent, found, nodes, used = 0.0, 0.0, math.inf, 0, 0
+    most_log_delta = composition.log_delta + _MOST_ABOVE
     for planning in (_FIRST_NODES, _MORE_NODES):
         for side in _SIDES:
             if side == "upper" and sided["upper"] is sided["lower"]:
@@ -63,7 +68,8 @@ def direct_bounds(
             epsilon = crossing(middle, epsilon, 1e-3 * max(middle.largest, 1e-300))
             slope = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * middle.largest, 1e-300))
             # What may be trimmed is a share of delta, which is known by now.
-            composition = composition.at(middle.log_delta(epsilon))
+            # Of very many uses a coarse composition says nothing: what is assumed limits it.
+            composition = composition.at(min(middle.log_delta(epsilon), most_log_delta))
             plans[side] = composition.plan(middle, stages, epsilon, slope)
         sided = {side: composition.sided(side) for side in _SIDES}
         asked = width(epsilon, slope)
