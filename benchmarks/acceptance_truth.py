@@ -339,6 +339,7 @@ def elsewhere(question: Question, upper: float) -> Range | None:
     interval = max(min(upper / 1000.0, 2e-3), upper / 1e5, 1e-5)
     coarse, middle, fine = (above(interval / cut) for cut in (1, 2, 4))
     falling = 3.0 < (coarse - middle) / max(middle - fine, 1e-12) < 5.0
-    rest = (middle - fine) / 3.0 * 1.5 if falling else 4.0 * abs(coarse - fine)
+    # Three times what a square leaves: the fall is not smooth.
+    rest = middle - fine if falling else 4.0 * abs(coarse - fine)
     slack = 1e-6 * max(1.0, fine)
     return mpf(fine - rest - slack), mpf(fine + slack)
