@@ -132,10 +132,10 @@ def deltas_of(question: Question, epsilons: Float) -> Brackets:
         lower[place], upper[place] = ends.lower, ends.upper
     if finite.any():
         with np.errstate(under="ignore"):
-            made = composed(question, distinct[finite])
-            lower[finite], upper[finite] = made.delta(distinct[finite])
+            asked = distinct[finite]
+            lower[finite], upper[finite] = composed(question, asked).delta(asked)
             if (below := question.below) is not None:
-                lower[finite], _ = composed(below, distinct[finite]).delta(distinct[finite])
+                lower[finite], _ = composed(below, asked).delta(asked)
     upper = np.minimum.accumulate(upper)
     lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
     between = lower + BETWEEN * (upper - lower)

@@ -342,14 +342,19 @@ class Question:
         lower, upper = min(lower, 1.0), min(upper, 1.0)
         return Bracket(lower, min(max(estimate, lower), upper), upper, found.composer)
 
-    def bounds_at(self, way: Direction, epsilon: float) -> list[tuple[Bound, Bound]]:
-        """Bounds on the profile of one direction, as sharp at an epsilon as is asked for."""
+    def bounds_at(self, way: Direction, epsilon: float) -> tuple[list[tuple[Bound, Bound]], float]:
+        """Bounds on the profile of one direction, as sharp at an epsilon as is asked for.
+
+        And the least bound on log delta there; none is needed where float64 has no room for delta.
+        """
         part = _Part(self, way, Point(None, epsilon), -math.inf, 0.0)
         part.begin()
         while not part.done and part.upper - part.lower > self._allowed(part):
+            if part.upper <= _UNDERFLOW:
+                break
             part.sharpen()
         part.keep()
-        return part.found
+        return part.found, part.upper
 
     def _answer(self, parts: list[_Part]) -> Bracket:
         """The loop: finer bounds where the bracket is widest, until it is narrow enough."""

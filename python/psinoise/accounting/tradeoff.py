@@ -35,6 +35,8 @@ Prepare = Callable[[Float], Callable[[Float], Float]]
 _CLOSE = 1e-8
 # Bounds are no smoother than their own width.
 _CLOSE_BOUNDS = 1e-5
+# Lines to either side that are looked at together.
+_LOOK = 2
 _LEAST = 1e-15
 _MOST_ROUNDS = 60
 _FIRST_LINES = 17
@@ -85,7 +87,7 @@ def _highest(alphas: Float, largest_loss: float, prepare: Prepare, close: float)
         lines.add(epsilons)
         best = lines.refine(alphas, close)
         if float(np.abs(lines.epsilons[best]).max()) < reach or reach >= end:
-            return lines.heights_at(alphas)
+            return np.maximum(lines.values(alphas, best), 0.0)
         first, reach = reach, min(2.0 * reach, end)
 
 
@@ -104,10 +106,6 @@ class _Lines:
         self._delta = delta
         return self
 
-    def heights_at(self, alphas: Float) -> Float:
-        """The highest line at each alpha, and 0 at least."""
-        return np.asarray(np.maximum(self._values(alphas).max(axis=1), 0.0))
-
     def add(self, epsilons: Float) -> None:
         new = np.unique(np.abs(epsilons))
         new = new[[epsilon not in self._known for epsilon in new.tolist()]]
@@ -122,13 +120,26 @@ class _Lines:
         flat = np.exp(-positive) * rest
         self.heights = np.concatenate([flat[mirrored][::-1], rest])
 
-    def _values(self, alphas: Float) -> Float:
-        negative = self.epsilons < 0.0
+    def values(self, alphas: Float, k: NDArray[np.intp]) -> Float:
+        """Heights of some lines, each at an alpha."""
+        slope, height = self.slopes[k], self.heights[k]
         # e^{-eps} (1 - delta - alpha) without the cancellation of its two terms.
-        scaled = np.where(negative, self.slopes, 1.0)
-        steep = np.where(negative, 1.0, self.slopes)
-        rest = np.where(negative, self.heights / self.slopes, self.heights)
-        return np.asarray(scaled * (rest - steep * alphas[:, None]))
+        flat = slope * (height / slope - alphas)
+        return np.asarray(np.where(self.epsilons[k] < 0.0, flat, height - slope * alphas))
+
+    def _climbed(self, alphas: Float, start: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The highest line at each alpha; along the slopes heights rise to it and fall."""
+        best: NDArray[np.intp] = start
+        last = self.epsilons.size - 1
+        for _ in range(self.epsilons.size):
+            near = np.clip(best + np.arange(-_LOOK, _LOOK + 1)[:, None], 0, last)
+            places: NDArray[np.intp] = near[
+                np.argmax(self.values(alphas, near), axis=0), np.arange(alphas.size)
+            ]
+            if np.array_equal(places, best):
+                break
+            best = places
+        return best
 
     def refine(self, alphas: Float, share: float) -> NDArray[np.intp]:
         """Halve the gaps beside the highest lines until no line between can rise above them.
@@ -136,44 +147,43 @@ class _Lines:
         As a function of the slope the height at alpha is concave: it stays below the chords of its
         neighbors, extended.
         """
-        rows = np.arange(alphas.size)
+        every = np.arange(self.epsilons.size)
+        best: NDArray[np.intp] = np.argmax(self.values(alphas[:, None], every[None]), axis=1)
         for _ in range(_MOST_ROUNDS):
-            values = self._values(alphas)
-            best = np.argmax(values, axis=1)
-            close = share * np.maximum(values[rows, best], 0.0) + _LEAST
+            close = share * np.maximum(self.values(alphas, best), 0.0) + _LEAST
             new = []
             for side in (-1, 1):
-                gain = self._gain(values, best, rows, side)
+                gain = self._gain(alphas, best, side)
                 k = np.unique(best[gain > close])
                 new.extend((0.5 * (self.epsilons[k] + self.epsilons[k + side])).tolist())
             if not new:
                 break
+            before = self.epsilons[best]
             self.add(np.array(new))
-        values = self._values(alphas)
-        return np.asarray(np.argmax(values, axis=1))
+            best = self._climbed(alphas, np.searchsorted(self.epsilons, before))
+        return best
 
-    def _gain(
-        self, values: Float, best: NDArray[np.intp], rows: NDArray[np.intp], side: int
-    ) -> Float:
+    def _gain(self, alphas: Float, best: NDArray[np.intp], side: int) -> Float:
         """How far a line between the best one and its neighbor might rise above the best."""
         last = self.epsilons.size - 1
         gain = np.zeros(best.size)
         inner = (best + side >= 0) & (best + side <= last)
-        k, row = best[inner], rows[inner]
-        drop = values[row, k] - values[row, k + side]
+        k, at = best[inner], alphas[inner]
+        height, next_height = self.values(at, k), self.values(at, k + side)
+        drop = height - next_height
         width = np.abs(self.slopes[k + side] - self.slopes[k])
         # Rise towards the neighbor at most as from the other side of the best line ...
         behind = np.clip(k - side, 0, last)
         run = np.abs(self.slopes[k] - self.slopes[behind])
         rise = np.where(
-            run > 0.0, (values[row, k] - values[row, behind]) / np.maximum(run, 1e-300), np.inf
+            run > 0.0, (height - self.values(at, behind)) / np.maximum(run, 1e-300), np.inf
         )
         # ... and back from the neighbor at most as it goes on falling beyond it.
         beyond = np.clip(k + 2 * side, 0, last)
         run = np.abs(self.slopes[beyond] - self.slopes[k + side])
         fall = np.where(
             run > 0.0,
-            (values[row, k + side] - values[row, beyond]) / np.maximum(run, 1e-300),
+            (next_height - self.values(at, beyond)) / np.maximum(run, 1e-300),
             np.inf,
         )
         rise, fall = np.maximum(rise, 0.0), np.maximum(fall, 0.0)
