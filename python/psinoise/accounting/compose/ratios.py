@@ -370,7 +370,9 @@ def _half(source: Dense, edges: Float, side: Side, up: bool) -> Measure:
     low, high = covering(source, every)
     inner = edges[(edges > low) & (edges < high)]
     edges = np.concatenate([[low], inner, [high]])
-    made = measure_of(source, every, ~every, edges, side, up=up)[0]
+    # The mean ratio of a bin, and not its mean loss, is what a sum of ratios keeps.
+    kept: Side = "upper" if side == "upper" else "lower"
+    made = measure_of(source, every, ~every, edges, kept, up=up)[0]
     held = made.mass > 0.0
     loss, mass = made.loss[held], made.mass[held]
     return dataclasses.replace(made, loss=loss, point=loss, mass=mass)
