@@ -22,7 +22,7 @@ from psinoise.release.lattice_noise import LatticeNoise
 
 __all__ = ["Release", "prepared"]
 
-_BLOCK, _DIGIT_BLOCK = 1 << 16, 1 << 17
+_BLOCK = 1 << 16
 # Below this many elements one thread is faster than waking another.
 _SERIAL = 1 << 17
 # Integers beyond are saturated by the kernel as well.
@@ -44,47 +44,17 @@ class Release(NamedTuple):
     def draw(self, key: core.SecretKey | bytes | None = None) -> Any:
         """Write the values with the noise of a key; one from the operating system by default."""
         if self.out.size:  # no bits for no values
-            secret = fresh_key() if key is None else key
-            if isinstance(self.noise, DigitNoise):
-                self._draw_digits(self.noise, secret)
-            else:
-                self._draw(self.noise, secret)
+            core.lattice_release(
+                self.noise._table,
+                fresh_key() if key is None else key,
+                0,
+                self.values,
+                self.noise.grid,
+                *self.limits,
+                self.out,
+                self.threads,
+            )
         return self.out[()] if self.scalar else self.out
-
-    def _draw(self, noise: LatticeNoise, key: core.SecretKey | bytes) -> None:
-        core.lattice_release(
-            noise._table,
-            key,
-            0,
-            self.values,
-            noise.grid,
-            *self.limits,
-            self.out,
-            self.threads,
-            None,
-        )
-
-    def _draw_digits(self, noise: DigitNoise, key: core.SecretKey | bytes) -> None:
-        values, out = self.values.reshape(-1), self.out.reshape(-1)
-        more = np.empty(min(out.size, _DIGIT_BLOCK), np.int64)
-        try:
-            for start in range(0, out.size, _DIGIT_BLOCK):
-                block = slice(start, start + _DIGIT_BLOCK)
-                added = more[: out[block].size]
-                noise._add_digits(key, start, added, self.threads)
-                core.lattice_release(
-                    noise._table,
-                    key,
-                    start,
-                    values[block],
-                    noise.grid,
-                    *self.limits,
-                    out[block],
-                    self.threads,
-                    added,
-                )
-        finally:
-            more.fill(0)
 
 
 def prepared(
