@@ -57,6 +57,23 @@ inline Vector<double> to_doubles(Vector<std::int64_t> n) {
 #endif
 }
 
+// Numbers below 2^31 in size, cut to integers, and these as doubles again.
+struct Cut {
+  Vector<std::int64_t> integers;
+  Vector<double> doubles;
+};
+
+inline Cut cut(Vector<double> x) {
+#if defined(__AVX512F__)
+  const Vector<std::int64_t> integers = __builtin_convertvector(x, Vector<std::int64_t>);
+  return {integers, __builtin_convertvector(integers, Vector<double>)};
+#else
+  const auto narrow = __builtin_convertvector(x, Values<std::int32_t>);
+  return {__builtin_convertvector(narrow, Vector<std::int64_t>),
+          __builtin_convertvector(narrow, Vector<double>)};
+#endif
+}
+
 // table[index[0]], table[index[1]], ...: scalar loads, faster than a gather where tables are in the
 // first-level cache.
 template <typename Word>

@@ -79,8 +79,10 @@ void finish(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t
   }
 }
 
+// (Tables are copies here: members of one in memory would be read again after each write.)
+
 // Listed integers of `count` words, with their signs; notes which of them are in the tail.
-void choose(const LatticeTable& table, std::size_t count, LatticeWork& work) {
+void choose(LatticeTable table, std::size_t count, LatticeWork& work) {
   const Word* words = work.words;
   work.pending_count = 0;
   std::size_t i = 0;
@@ -106,7 +108,7 @@ void choose(const LatticeTable& table, std::size_t count, LatticeWork& work) {
 }
 
 // Adds a further digit, which has no tail. Words beyond the count are read, and mean nothing.
-void add(const LatticeDigit& digit, std::size_t count, LatticeWork& work) {
+void add(LatticeDigit digit, std::size_t count, LatticeWork& work) {
   for (std::size_t i = 0; i < count; i += kWidth) {
     Integers noise;
     __builtin_memcpy(&noise, work.noise + i, sizeof(noise));

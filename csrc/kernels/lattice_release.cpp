@@ -54,28 +54,32 @@ struct ToInt64 {
 template <typename Rounding, typename Convert, typename In, typename Out, typename Bound>
 void release(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
              std::size_t count, const In* x, double grid, Bound low, Bound high, Out* out) {
-  const Rounding rounding(grid, low, high);
-  const Convert convert(grid);
   for_each_block(
       law, key, first, count, [&](std::size_t done, std::size_t size, const Integer* noise) {
-        for (std::size_t i = 0; i < size; i += kWidth) {
-          // The last values of a block may not fill a vector.
-          const std::size_t lanes = size - i < kWidth ? size - i : kWidth;
-          Values<In> value{};
+        // Made here, their numbers stay in registers whatever is written through pointers.
+        const Rounding rounding(grid, low, high);
+        const Convert convert(grid);
+        const auto released = [&](Values<In> value, Integers added) {
+          return convert(clamped(rounding(widened(value)) + added, -kMostValue, kMostValue));
+        };
+        const In* from = x + done;
+        Out* to = out + done;
+        std::size_t i = 0;
+        for (; i + kWidth <= size; i += kWidth) {
+          Values<In> value;
           Integers added;
-          if (__builtin_expect(lanes == kWidth, 1)) {
-            __builtin_memcpy(&value, x + done + i, sizeof(value));
-          } else {
-            __builtin_memcpy(&value, x + done + i, lanes * sizeof(In));
-          }
+          __builtin_memcpy(&value, from + i, sizeof(value));
           __builtin_memcpy(&added, noise + i, sizeof(added));
-          const Integers sum = clamped(rounding(widened(value)) + added, -kMostValue, kMostValue);
-          const Values<Out> result = convert(sum);
-          if (__builtin_expect(lanes == kWidth, 1)) {
-            __builtin_memcpy(out + done + i, &result, sizeof(result));
-          } else {
-            __builtin_memcpy(out + done + i, &result, lanes * sizeof(Out));
-          }
+          const Values<Out> result = released(value, added);
+          __builtin_memcpy(to + i, &result, sizeof(result));
+        }
+        if (i < size) {
+          Values<In> value{};
+          Integers added{};
+          __builtin_memcpy(&value, from + i, (size - i) * sizeof(In));
+          __builtin_memcpy(&added, noise + i, (size - i) * sizeof(Integer));
+          const Values<Out> result = released(value, added);
+          __builtin_memcpy(to + i, &result, (size - i) * sizeof(Out));
         }
       });
 }

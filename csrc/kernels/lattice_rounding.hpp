@@ -78,16 +78,36 @@ class Remainder {
   double inverse_;
 };
 
-// x - n g, where it is a double; `upper` and `lower` are the two parts of g.
-inline Doubles less_multiple(Doubles x, Doubles n, double upper, double lower) {
+// Takes multiples of a unit off, n of them from each number.
+class Multiples {
+ public:
+  explicit Multiples(double unit)
+      : inverse_(Doubles{} + 1.0 / unit),
+        unit_(Doubles{} + unit),
+        upper_(Doubles{} + bit_cast<double>(bit_cast<Integer>(unit) & ~((Integer{1} << 26) - 1))),
+        lower_(unit_ - upper_) {}
+
+  Integers take_from(Doubles& x) const {
+    const Integers nearly_half = Integers{} + bit_cast<Integer>(0.5 - 0x1p-20);
+    const Integers sign = bit_cast<Integers>(x) & ~kMagnitude;
+    const Cut n = cut(x * inverse_ + bit_cast<Doubles>(sign | nearly_half));
 #if defined(__AVX512F__)
-  return _mm512_fnmadd_pd(n, Doubles{} + (upper + lower), x);
+    x = _mm512_fnmadd_pd(n.doubles, unit_, x);
 #elif defined(__FMA__)
-  return _mm256_fnmadd_pd(n, Doubles{} + (upper + lower), x);
+    x = _mm256_fnmadd_pd(n.doubles, unit_, x);
 #else
-  return (x - n * upper) - n * lower;
+    x = (x - n.doubles * upper_) - n.doubles * lower_;
 #endif
-}
+    return n.integers;
+  }
+
+ private:
+  // Vectors, so that nothing of them is made again in a loop.
+  Doubles inverse_;
+  Doubles unit_;
+  Doubles upper_;
+  Doubles lower_;
+};
 
 // Of float64 values. NaN is taken to the lower bound.
 class FloatRounding {
@@ -98,8 +118,14 @@ class FloatRounding {
         half_(bit_cast<Integer>(0.5 * grid)),
         exponent_((bit_cast<Integer>(grid) & ~kSignificand) - bit_cast<Integer>(1.0)),
         grid_(bit_cast<double>(bit_cast<Integer>(grid) - exponent_)),
-        upper_(bit_cast<double>(bit_cast<Integer>(grid_) & ~((Integer{1} << 26) - 1))),
-        lower_(grid_ - upper_) {}
+#if defined(__FMA__)
+        coarse_(0x1p31 * grid_),
+#else
+        coarse_(0x1p42 * grid_),
+        medium_(0x1p21 * grid_),
+#endif
+        fine_(grid_) {
+  }
 
   Integers operator()(Doubles x) const {
     const Integers bits = bit_cast<Integers>(x);
@@ -111,14 +137,13 @@ class FloatRounding {
     const Integers there = (given & kMagnitude) >= half_;
 
     Doubles left = bit_cast<Doubles>((given - exponent_) & there);
-    Integers cells{};
 #if defined(__FMA__)
-    take<31>(left, cells);
+    Integers cells = coarse_.take_from(left) << 31;
 #else
-    take<42>(left, cells);
-    take<21>(left, cells);
+    Integers cells = coarse_.take_from(left) << 42;
+    cells += medium_.take_from(left) << 21;
 #endif
-    take<0>(left, cells);
+    cells += fine_.take_from(left);
     // A comparison that holds is -1.
     const double half = 0.5 * grid_;
     return cells - bit_cast<Integers>(left >= half) + bit_cast<Integers>(left < -half);
@@ -126,19 +151,6 @@ class FloatRounding {
 
  private:
   static constexpr Integer kSignificand = static_cast<Integer>(kFraction);
-
-  // Takes a multiple of 2^Place g off, and adds it to the cells.
-  template <int Place>
-  void take(Doubles& left, Integers& cells) const {
-    constexpr double unit = static_cast<double>(Integer{1} << Place);
-    const Integer nearly_half = bit_cast<Integer>(0.5 - 0x1p-20);
-    const Integers sign = bit_cast<Integers>(left) & ~kMagnitude;
-    const Doubles quotient = left * (1.0 / (unit * grid_)) + bit_cast<Doubles>(sign | nearly_half);
-    const Values<std::int32_t> number = __builtin_convertvector(quotient, Values<std::int32_t>);
-    left =
-        less_multiple(left, __builtin_convertvector(number, Doubles), unit * upper_, unit * lower_);
-    cells += __builtin_convertvector(number, Integers) << Place;
-  }
 
   // Doubles as integers in the same order.
   static Integer ordered(double x) {
@@ -151,8 +163,11 @@ class FloatRounding {
   Integer half_;
   Integer exponent_;
   double grid_;
-  double upper_;
-  double lower_;
+  Multiples coarse_;
+#if !defined(__FMA__)
+  Multiples medium_;
+#endif
+  Multiples fine_;
 };
 
 // Of integers within 2^62, on a lattice from 2^-61 to 2^62.
