@@ -9,6 +9,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/sampling.hpp"
 #include "bindings/secret_key.hpp"
+#include "bindings/unlocked.hpp"
 #include "dispatch/dispatch.hpp"
 
 namespace psinoise {
@@ -170,6 +171,18 @@ bool holds(const py::array& array) {
   return py::isinstance<py::array_t<T, py::array::c_style>>(array);
 }
 
+bool all_finite(const py::array& x) {
+  const std::size_t count = size_of(x);
+  if (holds<double>(x)) {
+    const double* values = input<double>(x, "x");
+    const Unlocked unlocked;
+    return kernels().all_finite_float64(values, count);
+  }
+  const float* values = input<float>(x, "x", "float64 or float32");
+  const Unlocked unlocked;
+  return kernels().all_finite_float32(values, count);
+}
+
 void lattice_release(const LatticeStore& table, const SecretKey& key, std::uint64_t first,
                      const py::array& x, double grid, const py::object& low, const py::object& high,
                      py::array& out, std::size_t threads) {
@@ -201,6 +214,7 @@ void bind_release(py::module_& module) {
   module.def("lattice_choices", &lattice_choices, py::arg("table"), py::arg("words"));
   module.def("lattice_noise", &lattice_noise, py::arg("table"), py::arg("key"), py::arg("first"),
              py::arg("out"), py::arg("threads"));
+  module.def("all_finite", &all_finite, py::arg("x"));
   module.def("lattice_release", &lattice_release, py::arg("table"), py::arg("key"),
              py::arg("first"), py::arg("x"), py::arg("grid"), py::arg("low"), py::arg("high"),
              py::arg("out"), py::arg("threads"));

@@ -37,6 +37,9 @@ struct Kernels {
                           std::int64_t* out);
   void (*lattice_noise)(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
                         std::size_t count, std::int64_t* out);
+  // Whether all values are finite; reads all of them whatever it finds.
+  bool (*all_finite_float64)(const double* x, std::size_t count);
+  bool (*all_finite_float32)(const float* x, std::size_t count);
   ReleaseKernel<double, double, double> release_float64;
   ReleaseKernel<float, double, float> release_float32;
   ReleaseKernel<std::int64_t, std::int64_t, std::int64_t> release_int64;

@@ -84,7 +84,26 @@ void release(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t fi
       });
 }
 
+// The exponent of what is not finite is all ones, and carries into the sign.
+template <typename Word, typename Real>
+bool all_finite(const Real* x, std::size_t count, Word least_exponent) {
+  constexpr Word sign = Word{1} << (8 * sizeof(Word) - 1);
+  Word carried = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    carried |= (bit_cast<Word>(x[i]) & ~sign) + least_exponent;
+  }
+  return (carried & sign) == 0;
+}
+
 }  // namespace
+
+bool all_finite_float64(const double* x, std::size_t count) {
+  return all_finite<std::uint64_t>(x, count, std::uint64_t{1} << 52);
+}
+
+bool all_finite_float32(const float* x, std::size_t count) {
+  return all_finite<std::uint32_t>(x, count, std::uint32_t{1} << 23);
+}
 
 void release_float64(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
                      std::size_t count, const double* x, double grid, double low, double high,

@@ -20,6 +20,8 @@ void lattice_choices(const LatticeTable& table, const std::uint64_t* words, std:
                      std::int64_t* out);
 void lattice_noise(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
                    std::size_t count, std::int64_t* out);
+bool all_finite_float64(const double* x, std::size_t count);
+bool all_finite_float32(const float* x, std::size_t count);
 void release_float64(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
                      std::size_t count, const double* x, double grid, double low, double high,
                      double* out);

@@ -95,6 +95,9 @@ def lattice_noise(
 ) -> None:
     """Integers of elements first, first + 1, ... of the key's stream, by ChaCha20."""
 
+def all_finite(x: NDArray[Any]) -> bool:
+    """Whether all of float64 or float32 values are; takes as long wherever one is not."""
+
 def lattice_release(
     table: LatticeTable,
     key: SecretKey | bytes,

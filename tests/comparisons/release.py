@@ -125,6 +125,25 @@ def compare_lattice_noise(tables):
                 assert np.abs(found[0]).max() == 2**62  # reaches the limit
 
 
+@compares("all_finite")
+def compare_all_finite(tables):
+    """Wherever the one value that is not finite stands."""
+    for dtype in ("f8", "f4"):
+        limits = np.finfo(dtype)
+        for bad in (limits.max, -limits.max, limits.smallest_subnormal, 0.0, *points()):
+            for place in (0, 5, 20):
+                x = np.ones(21, dtype)
+                with np.errstate(over="ignore"):
+                    x[place] = bad
+                same = {core.all_finite(x) for core in CORES}
+                assert same == {bool(np.isfinite(x[place]))}
+    for core in CORES:
+        assert core.all_finite(np.zeros(0))
+        for wrong in (np.zeros(3, int), np.zeros((2, 2), "f4").T[:1], np.zeros(3, "f2")):
+            with pytest.raises(TypeError, match="x must be"):
+                core.all_finite(wrong)
+
+
 @compares("lattice_release")
 def compare_lattice_release(tables):
     generator = np.random.default_rng(8)

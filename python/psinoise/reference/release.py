@@ -233,6 +233,16 @@ def _converted(numbers: Integers, grid: float, dtype: np.dtype[Any]) -> NDArray[
     return np.asarray((numbers.astype(np.float64) * grid).astype(dtype))
 
 
+def all_finite(x: NDArray[Any]) -> bool:
+    """Whether all values are finite; takes as long wherever one is not."""
+    if x.dtype not in (np.float64, np.float32) or not x.flags.c_contiguous:
+        raise TypeError("x must be a C-contiguous float64 or float32 array")
+    flat, finite = x.reshape(-1), True
+    for start in range(0, flat.size, _BLOCK):
+        finite &= bool(np.isfinite(flat[start : start + _BLOCK]).all())
+    return finite
+
+
 def lattice_release(
     table: LatticeTable,
     key: bytes,
