@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -77,9 +78,7 @@ def compare_lattice_table(tables):
             ("power", "none", 1, "tail must be none"),
         ):
             with pytest.raises(ValueError, match=message):
-                core.LatticeTable(*LATTICES[lower]).plus(
-                    core.LatticeTable(*LATTICES[upper]), shift
-                )
+                core.LatticeTable(*LATTICES[lower]).plus(core.LatticeTable(*LATTICES[upper]), shift)
         with pytest.raises(ValueError, match="one digit"):
             core.lattice_choices(in_digits(core), np.zeros(1, np.uint64))
 
@@ -144,9 +143,26 @@ def compare_all_finite(tables):
                 core.all_finite(wrong)
 
 
+def near_halves(generator, grid):
+    """Both sides of ``(m + 1/2) grid`` and of ``m grid``, for m of all sizes."""
+    m = generator.integers(1, 2**62, 400) >> generator.integers(0, 62, 400)
+    exact = [int(k) * Fraction(grid) / 2 for k in (*m, *-m)]
+    near = np.array([float(value) for value in exact])
+    return np.concatenate([near, np.nextafter(near, -np.inf), np.nextafter(near, np.inf)])
+
+
 @compares("lattice_release")
 def compare_lattice_release(tables):
     generator = np.random.default_rng(8)
+    table = [core.LatticeTable(*LATTICES["one"]) for core in CORES]  # no noise: rounding alone
+    for mantissa in (1.0, 2.0 - 2.0**-52, 1.0 + 2.0**-52, 4 / 3, *generator.uniform(1.0, 2.0, 4)):
+        for exponent in (-1000, -3, 838):
+            grid = math.ldexp(mantissa, exponent)
+            x = near_halves(generator, grid)
+            found = np.zeros((2, x.size))
+            for core, law, out in zip(CORES, table, found, strict=True):
+                core.lattice_release(law, KEY, 0, x, grid, -math.inf, math.inf, out, 1)
+            same_bits(*found)
     reals = points()
     reals = np.append(reals, [0.5, -0.5, 2.0**60, -(2.0**61), 2.0**62 + 2**10])
     whole = generator.integers(-(2**63), 2**63, 1000) >> generator.integers(0, 63, 1000)

@@ -26,7 +26,9 @@ __all__ = ["Release", "prepared"]
 _SERIAL = 1 << 17
 # Integers beyond are saturated by the kernel as well.
 _MOST_INTEGER = 1 << 62
-_FLOAT64, _FLOAT32, _INT64 = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int64)
+_FLOAT64: np.dtype[Any] = np.dtype(np.float64)
+_FLOAT32: np.dtype[Any] = np.dtype(np.float32)
+_INT64: np.dtype[Any] = np.dtype(np.int64)
 # Powers of two between which the grid must be.
 _RANGES = {_FLOAT64: (-1000, 900), _FLOAT32: (-100, 60), _INT64: (-61, 62)}
 
@@ -88,8 +90,7 @@ def prepared(
     low, high = _RANGES[dtype]
     if not 2.0**low <= noise.grid <= 2.0**high:
         raise DomainError(
-            f"grid must be in [2**{low}, 2**{high}] for values of type {dtype}, got "
-            f"{noise.grid!r}"
+            f"grid must be in [2**{low}, 2**{high}] for values of type {dtype}, got {noise.grid!r}"
         )
     if limits is None and dtype.kind == "f" and not core.all_finite(values):
         raise DomainError("x must be finite where no bounds are given")
