@@ -258,7 +258,7 @@ def no_waiting(monkeypatch):
 
 def test_json_file(tmp_path, capsys, no_waiting):
     target = tmp_path / "result.json"
-    assert run(options("--select", "Airy-16-float64", "--json", str(target))) == 0
+    assert run(options("--select", "sample-Airy-16-float64", "--json", str(target))) == 0
     found = json.loads(target.read_text("utf-8"))
     assert set(found) == {"schema", "created", "quick", "left_out", "fingerprint", "rows"}
     assert set(found["fingerprint"]) == {
