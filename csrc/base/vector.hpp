@@ -32,6 +32,48 @@ inline To bit_cast(From from) {
   return to;
 }
 
+// As many values of another type as a vector has numbers of 64 bits.
+template <typename T>
+struct ValuesOf {
+  typedef T type __attribute__((vector_size(kVectorSize<double> * sizeof(T))));
+};
+
+template <typename T>
+using Values = typename ValuesOf<T>::type;
+
+// Integers as doubles, rounded once.
+inline Vector<double> to_doubles(Vector<std::int64_t> n) {
+#if defined(__SSE2__) && !defined(__AVX512F__)
+  // Without an instruction for it: 2^52 + the lower half, and 2^84 + 2^63 + the upper half, from
+  // their bits. Only the last sum is rounded.
+  typedef Vector<std::uint64_t> Bits;
+  const Bits bits = bit_cast<Bits>(n);
+  const Bits lower = (bits & 0xffffffff) | 0x4330000000000000;
+  const Bits upper = (bits >> 32) ^ 0x4530000080000000;
+  return (bit_cast<Vector<double>>(upper) - (0x1p84 + 0x1p63 + 0x1p52)) +
+         bit_cast<Vector<double>>(lower);
+#else
+  return __builtin_convertvector(n, Vector<double>);
+#endif
+}
+
+// Numbers below 2^31 in size, cut to integers, and these as doubles again.
+struct Cut {
+  Vector<std::int64_t> integers;
+  Vector<double> doubles;
+};
+
+inline Cut cut(Vector<double> x) {
+#if defined(__AVX512F__)
+  const Vector<std::int64_t> integers = __builtin_convertvector(x, Vector<std::int64_t>);
+  return {integers, __builtin_convertvector(integers, Vector<double>)};
+#else
+  const auto narrow = __builtin_convertvector(x, Values<std::int32_t>);
+  return {__builtin_convertvector(narrow, Vector<std::int64_t>),
+          __builtin_convertvector(narrow, Vector<double>)};
+#endif
+}
+
 // table[index[0]], table[index[1]], ...: scalar loads, faster than a gather where tables are in the
 // first-level cache.
 template <typename Word>

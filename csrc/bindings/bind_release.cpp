@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/sampling.hpp"
 #include "bindings/secret_key.hpp"
+#include "bindings/unlocked.hpp"
 #include "dispatch/dispatch.hpp"
 
 namespace psinoise {
@@ -57,7 +59,10 @@ py::array_t<std::uint64_t> lattice_columns(const py::array& weights) {
   return entries;
 }
 
-// A table of a lattice law as an immutable object: copies that no array of the caller's can change.
+// How far the sum of several digits may reach.
+constexpr std::uint64_t kMostSum = std::uint64_t{1} << 60;
+
+// A lattice law as an immutable object: copies that no array of the caller's can change.
 class LatticeStore {
  public:
   LatticeStore(const py::array& weights, const std::string& tail, std::uint64_t repeated,
@@ -80,27 +85,50 @@ class LatticeStore {
     if (kind == LatticeTail::dilate && (count != shape.columns || 2 * repeated != count)) {
       throw py::value_error("repeated must be half the weights, a power of two, in a dilated tail");
     }
-    entries_.resize(shape.columns);
-    fill_columns(data, count, shape, entries_.data());
+    const auto entries = std::make_shared<std::vector<std::uint64_t>>(shape.columns);
+    fill_columns(data, count, shape, entries->data());
     const std::uint64_t mask = shape.columns - 1;
     const std::uint64_t first = none ? shape.columns : count - repeated;
-    view_ = {entries_.data(), mask, (std::uint64_t{1} << shape.draw_bits) - 1, first, kind,
-             repeated,        ratio};
+    entries_.push_back(entries);
+    digits_.push_back({{entries->data(), mask, (std::uint64_t{1} << shape.draw_bits) - 1, first,
+                        kind, repeated, ratio},
+                       0});
   }
-  LatticeStore(const LatticeStore&) = delete;
-  LatticeStore& operator=(const LatticeStore&) = delete;
 
-  const LatticeTable& view() const { return view_; }
+  // The sum with 2^shift times another law, the digits of which come after its own.
+  LatticeStore plus(const LatticeStore& other, int shift) const {
+    if (shift < 0 || shift > 60) throw py::value_error("shift must be 0 to 60");
+    LatticeStore sum = *this;
+    sum.entries_.insert(sum.entries_.end(), other.entries_.begin(), other.entries_.end());
+    for (const LatticeDigit& digit : other.digits_) {
+      sum.digits_.push_back({digit.table, digit.shift + shift});
+    }
+    std::uint64_t reach = 0;
+    for (const LatticeDigit& digit : sum.digits_) {
+      if (digit.table.tail != LatticeTail::none) {
+        throw py::value_error("tail must be none where laws are added");
+      }
+      if (digit.shift > 60 || digit.table.column_mask > (kMostSum - reach) >> digit.shift) {
+        throw py::value_error("shift must keep the sum within 2^60");
+      }
+      reach += digit.table.column_mask << digit.shift;
+    }
+    return sum;
+  }
+
+  LatticeSum view() const { return {digits_.data(), digits_.size()}; }
 
  private:
-  std::vector<std::uint64_t> entries_;
-  LatticeTable view_{};
+  std::vector<std::shared_ptr<const std::vector<std::uint64_t>>> entries_;
+  std::vector<LatticeDigit> digits_;
 };
 
 py::array_t<std::int64_t> lattice_choices(const LatticeStore& table, const py::array& words) {
   const std::uint64_t* data = input<std::uint64_t>(words, "words", "uint64");
   py::array_t<std::int64_t> out(words.size());
-  kernels().lattice_choices(table.view(), data, size_of(words), out.mutable_data());
+  const LatticeSum law = table.view();
+  if (law.count != 1) throw py::value_error("table must have one digit");
+  kernels().lattice_choices(law.digits[0].table, data, size_of(words), out.mutable_data());
   return out;
 }
 
@@ -121,9 +149,9 @@ struct Range {
 
 template <typename In, typename Bound, typename Out>
 void release_into(ReleaseKernel<In, Bound, Out> kernel, const LatticeStore& table,
-                  const SecretKey& key, std::uint64_t first, const py::array& x,
-                  const std::int64_t* more, double grid, Range range, const py::object& low,
-                  const py::object& high, Out* out, std::size_t threads) {
+                  const SecretKey& key, std::uint64_t first, const py::array& x, double grid,
+                  Range range, const py::object& low, const py::object& high, Out* out,
+                  std::size_t threads) {
   if (!(grid >= std::ldexp(1.0, range.least) && grid <= std::ldexp(1.0, range.most))) {
     throw py::value_error("grid must be in the range of x and out");
   }
@@ -133,8 +161,7 @@ void release_into(ReleaseKernel<In, Bound, Out> kernel, const LatticeStore& tabl
   if (!(least <= most)) throw py::value_error("low must be at most high");
   sample_in_tasks(
       [&](std::uint64_t begin, std::size_t size, Out* part) {
-        kernel(table.view(), key.data(), begin, size, from + (part - out),
-               more == nullptr ? nullptr : more + (part - out), grid, least, most, part);
+        kernel(table.view(), key.data(), begin, size, from + (part - out), grid, least, most, part);
       },
       first, out, size_of(x), threads);
 }
@@ -144,28 +171,34 @@ bool holds(const py::array& array) {
   return py::isinstance<py::array_t<T, py::array::c_style>>(array);
 }
 
+bool all_finite(const py::array& x) {
+  const std::size_t count = size_of(x);
+  if (holds<double>(x)) {
+    const double* values = input<double>(x, "x");
+    const Unlocked unlocked;
+    return kernels().all_finite_float64(values, count);
+  }
+  const float* values = input<float>(x, "x", "float64 or float32");
+  const Unlocked unlocked;
+  return kernels().all_finite_float32(values, count);
+}
+
 void lattice_release(const LatticeStore& table, const SecretKey& key, std::uint64_t first,
                      const py::array& x, double grid, const py::object& low, const py::object& high,
-                     py::array& out, std::size_t threads, const py::object& added) {
+                     py::array& out, std::size_t threads) {
   require_same_size(x, out);
-  const std::int64_t* more = nullptr;
-  if (!added.is_none()) {
-    const py::array array = added.cast<py::array>();
-    require_same_size(x, array);
-    more = input<std::int64_t>(array, "more", "int64");
-  }
   if (holds<double>(x)) {
-    release_into(kernels().release_float64, table, key, first, x, more, grid, {-1000, 900}, low,
-                 high, output<double>(out, "out", "float64"), threads);
+    release_into(kernels().release_float64, table, key, first, x, grid, {-1000, 900}, low, high,
+                 output<double>(out, "out", "float64"), threads);
   } else if (holds<float>(x)) {
-    release_into(kernels().release_float32, table, key, first, x, more, grid, {-100, 60}, low, high,
+    release_into(kernels().release_float32, table, key, first, x, grid, {-100, 60}, low, high,
                  output<float>(out, "out", "float32"), threads);
   } else if (holds<double>(out)) {
-    release_into(kernels().release_int64_to_float64, table, key, first, x, more, grid, {-61, 62},
-                 low, high, output<double>(out, "out", "float64"), threads);
+    release_into(kernels().release_int64_to_float64, table, key, first, x, grid, {-61, 62}, low,
+                 high, output<double>(out, "out", "float64"), threads);
   } else {
     if (grid != std::floor(grid)) throw py::value_error("grid must be whole for integer results");
-    release_into(kernels().release_int64, table, key, first, x, more, grid, {0, 62}, low, high,
+    release_into(kernels().release_int64, table, key, first, x, grid, {0, 62}, low, high,
                  output<std::int64_t>(out, "out", "int64 or float64"), threads);
   }
 }
@@ -175,14 +208,16 @@ void lattice_release(const LatticeStore& table, const SecretKey& key, std::uint6
 void bind_release(py::module_& module) {
   py::class_<LatticeStore>(module, "LatticeTable")
       .def(py::init<const py::array&, const std::string&, std::uint64_t, std::uint64_t>(),
-           py::arg("weights"), py::arg("tail"), py::arg("repeated"), py::arg("ratio"));
+           py::arg("weights"), py::arg("tail"), py::arg("repeated"), py::arg("ratio"))
+      .def("plus", &LatticeStore::plus, py::arg("other"), py::arg("shift"));
   module.def("lattice_columns", &lattice_columns, py::arg("weights"));
   module.def("lattice_choices", &lattice_choices, py::arg("table"), py::arg("words"));
   module.def("lattice_noise", &lattice_noise, py::arg("table"), py::arg("key"), py::arg("first"),
              py::arg("out"), py::arg("threads"));
+  module.def("all_finite", &all_finite, py::arg("x"));
   module.def("lattice_release", &lattice_release, py::arg("table"), py::arg("key"),
              py::arg("first"), py::arg("x"), py::arg("grid"), py::arg("low"), py::arg("high"),
-             py::arg("out"), py::arg("threads"), py::arg("more"));
+             py::arg("out"), py::arg("threads"));
 }
 
 }  // namespace psinoise

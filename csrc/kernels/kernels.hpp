@@ -17,13 +17,11 @@ template <typename Real>
 using CellKernel = void (*)(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
                             std::size_t count, double scale, Real* out);
 
-// out[i] = x[i], clipped and rounded to a multiple of the grid, plus noise of element first + i,
-// and more[i] where `more` is not null.
+// out[i] = x[i], clipped and rounded to a multiple of the grid, plus noise of element first + i.
 template <typename In, typename Bound, typename Out>
-using ReleaseKernel = void (*)(const LatticeTable& table, const std::uint32_t key[8],
-                               std::uint64_t first, std::size_t count, const In* x,
-                               const std::int64_t* more, double grid, Bound low, Bound high,
-                               Out* out);
+using ReleaseKernel = void (*)(const LatticeSum& law, const std::uint32_t key[8],
+                               std::uint64_t first, std::size_t count, const In* x, double grid,
+                               Bound low, Bound high, Out* out);
 
 struct Kernels {
   const char* level;
@@ -37,8 +35,11 @@ struct Kernels {
   // The listed integers, with their signs, that words choose.
   void (*lattice_choices)(const LatticeTable& table, const std::uint64_t* words, std::size_t count,
                           std::int64_t* out);
-  void (*lattice_noise)(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
+  void (*lattice_noise)(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
                         std::size_t count, std::int64_t* out);
+  // Whether all values are finite; reads all of them whatever it finds.
+  bool (*all_finite_float64)(const double* x, std::size_t count);
+  bool (*all_finite_float32)(const float* x, std::size_t count);
   ReleaseKernel<double, double, double> release_float64;
   ReleaseKernel<float, double, float> release_float32;
   ReleaseKernel<std::int64_t, std::int64_t, std::int64_t> release_int64;

@@ -12,10 +12,30 @@ using Integers = Vector<std::int64_t>;
 
 inline constexpr std::size_t kWidth = kVectorSize<Word>;
 inline constexpr int kMostDoublings = 62;
+// Between the elements of a digit and those of the next one.
+inline constexpr std::uint64_t kDigitElements = std::uint64_t{1} << 48;
 
 using Further = FurtherWordsOf<kReleaseRounds>;
 
-// The integer that a word chooses and its sign, as a mask.
+// The listed integers that words choose, without their signs.
+inline Integers choices(const LatticeTable& table, const Word* words) {
+  Words word;
+  __builtin_memcpy(&word, words, sizeof(word));
+  const Words entry = look_up<Word>(table.entries, words, table.column_mask);
+  // Below 2^63, so that a signed comparison, which every level has, is right.
+  const Integers position = bit_cast<Integers>(word & table.draw_mask);
+  const Integers threshold = bit_cast<Integers>(entry & ~table.column_mask);
+  return bit_cast<Integers>((position < threshold ? word : entry) & table.column_mask);
+}
+
+inline Integers with_sign(Integers listed, const Word* words) {
+  Integers sign;
+  __builtin_memcpy(&sign, words, sizeof(sign));
+  sign >>= 63;
+  return (listed ^ sign) - sign;
+}
+
+// The listed integer of one word.
 inline std::int64_t choice(const LatticeTable& table, Word word) {
   const Word entry = table.entries[word & table.column_mask];
   // Both sides hold the position, or the threshold, above the bits of the column.
@@ -59,24 +79,18 @@ void finish(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t
   }
 }
 
-}  // namespace
+// (Tables are copies here: members of one in memory would be read again after each write.)
 
-void choose(const LatticeTable& table, std::size_t count, LatticeWork& work) {
+// Listed integers of `count` words, with their signs; notes which of them are in the tail.
+void choose(LatticeTable table, std::size_t count, LatticeWork& work) {
   const Word* words = work.words;
   work.pending_count = 0;
   std::size_t i = 0;
   for (; i + kWidth <= count; i += kWidth) {
-    Words word;
-    __builtin_memcpy(&word, words + i, sizeof(word));
-    const Words entry = look_up<Word>(table.entries, words + i, table.column_mask);
-    // Below 2^63, so that a signed comparison, which every level has, is right.
-    const Integers position = bit_cast<Integers>(word & table.draw_mask);
-    const Integers threshold = bit_cast<Integers>(entry & ~table.column_mask);
-    const Words listed = (position < threshold ? word : entry) & table.column_mask;
-    const Integers sign = bit_cast<Integers>(word) >> 63;
-    const Integers number = (bit_cast<Integers>(listed) ^ sign) - sign;
+    const Integers listed = choices(table, words + i);
+    const Integers number = with_sign(listed, words + i);
     __builtin_memcpy(work.noise + i, &number, sizeof(number));
-    const unsigned tail = at_least(listed, Words{} + table.tail_first);
+    const unsigned tail = at_least(bit_cast<Words>(listed), Words{} + table.tail_first);
     if (__builtin_expect(tail != 0, 0)) {
       Words place;
       for (std::size_t j = 0; j < kWidth; ++j) place[j] = i + j;
@@ -93,12 +107,31 @@ void choose(const LatticeTable& table, std::size_t count, LatticeWork& work) {
   }
 }
 
-void draw(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
-          std::size_t count, LatticeWork& work) {
-  first_words<Word, kReleaseRounds>(key, first, count,
-                                    reinterpret_cast<unsigned char*>(work.words));
-  choose(table, count, work);
-  finish(table, key, first, work);
+// Adds a further digit, which has no tail. Words beyond the count are read, and mean nothing.
+void add(LatticeDigit digit, std::size_t count, LatticeWork& work) {
+  for (std::size_t i = 0; i < count; i += kWidth) {
+    Integers noise;
+    __builtin_memcpy(&noise, work.noise + i, sizeof(noise));
+    noise += with_sign(choices(digit.table, work.words + i), work.words + i) << digit.shift;
+    __builtin_memcpy(work.noise + i, &noise, sizeof(noise));
+  }
+}
+
+}  // namespace
+
+void draw(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first, std::size_t count,
+          LatticeWork& work) {
+  for (std::size_t place = 0; place < law.count; ++place) {
+    const LatticeDigit& digit = law.digits[place];
+    first_words<Word, kReleaseRounds>(key, place * kDigitElements + first, count,
+                                      reinterpret_cast<unsigned char*>(work.words));
+    if (place > 0) {
+      add(digit, count, work);
+    } else {
+      choose(digit.table, count, work);
+      finish(digit.table, key, first, work);
+    }
+  }
 }
 
 void lattice_choices(const LatticeTable& table, const std::uint64_t* words, std::size_t count,
@@ -112,9 +145,9 @@ void lattice_choices(const LatticeTable& table, const std::uint64_t* words, std:
   }
 }
 
-void lattice_noise(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
+void lattice_noise(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
                    std::size_t count, std::int64_t* out) {
-  for_each_block(table, key, first, count,
+  for_each_block(law, key, first, count,
                  [out](std::size_t done, std::size_t size, const std::int64_t* noise) {
                    __builtin_memcpy(out + done, noise, size * sizeof(*out));
                  });

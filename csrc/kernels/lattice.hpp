@@ -9,6 +9,7 @@
 //     translate: k + copies * repeated;
 //     dilate:    k 2^copies and as many low bits of one more word: the copies of k are 2^copies
 //                integers that are equally likely.
+// Sums: digit j is drawn from elements j 2^48 + first + i, and added 2^shift times.
 // Error: none; integers only. |K| is at most 2^62, where it stays.
 // References: Walker, ACM Trans. Math. Softw. 3(3), 1977.
 #pragma once
@@ -32,26 +33,23 @@ struct LatticeWork {
 };
 static_assert(2 * sizeof(LatticeWork) <= kWipedStack);
 
-// Listed integers of `count` words, with their signs; notes which of them are in the tail.
-void choose(const LatticeTable& table, std::size_t count, LatticeWork& work);
-
-// noise[i] of elements first + i, i < count <= kLatticeBlock. Reads nothing but table and key.
-void draw(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
-          std::size_t count, LatticeWork& work);
+// noise[i] of elements first + i, i < count <= kLatticeBlock. Reads nothing but law and key.
+void draw(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first, std::size_t count,
+          LatticeWork& work);
 
 // Blocks of at most kLatticeBlock elements that end at its multiples, so that all but the first and
 // the last are whole groups of the stream. Of the key, the words and the noise nothing is left but
 // what `use` keeps.
 template <typename Use>
-inline void for_each_block(const LatticeTable& table, const std::uint32_t key[8],
-                           std::uint64_t first, std::size_t count, const Use& use) {
+inline void for_each_block(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
+                           std::size_t count, const Use& use) {
   call_and_forget([&] {
     LatticeWork work;
     for (std::size_t done = 0; done < count;) {
       const std::size_t room =
           kLatticeBlock - static_cast<std::size_t>((first + done) % kLatticeBlock);
       const std::size_t size = count - done < room ? count - done : room;
-      draw(table, key, first + done, size, work);
+      draw(law, key, first + done, size, work);
       use(done, size, work.noise);
       done += size;
     }

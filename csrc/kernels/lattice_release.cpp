@@ -2,7 +2,6 @@
 //
 // Computes: out = (X + K) g with X = floor(x / g + 1/2), half up, of x within its bounds, and K
 //   from the lattice law.
-// Noise in digits: `more` has the sum of the others, within 2^60.
 // Saturation: X stays within 2^61, K within 2^62, and the sum is brought back to 2^61. Where K has
 //   been saturated, |X + K| is at least 2^61 with and without: the result is a function of the
 //   exact sum alone, and what is released is post-processing of it.
@@ -18,17 +17,6 @@
 
 namespace psinoise::PSINOISE_LEVEL {
 namespace {
-
-inline constexpr std::size_t kWidth = kVectorSize<Integer>;
-
-// As many values of another type as a vector has integers.
-template <typename T>
-struct ValuesOf {
-  typedef T type __attribute__((vector_size(kWidth * sizeof(T))));
-};
-
-template <typename T>
-using Values = typename ValuesOf<T>::type;
 
 inline Doubles widened(Doubles x) {
   return x;
@@ -50,7 +38,7 @@ template <typename Real>
 struct ToFloat {
   explicit ToFloat(double step) : grid(step) {}
   Values<Real> operator()(Integers n) const {
-    return __builtin_convertvector(__builtin_convertvector(n, Doubles) * grid, Values<Real>);
+    return __builtin_convertvector(to_doubles(n) * grid, Values<Real>);
   }
   double grid;
 };
@@ -64,66 +52,81 @@ struct ToInt64 {
 };
 
 template <typename Rounding, typename Convert, typename In, typename Out, typename Bound>
-void release(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
-             std::size_t count, const In* x, const std::int64_t* more, double grid, Bound low,
-             Bound high, Out* out) {
-  const Rounding rounding(grid, low, high);
-  const Convert convert(grid);
+void release(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
+             std::size_t count, const In* x, double grid, Bound low, Bound high, Out* out) {
   for_each_block(
-      table, key, first, count, [&](std::size_t done, std::size_t size, const Integer* noise) {
-        for (std::size_t i = 0; i < size; i += kWidth) {
-          // The last values of a block may not fill a vector.
-          const std::size_t lanes = size - i < kWidth ? size - i : kWidth;
-          Values<In> value{};
+      law, key, first, count, [&](std::size_t done, std::size_t size, const Integer* noise) {
+        // Made here, their numbers stay in registers whatever is written through pointers.
+        const Rounding rounding(grid, low, high);
+        const Convert convert(grid);
+        const auto released = [&](Values<In> value, Integers added) {
+          return convert(clamped(rounding(widened(value)) + added, -kMostValue, kMostValue));
+        };
+        const In* from = x + done;
+        Out* to = out + done;
+        std::size_t i = 0;
+        for (; i + kWidth <= size; i += kWidth) {
+          Values<In> value;
           Integers added;
-          if (__builtin_expect(lanes == kWidth, 1)) {
-            __builtin_memcpy(&value, x + done + i, sizeof(value));
-          } else {
-            __builtin_memcpy(&value, x + done + i, lanes * sizeof(In));
-          }
+          __builtin_memcpy(&value, from + i, sizeof(value));
           __builtin_memcpy(&added, noise + i, sizeof(added));
-          if (more != nullptr) {
-            Integers further{};
-            __builtin_memcpy(&further, more + done + i, lanes * sizeof(Integer));
-            added += further;
-          }
-          const Integers sum = clamped(rounding(widened(value)) + added, -kMostValue, kMostValue);
-          const Values<Out> result = convert(sum);
-          if (__builtin_expect(lanes == kWidth, 1)) {
-            __builtin_memcpy(out + done + i, &result, sizeof(result));
-          } else {
-            __builtin_memcpy(out + done + i, &result, lanes * sizeof(Out));
-          }
+          const Values<Out> result = released(value, added);
+          __builtin_memcpy(to + i, &result, sizeof(result));
+        }
+        if (i < size) {
+          Values<In> value{};
+          Integers added{};
+          __builtin_memcpy(&value, from + i, (size - i) * sizeof(In));
+          __builtin_memcpy(&added, noise + i, (size - i) * sizeof(Integer));
+          const Values<Out> result = released(value, added);
+          __builtin_memcpy(to + i, &result, (size - i) * sizeof(Out));
         }
       });
 }
 
+// The exponent of what is not finite is all ones, and carries into the sign.
+template <typename Word, typename Real>
+bool all_finite(const Real* x, std::size_t count, Word least_exponent) {
+  constexpr Word sign = Word{1} << (8 * sizeof(Word) - 1);
+  Word carried = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    carried |= (bit_cast<Word>(x[i]) & ~sign) + least_exponent;
+  }
+  return (carried & sign) == 0;
+}
+
 }  // namespace
 
-void release_float64(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
-                     std::size_t count, const double* x, const std::int64_t* more, double grid,
-                     double low, double high, double* out) {
-  release<FloatRounding, ToFloat<double>>(table, key, first, count, x, more, grid, low, high, out);
+bool all_finite_float64(const double* x, std::size_t count) {
+  return all_finite<std::uint64_t>(x, count, std::uint64_t{1} << 52);
 }
 
-void release_float32(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
-                     std::size_t count, const float* x, const std::int64_t* more, double grid,
-                     double low, double high, float* out) {
-  release<FloatRounding, ToFloat<float>>(table, key, first, count, x, more, grid, low, high, out);
+bool all_finite_float32(const float* x, std::size_t count) {
+  return all_finite<std::uint32_t>(x, count, std::uint32_t{1} << 23);
 }
 
-void release_int64(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
-                   std::size_t count, const std::int64_t* x, const std::int64_t* more, double grid,
-                   std::int64_t low, std::int64_t high, std::int64_t* out) {
-  release<IntegerRounding, ToInt64>(table, key, first, count, x, more, grid, low, high, out);
+void release_float64(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
+                     std::size_t count, const double* x, double grid, double low, double high,
+                     double* out) {
+  release<FloatRounding, ToFloat<double>>(law, key, first, count, x, grid, low, high, out);
 }
 
-void release_int64_to_float64(const LatticeTable& table, const std::uint32_t key[8],
+void release_float32(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
+                     std::size_t count, const float* x, double grid, double low, double high,
+                     float* out) {
+  release<FloatRounding, ToFloat<float>>(law, key, first, count, x, grid, low, high, out);
+}
+
+void release_int64(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
+                   std::size_t count, const std::int64_t* x, double grid, std::int64_t low,
+                   std::int64_t high, std::int64_t* out) {
+  release<IntegerRounding, ToInt64>(law, key, first, count, x, grid, low, high, out);
+}
+
+void release_int64_to_float64(const LatticeSum& law, const std::uint32_t key[8],
                               std::uint64_t first, std::size_t count, const std::int64_t* x,
-                              const std::int64_t* more, double grid, std::int64_t low,
-                              std::int64_t high, double* out) {
-  release<IntegerRounding, ToFloat<double>>(table, key, first, count, x, more, grid, low, high,
-                                            out);
+                              double grid, std::int64_t low, std::int64_t high, double* out) {
+  release<IntegerRounding, ToFloat<double>>(law, key, first, count, x, grid, low, high, out);
 }
 
 }  // namespace psinoise::PSINOISE_LEVEL

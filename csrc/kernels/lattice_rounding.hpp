@@ -2,21 +2,32 @@
 //
 // Computes: m = floor(x / g + 1/2) of the real numbers x and g, for any normal g; x is clipped
 //   first, to bounds and to 2^61 cells.
-// Method: x / g is taken in floating point, from the mantissas alone, which gives a first quotient
-//   q. The remainder r = x - q g, in units of the last place of both, is an integer below 2^63 in
-//   size: it is computed modulo 2^64, without an error. A second quotient of r is at most 1 off;
-//   what is left decides by comparisons of integers.
-// Error: none. Let x = M 2^s u and g = G u, M and G integers, 2^52 <= G < 2^54. The relative errors
-//   of q are one of a division (below 2^-52 in any rounding mode) and, for integers, one of a
-//   conversion, so that |q - x / g| < 2^10 for x <= 2^61 g; where q is cut to an integer it is
-//   below 2^52 and the two errors add up to less than 1 + 2^-1. Hence |M 2^s - q G| < 2^63 for G <
-//   2^53 with two errors, and for G < 2^54 with one. Integers on a lattice with G >= 2^53 have
-//   |q| < 2^10, no error of conversion that reaches 1, and |r| < 2 G <= 2^63. The second quotient
-//   is computed from the upper 32 bits of r, to 2^-19, and rounded to within 1: |r'| < (1 + 2^-19)
-//   G, and the nearest integer is at most 1 away.
-// Side channels: integer instructions, and floating-point ones on normal numbers from 1/2 to 2^63
+// Float64 values: |x| < g/2 is 0. Else x and g are divided by a power of two so that 1 <= g < 2, by
+//   their exponents; |x| is at most 2^61 g. In two or three steps p a multiple n 2^p of g is taken
+//   off, n x's nearest one or next to it, of at most 31 bits. What is left of the last step, where
+//   p is 0, decides by two comparisons with g/2.
+//   Error: none. n is q = x / (2^p g) + (1/2 - 2^-20), of the sign of x, cut to an integer. Three
+//   roundings move q by less than 2^-20 in any mode, as |q| <= 2^30. So n and x / (2^p g) are at
+//   most 1/2 + 2^-19 apart, and |x| >= 2^p g/2 if n is not 0. Then r = x - n 2^p g is a double, and
+//   computed as one: it is x if n = 0. For 2^p g/2 <= |x| < 2^p g and n = 1 it is one by Sterbenz's
+//   lemma. For |x| >= 2^p g the last place u of 2^p g divides x and r, and |r| < 2^53 u.
+//   Without an instruction for x - n g: g = g1 + g2, g1 its upper 27 bits, and |n| < 2^25. n g1, n
+//   g2 and x - n 2^p g1 are doubles, the last one by the same two reasons: |x - n 2^p g1| < (1/2 +
+//   2^-19) 2^53 u + 2^25 2^26 u, and g1 <= g < 2 g1.
+// Integers: x / g is taken in floating point, which gives a first quotient q. The remainder r = x -
+//   q g, in units of the last place of g, is an integer below 2^63 in size: it is computed modulo
+//   2^64, without an error. A second quotient of r is at most 1 off; what is left decides.
+//   Error: none. Let g = G u, G an integer, 2^52 <= G < 2^54. The relative errors of q are one of a
+//   conversion and one of a division (below 2^-52 in any rounding mode), so that |q - x / g| < 2^10
+//   for x <= 2^61 g; where q is cut to an integer it is below 2^52 and the two errors add up to
+//   less than 1 + 2^-1. Hence |r| < 2^63 for G < 2^53. On a lattice with G >= 2^53 |q| < 2^10, no
+//   error of conversion reaches 1, and |r| < 2 G <= 2^63. The second quotient is computed from the
+//   upper 32 bits of r, to 2^-19, and rounded to within 1: |r'| < (1 + 2^-19) G, and the nearest
+//   integer is at most 1 away.
+// Side channels: integer instructions, and floating-point ones on normal numbers from 2^-53 to 2^63
 //   or 0; no instruction sees a subnormal number, an infinity or NaN.
-// Half up: for x < 0 a tie goes towards 0. Rounding works on |x| and takes the tie by the sign.
+// Half up: for x < 0 a tie goes towards 0.
+// References: Sterbenz, Floating-Point Computation (1974), theorem 4.3.1.
 #pragma once
 
 #include "base/vector.hpp"
@@ -28,6 +39,7 @@ using Integers = Vector<Integer>;
 using Bits = Vector<std::uint64_t>;
 using Doubles = Vector<double>;
 
+inline constexpr std::size_t kWidth = kVectorSize<Integer>;
 inline constexpr Integer kMostValue = Integer{1} << 61;
 inline constexpr std::uint64_t kFraction = (std::uint64_t{1} << 52) - 1;
 inline constexpr Integer kMagnitude = 0x7fffffffffffffff;
@@ -66,6 +78,37 @@ class Remainder {
   double inverse_;
 };
 
+// Takes multiples of a unit off, n of them from each number.
+class Multiples {
+ public:
+  explicit Multiples(double unit)
+      : inverse_(Doubles{} + 1.0 / unit),
+        unit_(Doubles{} + unit),
+        upper_(Doubles{} + bit_cast<double>(bit_cast<Integer>(unit) & ~((Integer{1} << 26) - 1))),
+        lower_(unit_ - upper_) {}
+
+  Integers take_from(Doubles& x) const {
+    const Integers nearly_half = Integers{} + bit_cast<Integer>(0.5 - 0x1p-20);
+    const Integers sign = bit_cast<Integers>(x) & ~kMagnitude;
+    const Cut n = cut(x * inverse_ + bit_cast<Doubles>(sign | nearly_half));
+#if defined(__AVX512F__)
+    x = _mm512_fnmadd_pd(n.doubles, unit_, x);
+#elif defined(__FMA__)
+    x = _mm256_fnmadd_pd(n.doubles, unit_, x);
+#else
+    x = (x - n.doubles * upper_) - n.doubles * lower_;
+#endif
+    return n.integers;
+  }
+
+ private:
+  // Vectors, so that nothing of them is made again in a loop.
+  Doubles inverse_;
+  Doubles unit_;
+  Doubles upper_;
+  Doubles lower_;
+};
+
 // Of float64 values. NaN is taken to the lower bound.
 class FloatRounding {
  public:
@@ -73,55 +116,58 @@ class FloatRounding {
       : low_(ordered(low > -0x1p61 * grid ? low : -0x1p61 * grid)),
         high_(ordered(high < 0x1p61 * grid ? high : 0x1p61 * grid)),
         half_(bit_cast<Integer>(0.5 * grid)),
-        exponent_(bit_cast<Integer>(grid) >> 52),
-        mantissa_(mantissa(grid)),
-        remainder_(2 * integer(grid)) {}
+        exponent_((bit_cast<Integer>(grid) & ~kSignificand) - bit_cast<Integer>(1.0)),
+        grid_(bit_cast<double>(bit_cast<Integer>(grid) - exponent_)),
+#if defined(__FMA__)
+        coarse_(0x1p31 * grid_),
+#else
+        coarse_(0x1p42 * grid_),
+        medium_(0x1p21 * grid_),
+#endif
+        fine_(grid_) {
+  }
 
   Integers operator()(Doubles x) const {
     const Integers bits = bit_cast<Integers>(x);
     const Integers order = bits ^ ((bits >> 63) & kMagnitude);
-    const Integers none = (bits & kMagnitude) > bit_cast<Integer>(__builtin_inf());
+    // NaN of the other sign is below all numbers.
+    const Integers none = order > bit_cast<Integer>(__builtin_inf());
     const Integers within = clamped(none ? Integers{} + low_ : order, low_, high_);
-    const Integers sign = within >> 63;
-    const Integers given = (within ^ (sign & kMagnitude)) & kMagnitude;
-    // Less than half a cell is 0; what else it may be does not matter.
-    const Integers there = given >= half_;
-    const Integers size = given < half_ ? Integers{} + half_ : given;
+    const Integers given = within ^ ((within >> 63) & kMagnitude);
+    const Integers there = (given & kMagnitude) >= half_;
 
-    const Bits fraction = bit_cast<Bits>(size) & kFraction;
-    const Doubles ratio = bit_cast<Doubles>(fraction | bit_cast<std::uint64_t>(1.0)) / mantissa_;
-    const Integers apart = (size >> 52) - exponent_;
-    const Integers shift = apart + (bit_cast<Integers>(ratio) >> 52) - (1023 + 52);
-    const Bits digits = (bit_cast<Bits>(ratio) & kFraction) | (kFraction + 1);
-    const Bits left = bit_cast<Bits>(shift > 0 ? shift : Integers{});
-    const Bits right = bit_cast<Bits>(shift < 0 ? -shift : Integers{});
-    const Bits q = (digits << left) >> right;
-    const Bits r = ((fraction | (kFraction + 1)) << bit_cast<Bits>(apart + 1)) - q * grid();
-    const Integers cells = remainder_.nearest(bit_cast<Integers>(q), r, sign);
-    return ((cells ^ sign) - sign) & there;
+    Doubles left = bit_cast<Doubles>((given - exponent_) & there);
+#if defined(__FMA__)
+    Integers cells = coarse_.take_from(left) << 31;
+#else
+    Integers cells = coarse_.take_from(left) << 42;
+    cells += medium_.take_from(left) << 21;
+#endif
+    cells += fine_.take_from(left);
+    // A comparison that holds is -1.
+    const double half = 0.5 * grid_;
+    return cells - bit_cast<Integers>(left >= half) + bit_cast<Integers>(left < -half);
   }
 
  private:
+  static constexpr Integer kSignificand = static_cast<Integer>(kFraction);
+
   // Doubles as integers in the same order.
   static Integer ordered(double x) {
     const Integer bits = bit_cast<Integer>(x);
     return bits ^ ((bits >> 63) & kMagnitude);
   }
-  static double mantissa(double x) {
-    return bit_cast<double>((bit_cast<std::uint64_t>(x) & kFraction) |
-                            bit_cast<std::uint64_t>(1.0));
-  }
-  static std::uint64_t integer(double x) {
-    return (bit_cast<std::uint64_t>(x) & kFraction) | (kFraction + 1);
-  }
-  std::uint64_t grid() const { return 2 * integer(mantissa_); }
 
   Integer low_;
   Integer high_;
   Integer half_;
   Integer exponent_;
-  double mantissa_;
-  Remainder remainder_;
+  double grid_;
+  Multiples coarse_;
+#if !defined(__FMA__)
+  Multiples medium_;
+#endif
+  Multiples fine_;
 };
 
 // Of integers within 2^62, on a lattice from 2^-61 to 2^62.

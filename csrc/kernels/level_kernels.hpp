@@ -18,21 +18,22 @@ void lattice_columns(const std::uint64_t* weights, std::size_t count, std::size_
                      std::uint64_t capacity, std::uint64_t* entries);
 void lattice_choices(const LatticeTable& table, const std::uint64_t* words, std::size_t count,
                      std::int64_t* out);
-void lattice_noise(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
+void lattice_noise(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
                    std::size_t count, std::int64_t* out);
-void release_float64(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
-                     std::size_t count, const double* x, const std::int64_t* more, double grid,
-                     double low, double high, double* out);
-void release_float32(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
-                     std::size_t count, const float* x, const std::int64_t* more, double grid,
-                     double low, double high, float* out);
-void release_int64(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
-                   std::size_t count, const std::int64_t* x, const std::int64_t* more, double grid,
-                   std::int64_t low, std::int64_t high, std::int64_t* out);
-void release_int64_to_float64(const LatticeTable& table, const std::uint32_t key[8],
+bool all_finite_float64(const double* x, std::size_t count);
+bool all_finite_float32(const float* x, std::size_t count);
+void release_float64(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
+                     std::size_t count, const double* x, double grid, double low, double high,
+                     double* out);
+void release_float32(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
+                     std::size_t count, const float* x, double grid, double low, double high,
+                     float* out);
+void release_int64(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
+                   std::size_t count, const std::int64_t* x, double grid, std::int64_t low,
+                   std::int64_t high, std::int64_t* out);
+void release_int64_to_float64(const LatticeSum& law, const std::uint32_t key[8],
                               std::uint64_t first, std::size_t count, const std::int64_t* x,
-                              const std::int64_t* more, double grid, std::int64_t low,
-                              std::int64_t high, double* out);
+                              double grid, std::int64_t low, std::int64_t high, double* out);
 void stream_words(const std::uint32_t key[8], int rounds, std::uint64_t first, std::size_t count,
                   std::uint64_t* out);
 void chacha_block(const std::uint32_t key[8], int rounds, std::uint64_t counter,

@@ -16,6 +16,8 @@ const Kernels kernels = {
     lattice_columns,
     lattice_choices,
     lattice_noise,
+    all_finite_float64,
+    all_finite_float32,
     release_float64,
     release_float32,
     release_int64,

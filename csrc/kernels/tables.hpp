@@ -93,6 +93,18 @@ struct LatticeTable {
   std::uint64_t ratio;     // a further copy has probability ratio / 2^64
 };
 
+// A law of integers as a sum of independent digits, each times 2^shift: the first one by 0. Where
+// there are several none has a tail, and the sum stays within 2^60.
+struct LatticeDigit {
+  LatticeTable table;
+  int shift;
+};
+
+struct LatticeSum {
+  const LatticeDigit* digits;
+  std::size_t count;
+};
+
 // Nodes of a collocation panel, and the coefficients of a solution there that are pairs.
 inline constexpr int kNodes = 20;
 inline constexpr int kPairTerms = 5;

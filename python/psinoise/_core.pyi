@@ -77,9 +77,12 @@ class LatticeTable(metaclass=_PybindType):
     def __init__(
         self, weights: NDArray[np.uint64], tail: str, repeated: int, ratio: int
     ) -> None: ...
+    def plus(self, other: LatticeTable, shift: int) -> LatticeTable:
+        """The sum with 2**shift times another law, both without tails and within 2**60. Digit j of
+        a sum is drawn from the elements from j 2**48 on."""
 
 def lattice_choices(table: LatticeTable, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The listed integers, with their signs, that words choose."""
+    """The listed integers, with their signs, that words choose in a table that is no sum."""
 
 class SecretKey(metaclass=_PybindType):
     """32 bytes from the operating system (None), or those of a replay; overwritten when it goes. An
@@ -92,6 +95,9 @@ def lattice_noise(
 ) -> None:
     """Integers of elements first, first + 1, ... of the key's stream, by ChaCha20."""
 
+def all_finite(x: NDArray[Any]) -> bool:
+    """Whether all of float64 or float32 values are; takes as long wherever one is not."""
+
 def lattice_release(
     table: LatticeTable,
     key: SecretKey | bytes,
@@ -102,10 +108,9 @@ def lattice_release(
     high: float,
     out: NDArray[Any],
     threads: int,
-    more: NDArray[np.int64] | None,
 ) -> None:
     """Values clipped to bounds (whole numbers for int64) and rounded half up to multiples of the
-    grid, plus the integers of lattice_noise and ``more``; from float64, float32 or int64 into the
+    grid, plus the integers of lattice_noise; from float64, float32 or int64 into the
     same type, or from int64 into float64. NaN becomes the lower bound."""
 
 def evaluate(

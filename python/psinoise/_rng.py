@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -50,7 +51,7 @@ def _master_key(rng: RandomSource | None) -> bytes:
         # Eight raw outputs hold at least 256 bits for every NumPy bit generator, and cost a tenth
         # of Generator.bytes(32).
         raw: NDArray[np.uint64] = rng.random_raw(8)
-        return raw.astype("<u8", copy=False).tobytes()
+        return (raw if sys.byteorder == "little" else raw.byteswap()).tobytes()
     if isinstance(rng, bool | str | float):
         raise TypeError(
             "rng must be None, an integer, a sequence of integers, a SeedSequence, a BitGenerator "

@@ -66,10 +66,6 @@ def integers(
     drawn = np.empty(_validate.count("count", count), dtype=np.int64)
     workers = 1 if threads is None else _validate.count("threads", threads)
     core.lattice_noise(noise._table, _checked(key), 0, drawn, workers)
-    if isinstance(noise, DigitNoise):
-        above = np.empty_like(drawn)
-        noise._add_digits(key, 0, above, workers)
-        drawn += above
     return drawn
 
 

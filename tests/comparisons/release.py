@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -23,6 +24,17 @@ LATTICES = {
     "power": (np.array([2**61, 2**61, 2**60, 2**60, *[2**59] * 4], np.uint64), "dilate", 4, 2**63),
     "far": (np.array([1, 2**63 - 1], np.uint64), "dilate", 1, 2**64 - 1),
 }
+
+
+def made(core, name):
+    return in_digits(core) if name == "digits" else core.LatticeTable(*LATTICES[name])
+
+
+def in_digits(core):
+    """A sum of three, added from both ends."""
+    low, high = (core.LatticeTable(*LATTICES[name]) for name in ("none", "one"))
+    upper = low.plus(low, 57 - 10)
+    return low.plus(upper, 10).plus(high, 1)
 
 
 @compares("lattice_columns")
@@ -58,6 +70,17 @@ def compare_lattice_table(tables):
                 core.LatticeTable(weights, *bad)
         with pytest.raises(ValueError, match="must be half"):
             core.LatticeTable(LATTICES["geometric"][0], "dilate", 2, 1)
+        for lower, upper, shift, message in (
+            ("none", "none", -1, "shift must be"),
+            ("none", "none", 61, "shift must be"),
+            ("none", "none", 59, "shift must keep"),
+            ("none", "power", 1, "tail must be none"),
+            ("power", "none", 1, "tail must be none"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                core.LatticeTable(*LATTICES[lower]).plus(core.LatticeTable(*LATTICES[upper]), shift)
+        with pytest.raises(ValueError, match="one digit"):
+            core.lattice_choices(in_digits(core), np.zeros(1, np.uint64))
 
 
 @compares("SecretKey")
@@ -89,20 +112,57 @@ def compare_lattice_choices(tables):
 
 @compares("lattice_noise")
 def compare_lattice_noise(tables):
-    for arguments in LATTICES.values():
+    for name in (*LATTICES, "digits"):
         for first, size in ((0, 0), (0, 1), (511, 3), (2**40 + 1, 3001)):
             found = []
             for core in CORES:
                 out = np.zeros(size, np.int64)
-                core.lattice_noise(core.LatticeTable(*arguments), KEY, first, out, 2)
+                core.lattice_noise(made(core, name), KEY, first, out, 2)
                 found.append(out)
             same_bits(*found)
-    assert np.abs(found[0]).max() == 2**62  # the last one reaches the limit
+            if name == "far" and size > 3:
+                assert np.abs(found[0]).max() == 2**62  # reaches the limit
+
+
+@compares("all_finite")
+def compare_all_finite(tables):
+    """Wherever the one value that is not finite stands."""
+    for dtype in ("f8", "f4"):
+        limits = np.finfo(dtype)
+        for bad in (limits.max, -limits.max, limits.smallest_subnormal, 0.0, *points()):
+            for place in (0, 5, 20):
+                x = np.ones(21, dtype)
+                with np.errstate(over="ignore"):
+                    x[place] = bad
+                same = {core.all_finite(x) for core in CORES}
+                assert same == {bool(np.isfinite(x[place]))}
+    for core in CORES:
+        assert core.all_finite(np.zeros(0))
+        for wrong in (np.zeros(3, int), np.zeros((2, 2), "f4").T[:1], np.zeros(3, "f2")):
+            with pytest.raises(TypeError, match="x must be"):
+                core.all_finite(wrong)
+
+
+def near_halves(generator, grid):
+    """Both sides of ``(m + 1/2) grid`` and of ``m grid``, for m of all sizes."""
+    m = generator.integers(1, 2**62, 400) >> generator.integers(0, 62, 400)
+    exact = [int(k) * Fraction(grid) / 2 for k in (*m, *-m)]
+    near = np.array([float(value) for value in exact])
+    return np.concatenate([near, np.nextafter(near, -np.inf), np.nextafter(near, np.inf)])
 
 
 @compares("lattice_release")
 def compare_lattice_release(tables):
     generator = np.random.default_rng(8)
+    table = [core.LatticeTable(*LATTICES["one"]) for core in CORES]  # no noise: rounding alone
+    for mantissa in (1.0, 2.0 - 2.0**-52, 1.0 + 2.0**-52, 4 / 3, *generator.uniform(1.0, 2.0, 4)):
+        for exponent in (-1000, -3, 838):
+            grid = math.ldexp(mantissa, exponent)
+            x = near_halves(generator, grid)
+            found = np.zeros((2, x.size))
+            for core, law, out in zip(CORES, table, found, strict=True):
+                core.lattice_release(law, KEY, 0, x, grid, -math.inf, math.inf, out, 1)
+            same_bits(*found)
     reals = points()
     reals = np.append(reals, [0.5, -0.5, 2.0**60, -(2.0**61), 2.0**62 + 2**10])
     whole = generator.integers(-(2**63), 2**63, 1000) >> generator.integers(0, 63, 1000)
@@ -117,20 +177,14 @@ def compare_lattice_release(tables):
         *((whole, g, "f8", b) for g in (2.0**-61, 0.3, 1.0, 2.5, 2.0**62) for b in whole_bounds),
         *((whole, g, "i8", b) for g in (1.0, 3.0, 2.0**53 + 2, 2.0**62) for b in whole_bounds),
     ]
-    for arguments in (LATTICES["power"], LATTICES["none"], LATTICES["far"]):
+    for name in ("power", "none", "far", "digits"):
         for x, grid, dtype, (low, high) in cases:
             found = []
-            more = generator.integers(-(2**60), 2**60, x.size) >> generator.integers(0, 60, x.size)
             for core in CORES:
                 out = np.zeros(x.size, dtype)
-                table = core.LatticeTable(*arguments)
-                core.lattice_release(table, KEY, 130, x, grid, low, high, out, 2, None)
+                core.lattice_release(made(core, name), KEY, 130, x, grid, low, high, out, 2)
                 found.append(out)
-                again = np.zeros(x.size, dtype)
-                core.lattice_release(table, KEY, 130, x, grid, low, high, again, 2, more)
-                found.append(again)
-            same_bits(found[0], found[2])
-            same_bits(found[1], found[3])
+            same_bits(*found)
     for core in CORES:
         table = core.LatticeTable(*LATTICES["none"])
         for x, grid, high, out in (
@@ -144,7 +198,7 @@ def compare_lattice_release(tables):
             (whole, 1.0, 1, whole[1:].copy()),
         ):
             with pytest.raises(ValueError, match="must"):
-                core.lattice_release(table, KEY, 0, x, grid, 0, high, out, 1, None)
+                core.lattice_release(table, KEY, 0, x, grid, 0, high, out, 1)
         half = np.zeros(3, "f2")
         with pytest.raises(TypeError, match="must be"):
-            core.lattice_release(table, KEY, 0, half, 1.0, 0, 1, half, 1, None)
+            core.lattice_release(table, KEY, 0, half, 1.0, 0, 1, half, 1)

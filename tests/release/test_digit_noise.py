@@ -115,7 +115,7 @@ def test_digits_are_drawn_apart_and_added():
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
 def test_releases_are_exact(dtype):
-    """More than one block, against rational arithmetic."""
+    """Against rational arithmetic."""
     lattice = pn.LatticeMechanism(WIDE, 0.3)
     x = (np.random.default_rng(2).normal(size=2**17 + 77) * 1e6).astype(dtype)
     noise = integers(WIDE, x.size, KEY)

@@ -48,7 +48,7 @@ __all__ = [
 EVALUATIONS = ("pdf", "logpdf", "ccdf", "iccdf")
 
 # What draws noise, for elements of a type and on threads.
-_DRAWN = ("sample", "release")
+_DRAWN = ("sample", "release", "vector")
 
 # Fewer elements are learned by the branch predictor when they repeat.
 _LARGE = 1 << 20
@@ -69,8 +69,9 @@ class Case:
     Parameters
     ----------
     operation
-        "sample", "release", one of `EVALUATIONS`, "epsilon" (the estimate), "certified" (its
-        bounds), "calibrate", "compile", "optimize" or "import"
+        "sample", "release", "vector" (a release with a bound in the l2 norm), one of
+        `EVALUATIONS`, "epsilon" (the estimate), "certified" (its bounds), "calibrate", "compile",
+        "optimize" or "import"
     law
         name of a family in `psinoise.noise.FAMILIES`, or of a law in `psinoise.noise.DESIGNED`;
         empty where no law is involved
@@ -78,7 +79,7 @@ class Case:
         elements; for "epsilon", "certified" and "calibrate" the number of compositions, for
         "optimize" cells to a sensitivity
     dtype, threads
-        of "sample" and "release"; the other operations have one choice
+        of "sample", "release" and "vector"; the other operations have one choice
     """
 
     operation: str
@@ -240,9 +241,12 @@ def _cases(quick: bool) -> Iterator[Case]:
         for count in (2000,) if quick else (2000, 10**9):
             yield Case("epsilon", law, count)
         if not quick:
+            yield Case("release", law, 16)
             yield Case("certified", law, 2000)
             yield Case("calibrate", law, 2000)
         yield Case("compile", law)
+    if not quick:
+        yield Case("vector", "Gaussian", _LARGE)
     for designed in DESIGNED:
         for dtype in ("float64", "float32"):
             yield Case("sample", designed.__name__, _LARGE, dtype)
@@ -269,7 +273,8 @@ def _sample(case: Case) -> Workload:
 
 def _release(case: Case) -> Workload:
     law = standard_law(case.law)
-    lattice = Mechanism(law).on_lattice()
+    dimension, norm = (case.size, "l2") if case.operation == "vector" else (1, "linf")
+    lattice = Mechanism(law, dimension=dimension, norm=norm).on_lattice()
     # Multiples of every grid, so that what is added can be seen.
     x = np.arange(case.size, dtype=case.dtype) % 1024
     out = np.empty_like(x)
@@ -369,6 +374,7 @@ def _import(_case: Case) -> Workload:
 _OPERATIONS: dict[str, Callable[[Case], Workload]] = {
     "sample": _sample,
     "release": _release,
+    "vector": _release,
     **dict.fromkeys(EVALUATIONS, _evaluation),
     "epsilon": _epsilon,
     "certified": _certified,

@@ -63,7 +63,7 @@ def references(case: Case) -> tuple[Reference, ...]:
     fixed = Reference("numpy exp(1j x), 2^18 points", case, _exponentials)
     store = Reference("plain store", case, _store)
     rows: tuple[Reference, ...] = (fixed,)
-    if case.operation in ("sample", "release"):
+    if case.operation in ("sample", "release", "vector"):
         rows = (_sampler(case), store)
         if case.law in _DESIGNED:
             rows += (Reference("psinoise Gaussian", case, _gaussian),)
@@ -81,7 +81,7 @@ def references(case: Case) -> tuple[Reference, ...]:
 
 
 def _sampler(case: Case) -> Reference:
-    if case.operation == "release":
+    if case.operation != "sample":
         # Not of the same law: what adding noise without any safety costs at least.
         return Reference("numpy standard_normal", case, _standard_normal)
     if case.law.startswith(_STABLE):

@@ -117,18 +117,19 @@ class Cells:
     def _locate(self, t: Float) -> tuple[NDArray[np.intp], Float, Float]:
         """The cell of each ``t >= 0``, its place in the listed cells, and how many periods were
         taken off; a cell number of ``masses.size`` is beyond the support."""
-        periods = np.zeros_like(t)
-        inside = t
-        if self.repeated:
-            over = (t - self.end) / self.period
-            periods = np.ceil(over) if self.right_closed else np.floor(over) + 1.0
-            periods = np.where(np.isinf(t), np.inf, np.maximum(periods, 0.0))
+        periods, inside = np.zeros_like(t), t
+        beyond = np.flatnonzero(t > self.end if self.right_closed else t >= self.end)
+        if self.repeated and beyond.size:
+            far = t[beyond]
+            over = (far - self.end) / self.period
+            copies = np.ceil(over) if self.right_closed else np.floor(over) + 1.0
             with np.errstate(invalid="ignore"):
-                inside = np.where(periods > 0.0, t - periods * self.period, t)
+                moved = far - copies * self.period
             # Rounding must not move a point out of the cells that repeat.
-            start = self.edges[-1 - self.repeated]
-            inside = np.where(periods > 0.0, np.clip(inside, start, self.end), inside)
-            inside = np.where(np.isinf(t), self.end, inside)
+            moved = np.clip(moved, self.edges[-1 - self.repeated], self.end)
+            inside = t.copy()
+            inside[beyond] = np.where(np.isinf(far), self.end, moved)
+            periods[beyond] = copies
         cell = np.searchsorted(self.edges, inside, "left" if self.right_closed else "right") - 1
         most = self.masses.size - 1 if self.repeated else self.masses.size
         return np.clip(cell, 0, most), inside, periods
@@ -136,10 +137,14 @@ class Cells:
     def log_density(self, t: Float) -> Float:
         """``log p(t)`` of the part that has a density; -inf beyond the support."""
         cell, _, periods = self._locate(t)
-        logs = np.append(np.log(self.masses / (2.0 * self.widths)), -np.inf)
         with np.errstate(invalid="ignore"):
             tail = np.where(periods > 0.0, periods * self.rate, 0.0)
-        return np.asarray(logs[cell] - tail)
+        return np.asarray(self._log_densities[cell] - tail)
+
+    @cached_property
+    def _log_densities(self) -> Float:
+        """Of each cell, and beyond the support."""
+        return np.append(np.log(self.masses / (2.0 * self.widths)), -np.inf)
 
     def survival(self, t: Float) -> tuple[Float, Float]:
         """``P(|Z| > t)`` as a factor and the logarithm of another one."""
@@ -155,7 +160,8 @@ class Cells:
         """The ``t >= 0`` with ``P(|Z| > t) = 2 p``, for ``p`` in [0, 1/2]; 0 in the atom."""
         within = 2.0 * (0.5 - p) - self.atom
         near = (within < 0.5 * (1.0 - self.atom)) & (within <= self.below[-1])
-        t = np.where(near, self._from_center(within), self._from_tail(p))
+        t = np.empty_like(p)
+        t[near], t[~near] = self._from_center(within[near]), self._from_tail(p[~near])
         return np.where(within <= 0.0, 0.0, t)
 
     def _from_center(self, mass: Float) -> Float:

@@ -15,6 +15,7 @@ Float = NDArray[np.float64]
 
 # Below this many elements one thread is faster than waking another.
 _SERIAL = 1 << 17
+_SAMPLED = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 def real_array(name: str, values: ArrayLike) -> Float:
@@ -41,7 +42,7 @@ def cost_values(cost: Callable[[Float], ArrayLike], x: Float) -> Float:
 
 
 def _shape_of(shape: object) -> int | tuple[int, ...]:
-    if isinstance(shape, tuple | list):
+    if isinstance(shape, (tuple, list)):
         return tuple(_validate.count("shape", size) for size in shape)
     return _validate.count("shape", shape)
 
@@ -51,7 +52,7 @@ def _sample_dtype(dtype: DTypeLike) -> np.dtype[Any]:
         chosen = np.dtype(dtype)
     except (TypeError, DeprecationWarning):  # "a" is a type that NumPy warns of
         raise TypeError(f"dtype must be float64 or float32, got {dtype!r}") from None
-    if chosen not in (np.dtype(np.float64), np.dtype(np.float32)):
+    if chosen not in _SAMPLED:
         raise TypeError(f"dtype must be float64 or float32, got {chosen}")
     return chosen
 
@@ -67,7 +68,7 @@ def output(shape: object, dtype: DTypeLike, out: object) -> NDArray[Any]:
 def _checked_out(out: object, shape: object, dtype: DTypeLike) -> NDArray[Any]:
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out must be an array, got {type(out).__name__}")
-    if out.dtype not in (np.dtype(np.float64), np.dtype(np.float32)):
+    if out.dtype not in _SAMPLED:
         raise TypeError(f"out must have dtype float64 or float32, got {out.dtype}")
     if dtype is not np.float64 and np.dtype(dtype) != out.dtype:
         raise TypeError(f"out has dtype {out.dtype}, which is not the requested {np.dtype(dtype)}")

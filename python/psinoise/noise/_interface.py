@@ -300,7 +300,7 @@ class NoiseLaw(Explored, Value):
         """
         array = _checks.output(shape, dtype, out)
         scale = self._scale
-        if array.dtype == np.float32 and not (2.0**-126 <= scale <= 2.0**120):
+        if array.itemsize == 4 and not (2.0**-126 <= scale <= 2.0**120):
             raise DomainError(f"scale must be within the range of float32, got {scale!r}")
         workers = _checks.worker_count(threads, array.size)
         if array.size:

@@ -23,6 +23,19 @@ __all__ = ["PiecewiseNoise"]
 
 Float = NDArray[np.float64]
 
+# Points that are evaluated together: what is made on the way stays in the cache.
+_BLOCK = 1 << 12
+
+
+def _in_blocks(function: Callable[[Float], Float], x: Float) -> Float:
+    if x.size <= _BLOCK:
+        return function(x)
+    flat, out = x.reshape(-1), np.empty(x.size)
+    for start in range(0, x.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        out[part] = function(flat[part])
+    return out.reshape(x.shape)
+
 
 class PiecewiseNoise(NoiseLaw):
     """A symmetric law ``scale * Z`` with a piecewise constant density.
@@ -132,19 +145,28 @@ class PiecewiseNoise(NoiseLaw):
         core.sample_cells(self._table, key, 0, self._scale, out, workers)
 
     def _evaluate(self, quantity: str, x: Float) -> Float:
+        if quantity in ("pdf", "logpdf") and self.atom > 0.0:
+            raise DomainError(f"{self!r} has an atom at 0 and therefore no density")
+        return _in_blocks(lambda part: self._evaluate_block(quantity, part), x)
+
+    def _evaluate_block(self, quantity: str, x: Float) -> Float:
         t = np.abs(x) / self._scale
         if quantity in ("pdf", "logpdf"):
-            if self.atom > 0.0:
-                raise DomainError(f"{self!r} has an atom at 0 and therefore no density")
             log_density = self.partition.log_density(t) - math.log(self._scale)
             found = np.exp(log_density) if quantity == "pdf" else log_density
             return np.where(np.isnan(x), np.nan, found)
         factor, log_tail = self.partition.survival(t)
-        with np.errstate(divide="ignore"):
-            log_survival = np.log(0.5 * factor) + log_tail
-        return from_survival(quantity, x, 0.5 * factor * np.exp(log_tail), log_survival)
+        survival = 0.5 * factor * np.exp(log_tail)
+        log_survival = survival
+        if quantity.startswith("log"):
+            with np.errstate(divide="ignore"):
+                log_survival = np.log(0.5 * factor) + log_tail
+        return from_survival(quantity, x, survival, log_survival)
 
     def _inverse_survival(self, p: Float) -> Float:
+        return _in_blocks(self._inverse_survival_block, p)
+
+    def _inverse_survival_block(self, p: Float) -> Float:
         valid = (p >= 0.0) & (p <= 1.0)
         tail = np.where(valid, np.minimum(p, 1.0 - p), 0.5)
         t = self.partition.quantile(tail) * self._scale

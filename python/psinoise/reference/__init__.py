@@ -30,6 +30,7 @@ from psinoise.reference.products import binned_products, suffix_sums
 from psinoise.reference.release import (
     LatticeTable,
     SecretKey,
+    all_finite,
     lattice_choices,
     lattice_columns,
     lattice_noise,
@@ -48,6 +49,7 @@ __all__ = [
     "SecretKey",
     "Transform",
     "airy",
+    "all_finite",
     "balanced_nodes",
     "band_backward",
     "band_cholesky",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import os
@@ -20,6 +21,8 @@ _MOST_LISTED = 1 << 20
 _MOST_DRAW_BITS = 63
 _MOST_NOISE, _MOST_DOUBLINGS = 1 << 62, 62
 _MOST_VALUE, _MOST_INTEGER = 1 << 61, 1 << 62
+# How far a sum of digits may reach, and the elements between those of one and of the next.
+_MOST_SUM, _DIGIT_ELEMENTS = 1 << 60, 1 << 48
 
 
 class SecretKey(bytes):
@@ -71,7 +74,10 @@ def lattice_columns(weights: Words64) -> Words64:
 
 
 class LatticeTable:
-    """A lattice law of integers with the columns of the alias method; immutable."""
+    """A lattice law of integers with the columns of the alias method; immutable.
+
+    ``above`` has the further digits of a sum, as pairs of a table and a shift.
+    """
 
     entries: Words64
     column_mask: int
@@ -80,6 +86,7 @@ class LatticeTable:
     tail: str
     repeated: int
     ratio: int
+    above: tuple[tuple[LatticeTable, int], ...]
 
     def __init__(self, weights: Words64, tail: str, repeated: int, ratio: int) -> None:
         columns, draw_bits = _shape_of(weights)
@@ -98,8 +105,27 @@ class LatticeTable:
             ("tail", tail),
             ("repeated", repeated),
             ("ratio", ratio),
+            ("above", ()),
         ):
             object.__setattr__(self, name, value)
+
+    def plus(self, other: LatticeTable, shift: int) -> LatticeTable:
+        """The sum with ``2**shift`` times another law, the digits of which come after its own."""
+        if not 0 <= shift <= 60:
+            raise ValueError("shift must be 0 to 60")
+        digits = [*self.digits, *((table, further + shift) for table, further in other.digits)]
+        if any(table.tail != "none" for table, _ in digits):
+            raise ValueError("tail must be none where laws are added")
+        if sum(table.column_mask << further for table, further in digits) > _MOST_SUM:
+            raise ValueError("shift must keep the sum within 2^60")
+        made = copy.copy(self)
+        object.__setattr__(made, "above", tuple(digits[1:]))
+        return made
+
+    @property
+    def digits(self) -> list[tuple[LatticeTable, int]]:
+        """The tables of a sum and their shifts."""
+        return [(self, 0), *self.above]
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("LatticeTable is immutable")
@@ -118,6 +144,8 @@ def _with_sign(numbers: Integers, words: Words64) -> Integers:
 
 def lattice_choices(table: LatticeTable, words: Words64) -> Integers:
     """The listed integers, with their signs, that words choose."""
+    if table.above:
+        raise ValueError("table must have one digit")
     return _with_sign(_listed(table, words), words)
 
 
@@ -143,7 +171,14 @@ def _copies(table: LatticeTable, listed: Integers, further: FurtherWords) -> Int
     return copies
 
 
-def _draw(table: LatticeTable, key: bytes, first: int, count: int) -> Integers:
+def _draw(law: LatticeTable, key: bytes, first: int, count: int) -> Integers:
+    total = np.zeros(count, np.int64)
+    for place, (table, shift) in enumerate(law.digits):
+        total += _draw_digit(table, key, place * _DIGIT_ELEMENTS + first, count) << shift
+    return total
+
+
+def _draw_digit(table: LatticeTable, key: bytes, first: int, count: int) -> Integers:
     words = np.array(first_words(key, _ROUNDS, first, count, 64), dtype=np.uint64)
     numbers = _listed(table, words)
     tail = np.flatnonzero(numbers >= table.tail_first)
@@ -198,6 +233,16 @@ def _converted(numbers: Integers, grid: float, dtype: np.dtype[Any]) -> NDArray[
     return np.asarray((numbers.astype(np.float64) * grid).astype(dtype))
 
 
+def all_finite(x: NDArray[Any]) -> bool:
+    """Whether all values are finite; takes as long wherever one is not."""
+    if x.dtype not in (np.float64, np.float32) or not x.flags.c_contiguous:
+        raise TypeError("x must be a C-contiguous float64 or float32 array")
+    flat, finite = x.reshape(-1), True
+    for start in range(0, flat.size, _BLOCK):
+        finite &= bool(np.isfinite(flat[start : start + _BLOCK]).all())
+    return finite
+
+
 def lattice_release(
     table: LatticeTable,
     key: bytes,
@@ -208,11 +253,10 @@ def lattice_release(
     high: float,
     out: NDArray[Any],
     threads: int,
-    more: Integers | None,
 ) -> None:
     """Values within bounds, rounded half up to multiples of a grid, plus noise."""
     del threads
-    if x.size != out.size or (more is not None and more.size != x.size):
+    if x.size != out.size:
         raise ValueError("arrays must have the same size")
     least, most = _range_of(x.dtype, out.dtype)
     if not 2.0**least <= grid <= 2.0**most:
@@ -226,8 +270,6 @@ def lattice_release(
         for start in range(0, flat.size, _BLOCK):
             size = min(_BLOCK, flat.size - start)
             noise = _draw(table, key, first + start, size)
-            if more is not None:
-                noise = noise + more.reshape(-1)[start : start + size]
             total = _snapped(values[start : start + size], grid, low, high) + noise
             bounded = np.clip(total, -_MOST_VALUE, _MOST_VALUE)
             flat[start : start + size] = _converted(bounded, grid, out.dtype)

@@ -53,11 +53,14 @@ def read(name: str, x: ArrayLike, limits: tuple[float, float] | None) -> NDArray
     DomainError
         For data without a type: if bounds, or a whole number without bounds, are beyond ``2**53``.
     """
-    if is_masked(x):
-        raise TypeError(f"{name} must not have masked values")
-    if not declares_a_type(x):
-        return _listed(name, x, limits)
-    array = np.asarray(x)
+    if type(x) is np.ndarray:
+        array = x
+    else:
+        if is_masked(x):
+            raise TypeError(f"{name} must not have masked values")
+        if not declares_a_type(x):
+            return _listed(name, x, limits)
+        array = np.asarray(x)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         # The kind alone: the dtype of strings tells how long the longest of them is.
         raise _not_real(name, array.dtype.type)

@@ -18,7 +18,6 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from psinoise import _hashed_json, _validate
 from psinoise._backend import core
@@ -34,9 +33,6 @@ _FORMAT, _VERSION = "psinoise-digit-noise", 1
 
 #: The largest standard deviation, in cells.
 WIDEST = 2.0**50
-
-# Elements of the stream for each digit: a release has fewer.
-_APART = 1 << 48
 
 
 @dataclass(frozen=True)
@@ -122,24 +118,9 @@ class DigitNoise:
     # -- sampling --------------------------------------------------------------------------------
 
     @cached_property
-    def _tables(self) -> tuple[core.LatticeTable, ...]:
-        return tuple(core.LatticeTable(*digit.weights) for digit in self.digits)
-
-    @property
     def _table(self) -> core.LatticeTable:
-        """The lowest digit, which the kernel adds itself."""
-        return self._tables[0]
-
-    def _add_digits(
-        self, key: core.SecretKey | bytes, first: int, out: NDArray[np.int64], threads: int
-    ) -> None:
-        """Write what the digits above the lowest add to elements ``first, first + 1, ...``."""
-        digit = np.empty_like(out)
-        out.fill(0)
-        try:
-            for place in range(1, len(self.digits)):
-                core.lattice_noise(self._tables[place], key, place * _APART + first, digit, threads)
-                digit <<= self.digits[place].shift
-                out += digit
-        finally:
-            digit.fill(0)
+        lowest, *above = self.digits
+        made = core.LatticeTable(*lowest.weights)
+        for digit in above:
+            made = made.plus(core.LatticeTable(*digit.weights), digit.shift)
+        return made

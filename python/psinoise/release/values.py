@@ -22,13 +22,15 @@ from psinoise.release.lattice_noise import LatticeNoise
 
 __all__ = ["Release", "prepared"]
 
-_BLOCK, _DIGIT_BLOCK = 1 << 16, 1 << 17
 # Below this many elements one thread is faster than waking another.
 _SERIAL = 1 << 17
 # Integers beyond are saturated by the kernel as well.
 _MOST_INTEGER = 1 << 62
+_FLOAT64: np.dtype[Any] = np.dtype(np.float64)
+_FLOAT32: np.dtype[Any] = np.dtype(np.float32)
+_INT64: np.dtype[Any] = np.dtype(np.int64)
 # Powers of two between which the grid must be.
-_RANGES = {"float64": (-1000, 900), "float32": (-100, 60), "int64": (-61, 62)}
+_RANGES = {_FLOAT64: (-1000, 900), _FLOAT32: (-100, 60), _INT64: (-61, 62)}
 
 
 class Release(NamedTuple):
@@ -44,47 +46,17 @@ class Release(NamedTuple):
     def draw(self, key: core.SecretKey | bytes | None = None) -> Any:
         """Write the values with the noise of a key; one from the operating system by default."""
         if self.out.size:  # no bits for no values
-            secret = fresh_key() if key is None else key
-            if isinstance(self.noise, DigitNoise):
-                self._draw_digits(self.noise, secret)
-            else:
-                self._draw(self.noise, secret)
+            core.lattice_release(
+                self.noise._table,
+                fresh_key() if key is None else key,
+                0,
+                self.values,
+                self.noise.grid,
+                *self.limits,
+                self.out,
+                self.threads,
+            )
         return self.out[()] if self.scalar else self.out
-
-    def _draw(self, noise: LatticeNoise, key: core.SecretKey | bytes) -> None:
-        core.lattice_release(
-            noise._table,
-            key,
-            0,
-            self.values,
-            noise.grid,
-            *self.limits,
-            self.out,
-            self.threads,
-            None,
-        )
-
-    def _draw_digits(self, noise: DigitNoise, key: core.SecretKey | bytes) -> None:
-        values, out = self.values.reshape(-1), self.out.reshape(-1)
-        more = np.empty(min(out.size, _DIGIT_BLOCK), np.int64)
-        try:
-            for start in range(0, out.size, _DIGIT_BLOCK):
-                block = slice(start, start + _DIGIT_BLOCK)
-                added = more[: out[block].size]
-                noise._add_digits(key, start, added, self.threads)
-                core.lattice_release(
-                    noise._table,
-                    key,
-                    start,
-                    values[block],
-                    noise.grid,
-                    *self.limits,
-                    out[block],
-                    self.threads,
-                    added,
-                )
-        finally:
-            more.fill(0)
 
 
 def prepared(
@@ -114,21 +86,20 @@ def prepared(
     limits = None if bounds is None else _limits(bounds)
     array = read("x", x, limits)
     values = _native(array)
-    low, high = _RANGES[values.dtype.name]
+    dtype = values.dtype
+    low, high = _RANGES[dtype]
     if not 2.0**low <= noise.grid <= 2.0**high:
         raise DomainError(
-            f"grid must be in [2**{low}, 2**{high}] for values of type {values.dtype}, got "
-            f"{noise.grid!r}"
+            f"grid must be in [2**{low}, 2**{high}] for values of type {dtype}, got {noise.grid!r}"
         )
-    if limits is None and not _finite(values):
+    if limits is None and dtype.kind == "f" and not core.all_finite(values):
         raise DomainError("x must be finite where no bounds are given")
     # Values are clipped where they are rounded, in a time that does not depend on them.
     limits = (-math.inf, math.inf) if limits is None else limits
-    if values.dtype.kind == "i":
+    if dtype.kind == "i":
         limits = _whole(*limits)
-    dtype = values.dtype
-    if dtype == np.int64 and not noise.grid.is_integer():
-        dtype = np.dtype(np.float64)
+        if not noise.grid.is_integer():
+            dtype = _FLOAT64
     target = np.empty(array.shape, dtype) if out is None else _checked_out(out, array, dtype)
     if threads is None:
         workers = 1 if array.size < _SERIAL else 0
@@ -148,25 +119,16 @@ def _limits(bounds: object) -> tuple[float, float]:
 
 def _native(array: NDArray[Any]) -> NDArray[Any]:
     """The same numbers, contiguous, as float64, float32 or int64."""
-    if array.dtype.kind == "f":
-        dtype = np.dtype(np.float64 if array.dtype.itemsize == 8 else np.float32)
+    dtype = array.dtype
+    if dtype.kind == "f":
+        native = _FLOAT64 if dtype.itemsize == 8 else _FLOAT32
     else:
-        dtype = np.dtype(np.int64)
-        if array.dtype.kind == "u" and array.dtype.itemsize == 8:
+        native = _INT64
+        if dtype.kind == "u" and dtype.itemsize == 8:
             array = np.minimum(array, np.uint64(_MOST_INTEGER))
     if not array.flags.aligned:
         array = array.copy()
-    return np.asarray(np.ascontiguousarray(array, dtype=dtype).reshape(array.shape))
-
-
-def _finite(values: NDArray[Any]) -> bool:
-    """Whether all values are finite; takes as long wherever one is not."""
-    if values.dtype.kind == "i":
-        return True
-    flat, finite = values.reshape(-1), True
-    for start in range(0, flat.size, _BLOCK):
-        finite &= bool(np.isfinite(flat[start : start + _BLOCK]).all())
-    return finite
+    return np.asarray(array, dtype=native, order="C")
 
 
 def _whole(low: float, high: float) -> tuple[int, int]:
