@@ -252,6 +252,11 @@ class DiscreteLaplace(NoiseLaw):
         """That of the whole numbers."""
         return 1.0
 
+    @property
+    def decay(self) -> float:
+        """``1 / scale``, everywhere."""
+        return 1.0 / self._length
+
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
         """``P(|X| = k)``; see `NoiseLaw.lattice_masses`.
 
