@@ -51,6 +51,9 @@ class Bracket(float):
     def __new__(
         cls, lower: float, estimate: float, upper: float, composer: str = "exact"
     ) -> Bracket:
+        for name, value in (("lower", lower), ("estimate", estimate), ("upper", upper)):
+            if np.ma.is_masked(value):
+                raise TypeError(f"{name} must be a real number, got {value!r}")
         made = super().__new__(cls, upper)
         for name, value in (
             ("lower", float(lower)),
