@@ -5,17 +5,22 @@ The measures and the errors are those of ``window``. What is different is that s
 are fixed beforehand, from the point (epsilon, delta) that is asked about, and that the product of
 spectra is kept:
 
-* The step is ``2**-15`` of epsilon, and the window ``2**17`` nodes, four epsilons, around the mean.
 * The tilt ``t = epsilon / mu**2 - 1/2`` is that of the Gaussian pair that has this point on its
   profile: its loss is ``N(mu**2 / 2, mu**2)``, and its tilted mean epsilon. Any tilt is sound.
-* Losses of one step that are beyond two epsilons count as infinite, from below as not there; those
-  below two epsilons less than 0 move up to that.
+* Lengths are in units of ``max(epsilon, 6 mu)``. The step is ``2**-15`` of it, and the window
+  ``2**17`` nodes, four units, around the mean.
+* Losses of one step that are beyond two units count as infinite, from below as not there; those
+  below minus two units move up to that.
+* Infinite losses are kept apart: with probability ``f = 1 - prod (1 - f_i)`` there is one, and delta
+  is ``f`` and what the others, whose masses add up to less than 1, contribute.
 * What lies outside the window is bounded by Chernoff's inequality,
   ``P(L >= T) <= exp(sum log E[e^{s L_i}] - s T)`` under the tilt. The sums are kept for some fixed
   ``s``, of which the best one counts.
 
 Both bounds come apart by about ``n h**2 (t + 1) / 4`` in epsilon: some 1e-5 of it for a thousand
-steps. They are for questions where that is enough, and quick.
+uses; but where the losses of one use reach far beyond their spread, as with rarely sampled records
+and little noise, the tilt is too large and the upper bound of no use. They are for questions where
+this is enough, and quick.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from psinoise.accounting.compose.bins import dense, loss_bins
+from psinoise.accounting.compose.bins import Dense, Mask, dense, loss_bins
 from psinoise.accounting.compose.grading import graded_edges
 from psinoise.accounting.compose.lattice import NodeMeasure, Side, node_measure
 from psinoise.accounting.compose.spectra import Complex
@@ -42,7 +47,7 @@ __all__ = ["Growing", "Point"]
 
 _NODES, _STEP = 1 << 17, 2.0**-15
 _FARTHEST = 2.0
-# Orders of Chernoff's bound, over epsilon.
+# Orders of Chernoff's bound, over the unit.
 _ORDERS = 2.0 ** np.arange(-1.0, 11.0)
 _MOST_USES, _LARGEST_TILT, _LEAST_STEP = 1e6, 1e6, 4.0
 
@@ -67,12 +72,17 @@ class Point:
     def tilt(self) -> float:
         """Of the measures."""
         tilt = self.epsilon / self.parameter**2 - 0.5
-        return min(max(tilt, 0.1), _LARGEST_TILT / self.epsilon)
+        return min(max(tilt, 0.1), _LARGEST_TILT)
+
+    @property
+    def unit(self) -> float:
+        """Of all lengths."""
+        return max(self.epsilon, 6.0 * self.parameter)
 
     @property
     def step(self) -> float:
         """Of the lattice."""
-        return self.epsilon * _STEP
+        return self.unit * _STEP
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +126,7 @@ class Growing:
         spectrum = self.spectrum.copy()
         transform_of(_NODES).compose_into(wrapped, count, spectrum)
         norm = math.sqrt(float(np.sum(wrapped * wrapped)))
-        orders = _ORDERS / self.point.epsilon
+        orders = _ORDERS / self.point.unit
         moments = np.array([[measure.log_mgf(s * sign) for s in orders] for sign in (1.0, -1.0)])
         offset = self.offset + count * measure.offset
         with np.errstate(divide="ignore"):
@@ -141,7 +151,7 @@ class Growing:
         step = self.point.step
         first = round((self.mean - self.offset) / step) - _NODES // 2
         low, high = (self.offset + (first + k) * step for k in (0, _NODES))
-        orders, moments = _ORDERS / self.point.epsilon, np.asarray(self.moments)
+        orders, moments = _ORDERS / self.point.unit, np.asarray(self.moments)
         above = float((moments[0] - orders * high).min())
         below = float((moments[1] + orders * low).min())
         outside = math.exp(min(above, 0.0)) + math.exp(min(below, 0.0))
@@ -153,12 +163,17 @@ class Growing:
             np.maximum(masses, 0.0),
             self.point.tilt,
             self.log_norm,
-            -math.expm1(self.log_finite),
+            0.0,
             self.slack,
         )
         rounding = self.rounding + transform_error(_NODES) * self.smallest
         bound = WindowBound(Composed(measure, rounding, outside * (1.0 + 1e-9)), self.point.side)
-        return bound.log_delta(self.point.epsilon)
+        found = bound.log_delta(self.point.epsilon)
+        if self.log_finite == 0.0:
+            return found
+        # What is infinite counts whole; with the rounding of the sum.
+        share = -math.expm1(self.log_finite) * (1.0 + bound.sign * 1e-9)
+        return float(np.logaddexp(found, math.log(share)))
 
 
 @functools.lru_cache(maxsize=64)
@@ -173,7 +188,7 @@ def _measure(pair: Dominating, point: Point) -> NodeMeasure:
     else:
         log_norm = Composition.of(((pair, 1),), direction, reach).saddle(tilt).parts[0].value
     source = dense(pair, direction, reach)
-    far = _FARTHEST * point.epsilon
+    far = _FARTHEST * point.unit
     large, small = source.highest > far, source.lowest < -far
     chosen = ~(large | small)
     if not chosen.any() or not math.isfinite(log_norm):
@@ -181,10 +196,19 @@ def _measure(pair: Dominating, point: Point) -> NodeMeasure:
     source = source.rounded_within(chosen)
     if point.step < _LEAST_STEP * source.rounding:
         raise CertificationError("the spacing of the lattice is lost in the rounding of losses")
-    # The least loss lies on a node: a lower bound balances what crowds there.
-    least = float(source.lowest[chosen].min())
-    lattice = point.step, least
+    lattice = point.step, _anchor(source, chosen, tilt)
     edges = graded_edges(source, chosen, lattice, tilt, log_norm)
     bins = loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
     # Each mass bears its own rounding.
-    return node_measure(replace(bins, whole=False), point.side)
+    found = node_measure(replace(bins, whole=False), point.side)
+    return replace(found, infinite=found.infinite + pair.infinite(direction))
+
+
+def _anchor(source: Dense, chosen: Mask, tilt: float) -> float:
+    """A loss that lies on a node: that of the heaviest atom, of which a lower bound would lose what
+    it is above one; the least loss where there are no atoms."""
+    atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
+    if not atoms.size:
+        return float(source.lowest[chosen].min())
+    weights = source.log_mass[atoms] + tilt * source.lowest[atoms]
+    return float(source.lowest[atoms[np.argmax(weights)]])
