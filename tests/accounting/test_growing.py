@@ -44,8 +44,10 @@ def test_gaussian_noise(epsilon, delta, count):
         steps = [(pn.Mechanism(pn.Gaussian(std=float(std))), 3, 1.0) for std in stds]
         mu = math.sqrt(3.0 * math.fsum(float(std) ** -2 for std in stds))
         a, b = epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0
-        exact = 0.5 * math.exp(-a * a / 2.0) * (
-            special.erfcx(a / math.sqrt(2.0)) - special.erfcx(b / math.sqrt(2.0))
+        exact = (
+            0.5
+            * math.exp(-a * a / 2.0)
+            * (special.erfcx(a / math.sqrt(2.0)) - special.erfcx(b / math.sqrt(2.0)))
         )
         lower, upper = composed(steps, epsilon, delta)
         assert lower * (1.0 - 1e-9) <= exact <= upper * (1.0 + 1e-9)

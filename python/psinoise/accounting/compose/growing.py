@@ -11,8 +11,8 @@ spectra is kept:
   ``2**17`` nodes, four units, around the mean.
 * Losses of one step that are beyond two units count as infinite, from below as not there; those
   below minus two units move up to that.
-* Infinite losses are kept apart: with probability ``f = 1 - prod (1 - f_i)`` there is one, and delta
-  is ``f`` and what the others, whose masses add up to less than 1, contribute.
+* Infinite losses are kept apart: with probability ``f = 1 - prod (1 - f_i)`` there is one. Delta
+  is ``f`` and what the finite ones contribute, whose masses add up to less than 1.
 * What lies outside the window is bounded by Chernoff's inequality,
   ``P(L >= T) <= exp(sum log E[e^{s L_i}] - s T)`` under the tilt. The sums are kept for some fixed
   ``s``, of which the best one counts.
