@@ -30,6 +30,8 @@ __all__ = ["Plan"]
 _BELOW, _ABOVE = 4, 6
 # Certified composition is quick for so many different steps.
 _FEW = 2
+# Of more than so many it takes seconds, and is not asked if it would not know better.
+_MANY = 16
 # Beyond this many charges at once nothing is asked for in advance.
 _MOST_AHEAD = 1 << 20
 
@@ -80,11 +82,12 @@ class Plan:
             return
         budget = f"the budget of epsilon {self._epsilon!r} at delta {self._delta!r}"
         if self._running is not None and len(wanted) > _FEW:
-            fits = self._running.fits(charge)
-            if fits:
-                return
-            if fits is False:
-                raise BudgetError(f"this would exceed {budget}")
+            try:
+                if self._running.fits(charge, budget):
+                    return
+            except CertificationError:
+                if len(wanted) > _MANY:
+                    raise
         if self._certified(charge):
             return
         try:

@@ -93,7 +93,7 @@ class Growing:
     ----------
     spectrum : the product of the powers of all spectra
     rounding, smallest : as in ``window``: of the product, and the least 2-norm of a factor
-    mean, offset, log_norm, slack, log_finite : sums over all uses
+    mean, offset, log_norm, slack, log_finite, uses : sums over all uses
     moments : the same of the logs of moment generating functions, at ``_ORDERS`` and below 0
     """
 
@@ -106,6 +106,7 @@ class Growing:
     log_norm: float = 0.0
     slack: float = 0.0
     log_finite: float = 0.0
+    uses: int = 0
     moments: Float | float = 0.0
 
     @staticmethod
@@ -142,8 +143,14 @@ class Growing:
             # With the rounding of the sum of offsets.
             slack=self.slack + count * measure.slack + 4.0 * UNIT * abs(offset),
             log_finite=self.log_finite + count * finite,
+            uses=self.uses + count,
             moments=self.moments + count * moments,
         )
+
+    @property
+    def bias(self) -> float:
+        """How much an upper bound is above the true epsilon, about."""
+        return 0.25 * self.uses * self.point.step**2 * (self.point.tilt + 1.0)
 
     @property
     def log_delta(self) -> float:
