@@ -49,6 +49,10 @@ LAWS = [
     pn.TruncatedLaplace(epsilon=1.0, delta=1e-3),
     pn.UniformAtom(delta=0.1),
     pn.Cactus(mean_cost=0.5),
+    pn.DiscreteStable(alpha=1.5, scale=1.0),
+    pn.OptimalUnimodal(
+        delta=1e-5, count=100, sampling_rate=0.1, mean_cost=1.0, cells_per_sensitivity=10
+    ),
 ]
 MECHANISMS = [pn.Mechanism(law) for law in LAWS]
 LATTICES = [mechanism.on_lattice() for mechanism in MECHANISMS[:5]]
@@ -101,8 +105,8 @@ GOOD = {
     "norm": ["linf", "l1", "l2"],
     "dimension": [1, 2],
     "noise": LAWS,
-    "law": [pn.Gaussian, pn.Laplace],
-    "laws": [[pn.Gaussian], None],
+    "law": [pn.Gaussian, pn.Laplace, pn.Schrodinger, pn.DiscreteStable, pn.OptimalUnimodal],
+    "laws": [[pn.Gaussian], [pn.Laplace, pn.DiscreteLaplace], None],
     "mechanism": [*MECHANISMS[:5], *LATTICES],
     "grid": [1.0, 0.25, None],
     "bounds": [(0.0, 1.0), (-5, 5), None],
@@ -110,7 +114,14 @@ GOOD = {
     "groups": [[0, 1, 0], None],
     "values": [[1.0, 0.5, 0.2], np.arange(3), 1],
     "group_count": [2],
-    "cost": [pn.costs.Power(2.0), "power:2", np.abs],
+    "cost": [pn.costs.Power(2.0), pn.costs.Huber(1.0), "power:2", np.abs, 2.0],
+    "mean_cost": [None, 1.0],
+    "setting": ["local", "distributed"],
+    "clients": [1, 100],
+    "dropout": [0.0, 0.5],
+    "cells_per_sensitivity": [5, 10],
+    "cells": [None, 40],
+    "tail_ratio": [None, 0.9],
     "text": ["power:2", "{}", "max(power:1,power:2)"],
     "label": ["a", ""],
     "dtype": [np.float64, np.float32],
@@ -126,9 +137,10 @@ ANY = [0.5, 1.0, 2.0, np.array([0.1, 0.5, 0.9]), [0.2, 3.0], -1.0]
 QUESTIONS = ["epsilon", "delta", "profile"]
 # Of laws: what users ask. The rest of their names is what the machinery asks of a law.
 OF_LAWS = ["pdf", "logpdf", "cdf", "ccdf", "logcdf", "logccdf", "icdf", "iccdf", "sample"]
-OF_LAWS += ["moment", "expected_cost", "fisher_information", "kl", "pmf", "logpmf", "aggregate"]
+OF_LAWS += ["moment", "expected_cost", "fisher_information", "kl", "pmf", "logpmf"]
+OF_LAWS += ["aggregate", "weighted_sum", "largest_loss"]
 # What takes long when all is well: rarely, and then with nonsense among the arguments.
-SLOW = ["calibrate", "calibrate_stable", "compare", "Cactus", "Schrodinger"]
+SLOW = ["calibrate", "calibrate_stable", "compare", "Cactus", "Schrodinger", "OptimalUnimodal"]
 
 
 def methods(items, names):
@@ -139,6 +151,7 @@ def quick():
     """What is called, in groups that are as frequent as each other."""
     constructors = [pn.Gaussian, pn.Laplace, pn.Airy, pn.SymmetricStable, pn.Cauchy]
     constructors += [pn.DiscreteLaplace, pn.Staircase, pn.TruncatedLaplace, pn.UniformAtom]
+    constructors += [pn.DiscreteStable]
     stored = [pn.Accountant, pn.LatticeMechanism, pn.LatticeNoise]
     return [
         methods(LAWS, OF_LAWS),

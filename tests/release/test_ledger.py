@@ -230,6 +230,28 @@ def test_the_same_charge_again_and_again():
     assert plan.epsilon(1e-6).upper <= 1.0 < plan.compose(mechanism).epsilon(1e-6).lower
 
 
+def test_many_different_mechanisms(monkeypatch):
+    """Charged and refused with nothing composed anew, up to the last that fits.
+
+    Kills: steps that wait and are not counted; the candidate left out; one bound for both.
+    """
+    laws = [pn.Laplace(scale=18.0 + 0.1 * i) for i in range(14)]
+    laws += [pn.Airy(scale=18.0 + 0.1 * i) for i in range(14)]
+    mechanisms = [pn.Mechanism(law).on_lattice() for law in laws]
+    made, plan = ledger(), Accountant()
+    with monkeypatch.context() as patched:
+        patched.setattr(Accountant, "_answer", lambda *_: pytest.fail("composed anew"))
+        with pytest.raises(pn.BudgetError):
+            for mechanism in mechanisms:
+                made.charge(mechanism)
+    assert 10 < len(made.charges) < len(mechanisms)
+    for charge in made.charges:
+        plan.compose(charge.mechanism)
+    assert plan.delta(1.0).upper <= 1e-6
+    refused = mechanisms[len(made.charges)]
+    assert plan.compose(refused).delta(1.0).lower > 1e-6
+
+
 # -- what is counted -------------------------------------------------------------------------------
 
 

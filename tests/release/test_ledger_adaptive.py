@@ -243,9 +243,39 @@ def test_shares_of_delta_add_up():
             math.exp(most - (order - 1.0) * epsilon + log_conversion(order))
             for order, most in zip(orders, made._limits.most, strict=True)
         ]
-        assert gaussian + math.fsum(shares) <= delta
+        assert gaussian + math.fsum(shares) + made._limits.leak <= delta
         assert gaussian + math.fsum(shares) > 0.99 * delta
-        assert math.fsum(made._odometer) <= delta
+        assert math.fsum(made._odometer) + made._limits.leak <= delta
+
+
+def test_noise_in_digits():
+    """Charged for its Gaussian law, and for its leaks by themselves.
+
+    Kills: leaks that are not added up; a plan that takes them from nowhere.
+    """
+    vector = pn.Mechanism(pn.Gaussian(std=30.0), dimension=100, norm="l2").on_lattice()
+    (_, (coin, uses)) = vector.sampled(1.0, None, "add-remove")
+    probability = coin.infinite("remove")
+    assert uses == 1
+    assert 0.0 < probability < 1e-11
+    made = pn.Ledger(1.0, 1e-6, adaptive=True)
+    while made.affords(vector):
+        made.charge(vector)
+    assert len(made.charges) > 30
+    assert 0.8 < made.spent_as_plan <= 1.0
+    assert made._book._sums.leak == pytest.approx(len(made.charges) * probability)
+    # A thousandth of delta is for leaks.
+    few = pn.Ledger(1.0, 900.0 * probability, adaptive=True)
+    with pytest.raises(pn.BudgetError):
+        few.charge(vector)
+    pn.Ledger(1.0, 1100.0 * probability, adaptive=True).charge(vector)
+    pure = pn.Ledger(100.0, 0.0, adaptive=True)
+    with pytest.raises(pn.BudgetError):
+        pure.charge(vector)
+    # No plan has a share for them.
+    plan = pn.Ledger(1.0, probability / 2.0)
+    with pytest.raises((pn.BudgetError, pn.CertificationError)):
+        plan.charge(vector)
 
 
 def test_the_price_of_being_adaptive():

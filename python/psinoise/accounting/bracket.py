@@ -51,6 +51,9 @@ class Bracket(float):
     def __new__(
         cls, lower: float, estimate: float, upper: float, composer: str = "exact"
     ) -> Bracket:
+        for end, given in (("lower", lower), ("estimate", estimate), ("upper", upper)):
+            if np.ma.is_masked(given):
+                raise TypeError(f"{end} must be a real number, got {given!r}")
         made = super().__new__(cls, upper)
         for name, value in (
             ("lower", float(lower)),

@@ -323,7 +323,8 @@ class Question:
 
     def _delta(self, epsilon: float) -> Bracket:
         floor = max(0.0, -math.expm1(epsilon)) if epsilon < 0.0 else 0.0
-        if not self.steps or epsilon == -math.inf:
+        # Delta is between this and 1, which is the same number from about -37 down.
+        if not self.steps or floor == 1.0:
             return Bracket(floor, floor, floor)
         with np.errstate(under="ignore"):
             parts = [

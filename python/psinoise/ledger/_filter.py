@@ -14,7 +14,8 @@ all results up to ``t`` for one pair of neighbors, ``S_t(a)``, ``M_t`` and ``G_t
 supermartingale under the data, with ``Z_0 = 1``: given the past, ``E exp(c (L_t - L_{t-1}))`` is at
 most ``exp(K_t(a))``. Hence ``E Z_T(a) <= 1`` at every time ``T``, which may depend on results.
 
-*Filter.* Fix orders ``a_j`` and shares ``d_0 + sum d_j <= delta`` before anything is released. Let
+*Filter.* Fix orders ``a_j`` and shares ``d_0 + sum d_j + d_l <= delta`` before anything is
+released. Let
 ``B_j = c_j eps + log d_j - log k_j`` with ``k_j = c_j^c_j / (1 + c_j)^(1 + c_j)``, and ``mu`` such
 that mu-GDP is (eps, d_0)-privacy. A charge passes if afterwards ``M <= eps``, or ``G <= mu^2``, or
 ``S(a_j) <= B_j`` for *some* ``j``. Then everything together is (epsilon, delta)-private.
@@ -33,6 +34,14 @@ of its expectations over the events that ``J`` is this condition or that one.
 * ``S(a_j) <= B_j``: ``(1 - e^{eps - L})^+`` is at most ``k_j e^{c_j (L - eps)}``, which is
   ``k_j e^{S(a_j) - c_j eps} Z(a_j) <= d_j Z(a_j)``, with an expectation of at most ``d_j``. QED
 
+*Leaks.* Noise in digits is dominated by Gaussian noise and, beside it, an independent coin that
+tells all with probability ``c_t`` and nothing otherwise (`psinoise.accounting.leak`): what is
+released is a function of both (Blackwell's theorem), so that one may think of both as seen. A
+charge passes only if ``sum c_t <= d_l`` afterwards, so that the expected number of coins that tell,
+over steps that may be chosen by all results, is at most ``d_l``, and so is the probability of any.
+Where none tells, coins have the same probability for both neighbors: the loss is that of the rest,
+and what was said above bounds its delta. Together they have ``d_l`` more.
+
 With one order alone this is the Renyi filter of V. Feldman and T. Zrnic, "Individual privacy
 accounting via a Renyi filter", NeurIPS 2021 (sums of divergences of one order that was fixed in
 advance); with the largest losses alone the basic composition of R. Rogers, A. Roth, J. Ullman and
@@ -46,7 +55,8 @@ below. By the inequality of Ville it is below ``1 / delta`` at all times with pr
 
     ``L_t <= min(M_t, min_j (S_t(a_j) + log(1 / d_j)) / c_j)``,
 
-where the shares ``d_j`` of the orders are those of an odometer without ``d_0``.
+where the shares ``d_j`` of the orders are those of an odometer without ``d_0``, and ``d_l`` is left
+for leaks.
 
 (J. Whitehouse, A. Ramdas, R. Rogers and Z. S. Wu, "Fully-adaptive composition in differential
 privacy", ICML 2023, have this method.) The bound is on the loss itself, with probability
@@ -67,10 +77,11 @@ from psinoise.ledger._spending import Limits, Sums, best_order
 
 __all__ = ["Filter", "orders_of"]
 
-# The shares of delta of Gaussian differential privacy, of the first order and of all others, 1 but
-# for rounding; those of an odometer; and those others, as powers of two times the first one.
-_GAUSSIAN, _FIRST, _REST = 0.6, 0.35, 0.05 - 2.0**-40
-_ODOMETER_FIRST, _ODOMETER_REST = 0.9, 0.1 - 2.0**-40
+# The shares of delta of leaks, of Gaussian differential privacy, of the first order and of all
+# others, 1 but for rounding; those of an odometer; and those others, as powers of two times the
+# first one.
+_LEAK, _GAUSSIAN, _FIRST, _REST = 0.001, 0.6, 0.35, 0.049 - 2.0**-40
+_ODOMETER_FIRST, _ODOMETER_REST = 0.9, 0.099 - 2.0**-40
 _BESIDE = (-3, -2, -1, 1, 2, 3, 4, 5, 6)
 
 
@@ -94,7 +105,7 @@ class Filter:
     ) -> None:
         self._epsilon, self._delta, self._adjacency = epsilon, delta, adjacency
         shares = _shares(delta, len(orders), _FIRST, _REST)
-        self._limits = Limits.of(epsilon, orders, shares, delta * _GAUSSIAN)
+        self._limits = Limits.of(epsilon, orders, shares, delta * _GAUSSIAN, delta * _LEAK)
         self._odometer = _shares(delta, len(orders), _ODOMETER_FIRST, _ODOMETER_REST)
         self._sums = Sums.none(orders)
 
@@ -133,6 +144,8 @@ class Filter:
     @property
     def spent(self) -> float:
         """The odometer."""
+        if self._sums.leak > self._limits.leak:
+            return math.inf
         moments, loss = self._sums.worst()
         found = loss
         for order, share, moment in zip(

@@ -1,13 +1,15 @@
 """A budget for mechanisms that were chosen without looking at what was released.
 
-What is proven is the composition of everything charged, as a plan that was fixed in advance. Three
+What is proven is the composition of everything charged, as a plan that was fixed in advance. Four
 proofs are tried, the quick ones first:
 
 1. sums that are kept: of Renyi divergences, of largest losses, and of the squares of parameters of
    Gaussian differential privacy, sharp for Gaussian noise (`psinoise.ledger._spending`);
 2. a larger plan that is known to be within the budget: a part of it is, too, since what is left out
    can be left out of the results (post-processing);
-3. certified composition (`psinoise.Accountant`). Where the same charge comes again and again it is
+3. both bounds on a composition that is kept from charge to charge, for more than a few different
+   mechanisms (`psinoise.ledger._running`), which also prove that a charge does not fit;
+4. certified composition (`psinoise.Accountant`). Where the same charge comes again and again it is
    asked about more of them than there are, twice as many each time, for the second proof to know.
 """
 
@@ -19,12 +21,17 @@ from psinoise.accounting import Accountant
 from psinoise.accounting.budget import is_within
 from psinoise.errors import BudgetError, CertificationError
 from psinoise.ledger._charge import Charge
+from psinoise.ledger._running import Running
 from psinoise.ledger._spending import Key, Limits, Sums, best_order, key_of
 
 __all__ = ["Plan"]
 
 # Orders around the best one, in both directions: powers of two times it.
 _BELOW, _ABOVE = 4, 6
+# Certified composition is quick for so many different steps.
+_FEW = 2
+# Of more than so many it takes seconds, and is not asked if it would not know better.
+_MANY = 16
 # Beyond this many charges at once nothing is asked for in advance.
 _MOST_AHEAD = 1 << 20
 
@@ -44,6 +51,7 @@ class Plan:
         self._sums = Sums.none(orders)
         self._counts: dict[Key, int] = {}
         self._proven: dict[Key, int] = {}
+        self._running = Running(epsilon, delta, adjacency) if delta > 0.0 else None
         self._ahead, self._last = 0, None
         self._spent: float | None = 0.0
 
@@ -53,6 +61,8 @@ class Plan:
         """Count a charge, whether it fits or not."""
         self._sums = self._sums.plus(charge, self._adjacency)
         self._counts = self._with(charge)
+        if self._running is not None:
+            self._running.enter(charge)
         self._spent = None
 
     def check(self, charge: Charge) -> None:
@@ -70,9 +80,16 @@ class Plan:
         wanted = self._with(charge)
         if all(count <= self._proven.get(key, 0) for key, count in wanted.items()):
             return
+        budget = f"the budget of epsilon {self._epsilon!r} at delta {self._delta!r}"
+        if self._running is not None and len(wanted) > _FEW:
+            try:
+                if self._running.fits(charge, budget):
+                    return
+            except CertificationError:
+                if len(wanted) > _MANY:
+                    raise
         if self._certified(charge):
             return
-        budget = f"the budget of epsilon {self._epsilon!r} at delta {self._delta!r}"
         try:
             found = self._accountant(wanted).epsilon(self._delta)
         except CertificationError as error:

@@ -7,19 +7,22 @@ With ``S(a)`` the sum of the bounds ``K(a)`` of `psinoise.ledger._moments` and `
 for a composition that was fixed in advance. So it is within the budget if one order says so; or if
 the largest losses add up to epsilon or less; or if the squares of the parameters of
 `psinoise.ledger._gaussian` add up to no more than that of the budget. For a filter these proofs
-share delta, and ``psinoise.ledger._filter`` has the reason.
+share delta, and ``psinoise.ledger._filter`` has the reason. Leaks of noise in digits are added up
+for a filter, which has a share for them; a plan of such noise is composed.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.accounting import LatticeMechanism, Mechanism
+from psinoise.accounting.leak import Leak
+from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.steps import Step
 from psinoise.ledger._charge import Charge
@@ -70,19 +73,25 @@ class Limits:
     """The largest ``S(a)`` that is within the budget."""
     square: float
     """The largest square of the parameter of Gaussian differential privacy."""
+    leak: float
+    """The largest probability that noise in digits tells all."""
 
     @staticmethod
     def of(
-        epsilon: float, orders: tuple[int, ...], shares: tuple[float, ...], gaussian: float
+        epsilon: float,
+        orders: tuple[int, ...],
+        shares: tuple[float, ...],
+        gaussian: float,
+        leak: float = 0.0,
     ) -> Limits:
         """The limits of a budget whose delta is in shares; no orders where it is 0.
 
-        ``gaussian`` is the share of Gaussian differential privacy.
+        ``gaussian`` is the share of Gaussian differential privacy, ``leak`` that of leaks.
         """
         pairs = zip(orders, shares, strict=True)
         most = np.array([_limit(order, epsilon, share) for order, share in pairs])
         square = largest_parameter(epsilon, gaussian) ** 2 * (1.0 - _ROUNDING)
-        return Limits(epsilon, orders, shares, most, square)
+        return Limits(epsilon, orders, shares, most, square, leak)
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,8 @@ class Sums:
     """None where a loss has no bound."""
     square: float = 0.0
     """Of the parameter of Gaussian differential privacy."""
+    leak: float = 0.0
+    """The probabilities of `psinoise.accounting.leak`, which are in nothing else here."""
 
     @staticmethod
     def none(orders: tuple[int, ...]) -> Sums:
@@ -112,6 +123,9 @@ class Sums:
 
     def _with(self, pair: Step, uses: int) -> Sums:
         """These sums and some uses of a step."""
+        if isinstance(pair, CellPair) and isinstance(pair.noise, Leak):
+            told = math.nextafter(uses * pair.noise.probability, math.inf)
+            return replace(self, leak=math.nextafter(self.leak + told, math.inf))
         more = _up(math.nextafter(float(uses), math.inf) * log_moments(pair, self.orders))
         losses = (
             None if before is None or loss is None else before + uses * loss
@@ -119,7 +133,7 @@ class Sums:
         )
         square = math.nextafter(uses * gaussian_parameter(pair) ** 2, math.inf) * (1.0 + _UP)
         square = math.nextafter(self.square + square, math.inf)
-        return Sums(self.orders, _up(self.moments + more), tuple(losses), square)
+        return Sums(self.orders, _up(self.moments + more), tuple(losses), square, self.leak)
 
     def worst(self) -> tuple[Float, float]:
         """The larger of both directions: of each moment, and of the losses, rounded up.
@@ -134,7 +148,7 @@ class Sums:
     def within(self, limits: Limits) -> bool:
         """Whether one of these sums proves the budget."""
         moments, loss = self.worst()
-        return (
+        return self.leak <= limits.leak and (
             loss <= limits.epsilon
             or self.square <= limits.square
             or bool((moments <= limits.most).any())

@@ -163,6 +163,11 @@ class NoiseLaw(Explored, Value):
         """By how much the logarithm of a tail that repeats itself falls in a unit of length."""
         return 0.0
 
+    @property
+    def repeats_from(self) -> float:
+        """The distance from the center where such a tail begins."""
+        return 0.0
+
     # -- evaluation ------------------------------------------------------------------------------
 
     def pdf(self, x: ArrayLike) -> Any:

@@ -133,6 +133,11 @@ class PiecewiseNoise(NoiseLaw):
         """By how much the logarithm of a tail that repeats itself falls in a unit of length."""
         return self.partition.rate / self.period if self.partition.repeated else 0.0
 
+    @property
+    def repeats_from(self) -> float:
+        """Where the first of the cells begins that repeat."""
+        return float(self.partition.edges[-1 - self.partition.repeated]) * self._scale
+
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
         """``P(|X|`` rounds to ``k grid)``; see `NoiseLaw.lattice_masses`."""
         return self.partition.lattice_masses(grid / self._scale, start, stop)

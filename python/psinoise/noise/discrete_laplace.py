@@ -252,6 +252,11 @@ class DiscreteLaplace(NoiseLaw):
         """That of the whole numbers."""
         return 1.0
 
+    @property
+    def decay(self) -> float:
+        """``1 / scale``, everywhere."""
+        return 1.0 / self._length
+
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
         """``P(|X| = k)``; see `NoiseLaw.lattice_masses`.
 
@@ -272,7 +277,8 @@ class DiscreteLaplace(NoiseLaw):
     def _standard_moment(self, order: float) -> float:
         if order in (0.0, 1.0, 2.0):
             return {0.0: 1.0, 1.0: self.mean_abs, 2.0: self.std**2}[order]
-        return self._standard_expectation(lambda x: x**order)
+        with np.errstate(over="ignore"):
+            return self._standard_expectation(lambda x: x**order)
 
     def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
         if self._length > _LONGEST_SUM:

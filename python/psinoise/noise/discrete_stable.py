@@ -200,7 +200,8 @@ class DiscreteStable(NoiseLaw):
     def _bisected(self, p: Float, enough: Callable[[Float, Float], Any]) -> Float:
         """The least whole number that is enough; beyond 2**53 the least float64."""
         valid = (p >= 0.0) & (p <= 1.0)
-        asked = np.where(valid, p, 0.5)
+        # The ends are for those who ask, and far to look for.
+        asked = np.where((p > 0.0) & (p < 1.0), p, 0.5)
         low, high = np.full(p.shape, -1.0), np.full(p.shape, 1.0)
         for side, sign in ((low, -1.0), (high, 1.0)):
             while True:

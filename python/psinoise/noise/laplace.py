@@ -40,6 +40,11 @@ class Laplace(ScaleFamily):
     # The law of ``sum min(max(x_i, 0), a_i)`` is most spread where one a_i is not 0.
     axis_is_worst = True
 
+    @property
+    def decay(self) -> float:
+        """``1 / scale``, everywhere."""
+        return 1.0 / self._scale
+
     def log_density(self, t: Float) -> dd.Pair:
         """``-t - log 2``."""
         return dd.add(

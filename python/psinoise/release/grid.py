@@ -16,7 +16,8 @@ whole ``k >= 0``.
 So whatever the law, the sensitivity, the count of uses and the sampling rate, the noise ``g K``
 costs no more than ``Z`` does. What is drawn is a table of integers: each probability is a multiple
 of ``2**-63``, and a tail beyond those of ``2**-39`` takes the place of that of the law. This is the
-only difference, and it is accounted, since the losses are those of the table.
+only difference, and it is accounted, since the losses are those of the table; where the law has a
+largest one, that of the table is no larger (``psinoise.release.ratios``).
 
 ``s`` is a float64 and ``s / 2**k`` is one too. On any other grid ``s`` is ``ceil(s / g)`` cells
 (`cells_of`), which is what is accounted then.

@@ -17,7 +17,8 @@ A translated tail is geometric, a dilated one a power law; ``repeated`` is ``m /
 ``m`` a power of two, so that the copies cover each integer once.
 
 For a unimodal law the probabilities of ``0, 1, 2, ...`` do not increase, and this is a statement
-about integers: `is_unimodal` has it, and `rounded` keeps it.
+about integers: `is_unimodal` has it, and `rounded` keeps it. Where the law has a largest loss that
+of the integers is no larger, as ``psinoise.release.ratios`` proves.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise.errors import DomainError
 from psinoise.release.grid import LARGEST_GRID
+from psinoise.release.ratios import joined, raised
 
 __all__ = ["DRAWS", "MOST_LISTED", "ONE", "Weights", "coarser", "fits", "is_unimodal", "weights_of"]
 
@@ -67,6 +69,8 @@ class _Law(Protocol):
     def period(self) -> float: ...
     @property
     def decay(self) -> float: ...
+    @property
+    def repeats_from(self) -> float: ...
     def iccdf(self, p: float) -> float: ...
     def ccdf(self, x: float) -> float: ...
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float: ...
@@ -87,7 +91,7 @@ class _Plan(NamedTuple):
     listed: int
     tail: str
     repeated: int
-    ratio: int
+    ratio: float
 
 
 def fits(law: _Law, grid: float) -> bool:
@@ -125,14 +129,22 @@ def weights_of(law: _Law, grid: float) -> Weights:
             f"can be listed), got {grid!r}"
         )
     masses = law.lattice_masses(grid, 0, plan.listed)
-    return rounded(masses, plan.tail, plan.repeated, plan.ratio, law.unimodal)
+    if law.unimodal:
+        masses = _non_increasing(masses)
+    ratio, unit = plan.ratio, None
+    if plan.tail == "dilate":
+        beyond = law.lattice_masses(grid, plan.listed, plan.listed + 2)
+        masses, ratio = joined(masses, beyond, ratio)
+    elif plan.tail == "translate" and law.decay > 0.0:
+        (masses, ratio), unit = raised(masses, plan.repeated, ratio), 1.0
+    return rounded(masses, plan.tail, plan.repeated, int(ratio * ONE), law.unimodal, unit)
 
 
 def _plan(law: _Law, grid: float) -> _Plan | None:
     end = float(law.iccdf(0.0))
     if end < math.inf:
         count = end / grid + 1.5
-        return _Plan(int(count), "none", 0, 0) if count < MOST_LISTED else None
+        return _Plan(int(count), "none", 0, 0.0) if count < MOST_LISTED else None
     reach = _reach(law, grid)
     if reach * grid > _LONG * law.spread:
         dilated = _dilated(law, grid)
@@ -141,21 +153,23 @@ def _plan(law: _Law, grid: float) -> _Plan | None:
     # Of a law far wider than the grid all integers are rare, and not only those of the tail.
     if reach >= MOST_LISTED or law.ccdf((reach - 0.5) * grid) > _RARE:
         return None
-    if law.period == 0.0:
+    if law.decay == 0.0:
         return _Plan(reach, "translate", 1, _share(law, grid, reach, 1))
-    # Whole periods where they are whole numbers of cells; else the tail falls as on average.
-    cells = Fraction(law.period) / Fraction(grid)
-    repeated = int(cells) if cells.denominator == 1 and 1 <= cells < reach else 1
-    fall = core.exponential(np.array([-law.decay * grid * repeated]), np.zeros(1))
-    return _Plan(reach, "translate", repeated, int(float(fall[0]) * 2.0**64))
+    # A period, in whole cells; where it is less than one, the tail falls as on average.
+    repeated = max(1, math.ceil(Fraction(law.period) / Fraction(grid)))
+    reach = max(reach, repeated + 1 + math.ceil(law.repeats_from / grid))
+    if reach >= MOST_LISTED:
+        return None
+    fall = core.exponential(np.array([-law.decay * max(law.period, grid)]), np.zeros(1))
+    return _Plan(reach, "translate", repeated, float(fall[0]))
 
 
-def _share(law: _Law, grid: float, count: int, repeated: int) -> int:
+def _share(law: _Law, grid: float, count: int, repeated: int) -> float:
     """How much of the tail is beyond the listed integers: so that these have the probabilities of
     the law, and all that follow together have too."""
     whole, rest = (float(law.ccdf((k - 0.5) * grid)) for k in (count - repeated, count))
     # A law far narrower than a cell: any tail will do.
-    return int(rest / whole * 2.0**64) if whole > 0.0 else 1
+    return rest / whole if whole > 0.0 else 0.0
 
 
 def _mass(law: _Law, grid: float, k: int) -> float:
@@ -192,16 +206,27 @@ def _dilated(law: _Law, grid: float) -> _Plan | None:
     return None
 
 
-def rounded(masses: Float, tail: str, repeated: int, ratio: int, unimodal: bool) -> Weights:
-    """Integer weights for masses. All rounding is downwards, and 0 takes the rest."""
+def rounded(
+    masses: Float,
+    tail: str,
+    repeated: int,
+    ratio: int,
+    unimodal: bool,
+    unit: float | None = None,
+) -> Weights:
+    """Integer weights for masses. All rounding is downwards, and 0 takes the rest.
+
+    A mass is as many words as ``unit`` says; by default all of them are ``2**63``.
+    """
     if unimodal:
-        masses = np.append(masses[:1], np.minimum.accumulate(masses[1:]))
+        masses = _non_increasing(masses)
     if tail != "none":
         masses = masses.copy()
         ratio = min(max(ratio, 1), _LARGEST_RATIO)
         masses[-repeated:] /= (ONE - ratio) / 2.0**64
-    # Correctly rounded, and so the same on every machine.
-    unit = 2.0**63 / math.fsum(masses.tolist()) * _SHRINK
+    if unit is None:
+        # Correctly rounded, and so the same on every machine.
+        unit = 2.0**63 / math.fsum(masses.tolist()) * _SHRINK
     listed = np.floor(masses * unit).astype(np.uint64)
     if tail == "none":
         listed = listed[: int(np.flatnonzero(listed)[-1]) + 1]
@@ -211,6 +236,10 @@ def rounded(masses: Float, tail: str, repeated: int, ratio: int, unimodal: bool)
         ratio = _continued(listed, tail, repeated, ratio)
         _settle(listed, unimodal)
     return Weights(listed, tail, repeated, ratio)
+
+
+def _non_increasing(masses: Float) -> Float:
+    return np.append(masses[:1], np.minimum.accumulate(masses[1:]))
 
 
 def _settle(listed: NDArray[np.uint64], unimodal: bool) -> None:
