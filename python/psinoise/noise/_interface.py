@@ -163,6 +163,17 @@ class NoiseLaw(Explored, Value):
         """By how much the logarithm of a tail that repeats itself falls in a unit of length."""
         return 0.0
 
+    @property
+    def tail_index(self) -> float:
+        """The a of a tail that falls like ``x**-a`` in the end, of a law that says so; else 0."""
+        return 0.0
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether sums of draws are accounted: then a table is nowhere rarer than the law, but for
+        a common factor."""
+        return False
+
     # -- evaluation ------------------------------------------------------------------------------
 
     def pdf(self, x: ArrayLike) -> Any:
