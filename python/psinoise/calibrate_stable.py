@@ -108,7 +108,8 @@ def calibrate_stable(
         scale is that of ``calibrate``, which never exceeds the target. On a grid the index is that
         of the continuous law, and the scale, within 1e-6 of the least, is that of what is released:
         ``Mechanism(law, cells).on_lattice()`` of each message, ``cells = ceil(sensitivity /
-        grid)``, or for a "distributed" target with a delta ``Mechanism(law, cells).for_sum(present)``.
+        grid)``, or ``Mechanism(law, cells).for_sum(present)`` for a "distributed" target with a
+        delta.
         A "distributed" pure target is met by draws of the law itself (nothing is proven of sums of
         table draws at delta 0).
 

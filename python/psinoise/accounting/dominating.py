@@ -6,7 +6,7 @@ from typing import cast
 
 from psinoise.accounting import vectors
 from psinoise.accounting.loss.atoms import Dominating
-from psinoise.accounting.loss.blocks import BlockPair, in_blocks
+from psinoise.accounting.loss.blocks import BlockLaw, BlockPair, in_blocks
 from psinoise.accounting.loss.cells import CellLaw, CellPair, in_cells
 from psinoise.accounting.loss.pairs import Law, Pair
 from psinoise.accounting.loss.steps import Step
@@ -16,7 +16,7 @@ __all__ = ["dominating_pair"]
 
 
 def dominating_pair(
-    noise: Law | CellLaw,
+    noise: Law | CellLaw | BlockLaw,
     shift: float,
     replaced: bool,
     sampling_rate: float,

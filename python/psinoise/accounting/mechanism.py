@@ -15,6 +15,7 @@ from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.dominating import dominating_pair
 from psinoise.accounting.groups import Group, group_size
 from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice
+from psinoise.accounting.loss.blocks import BlockLaw
 from psinoise.accounting.loss.cells import CellLaw, in_cells
 from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Law, Pair, turning_point
@@ -69,7 +70,7 @@ class Mechanism(Accounted):
 
     one_record: ClassVar[bool] = True
 
-    noise: Law | CellLaw
+    noise: Law | CellLaw | BlockLaw
     sensitivity: float = 1.0
     contribution: float | None = field(default=None, kw_only=True)
     dimension: int = field(default=1, kw_only=True)

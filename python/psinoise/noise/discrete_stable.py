@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
-from psinoise.errors import DomainError
+from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._discrete_stable_masses import log_masses, log_tails
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
+from psinoise.noise._target import PrivacyTarget
 
 __all__ = ["DiscreteStable"]
 
@@ -102,6 +103,14 @@ class DiscreteStable(NoiseLaw):
         object.__setattr__(self, "_length", length)
         # Whole numbers do not stretch: the standardized law is the law itself.
         object.__setattr__(self, "_scale", 1.0)
+
+    @classmethod
+    def for_target(cls, target: PrivacyTarget, **arguments: Any) -> DiscreteStable:
+        """Not by this class: `psinoise.calibrate_stable` has to know how many clients there are."""
+        raise CalibrationError(
+            "DiscreteStable noise is calibrated by psinoise.calibrate_stable(grid=), which also "
+            "finds the index"
+        )
 
     @property
     def alpha(self) -> float:
