@@ -262,6 +262,12 @@ def test_calibrate_stable(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["noise"] == repr(share)
     assert found["sum"]["noise"] == repr(share.aggregate(100))
     assert found["sum_pure_epsilon"] < 1.0 < found["message_pure_epsilon"]
+    whole = psinoise.calibrate_stable(epsilon=1.0, clients=100, alpha=1.9, grid=0.25)
+    text = answer(capsys, *words, "--grid", "0.25")
+    assert text.splitlines()[0] == repr(whole)
+    assert f"E|error| {0.25 * whole.aggregate(100).mean_abs:.10g}" in text
+    pure = ["--noise", "symmetric-stable", "--epsilon", "1", "--delta", "0"]
+    assert "calibrate_stable" in mistake(capsys, "calibrate", *pure)
 
 
 def test_laws_come_from_the_one_list() -> None:

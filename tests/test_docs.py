@@ -31,10 +31,16 @@ def test_readme_examples():
     assert results.failed == 0
 
 
-@pytest.mark.parametrize("page", ["release.md", "releasing.md", "statistics.md"])
+@pytest.mark.parametrize("page", ["release.md", "releasing.md", "statistics.md", "clients.md"])
 def test_examples_of_the_pages_on_releases(page):
     results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert results.attempted >= 8
+    assert results.failed == 0
+
+
+def test_the_example_of_the_page_on_stable_noise():
+    results = doctest.testfile(str(ROOT / "docs/stable.md"), module_relative=False)
+    assert results.attempted == 4
     assert results.failed == 0
 
 

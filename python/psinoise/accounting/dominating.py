@@ -6,6 +6,7 @@ from typing import cast
 
 from psinoise.accounting import vectors
 from psinoise.accounting.loss.atoms import Dominating
+from psinoise.accounting.loss.blocks import BlockLaw, BlockPair, in_blocks
 from psinoise.accounting.loss.cells import CellLaw, CellPair, in_cells
 from psinoise.accounting.loss.pairs import Law, Pair
 from psinoise.accounting.loss.steps import Step
@@ -15,7 +16,7 @@ __all__ = ["dominating_pair"]
 
 
 def dominating_pair(
-    noise: Law | CellLaw,
+    noise: Law | CellLaw | BlockLaw,
     shift: float,
     replaced: bool,
     sampling_rate: float,
@@ -29,13 +30,15 @@ def dominating_pair(
     DomainError
         where the worst case is not proven
     """
-    if in_cells(noise) and replaced:
+    if (in_cells(noise) or in_blocks(noise)) and replaced:
         raise DomainError(
             "noise must be log-concave for adjacency 'replace' with sampling (the worst case "
             f"of other laws is not known), got {noise!r}"
         )
 
     def pair(shift: float, rate: float) -> Dominating:
+        if in_blocks(noise):
+            return BlockPair(((1.0, noise),), noise.worst_shifts(shift)[-1], rate)
         if in_cells(noise):
             return CellPair(noise, shift, rate)
         return Pair(cast(Law, noise), shift, rate, replaced)

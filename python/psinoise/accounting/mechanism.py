@@ -15,10 +15,12 @@ from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.dominating import dominating_pair
 from psinoise.accounting.groups import Group, group_size
 from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice
+from psinoise.accounting.loss.blocks import BlockLaw
 from psinoise.accounting.loss.cells import CellLaw, in_cells
 from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Law, Pair, turning_point
 from psinoise.accounting.loss.steps import Step
+from psinoise.accounting.sums import SumOfReleases, sum_of_releases
 from psinoise.errors import DomainError
 from psinoise.release import grid_from
 
@@ -68,7 +70,7 @@ class Mechanism(Accounted):
 
     one_record: ClassVar[bool] = True
 
-    noise: Law | CellLaw
+    noise: Law | CellLaw | BlockLaw
     sensitivity: float = 1.0
     contribution: float | None = field(default=None, kw_only=True)
     dimension: int = field(default=1, kw_only=True)
@@ -117,6 +119,45 @@ class Mechanism(Accounted):
         size = group_size(size)
         moved = rounded(size * Fraction(self.sensitivity), up=True)
         return Group(replace(self, sensitivity=moved, contribution=None), size)
+
+    def for_sum(self, count: int) -> SumOfReleases:
+        """The sum of what ``count`` clients release, each by `on_lattice`.
+
+        Neighbors differ in what one client adds noise to, by at most the sensitivity. The sum is
+        all that is seen: messages are added up under encryption, modulo a power of two or not.
+        After dropouts ``count`` is how many messages are in the sum.
+
+        Parameters
+        ----------
+        count : int
+            Number of releases, at least 1.
+
+        Returns
+        -------
+        SumOfReleases
+            With `epsilon`, `delta` and the like of the sum of draws from the table, certified; at
+            delta 0 they are those of one message.
+
+        Raises
+        ------
+        DomainError
+            For noise that is not closed under sums on the whole numbers (`DiscreteStable` is).
+
+        Notes
+        -----
+        ``psinoise.accounting.sums`` has the proofs. Lower ends of brackets are those of the pair
+        that dominates the sum, which tells besides how many draws are not of the law.
+
+        Examples
+        --------
+        >>> import psinoise as pn
+        >>> message = pn.Mechanism(pn.DiscreteStable(alpha=1.8, scale=8.0), sensitivity=4)
+        >>> round(float(message.on_lattice().epsilon(1e-9)), 3)
+        0.58
+        >>> round(float(message.for_sum(1000).epsilon(1e-9)), 3)
+        0.012
+        """
+        return sum_of_releases(self.on_lattice(), self.noise, count)
 
     def most_revealing_output(self) -> float:
         """The output at which the loss of one use is largest, on each coordinate that moves.

@@ -62,6 +62,7 @@ from psinoise.accounting.compose.bins import Dense, dense
 from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.compose.sampled import SampledVector
 from psinoise.accounting.loss.atoms import Dominating
+from psinoise.accounting.loss.blocks import BlockLaw, in_blocks
 from psinoise.accounting.loss.cells import CellLaw, in_cells
 from psinoise.accounting.loss.largest import largest_score
 from psinoise.accounting.loss.pairs import Direction, Law, Pair
@@ -122,7 +123,7 @@ class ScoreBound(Measured):
 
 
 def dominating(
-    noise: Law | CellLaw,
+    noise: Law | CellLaw | BlockLaw,
     pair: Callable[[float, float], Dominating],
     sensitivity: float,
     dimension: int,
@@ -164,7 +165,7 @@ def dominating(
         if sampled:
             return SampledVector(pair(sensitivity, 1.0), dimension, sampling_rate), 1
         return one, dimension
-    score = math.inf if in_cells(noise) else largest_score(cast("Law", noise))
+    score = math.inf if in_cells(noise) or in_blocks(noise) else largest_score(cast("Law", noise))
     if norm == "l1" and isinstance(one, Pair) and score < math.inf:
         return ScoreBound(sensitivity * score * (1.0 + 2.0**-51), one), 1
     raise DomainError(

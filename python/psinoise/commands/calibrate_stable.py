@@ -8,6 +8,7 @@ from psinoise.accounting import Mechanism
 from psinoise.calibrate_stable import calibrate_stable
 from psinoise.commands._json import HELP, print_json
 from psinoise.commands._mechanism import size_of
+from psinoise.release import cells_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--alpha", type=float, metavar="X", help="the index, where it is not to be searched for"
     )
+    parser.add_argument(
+        "--grid",
+        type=float,
+        metavar="X",
+        help="clients send whole multiples of it: noise in whole numbers, as it is released",
+    )
     parser.add_argument("--json", action="store_true", help=HELP)
 
 
@@ -60,11 +67,16 @@ def run(arguments: argparse.Namespace) -> int:
         setting=arguments.setting,
         dropout=arguments.dropout,
         alpha=arguments.alpha,
+        grid=arguments.grid,
     )
     total = noise.aggregate(arguments.clients)
+    unit = 1.0 if arguments.grid is None else arguments.grid
+    moved = (
+        arguments.sensitivity if arguments.grid is None else cells_of(arguments.sensitivity, unit)
+    )
     pure = {
-        "message_pure_epsilon": Mechanism(noise, arguments.sensitivity).pure_epsilon(),
-        "sum_pure_epsilon": Mechanism(total, arguments.sensitivity).pure_epsilon(),
+        "message_pure_epsilon": Mechanism(noise, moved).pure_epsilon(),
+        "sum_pure_epsilon": Mechanism(total, moved).pure_epsilon(),
     }
     if arguments.json:
         print_json(
@@ -79,11 +91,15 @@ def run(arguments: argparse.Namespace) -> int:
                 "clients": arguments.clients,
                 "setting": arguments.setting,
                 "dropout": arguments.dropout,
+                "grid": arguments.grid,
             }
         )
         return 0
     print(repr(noise))
-    print(f"sum of {arguments.clients}: scale {total.scale:.10g}, E|error| {total.mean_abs:.10g}")
+    print(
+        f"sum of {arguments.clients}: scale {total.scale * unit:.10g}, "
+        f"E|error| {total.mean_abs * unit:.10g}"
+    )
     print(
         f"pure epsilon of one use: message {pure['message_pure_epsilon']:.10g}, "
         f"sum {pure['sum_pure_epsilon']:.10g}"
@@ -92,5 +108,6 @@ def run(arguments: argparse.Namespace) -> int:
         f"epsilon {arguments.epsilon:g}, delta {arguments.delta:g}, "
         f"sensitivity {arguments.sensitivity:g}, count {arguments.count}, "
         f"setting {arguments.setting}, dropout {arguments.dropout:g}"
+        + ("" if arguments.grid is None else f", in units of the grid {arguments.grid:g}")
     )
     return 0

@@ -168,6 +168,16 @@ class NoiseLaw(Explored, Value):
         """The distance from the center where such a tail begins."""
         return 0.0
 
+    def tail_index(self) -> float:
+        """The a of a tail that falls like ``x**-a`` in the end, of a law that says so; else 0."""
+        return 0.0
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether sums of draws are accounted: then a table is nowhere rarer than the law, but for
+        a common factor."""
+        return False
+
     # -- evaluation ------------------------------------------------------------------------------
 
     def pdf(self, x: ArrayLike) -> Any:

@@ -10,20 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
-from psinoise.errors import DomainError
+from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
-from psinoise.noise._discrete_stable_masses import far, log_masses, log_masses_between, log_tails
+from psinoise.noise._discrete_stable_masses import log_masses, log_tails
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
+from psinoise.noise._target import PrivacyTarget
 
 __all__ = ["DiscreteStable"]
 
 Float = NDArray[np.float64]
 
-_SMALLEST_INDEX, _HIGHEST_INDEX = 1.1, 1.99
-_SMALLEST_SCALE, _LARGEST_SCALE = 0.25, 2.0**30
-# Whole numbers among which the largest loss is looked for, and up to how many scales.
-_MOST_LOSSES, _LOSSES_REACH = 1 << 20, 24.0
+_SMALLEST_INDEX, _LARGEST_INDEX = 0.1, 2.0
+_SMALLEST_SCALE, _LARGEST_SCALE = 2.0**-6, 2.0**40
+# Sizes that the sampler lists.
+_MOST_LISTED = 1 << 18
 # Beyond, whole numbers are rounded.
 _LARGEST_NUMBER = 2.0**1000
 
@@ -39,9 +40,10 @@ class DiscreteStable(NoiseLaw):
     Parameters
     ----------
     alpha : float
-        The index, in [1.1, 1.99], or 2.
+        The index, in [0.1, 2]. Below 0.1 tables hardly reach to where the tail sets in; above 2
+        there is no such law.
     scale : float
-        In [0.25, 2**30].
+        In [2**-6, 2**40].
 
     Raises
     ------
@@ -60,19 +62,17 @@ class DiscreteStable(NoiseLaw):
 
     *Pure privacy for alpha < 2.* All masses are positive, and ``P(X = k) ~ C / k**(1 + alpha)`` by
     the singularity of the characteristic function at 0, so that the ratio of the masses of ``k``
-    and ``k - s`` tends to 1: its logarithm is bounded (`largest_loss`).
+    and ``k - s`` tends to 1: its logarithm is bounded. ``Mechanism(law, s).pure_epsilon()`` is the
+    bound, of independent draws of the law; of the sum of n draws it is that of ``aggregate(n)``.
 
-    *Modular sums.* Reducing to ``x mod 2**b`` is a homomorphism of rings: the residue of a sum is
-    the sum of the residues. A residue is a function of the message, and the sum of residues one of
-    the sum: by post-processing no epsilon grows. The sum is right if it is below ``2**(b - 1)`` in
-    absolute value; ``aggregate(n).ccdf`` says how often the noise is not.
+    *What is released.* ``Mechanism(law, s).on_lattice()`` draws from a table of integers, and its
+    epsilon is certified for that table; ``Mechanism(law, s).for_sum(n)`` has the certified epsilon
+    of the sum of n such draws, also after dropouts and modulo a power of two. Tables take 2**20
+    numbers to reach to where the tail is a power law to 0.5 %; on_lattice refuses scales beyond:
+    2**13 for indices above 1.2, 2**8 at 0.5, 2**2 at 0.1.
 
-    *What is proven of a release.* ``Mechanism(law, s).on_lattice()`` draws from a table of
-    integers, and its epsilon is certified for that table: one message, or one draw of the law of
-    the sum. That of a sum of table draws is at most that of a message, as a function of it and of
-    independent noise; `largest_loss` of ``aggregate(n)`` is that of the law itself.
-
-    Masses have a relative error below 1e-13, tails below 1e-8 (``tests/test_discrete_stable.py``).
+    Masses and tails have a relative error below 1e-13 (``tests/test_discrete_stable.py``; 2e-13
+    where thousands are asked for at once).
     There is no density: ``pmf`` and ``logpmf`` take the place of ``pdf`` and ``logpdf``.
 
     Examples
@@ -94,15 +94,23 @@ class DiscreteStable(NoiseLaw):
 
     def __init__(self, *, alpha: float, scale: float) -> None:
         index = _validate.real("alpha", alpha)
-        if not (_SMALLEST_INDEX <= index <= _HIGHEST_INDEX or index == 2.0):
-            raise DomainError(f"alpha must be in [1.1, 1.99] or 2, got {alpha!r}")
+        if not _SMALLEST_INDEX <= index <= _LARGEST_INDEX:
+            raise DomainError(f"alpha must be in [0.1, 2], got {alpha!r}")
         length = _validate.positive("scale", scale)
         if not _SMALLEST_SCALE <= length <= _LARGEST_SCALE:
-            raise DomainError(f"scale must be in [0.25, 2**30], got {scale!r}")
+            raise DomainError(f"scale must be in [2**-6, 2**40], got {scale!r}")
         object.__setattr__(self, "_alpha", index)
         object.__setattr__(self, "_length", length)
         # Whole numbers do not stretch: the standardized law is the law itself.
         object.__setattr__(self, "_scale", 1.0)
+
+    @classmethod
+    def for_target(cls, target: PrivacyTarget, **arguments: Any) -> DiscreteStable:
+        """Not by this class: `psinoise.calibrate_stable` has to know how many clients there are."""
+        raise CalibrationError(
+            "DiscreteStable noise is calibrated by psinoise.calibrate_stable(grid=), which also "
+            "finds the index"
+        )
 
     @property
     def alpha(self) -> float:
@@ -152,14 +160,17 @@ class DiscreteStable(NoiseLaw):
         ``E|X|`` of any law is that of ``(1 - phi(u)) / u**2`` over all ``u > 0``; the periods of
         ``phi`` are added up by ``sum of 1 / (u + 2 pi m)**2 = 1 / (4 sin(u / 2)**2)``.
         """
-        step = 0.05
-        low = -(_LARGEST_SCALE_LOG + 45.0) / (self._alpha - 1.0)
+        if self._alpha <= 1.0:
+            return math.inf
+        step, rate = 0.05, self._alpha - 1.0
+        low = min(-math.log(self._length) - 42.0 / self._alpha, -20.0)
         t = np.arange(low, 45.0, step)
         x, rest = math.pi / (1.0 + np.exp(-t)), math.pi / (1.0 + np.exp(t))
         chord = 2.0 * np.sin(0.5 * np.minimum(x, math.pi))
-        # exp(-42) of x leaves nothing of 1 - phi but its leading term.
-        lost = -np.expm1(-((self._length * chord) ** self._alpha)) / chord**2
-        return float(np.sum(lost * x * rest)) * step * 2.0 / math.pi**2
+        terms = -np.expm1(-((self._length * chord) ** self._alpha)) / chord**2 * x * rest
+        # The trapezoidal rule in t; before ``low`` its terms fall like exp(rate t).
+        total = float(np.sum(terms)) + float(terms[0]) / math.expm1(rate * step)
+        return total * step * 2.0 / math.pi**2
 
     # -- evaluation ------------------------------------------------------------------------------
 
@@ -222,42 +233,6 @@ class DiscreteStable(NoiseLaw):
 
     # -- privacy ---------------------------------------------------------------------------------
 
-    def largest_loss(self, sensitivity: int) -> float:
-        """The largest of ``log P(X = k - s) / P(X = k)``: the pure epsilon of one use.
-
-        All ``k`` up to 24 scales beyond the shift are tried, at most 2**20 of them evenly spread
-        and then those around the best. Beyond, the loss falls like ``(1 + alpha) s / k``.
-
-        Parameters
-        ----------
-        sensitivity : int
-            By how much neighboring data sets can move the query, at least 1.
-
-        Returns
-        -------
-        float
-            ``inf`` for ``alpha = 2``.
-        """
-        shift = _validate.count("sensitivity", sensitivity)
-        if shift == 0:
-            raise DomainError("sensitivity must be at least 1, got 0")
-        if self._alpha == 2.0:
-            return math.inf
-        start, reach = shift // 2 + 1, math.ceil(_LOSSES_REACH * self._length) + 64
-        best = 0.0
-        stride = max(1, (reach + shift) // 256)
-        while True:
-            k = np.arange(start, start + reach + shift, stride, dtype=np.float64)
-            logs = [log_masses(self._alpha, self._length, np.abs(at)) for at in (k - shift, k)]
-            losses = logs[0] - logs[1]
-            best = max(best, float(losses.max()))
-            if stride == 1:
-                return best
-            at = int(k[int(losses.argmax())])
-            low = max(shift // 2 + 1, at - 2 * stride)
-            start, reach = low, 4 * stride - shift
-            stride = max(1, stride // 64)
-
     def worst_shifts(self, sensitivity: float) -> tuple[float, ...]:
         """The sensitivity itself: the law is unimodal."""
         if not (sensitivity >= 1.0 and sensitivity == math.floor(sensitivity)):
@@ -267,9 +242,39 @@ class DiscreteStable(NoiseLaw):
         return (sensitivity,)
 
     @property
-    def score_limit(self) -> float:
-        """Not of this law, which is accounted on its lattice."""
-        raise DomainError(f"{self!r} is accounted as Mechanism(noise, sensitivity).on_lattice()")
+    def finest(self) -> float:
+        """``sqrt(p(0) / abs(p''(0)))`` of the stable law of this scale: what a peak is wide."""
+        moments = math.lgamma(1.0 / self._alpha) - math.lgamma(3.0 / self._alpha)
+        return self._length * math.exp(0.5 * moments)
+
+    @property
+    def bounded_loss(self) -> bool:
+        """Whether the tail is a power: below 2."""
+        return self._alpha < 2.0
+
+    @property
+    def adds_up(self) -> bool:
+        """Sums of draws are of this kind (`aggregate`)."""
+        return True
+
+    @property
+    def spread(self) -> float:
+        """The scale, which there always is."""
+        return self._length
+
+    @property
+    def tail_index(self) -> float:
+        """The index; of the Skellam law there is none."""
+        return self._alpha if self._alpha < 2.0 else 0.0
+
+    def log_mass(self, k: Float) -> Float:
+        """``log P(X = k)`` at ``k >= 0``, as a smooth function where that is beyond 32 or the scale
+        is large."""
+        return log_masses(self._alpha, self._length, k)
+
+    def log_tail(self, k: Float) -> Float:
+        """``log P(X >= k)`` at whole ``k >= 1``."""
+        return log_tails(self._alpha, self._length, k)
 
     @property
     def own_grid(self) -> float:
@@ -286,8 +291,9 @@ class DiscreteStable(NoiseLaw):
         """
         if grid != 1.0:
             raise DomainError(f"grid must be 1.0 for {self!r}, got {grid!r}")
-        masses = np.exp(log_masses_between(self._alpha, self._length, start, stop))
-        return masses * np.where(np.arange(start, stop) == 0, 1.0, 2.0)
+        k = np.arange(float(start), float(stop))
+        masses = np.exp(log_masses(self._alpha, self._length, k))
+        return masses * np.where(k == 0.0, 1.0, 2.0)
 
     # -- sampling --------------------------------------------------------------------------------
 
@@ -295,7 +301,7 @@ class DiscreteStable(NoiseLaw):
         """By quantiles of a uniform stream, the rare ones one by one; for simulation."""
         generator = np.random.Generator(np.random.Philox(int.from_bytes(key, "little")))
         flat = out.reshape(-1)
-        listed = int(min(far(self._length), 1 << 20))
+        listed = int(min(64.0 * self._length + 128.0, _MOST_LISTED))
         masses = self.lattice_masses(1.0, 0, listed)
         sums = np.cumsum(masses)
         u = generator.random(flat.size)
@@ -325,6 +331,3 @@ class DiscreteStable(NoiseLaw):
 
     def _standard_kl(self, shift: float) -> float:
         raise DomainError(f"{self!r} has no divergence in closed form; put it on a lattice")
-
-
-_LARGEST_SCALE_LOG = math.log(_LARGEST_SCALE)

@@ -339,7 +339,8 @@ def _index_of(
     present = {name: value for name, value in given.items() if value is not None}
     if len(present) != 1:
         raise TypeError(
-            f"SymmetricStable takes exactly one of {', '.join(given)}, got {len(present)}"
+            f"SymmetricStable takes exactly one of {', '.join(given)}, got {len(present)} "
+            "(psinoise.calibrate_stable finds the best index for a target)"
         )
     ((name, value),) = present.items()
     number = _validate.real(name, value)

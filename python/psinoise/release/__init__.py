@@ -7,6 +7,7 @@ from psinoise.release.exact_sum import exact_sum
 from psinoise.release.exact_sums import exact_sums
 from psinoise.release.grid import cells_of, default_grid, grid_from
 from psinoise.release.lattice_noise import LatticeNoise
+from psinoise.release.residues import residues, sum_of_residues
 from psinoise.release.values import Release, prepared
 from psinoise.release.weights import coarser, fits
 
@@ -23,4 +24,6 @@ __all__ = [
     "fits",
     "grid_from",
     "prepared",
+    "residues",
+    "sum_of_residues",
 ]

@@ -54,8 +54,13 @@ _RARE = 2.0**-20
 # many units on, and with probabilities that fall by the same factor, but for so much, in one octave
 # and in one three octaves later.
 _LONG, _FAR, _SELF_SIMILAR = 64, 32, 0.02
+# The same of a law that states its power law, whose copies are a little too heavy instead.
+_STATED = 0.005
+# The last listed probability of a law that states a power law: weights are above 2**11.
+_RAREST = 2.0**-52
 # Copies are counted one by one: not more than 2**20 in the mean.
 _LARGEST_RATIO = ONE - (1 << 44)
+_LOG_TWO = float.fromhex("0x1.62e42fefa39efp-1")
 # Room for the rounding of sums: v_0, which takes the rest, never loses by it.
 _SHRINK = 1.0 - 2.0**-50
 
@@ -71,6 +76,12 @@ class _Law(Protocol):
     def decay(self) -> float: ...
     @property
     def repeats_from(self) -> float: ...
+    @property
+    def tail_index(self) -> float: ...
+    @property
+    def adds_up(self) -> bool: ...
+    @property
+    def own_grid(self) -> float | None: ...
     def iccdf(self, p: float) -> float: ...
     def ccdf(self, x: float) -> float: ...
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float: ...
@@ -123,6 +134,11 @@ def weights_of(law: _Law, grid: float) -> Weights:
         If the lattice is so fine that more than ``MOST_LISTED`` integers would have to be listed.
     """
     plan = _plan(law, grid)
+    if plan is None and law.own_grid is not None:
+        raise DomainError(
+            "noise must be narrow enough for 2**20 of its values to reach to where its tail sets "
+            f"in, got {law!r}"
+        )
     if plan is None:
         raise DomainError(
             f"grid must be at least {coarser(law, grid)!r} for {law!r} (of which 2**20 multiples "
@@ -132,7 +148,9 @@ def weights_of(law: _Law, grid: float) -> Weights:
     if law.unimodal:
         masses = _non_increasing(masses)
     ratio, unit = plan.ratio, None
-    if plan.tail == "dilate":
+    if plan.tail == "dilate" and law.tail_index > 0.0:
+        masses = _straight(masses, plan.repeated, law.tail_index)
+    elif plan.tail == "dilate":
         beyond = law.lattice_masses(grid, plan.listed, plan.listed + 2)
         masses, ratio = joined(masses, beyond, ratio)
     elif plan.tail == "translate" and law.decay > 0.0:
@@ -146,7 +164,7 @@ def _plan(law: _Law, grid: float) -> _Plan | None:
         count = end / grid + 1.5
         return _Plan(int(count), "none", 0, 0.0) if count < MOST_LISTED else None
     reach = _reach(law, grid)
-    if reach * grid > _LONG * law.spread:
+    if reach * grid > _LONG * law.spread or law.tail_index > 0.0:
         dilated = _dilated(law, grid)
         if dilated is not None:
             return dilated
@@ -154,7 +172,10 @@ def _plan(law: _Law, grid: float) -> _Plan | None:
     if reach >= MOST_LISTED or law.ccdf((reach - 0.5) * grid) > _RARE:
         return None
     if law.decay == 0.0:
-        return _Plan(reach, "translate", 1, _share(law, grid, reach, 1))
+        ratio = _share(law, grid, reach, 1)
+        if law.adds_up:
+            ratio = max(ratio, _above(_mass(law, grid, reach) / _mass(law, grid, reach - 1)))
+        return _Plan(reach, "translate", 1, ratio)
     # A period, in whole cells; where it is less than one, the tail falls as on average.
     repeated = max(1, math.ceil(Fraction(law.period) / Fraction(grid)))
     reach = max(reach, repeated + 1 + math.ceil(law.repeats_from / grid))
@@ -192,6 +213,7 @@ def _reach(law: _Law, grid: float) -> int:
 
 def _dilated(law: _Law, grid: float) -> _Plan | None:
     """A power law from ``count / 2`` on, if there is one."""
+    similar = _SELF_SIMILAR if law.tail_index == 0.0 else _STATED
     count = max(64, 1 << math.ceil(math.log2(max(_FAR * law.spread / grid, 1.0))))
     while count <= MOST_LISTED:
         near, first, before, last = (
@@ -199,11 +221,34 @@ def _dilated(law: _Law, grid: float) -> _Plan | None:
         )
         if last > 0.0:
             change = (first * before) / (near * last)
-            if abs(change - 1.0) < _SELF_SIMILAR and 2.0 * first < near:
+            if abs(change - 1.0) < similar and 2.0 * first < near:
                 half = count // 2
-                return _Plan(count, "dilate", half, _share(law, grid, count, half))
+                ratio = _share(law, grid, count, half)
+                if law.tail_index > 0.0:
+                    if first < _RAREST:
+                        return None
+                    ratio = max(_in_the_end(law.tail_index), _above(2.0 * first / near))
+                return _Plan(count, "dilate", half, ratio)
         count *= 2
     return None
+
+
+def _above(fall: float) -> float:
+    """The same, and above the errors of the masses that it is a quotient of."""
+    return fall * (1.0 + 2.0**-48)
+
+
+def _in_the_end(index: float) -> float:
+    """By how much copies of a power law fall from one octave to the next, far out."""
+    return _above(float(core.exponential(np.array([-index * _LOG_TWO]), np.zeros(1))[0]))
+
+
+def _straight(masses: Float, half: int, index: float) -> Float:
+    """Masses that are nowhere below the power law through the first of the last octave, so that
+    copies which fall as fast as the law in the end begin where the octave ends, not above."""
+    places = np.arange(float(half), float(masses.size)) / half
+    power = core.exponential(-(1.0 + index) * core.logarithm(places), np.zeros_like(places))
+    return np.append(masses[:half], np.maximum(masses[half:], masses[half] * power))
 
 
 def rounded(
