@@ -45,7 +45,7 @@ class CertifiedAccountant:
     >>> for _ in range(1000):
     ...     accountant.step(noise_multiplier=1.1, sample_rate=0.01)
     >>> len(accountant), round(accountant.get_epsilon(delta=1e-5), 4)
-    (1000, 1.5073)
+    (1000, 1.5154)
     """
 
     history: list[tuple[float, float, int]]

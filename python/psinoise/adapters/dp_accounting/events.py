@@ -85,7 +85,7 @@ def from_event(event: DpEvent, adjacency: str = "add-remove") -> Accountant:
     >>> step = dpa.PoissonSampledDpEvent(0.01, dpa.GaussianDpEvent(1.1))
     >>> accountant = from_event(dpa.SelfComposedDpEvent(step, 1000))
     >>> round(accountant.epsilon(1e-5), 4)
-    1.5073
+    1.5154
     """
     if not isinstance(event, module("dp_event").DpEvent):
         raise TypeError(f"event must be an event of dp_accounting, got {event!r}")
