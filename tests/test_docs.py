@@ -31,8 +31,10 @@ def test_readme_examples():
     assert results.failed == 0
 
 
-@pytest.mark.parametrize("page", ["release.md", "releasing.md", "statistics.md", "clients.md"])
-def test_examples_of_the_pages_on_releases(page):
+@pytest.mark.parametrize(
+    "page", ["release.md", "releasing.md", "statistics.md", "clients.md", "training.md"]
+)
+def test_examples_of_the_pages(page):
     results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert results.attempted >= 8
     assert results.failed == 0

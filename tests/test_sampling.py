@@ -334,7 +334,7 @@ def read_only():
         (np.empty(4), {"shape": 5}, ValueError, r"shape must match out.*\(4,\), got \(5,\)"),
         (np.empty(4), {"shape": (2, 2)}, ValueError, "shape must match out"),
         ([0.0] * 4, {}, TypeError, "out must be an array, got list"),
-        (bytearray(32), {}, TypeError, "out must be an array, got bytearray"),
+        (bytearray(32), {}, TypeError, "dtype float64 or float32, got uint8"),
     ],
 )
 def test_bad_out(law, out, options, error, message):

@@ -14,7 +14,7 @@ from psinoise._backend import core as _core
 from psinoise._version import __version__ as __version__
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism, promises
 from psinoise.accounting.bracket import Bracket
-from psinoise.calibrate import calibrate
+from psinoise.calibrate import calibrate, noise_multiplier
 from psinoise.calibrate_stable import calibrate_stable
 from psinoise.compare import compare
 from psinoise.errors import BudgetError, CalibrationError, CertificationError, DomainError
@@ -69,6 +69,7 @@ __all__ = [
     "costs",
     "exact_sum",
     "exact_sums",
+    "noise_multiplier",
     "promises",
     "sampling",
 ]

@@ -44,8 +44,8 @@ class Mechanism(Accounted):
         number of coordinates of the query
     norm
         of the sensitivity of a vector: "linf" (the default, and the most cautious: every coordinate
-        moves by the sensitivity), "l1" (Laplace, Gaussian, and from above any noise with a bounded
-        score, such as stable noise) or "l2" (Gaussian noise)
+        moves by the sensitivity), "l1" (Laplace and discrete Laplace, Gaussian, and from above any
+        noise with a bounded score, such as stable noise) or "l2" (Gaussian noise)
 
     Examples
     --------

@@ -39,6 +39,13 @@ expectation. With ``h(y) = (y - gamma)^+``: the smaller profile. QED
 Sampling is covered: the sampled profile increases with the unsampled one, and the lemma of
 ``adjacency`` holds for vectors.
 
+*Discrete Laplace noise, whole numbers, l1.* The same, by the same proof. With ``a = e^{-1/scale}``
+and ``c = 1 - a`` the law of ``w`` for a shift ``b`` is ``a^w/(1 + a)`` times the measure
+``D(0) + D(b) + c (D(1) + ... + D(b - 1))``. The law for ``(a_1, a_2)`` is ``a^w/(1 + a)^2`` times
+the convolution of two of these; in that unit the single coordinate has ``1 + a = 2 - c`` at both
+ends and ``c (2 - c)`` inside. The convolution has 1 at the ends, which is less. Inside it has more:
+at least ``2 c`` at each ``k`` other than ``a_1`` and ``a_2``, and ``1 + c`` or 2 at these.
+
 *Any noise with a bounded score, l1.* With ``|(log p)'| <= B`` the loss of a shift by ``a_i`` is at
 most ``B |a_i|``, that of the vector at most ``B s``: from above it is pure (B s)-differential
 privacy, which is dominated by randomized response. (For stable noise that the privacy is pure is

@@ -1,8 +1,8 @@
 """The least noise that meets a privacy target.
 
 `target` is what is asked, `search` finds the scale, `designed` makes laws that have none, `lattice`
-finds what meets the target as it is released. With delta = 0 the target is a bound on the largest
-loss, which needs no certificate.
+finds what meets the target as it is released, `training` is for training runs. With delta = 0 the
+target is a bound on the largest loss, which needs no certificate.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from psinoise.calibrate.designed import design, designed_law
 from psinoise.calibrate.lattice import least_on_lattice
 from psinoise.calibrate.search import Calibration, search
 from psinoise.calibrate.target import Target, checked
+from psinoise.calibrate.training import noise_multiplier
 from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
 
-__all__ = ["Calibration", "calibrate", "calibration"]
+__all__ = ["Calibration", "calibrate", "calibration", "noise_multiplier"]
 
 _AnyNoise = TypeVar("_AnyNoise", bound=NoiseLaw)
 

@@ -26,11 +26,10 @@ _LARGEST_LOG_RATIO = 40.0 * math.log(2.0)
 # The first estimates are this good, as a share of epsilon; so is the crossing they lead to.
 _ROUGHLY, _ROUGH_CROSSING = 1e-3, 2e-3
 _FIRST_STRIDE, _LONGEST_STRIDE = 0.25, math.log(64.0)
-# By method: by which share a scale may exceed the least one, how far beyond that the first one is,
-# as a share of epsilon, and others beyond where the bound would just meet the target.
-_EXCESS = {"certified": 8e-5, "estimate": 1e-6}
-_FIRST = {"certified": 5e-5, "estimate": 1e-7}
-_AIM = {"certified": 5e-6, "estimate": 1e-7}
+# By which share a scale may exceed the least one, how far beyond that the first one is, as a share
+# of epsilon, and others beyond where the bound would just meet the target: for "estimate", and for
+# "certified" in units of the width of a bracket.
+_ESTIMATED, _CERTIFIED = (1e-6, 1e-7, 1e-7), (0.8, 0.5, 0.05)
 _MOST_ANSWERS, _LONGEST_STEP = 16, 1.0
 # Slopes are taken from points this far apart, and are at least this.
 _APART, _LEAST_SLOPE = 1e-4, 0.5
@@ -71,7 +70,7 @@ def search(target: Target, method: str) -> Calibration:
         return _approached(target, method, *_crossing(target, _guess(target)))
     start, slope = _crossing(target, min(_guess(target), pure[0]))
     if start > pure[0] - _ROUGH_CROSSING:
-        below = pure[0] - _EXCESS["certified"]
+        below = pure[0] - _CERTIFIED[0] * target.width
         if target.asked(target.noise(below), "certified").lower > target.goal:
             return _free(pure, below, method)  # for next to nothing
     try:
@@ -119,13 +118,13 @@ def _guess(target: Target) -> float:
     The first is that of the central limit. The second has its share of delta, and the epsilon that
     sampling makes the target's, in one use for which a record is sampled.
     """
-    rate = target.sampling_rate
+    count, rate = target.releases
     tail = math.sqrt(2.0 * max(-math.log(target.delta), 0.5))
     deviation = max(target.epsilon / tail, target.delta)
-    many = rate * math.sqrt(target.count) / deviation
+    many = rate * math.sqrt(count) / deviation
     large = target.epsilon - math.log(rate) if target.epsilon > 30.0 else 0.0
     large = large or math.log1p(math.expm1(target.epsilon) / rate)
-    tail = math.sqrt(2.0 * max(math.log(target.count * rate / target.delta), 0.5))
+    tail = math.sqrt(2.0 * max(math.log(count * rate / target.delta), 0.5))
     once = (tail + math.sqrt(tail**2 + 2.0 * large)) / (2.0 * large) if large > 0.0 else 0.0
     return min(max(math.log(max(many, once)), -3.0), 20.0)
 
@@ -192,7 +191,10 @@ def _approached(target: Target, method: str, position: float, slope: float) -> C
     """
     best: Calibration | None = None
     before: tuple[float, float] | None = None
-    position, aim = position + _FIRST[method] / slope, _AIM[method]
+    most, first, aim = _ESTIMATED
+    if method == "certified":
+        most, first, aim = (target.width * part for part in _CERTIFIED)
+    position += first / slope
     for _ in range(_MOST_ANSWERS):
         noise = target.noise(position)
         found = target.asked(noise, method)
@@ -208,7 +210,7 @@ def _approached(target: Target, method: str, position: float, slope: float) -> C
             if bounds.upper <= target.delta:
                 excess = max(math.expm1(-log_ratio(found.estimate, target.goal) / slope), 0.0)
                 best = Calibration(noise, bounds, excess, method)
-                if excess <= _EXCESS[method] or step >= -aim:
+                if excess <= most or step >= -aim:
                     break
             else:
                 step, aim = 2.0 * aim, 2.0 * aim

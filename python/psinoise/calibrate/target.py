@@ -16,9 +16,10 @@ from psinoise import _validate
 from psinoise.accounting import Mechanism, contract
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.question import Question
+from psinoise.accounting.question import DEFAULT_WIDTH, Question
 from psinoise.errors import CalibrationError, CertificationError, DomainError
 from psinoise.noise import Noise
+from psinoise.sampling import RandomAllocation, Sampling, WithoutReplacement
 
 __all__ = ["Law", "Target", "checked", "log_ratio"]
 
@@ -41,6 +42,28 @@ class Target:
     sampling_rate: float
     adjacency: str
     contribution: float | None
+    sampling: Sampling | None = None
+    """A scheme in the place of the sampling rate, which is 1 then."""
+    width: float = DEFAULT_WIDTH
+    """Of certified brackets, as a share of epsilon."""
+
+    @property
+    def releases(self) -> tuple[int, float]:
+        """How many releases there are, and the share of the records that one of them sees."""
+        scheme = self.sampling
+        if isinstance(scheme, RandomAllocation):
+            return self.count * scheme.steps, scheme.participations / scheme.steps
+        if isinstance(scheme, WithoutReplacement):
+            return self.count, scheme.batch / scheme.population
+        return self.count, self.sampling_rate
+
+    @property
+    def exposed(self) -> float:
+        """The probability that some release sees a record at all."""
+        count, rate = self.releases
+        if rate == 1.0 or isinstance(self.sampling, RandomAllocation):
+            return 1.0
+        return -math.expm1(count * math.log1p(-rate))
 
     def noise(self, position: float) -> Noise:
         """The law at a position, the logarithm of scale over sensitivity."""
@@ -62,7 +85,8 @@ class Target:
     def largest_loss(self, noise: Noise) -> float:
         """The largest loss of all uses together, rounded up; ``inf`` if there is none."""
         use = (self.count, self.sampling_rate, self.adjacency)
-        return float(self.mechanism(noise).epsilon(0.0, *use).upper)
+        mechanism = self.mechanism(noise)
+        return float(mechanism.epsilon(0.0, *use, sampling=self.sampling).upper)
 
     def capped(self, delta: Bracket) -> Bracket:
         """Bounds on the delta of what is known to meet the target."""
@@ -101,8 +125,10 @@ class Target:
         return found
 
     def _question(self, noise: Noise, method: str, tolerance: float | None) -> Question:
-        pair, uses = self.mechanism(noise).dominating(self.sampling_rate, self.adjacency)
-        steps = ((pair, self.count * uses),)
+        one = self.mechanism(noise).sampled(self.sampling_rate, self.sampling, self.adjacency)
+        steps = tuple((step, self.count * uses) for step, uses in one)
+        if tolerance is None and self.width != DEFAULT_WIDTH and self.epsilon > 0.0:
+            tolerance = self.width * self.epsilon
         return Question(steps, tolerance=tolerance, settle=method == "estimate")
 
 
@@ -119,8 +145,10 @@ def checked(
     rate: float,
     way: str,
     contribution: float | None,
+    sampling: Sampling | None = None,
 ) -> Target:
-    """The target of valid arguments, which are those of :func:`psinoise.calibrate`."""
+    """The target of valid arguments, which are those of :func:`psinoise.calibrate`, and a scheme
+    of sampling that the mechanism has accepted."""
     if not callable(law) or isinstance(law, Noise):
         raise TypeError(f"law must be a noise class such as psinoise.Airy, got {law!r}")
     epsilon = _validate.real("epsilon", epsilon)
@@ -142,14 +170,14 @@ def checked(
         raise DomainError("sampling_rate must be positive (no record is ever used), got 0.0")
     if epsilon == delta == 0.0:
         raise CalibrationError("no noise meets epsilon = 0 and delta = 0 together")
+    target = Target(law, epsilon, delta, sensitivity, count, rate, way, contribution, sampling)
     # Without noise, a record shows whenever it is sampled.
-    exposed = -math.expm1(count * math.log1p(-rate)) if rate < 1.0 else 1.0
-    if delta >= exposed:
+    if delta >= target.exposed:
         raise CalibrationError(
-            f"every scale meets the target: delta {delta!r} is not below {exposed!r}, the "
+            f"every scale meets the target: delta {delta!r} is not below {target.exposed!r}, the "
             "probability that a record is sampled at all"
         )
-    return Target(law, epsilon, delta, sensitivity, count, rate, way, contribution)
+    return target
 
 
 def log_ratio(value: float, goal: float) -> float:

@@ -58,16 +58,34 @@ def _sample_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def output(shape: object, dtype: DTypeLike, out: object) -> NDArray[Any]:
-    """The array that samples are written to: a new one, or ``out``."""
+    """The array that samples are written to: a new one, or the memory of ``out``."""
     if out is not None:
         return _checked_out(out, shape, dtype)
     chosen = _sample_dtype(dtype)
     return np.empty(() if shape is None else _shape_of(shape), dtype=chosen)
 
 
+def _memory_of(out: Any) -> NDArray[Any]:
+    """The memory of an array as NumPy's: nothing is copied, and what is read-only stays so.
+
+    Raises
+    ------
+    TypeError
+        if it has no memory here that others may write to: of another device, or whose gradient is
+        recorded
+    """
+    if isinstance(out, np.ndarray):
+        return out
+    try:
+        if hasattr(out, "__dlpack__"):
+            return np.from_dlpack(out)
+        return np.asarray(memoryview(out))
+    except Exception as error:  # of the other library, of whatever kind
+        raise TypeError(f"out must be an array, got {type(out).__name__}: {error}") from None
+
+
 def _checked_out(out: object, shape: object, dtype: DTypeLike) -> NDArray[Any]:
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"out must be an array, got {type(out).__name__}")
+    out = _memory_of(out)
     if out.dtype not in _SAMPLED:
         raise TypeError(f"out must have dtype float64 or float32, got {out.dtype}")
     if dtype is not np.float64 and np.dtype(dtype) != out.dtype:

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -23,6 +23,7 @@ from psinoise.noise._target import PrivacyTarget
 __all__ = ["NoiseLaw", "family_name"]
 
 Float = NDArray[np.float64]
+_Array = TypeVar("_Array")
 
 
 class NoiseLaw(Explored, Value):
@@ -260,9 +261,20 @@ class NoiseLaw(Explored, Value):
         *,
         rng: RandomSource | None = None,
         dtype: DTypeLike = np.float64,
-        out: NDArray[Any] | None = None,
+        out: None = None,
         threads: int | None = None,
     ) -> NDArray[Any]: ...
+
+    @overload
+    def sample(
+        self,
+        shape: int | tuple[int, ...] | None = None,
+        *,
+        rng: RandomSource | None = None,
+        dtype: DTypeLike = np.float64,
+        out: _Array,
+        threads: int | None = None,
+    ) -> _Array: ...
 
     def sample(
         self,
@@ -270,7 +282,7 @@ class NoiseLaw(Explored, Value):
         *,
         rng: RandomSource | None = None,
         dtype: DTypeLike = np.float64,
-        out: NDArray[Any] | None = None,
+        out: Any = None,
         threads: int | None = None,
     ) -> Any:
         """Draw independent samples, for simulation.
@@ -290,9 +302,11 @@ class NoiseLaw(Explored, Value):
             families drawn from one seed are independent.
         dtype : float64 or float32
             float32 takes half the random bits and a little less time.
-        out : ndarray, optional
+        out : array, optional
             C-contiguous, writable, of type float64 or float32; saves the first touch of fresh
-            memory, which costs more than the sampling.
+            memory, which costs more than the sampling. Of NumPy, or of any library whose arrays
+            have memory of this computer: by ``__dlpack__``, as a tensor of PyTorch, or as a
+            writable buffer. Arrays of JAX are immutable: see `psinoise.adapters.arrays`.
         threads : int or None
             ``None`` uses one thread below 2**17 elements and all cores above, 0 all cores. More
             than 64, or the cores if these are more, are not started. The result does not depend
@@ -301,6 +315,7 @@ class NoiseLaw(Explored, Value):
         Returns
         -------
         float or ndarray
+            ``out`` itself, if it is given.
 
         Raises
         ------
@@ -321,7 +336,9 @@ class NoiseLaw(Explored, Value):
         if array.size:
             tag = f"{type(self).__name__}{self._shape!r}".encode()
             self._draw(stream_key(rng, tag), array, workers)
-        return array if array.ndim or out is not None else array[()]
+        if out is not None:
+            return out
+        return array if array.ndim else array[()]
 
     @abstractmethod
     def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:

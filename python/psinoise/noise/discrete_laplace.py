@@ -75,6 +75,7 @@ class DiscreteLaplace(NoiseLaw):
 
     log_concave = False
     unimodal = True
+    axis_is_worst = True
     representatives = ({"scale": 2.5},)
     for_whole_numbers = True
     shape_parameters = MappingProxyType(

@@ -3,7 +3,9 @@
 *Randomized response.* With probability ``delta`` the answer tells which data set it is; else it is
 one of two, with losses ``up`` and ``-down``. With ``up = down = epsilon`` this pair dominates every
 mechanism that is (epsilon, delta)-differentially private, and is one itself: Kairouz, Oh and
-Viswanath, "The composition theorem for differential privacy", 2015.
+Viswanath, "The composition theorem for differential privacy", 2015. With probability ``silent`` the
+answer is one that both data sets give alike: so it is with more answers than two, of which those
+that belong to neither neighbor say nothing.
 
 *Bounded range.* A mechanism has range ``eta`` if its losses on any two neighbors lie in an interval
 of length ``eta``, ``[t - eta, t]`` (Durfee and Rogers, "Practical differentially private top-k
@@ -71,12 +73,15 @@ class RandomizedResponse(AtomPair):
         in [0, 1)
     sampling_rate
         of Poisson sampling
+    silent
+        in [0, 1 - delta)
     """
 
     up: float
     down: float
     delta: float
     sampling_rate: float
+    silent: float = 0.0
 
     @functools.cached_property
     def atoms(self) -> tuple[Float, Float]:
@@ -88,7 +93,10 @@ class RandomizedResponse(AtomPair):
             both = _log_less(self.up + self.down)
             mass = np.array([_log_less(self.down) - self.up, _log_less(self.up)]) - both
             loss = np.array([self.up, -self.down])
-        log_mass, loss = mass + math.log1p(-self.delta), mixture_loss(loss, self.sampling_rate)
+        mass += math.log1p(-self.delta - self.silent)
+        if self.silent > 0.0:
+            mass, loss = np.append(mass, math.log(self.silent)), np.append(loss, 0.0)
+        log_mass, loss = mass, mixture_loss(loss, self.sampling_rate)
         if self.delta > 0.0 and self.sampling_rate < 1.0:
             # What a record that was drawn makes impossible.
             log_mass = np.append(log_mass, math.log(self.delta))

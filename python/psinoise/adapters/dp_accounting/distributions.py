@@ -1,4 +1,4 @@
-"""Exchange of privacy loss distributions with Google's ``dp_accounting``.
+"""Exchange of privacy loss distributions.
 
 Both sides keep a probability mass function of the loss on a lattice, for each direction of
 "add-remove", and a mass at infinity. What is exported is the upper bound of
@@ -26,6 +26,7 @@ from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import directions
+from psinoise.adapters.dp_accounting._package import module
 from psinoise.errors import DomainError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["from_pld", "to_pld"]
 
+_DISTRIBUTIONS = "pld.privacy_loss_distribution"
 _LARGEST_STEP = 0.5
 
 
@@ -73,7 +75,7 @@ def to_pld(
         For other arguments, an accountant without steps, steps without certified bounds, or
         imported losses on another lattice.
     """
-    pld = _library()
+    pld = module(_DISTRIBUTIONS)
     count = _validate.count("count", count)
     rate = _validate.probability("sampling_rate", sampling_rate)
     step = _validate.positive("discretization", discretization)
@@ -123,7 +125,7 @@ def from_pld(pld: PrivacyLossDistribution) -> DiscreteLoss:
     DomainError
         If it is optimistic, or its masses are not those of a distribution.
     """
-    library = _library()
+    library = module(_DISTRIBUTIONS)
     if not isinstance(pld, library.PrivacyLossDistribution):
         raise TypeError(f"pld must be a PrivacyLossDistribution, got {pld!r}")
     private: Any = pld
@@ -139,17 +141,6 @@ def from_pld(pld: PrivacyLossDistribution) -> DiscreteLoss:
     if add is not remove:
         both["add"] = _imported(add)
     return DiscreteLoss(float(remove._discretization), both)
-
-
-def _library() -> Any:
-    try:
-        from dp_accounting.pld import privacy_loss_distribution
-    except ModuleNotFoundError as error:
-        if error.name not in {"dp_accounting", "dp_accounting.pld"}:
-            raise
-        message = 'this exchange needs dp_accounting: pip install "psinoise[dp-accounting]"'
-        raise ModuleNotFoundError(message, name="dp_accounting") from None
-    return privacy_loss_distribution
 
 
 def _exported(pld: Any, pair: Dominating, uses: int, step: float) -> Any:
