@@ -30,8 +30,8 @@ class UnimodalCertificate:
     epsilon : float
         Of the law: exact for one use, else an estimate.
     order : float
-        Of the saddle point there: delta is about the moment of the loss of this order; ``inf`` where
-        one use decides.
+        Of the saddle point there: delta is about the moment of the loss of this order. ``inf``
+        where one use decides.
     gap : float
         By how much epsilon would fall at most, to first order, if uses had other noise: any
         symmetric unimodal law of at most the same expected cost, on whatever grid or on none.
