@@ -87,12 +87,14 @@ def _of_one_use(words: dict[str, Any], target: Target) -> Calibration:
         noise = OptimalUnimodal(epsilon=target.epsilon * less, **{**words, "delta": delta})
         words["cells_per_sensitivity"] = noise.cells_per_sensitivity
         mechanism = Mechanism(noise, target.sensitivity)
-        if float(mechanism.epsilon(target.delta, *use).upper) <= target.epsilon:
+        if target.delta > 0.0:
+            found = mechanism.delta(target.epsilon, *use)
+            met = found.upper <= target.delta
+        else:
             found = Bracket(0.0, 0.0, 0.0)
-            if target.delta > 0.0:
-                found = mechanism.delta(target.epsilon, *use)
-            if found.upper <= target.delta:
-                return Calibration(noise, found, margin, "certified")
+            met = float(mechanism.epsilon(0.0, *use).upper) <= target.epsilon
+        if met:
+            return Calibration(noise, found, margin, "certified")
     raise CalibrationError(
         f"no optimal unimodal noise near {noise!r} could be certified for delta "
         f"{target.delta!r} at epsilon {target.epsilon!r}"
