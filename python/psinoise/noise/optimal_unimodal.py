@@ -271,7 +271,7 @@ class OptimalUnimodal(PiecewiseNoise):
             self.delta,
             self.count,
             self.sampling_rate,
-            lambda grid: costs_of_cells(grid, power),
+            lambda grid: costs_of_cells(grid, lambda t: t**power),
             lambda a: np.asarray(a**power / (power + 1.0)),
             power,
         )
