@@ -44,7 +44,7 @@ def law_of(row: str, cells: int) -> pn.OptimalUnimodal:
 @pytest.mark.parametrize(
     ("row", "cells", "gap"),
     [
-        ("training, variance", 200, 1e-3),
+        ("training, variance", 60, 1e-3),
         ("sampled, variance", 50, 1e-3),
         ("training, absolute", 200, 1e-3),
         ("sampled, absolute", 25, 1e-3),
@@ -117,11 +117,95 @@ def test_sensitivity_is_a_unit_of_length(law: pn.OptimalUnimodal) -> None:
     assert wide != law
 
 
-def test_nothing_is_certified_where_the_integral_is_blind() -> None:
-    """Three uses whose losses are next to the largest one; kills a gap of 0 that means nothing."""
-    law = pn.OptimalUnimodal(delta=1e-6, count=3, mean_cost=2.0, cost=1.0, cells_per_sensitivity=20)
-    assert law.certificate.gap == np.inf
-    assert float(pn.Mechanism(law).epsilon(1e-6, 3)) < 1.5 * (1.0 - 5e-3)  # of Laplace noise
+@pytest.mark.parametrize(("count", "cost", "delta"), [(2, 2.0, 1e-6), (3, 0.3, 1e-3)])
+def test_few_uses(count: int, cost: float, delta: float) -> None:
+    """Below Laplace noise and below the staircase, from which it starts; kills rounds that begin
+    with laws of orders alone, which end far above, and contour integrals of atoms."""
+    law = pn.OptimalUnimodal(
+        delta=delta, count=count, mean_cost=cost, cost=1.0, cells_per_sensitivity=20
+    )
+    found = pn.Mechanism(law).epsilon(delta, count)
+    assert law.certificate.epsilon == pytest.approx(float(found), rel=2e-3)
+    assert found < float(pn.Mechanism(pn.Laplace(mean_abs=cost)).epsilon(delta, count)) * 0.995
+    stairs = pn.OptimalUnimodal(
+        delta=0.0, count=count, mean_cost=cost, cost=1.0, cells_per_sensitivity=20
+    )
+    assert found <= float(pn.Mechanism(stairs).epsilon(delta, count)) * 1.0005
+
+
+# -- one use: what theorems say --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "power", "known"),
+    [
+        ({"epsilon": 1.0, "delta": 0.0}, 1.0, pn.Staircase(epsilon=1.0)),
+        ({"epsilon": 4.0, "delta": 0.0}, 2.0, pn.Staircase(epsilon=4.0, power=2)),
+        ({"epsilon": 4.0, "delta": 0.0, "count": 2}, 1.0, pn.Staircase(epsilon=2.0)),
+        ({"epsilon": 0.0, "delta": 0.1}, 1.0, pn.UniformAtom(delta=0.1)),
+        ({"epsilon": 0.0, "delta": 0.7}, 2.0, pn.UniformAtom(delta=0.7, power=2)),
+        (
+            {"epsilon": 0.0, "delta": 0.1, "sampling_rate": 0.5},
+            1.0,
+            pn.UniformAtom(delta=0.2),
+        ),
+    ],
+)
+def test_one_use_is_the_staircase_and_the_uniform_law_with_an_atom(
+    target: dict[str, float], power: float, known: pn.Staircase | pn.UniformAtom
+) -> None:
+    """At 40 cells; kills an excess counted on one side, and a tail that leaks."""
+    width = 100 if target["epsilon"] > 1.0 else 40
+    law = functools.partial(pn.OptimalUnimodal, cost=power, cells_per_sensitivity=width)
+    found = pn.calibrate(law, **target)
+    assert 1.0 - 1e-9 <= found.moment(power) / known.moment(power) < 1.0 + 1e-3
+    use = (target.get("count", 1), target.get("sampling_rate", 1.0))
+    assert pn.Mechanism(found).delta(target["epsilon"], *use).upper <= target["delta"]
+    for place in (0.1, 0.3, 1.7, 2.4):
+        assert float(found.cdf(place)) == pytest.approx(float(known.cdf(place)), abs=0.015)
+
+
+@pytest.mark.parametrize(
+    ("words", "gap"),
+    [
+        ({"delta": 0.0, "mean_cost": 0.7}, 1e-4),
+        ({"delta": 1e-6, "mean_cost": 2.0}, 1e-3),
+        ({"delta": 1e-3, "mean_cost": 2.0, "sampling_rate": 0.1}, 1e-3),
+        ({"delta": 0.0, "mean_cost": 2.0, "sampling_rate": 0.1, "count": 10}, 1e-4),
+    ],
+)
+def test_certificate_of_one_use(words: dict[str, float], gap: float) -> None:
+    """Of all unimodal laws, so that finer cells are not below it; epsilon is the accountant's."""
+    count, rate = words.get("count", 1), words.get("sampling_rate", 1.0)
+    law, finer = (
+        pn.OptimalUnimodal(**{"count": 1, "cells_per_sensitivity": width, **words})
+        for width in (20, 60)
+    )
+    found = pn.Mechanism(law).epsilon(words["delta"], count, rate)
+    assert law.certificate.epsilon == pytest.approx(found.estimate, abs=3e-4)
+    assert 0.0 < law.certificate.gap < gap
+    least = law.certificate.epsilon - law.certificate.gap
+    assert least < finer.certificate.epsilon < law.certificate.epsilon + 1e-6
+    assert law.moment(2) == pytest.approx(words["mean_cost"], rel=1e-8)
+    # To first order, what a unit of the cost is worth.
+    dearer = pn.OptimalUnimodal(
+        **{
+            "count": 1,
+            "cells_per_sensitivity": 20,
+            **words,
+            "mean_cost": words["mean_cost"] * 1.001,
+        }
+    )
+    fall = (law.certificate.epsilon - dearer.certificate.epsilon) / (1e-3 * words["mean_cost"])
+    assert fall == pytest.approx(law.certificate.slope, rel=5e-2)
+
+
+def test_a_law_of_one_use_beats_the_staircase_and_truncated_laplace_noise() -> None:
+    target = {"epsilon": 1.0, "delta": 0.01}
+    law = functools.partial(pn.OptimalUnimodal, cost=1.0, cells_per_sensitivity=40)
+    found = pn.calibrate(law, **target).mean_abs
+    for other in (pn.Staircase, pn.TruncatedLaplace, pn.Laplace):
+        assert found < pn.calibrate(other, **target).mean_abs * (1.0 - 1e-3)
 
 
 # -- the program -----------------------------------------------------------------------------------
@@ -273,15 +357,18 @@ def test_what_the_target_says_is_not_given() -> None:
     law = functools.partial(pn.OptimalUnimodal, mean_cost=1.0)
     with pytest.raises(TypeError, match="mean_cost is said by the target"):
         pn.calibrate(law, epsilon=1.0, delta=1e-5, count=10)
-    with pytest.raises(pn.CalibrationError, match="at least 2 uses"):
-        pn.calibrate(pn.OptimalUnimodal, epsilon=1.0, delta=1e-5)
+    with pytest.raises(pn.CalibrationError, match="for epsilon above 0, but for one use"):
+        pn.calibrate(pn.OptimalUnimodal, epsilon=0.0, delta=1e-5, count=2)
 
 
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
-        ({"count": 1}, pn.DomainError, "count must be at least 2, got 1"),
-        ({"delta": 0.0}, pn.DomainError, "delta must be in"),
+        ({"count": 0}, pn.DomainError, "count must be at least 1, got 0"),
+        ({"delta": 1e-200}, pn.DomainError, "delta must be 0 or in"),
+        ({"count": 1, "delta": 0.1}, pn.DomainError, "below sampling_rate"),
+        ({"mean_cost": None, "epsilon": 0.0}, pn.DomainError, "epsilon must be"),
+        ({"count": 1, "delta": 0.05, "mean_cost": 1e3}, pn.CalibrationError, "must be at most"),
         ({"sampling_rate": 0.0}, pn.DomainError, "sampling_rate must be in"),
         ({"cost": 13.0}, pn.DomainError, "cost must be a power"),
         ({"cost": np.square}, TypeError, "cost must be a real number"),
@@ -314,7 +401,7 @@ def test_it_is_a_value(law: pn.OptimalUnimodal, tmp_path: object, monkeypatch: o
         assert other == law
         assert hash(other) == hash(law)
         np.testing.assert_array_equal(other.masses, law.masses)
-    assert copies[-1].certificate.gap == pytest.approx(law.certificate.gap, abs=1e-7)
+    assert copies[-1].certificate.gap == pytest.approx(law.certificate.gap, abs=1e-5)
 
 
 @pytest.mark.parametrize(

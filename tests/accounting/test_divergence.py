@@ -171,3 +171,27 @@ def test_groups_refuse_sampling():
     assert alone.for_group(1).epsilon(1e-6, 5, 0.1) == alone.epsilon(1e-6, 5, 0.1)
     refused(pn.DomainError, "size must be at least 1", alone.for_group, 0)
     refused(TypeError, "size", alone.for_group, 1.5)
+
+
+def test_the_moments_accountant_of_papers() -> None:
+    """Gaussian noise in closed form, and a cactus law, whose worst shift is not the largest one,
+    against sums over its cells; kills one direction or shift alone, and the tighter conversion."""
+    from psinoise.figures import _moments
+
+    composed = pn.Mechanism(pn.Gaussian(std=4.0)).composed(100)
+    c = np.geomspace(0.02, 40.0, 250)
+    exact = (100 * c * (c + 1.0) / 32.0 - math.log(1e-6)) / c
+    found = pn.accounting.moments_epsilon(composed, 1e-6)
+    assert found == pytest.approx(exact.min(), rel=1e-12)
+    assert found > composed.renyi.epsilon(1e-6)
+    law = pn.Cactus(mean_cost=0.1, cells_per_sensitivity=20, cells=160, tail_ratio=0.35)
+    for rate in (1.0, 0.1):
+        each = [_moments.cactus_moments(law, shift, rate) for shift in range(1, 21)]
+        known = _moments.moments_epsilon(np.max(each, axis=0), 1e-3, 10)
+        use = pn.Mechanism(law).composed(10, rate)
+        assert pn.accounting.moments_epsilon(use, 1e-3) == pytest.approx(known, rel=1e-9)
+    for delta in (0.0, 1.0, math.nan):
+        with pytest.raises(pn.DomainError, match="delta must be"):
+            pn.accounting.moments_epsilon(composed, delta)
+    with pytest.raises(TypeError, match="accountant must be an Accountant"):
+        pn.accounting.moments_epsilon(law, 1e-3)

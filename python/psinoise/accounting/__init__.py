@@ -12,5 +12,13 @@ from psinoise.accounting.accountant import Accountant
 from psinoise.accounting.imports import DiscreteLoss
 from psinoise.accounting.lattice_mechanism import LatticeMechanism
 from psinoise.accounting.mechanism import Mechanism
+from psinoise.accounting.moments import moments_epsilon
 
-__all__ = ["Accountant", "DiscreteLoss", "LatticeMechanism", "Mechanism", "promises"]
+__all__ = [
+    "Accountant",
+    "DiscreteLoss",
+    "LatticeMechanism",
+    "Mechanism",
+    "moments_epsilon",
+    "promises",
+]

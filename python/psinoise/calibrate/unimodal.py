@@ -2,7 +2,8 @@
 
 The law of least cost at the epsilon is met by an estimate; then its cost is raised by what the
 certified bound is above the target, over the slope of epsilon in the cost, until the bound meets
-it. What is returned has been verified.
+it. Of one use, and at delta = 0, where one linear program has the law of an epsilon, that of a
+little less is made instead. What is returned has been verified.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from psinoise.accounting import Mechanism
+from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate.search import Calibration
 from psinoise.calibrate.target import Target
 from psinoise.errors import CalibrationError
@@ -21,6 +23,8 @@ __all__ = ["cheapest"]
 _MOST_ANSWERS = 12
 # What is added to a step, as a share of it and of epsilon.
 _MORE, _LEAST = 0.02, 1e-7
+# Shares by which epsilon, or delta at epsilon = 0, is less than the target.
+_MARGINS = (1e-11, 1e-8, 1.5e-5, 1e-4, 1e-3)
 
 
 def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
@@ -34,9 +38,10 @@ def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
     for name in ("mean_cost", "epsilon", "delta", "count", "sampling_rate", "sensitivity"):
         if name in arguments:
             raise TypeError(f"{name} is said by the target, and must not be given")
-    if target.count < 2 or target.delta == 0.0 or target.epsilon == 0.0:
+    single = target.count == 1 or target.delta == 0.0
+    if target.epsilon == 0.0 and not (single and target.delta > 0.0):
         raise CalibrationError(
-            "OptimalUnimodal noise is made for at least 2 uses, and for epsilon and delta above 0"
+            "OptimalUnimodal noise is made for epsilon above 0, but for one use and delta above 0"
         )
     words: dict[str, Any] = {
         "delta": target.delta,
@@ -45,6 +50,8 @@ def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
         "sensitivity": target.sensitivity,
         **arguments,
     }
+    if single:
+        return _of_one_use(words, target)
     noise = OptimalUnimodal(epsilon=target.epsilon, **words)
     words.update(
         cells_per_sensitivity=noise.cells_per_sensitivity,
@@ -68,5 +75,27 @@ def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
         noise = OptimalUnimodal(mean_cost=noise.mean_cost + step, **words)
     raise CalibrationError(
         f"no optimal unimodal noise near {noise.mean_cost!r} could be certified for delta "
+        f"{target.delta!r} at epsilon {target.epsilon!r}"
+    )
+
+
+def _of_one_use(words: dict[str, Any], target: Target) -> Calibration:
+    use = (target.count, target.sampling_rate, target.adjacency)
+    for margin in _MARGINS:
+        less = 1.0 - margin
+        delta = target.delta * (1.0 if target.epsilon > 0.0 else less)
+        noise = OptimalUnimodal(epsilon=target.epsilon * less, **{**words, "delta": delta})
+        words["cells_per_sensitivity"] = noise.cells_per_sensitivity
+        mechanism = Mechanism(noise, target.sensitivity)
+        if target.delta > 0.0:
+            found = mechanism.delta(target.epsilon, *use)
+            met = found.upper <= target.delta
+        else:
+            found = Bracket(0.0, 0.0, 0.0)
+            met = float(mechanism.epsilon(0.0, *use).upper) <= target.epsilon
+        if met:
+            return Calibration(noise, found, margin, "certified")
+    raise CalibrationError(
+        f"no optimal unimodal noise near {noise!r} could be certified for delta "
         f"{target.delta!r} at epsilon {target.epsilon!r}"
     )

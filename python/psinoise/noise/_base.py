@@ -205,6 +205,9 @@ class Noise(NoiseLaw):
     def _standard_kl(self, shift: float) -> float:
         return _integrals.divergence(self, shift)
 
+    def _standard_kl_variance(self, shift: float) -> float:
+        return _integrals.variance_of_loss(self, shift)
+
 
 class ScaleFamily(Noise):
     """A law whose only parameter is its size, given as exactly one of several statistics."""

@@ -242,16 +242,36 @@ class Cells:
         narrowest = float(self.widths.min())
         if shift < 0.5 * narrowest:
             return shift / narrowest * self.divergence(narrowest)
+        return self._half_line(shift, lambda near, here, loss: (near - here) * loss)
+
+    def variance_of_loss(self, shift: float) -> float:
+        """``V(p || T_shift p)`` for ``shift > 0``; infinite where supports or atoms differ."""
+        mean = self.divergence(shift)
+        if mean == math.inf:
+            return math.inf
+        narrowest = float(self.widths.min())
+        if shift < 0.5 * narrowest:
+            # The same for the second moment; what the mean takes away is not linear.
+            whole = self.variance_of_loss(narrowest) + self.divergence(narrowest) ** 2
+            return shift / narrowest * whole - mean**2
+        return self._half_line(
+            shift,
+            lambda near, here, loss: here * (loss + mean) ** 2 + near * (loss - mean) ** 2,
+        )
+
+    def _half_line(self, shift: float, function: Callable[[Float, Float, Float], Float]) -> float:
+        """The integral over ``x > s / 2`` of a function of ``p(x - s)``, ``p(x)`` and the logarithm
+        of their ratio, of degree 1 in the two."""
         far = self.end + shift
         copies = math.ceil((far + self.period - self.end) / self.period) + 1
         block = self.edges[-self.repeated :]
         tail = (block + self.period * np.arange(1.0, copies + 1.0)[:, None]).reshape(-1)
-        edges = np.concatenate([-self.edges[:0:-1], self.edges, tail])
+        edges = np.concatenate([-tail[::-1], -self.edges[:0:-1], self.edges, tail])
         points = np.concatenate([edges, edges + shift, [0.5 * shift, far, far + self.period]])
         points = np.unique(points[(points >= 0.5 * shift) & (points <= far + self.period)])
         middle = 0.5 * (points[1:] + points[:-1])
         near, here = self.log_density(np.abs(middle - shift)), self.log_density(middle)
-        terms = np.diff(points) * (np.exp(near) - np.exp(here)) * (near - here)
+        terms = np.diff(points) * function(np.exp(near), np.exp(here), near - here)
         last = middle > far
         closed = math.fsum(terms[last].tolist()) / self.complement
         return math.fsum(terms[~last].tolist()) + closed

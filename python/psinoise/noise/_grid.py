@@ -1,6 +1,8 @@
-"""Cells of one width with a geometric tail: checked, and what a power costs on them."""
+"""Cells of one width with a geometric tail: checked, and what a cost is on them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +45,11 @@ def checked_grid(width: int | None, cells: object, tail_ratio: object) -> Grid:
     return Grid(width, last, ratio)
 
 
-def costs_of_cells(grid: Grid, power: float) -> Float:
-    """Expected cost per unit of each mass of the program."""
+def costs_of_cells(grid: Grid, cost: Callable[[Float], Float]) -> Float:
+    """Expected cost per unit of each mass of the program, of a function of ``|x|`` in units of the
+    sensitivity."""
     ones = np.ones(grid.last + 1)
-    found = cells_of(grid, ones).unit_expectations(lambda t: t**power)
+    found = cells_of(grid, ones).unit_expectations(cost)
     return np.asarray(found * np.append(1.0, 2.0 * ones[1:]))
 
 

@@ -105,6 +105,23 @@ def divergence(law: _Law, shift: float) -> float:
     about ``s / 2``: no cancellation between points, and half the line is enough. It is not analytic
     at ``x = s``, where a panel ends.
     """
+    weights, near, here, loss = _half_line(law, shift)
+    if shift < _SMALL_SHIFT:
+        return float(np.sum(weights * here * np.expm1(loss) * loss))
+    return float(np.sum(weights * (near - here) * loss))
+
+
+def variance_of_loss(law: _Law, shift: float) -> float:
+    """``V(p || T_shift p)`` for ``shift > 0``: both halves of the line, which the reflection about
+    ``s / 2`` exchanges, with the sign of the loss."""
+    mean = divergence(law, shift)
+    weights, near, here, loss = _half_line(law, shift)
+    return float(np.sum(weights * (here * (loss + mean) ** 2 + near * (loss - mean) ** 2)))
+
+
+def _half_line(law: _Law, shift: float) -> tuple[Float, Float, Float, Float]:
+    """Weights of nodes ``x > s / 2``, ``p(x - s)`` and ``p(x)`` there, and the logarithm of their
+    ratio."""
     outer = graded_edges(law)
     # Powers: beyond here the integrand, p (s / x)^2, is below 1e-17 of the whole.
     outer = outer[outer <= _FAR * max(1.0, shift)]
@@ -115,13 +132,10 @@ def divergence(law: _Law, shift: float) -> float:
     x, weights = panels(edges)
     near = np.concatenate(law.log_density(np.abs(x - shift))).reshape(2, -1)
     far = np.concatenate(law.log_density(x)).reshape(2, -1)
+    moved, here = (np.exp(hi) * (1.0 + lo) for hi, lo in (near, far))
     if shift < _SMALL_SHIFT:
-        loss = _loss_from_score(law, x, shift)
-        density = np.exp(far[0]) * (1.0 + far[1])
-        return float(np.sum(weights * density * np.expm1(loss) * loss))
-    loss = (near[0] - far[0]) + (near[1] - far[1])
-    difference = np.exp(near[0]) * (1.0 + near[1]) - np.exp(far[0]) * (1.0 + far[1])
-    return float(np.sum(weights * difference * loss))
+        return weights, moved, here, _loss_from_score(law, x, shift)
+    return weights, moved, here, (near[0] - far[0]) + (near[1] - far[1])
 
 
 def _loss_from_score(law: _Law, x: Float, shift: float) -> Float:

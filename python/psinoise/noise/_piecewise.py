@@ -189,3 +189,6 @@ class PiecewiseNoise(NoiseLaw):
 
     def _standard_kl(self, shift: float) -> float:
         return self.partition.divergence(shift)
+
+    def _standard_kl_variance(self, shift: float) -> float:
+        return self.partition.variance_of_loss(shift)

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate, costs
-from psinoise._backend import core
-from psinoise.compile.cells import MOST_CELLS
 from psinoise.errors import DomainError
 from psinoise.noise import _checks
 from psinoise.noise._cactus_grid import PAPER, gaussian_deviation, grid_for
+from psinoise.noise._cell_costs import Cost, checked_cost
 from psinoise.noise._cells import Cells
+from psinoise.noise._grid import cells_of, checked_grid, checked_width, costs_of_cells
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 from psinoise.optimize import Certificate, Grid, Program, Solution, certify, solve
@@ -28,7 +28,6 @@ from psinoise.optimize import Certificate, Grid, Program, Solution, certify, sol
 __all__ = ["Cactus"]
 
 Float = NDArray[np.float64]
-Cost = float | Callable[[Float], ArrayLike]
 
 # Optima to keep, at most 70 kB each; the oldest goes first.
 _MOST_SOLUTIONS = 64
@@ -183,27 +182,16 @@ class Cactus(PiecewiseNoise):
         tail_ratio: float,
     ) -> None:
         """Check the arguments and set them."""
-        width = _validate.count("cells_per_sensitivity", cells_per_sensitivity)
-        if width < 1:
-            raise DomainError(f"cells_per_sensitivity must be at least 1, got {width!r}")
-        last = _validate.count("cells", cells)
-        if not (width < last < MOST_CELLS):
-            raise DomainError(
-                f"cells must be above cells_per_sensitivity, {width}, and at most "
-                f"{MOST_CELLS - 1}, got {last!r}"
-            )
-        ratio = _validate.positive("tail_ratio", tail_ratio)
-        if not (1e-6 <= ratio <= 1.0 - 1e-6):
-            raise DomainError(f"tail_ratio must be in [1e-6, 1 - 1e-6], got {tail_ratio!r}")
+        grid = checked_grid(checked_width(cells_per_sensitivity), cells, tail_ratio)
         scale = _validate.positive("sensitivity", sensitivity)
         for name, value in (
             ("_scale", scale),
             ("sensitivity", scale),
-            ("cost", _checked_cost(cost)),
+            ("cost", checked_cost(cost)),
             ("mean_cost", _validate.positive("mean_cost", mean_cost)),
-            ("cells_per_sensitivity", width),
-            ("cells", last),
-            ("tail_ratio", ratio),
+            ("cells_per_sensitivity", grid.width),
+            ("cells", grid.last),
+            ("tail_ratio", grid.tail_ratio),
         ):
             object.__setattr__(self, name, value)
 
@@ -249,18 +237,17 @@ class Cactus(PiecewiseNoise):
 
     def _costs_of_cells(self, grid: Grid) -> Float:
         """Expected cost per unit of each mass of the program."""
-        ones = np.ones(grid.last + 1)
-        costs = _cells_of(grid, ones).unit_expectations(self._standard_cost)
-        if not np.isfinite(costs).all():
+        found = costs_of_cells(grid, self._standard_cost)
+        if not np.isfinite(found).all():
             raise DomainError("cost must be finite and must not grow exponentially")
-        return np.asarray(costs * np.append(1.0, 2.0 * ones[1:]))
+        return found
 
     # -- the law ---------------------------------------------------------------------------------
 
     @cached_property
     def partition(self) -> Cells:
         """Cells, masses and tail of the law of unit sensitivity."""
-        return _cells_of(self._grid, np.append(self.masses[0], 2.0 * self.masses[1:]))
+        return cells_of(self._grid, np.append(self.masses[0], 2.0 * self.masses[1:]))
 
     def expected_cost(self, cost: Cost) -> float:
         """Expected cost; a number stands for that power of ``|x|``, as in `cost`."""
@@ -381,54 +368,3 @@ def _restored(arguments: dict[str, Any], masses: Float, certificate: Certificate
     law._state(**arguments)
     law._keep(Solution(masses, certificate))
     return law
-
-
-def _cells_of(grid: Grid, masses: Float) -> Cells:
-    middles = np.arange(grid.last + 1.0)
-    edges = np.append(0.0, (middles + 0.5) / grid.width)
-    rate = -float(core.logarithm(np.array([grid.tail_ratio]))[0])
-    return Cells(
-        edges,
-        masses,
-        repeated=1,
-        rate=rate,
-        complement=1.0 - grid.tail_ratio,
-        step=1.0 / grid.width,
-    )
-
-
-def _checked_cost(cost: object) -> Cost:
-    if isinstance(cost, costs.Power) and cost.weight == 1.0:
-        return cost.p
-    if callable(cost):
-        try:
-            hash(cost)
-        except TypeError:
-            raise TypeError(f"cost must be hashable, got {cost!r}") from None
-        _examine(cost)
-        return cost
-    power = _validate.positive("cost", cost)
-    if not (0.125 <= power <= 12.0):
-        raise DomainError(f"cost must be a power in [1/8, 12] or callable, got {cost!r}")
-    return power
-
-
-def _examine(cost: Callable[[Float], ArrayLike]) -> None:
-    """Raise an error that names the point where a function is seen not to be even or to fall."""
-    x = np.concatenate([[0.0], 2.0 ** np.arange(-20.0, 20.0, 0.125)])
-    with np.errstate(over="ignore"):
-        right, left = _checks.cost_values(cost, x), _checks.cost_values(cost, -x)
-    odd = ~(np.abs(right - left) <= 1e-12 * np.abs(right)) & (right != left)
-    if odd.any():
-        point = float(x[odd][0])
-        raise DomainError(f"cost must be even, got cost({point!r}) != cost({-point!r})")
-    falls = ~(right[1:] >= right[:-1] - 1e-12 * np.abs(right[1:]))
-    if falls.any():
-        point = float(x[1:][falls][0])
-        raise DomainError(f"cost must not decrease in |x|, got a smaller value at x = {point!r}")
-    if not right[0] >= 0.0:
-        raise DomainError(f"cost must not be negative, got {float(right[0])!r} at x = 0.0")
-    if not right[-1] > right[-25]:
-        raise DomainError(
-            f"cost must grow without bound, got {float(right[-1])!r} at x = {float(x[-1])!r}"
-        )

@@ -302,5 +302,18 @@ class DiscreteLaplace(NoiseLaw):
         turned = -2.0 * a * math.expm1(-shift / self._length) / (self._complement * (1.0 + a))
         return (shift - turned) / self._length
 
+    def _standard_kl_variance(self, shift: float) -> float:
+        if shift != math.floor(shift):
+            return math.inf
+        if shift > _LONGEST_SUM:
+            raise DomainError(f"shift must be at most 2**16, got {shift!r}")
+        # The loss is (|k - s| - |k|) / scale: constant up to 0 and from s on.
+        k = np.arange(1.0, shift)
+        masses = np.concatenate(
+            [[0.5 * (1.0 + self.pmf(0))], self.pmf(k), [self.ccdf(shift - 1.0)]]
+        )
+        losses = np.concatenate([[shift], shift - 2.0 * k, [-shift]]) / self._length
+        return float(masses @ (losses - self._standard_kl(shift)) ** 2)
+
     def _arguments(self) -> dict[str, float]:
         return {"scale": self._length}

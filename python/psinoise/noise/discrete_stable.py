@@ -331,3 +331,6 @@ class DiscreteStable(NoiseLaw):
 
     def _standard_kl(self, shift: float) -> float:
         raise DomainError(f"{self!r} has no divergence in closed form; put it on a lattice")
+
+    def _standard_kl_variance(self, shift: float) -> float:
+        return self._standard_kl(shift)

@@ -90,3 +90,6 @@ class Gaussian(ScaleFamily):
 
     def _standard_kl(self, shift: float) -> float:
         return 0.5 * shift * shift
+
+    def _standard_kl_variance(self, shift: float) -> float:
+        return shift * shift

@@ -44,18 +44,18 @@ class OptimalUnimodal(PiecewiseNoise):
     Parameters
     ----------
     delta : float
-        In (0, 1).
+        In [0, 1). At 0 epsilon is the sum of the largest losses.
     count : int
-        Uses of the mechanism, at least 2. Of a single use the best laws are known in closed form:
-        `Staircase` for delta = 0 and nearly so for small ones, `UniformAtom` for epsilon = 0.
+        Uses of the mechanism. For one use or delta = 0 the law is that of a linear program, of
+        which `Staircase` (delta = 0) and `UniformAtom` (epsilon = 0) are the closed forms.
     sampling_rate : float
         Rate of Poisson sampling, in (0, 1]; 1 is no sampling. Neighbors differ by one record.
     mean_cost : float, optional
         The expected cost ``E|X|**cost``, for which epsilon is the least. Either this or ``epsilon``
         must be given.
     epsilon : float, optional
-        The epsilon at ``delta``, for which the cost is the least. It is met as far as a contour
-        integral tells; `calibrate` makes the law that is certified to meet it.
+        The epsilon at ``delta``, for which the cost is the least; 0 for one use. It is met as far
+        as an estimate tells; `calibrate` makes the law that is certified to meet it.
     cost : float or psinoise.costs.Power
         The power, in [1/8, 12].
     sensitivity : float
@@ -95,6 +95,10 @@ class OptimalUnimodal(PiecewiseNoise):
     the privacy loss is one of the law of all. Rounds of the second, whose order is that of the
     saddle point of delta, lead to rounds of the first; each is solved by an interior point method.
     Epsilon is that of the accountant only where the accountant is asked.
+
+    Of few uses without sampling (up to 16) losses are convolved, and the rounds also begin at the
+    best laws of one use, because delta is not convex in all uses at once; the best is taken. There
+    the gap is wide, or infinite: no other law is shown to be worse.
 
     Examples
     --------
@@ -137,7 +141,6 @@ class OptimalUnimodal(PiecewiseNoise):
     count: int
     sampling_rate: float
     mean_cost: float
-    epsilon: float | None
     cost: float
     sensitivity: float
     cells_per_sensitivity: int
@@ -163,10 +166,8 @@ class OptimalUnimodal(PiecewiseNoise):
     ) -> None:
         if progress is not None and not callable(progress):
             raise TypeError(f"progress must be callable, got {progress!r}")
-        name, goal = _validate.exactly_one(
-            type(self).__name__, mean_cost=mean_cost, epsilon=epsilon
-        )
         self._state_target(delta, count, sampling_rate, cost, sensitivity)
+        name, goal = self._goal(mean_cost, epsilon)
         width = checked_width(cells_per_sensitivity)
         if (cells is None) != (tail_ratio is None):
             raise TypeError("cells and tail_ratio must be given together")
@@ -175,15 +176,8 @@ class OptimalUnimodal(PiecewiseNoise):
         key = (self._problem_key, name, bound, width, grid)
         found = self._solutions.get(key)
         if found is None:
-            problem = self._problem
-
-            def grid_of(cost: float) -> Grid:
-                return grid or program.grid_for(problem, cost, width)
-
-            if name == "epsilon":
-                found = program.least_cost(problem, grid_of, bound, progress)
-            else:
-                found = program.least_epsilon(problem, grid_of(bound), bound, progress)
+            best = program.least_cost if name == "epsilon" else program.least_epsilon
+            found = best(self._problem, grid, width, bound, progress)
         self._keep(key, found, mean_cost)
 
     def _state_target(
@@ -196,14 +190,19 @@ class OptimalUnimodal(PiecewiseNoise):
         if not 0.125 <= power <= 12.0:
             raise DomainError(f"cost must be a power in [1/8, 12], got {cost!r}")
         uses = _validate.count("count", count)
-        if uses < 2:
-            raise DomainError(f"count must be at least 2, got {count!r}")
+        if uses < 1:
+            raise DomainError(f"count must be at least 1, got {count!r}")
         chosen = _validate.probability("delta", delta)
-        if not 1e-100 <= chosen < 1.0:
-            raise DomainError(f"delta must be in [1e-100, 1), got {delta!r}")
+        if not (chosen == 0.0 or 1e-100 <= chosen < 1.0):
+            raise DomainError(f"delta must be 0 or in [1e-100, 1), got {delta!r}")
         sampled = _validate.probability("sampling_rate", rate)
         if not sampled > 0.0:
             raise DomainError(f"sampling_rate must be in (0, 1], got {rate!r}")
+        if uses == 1 and not chosen < sampled:
+            raise DomainError(
+                f"delta of one use must be below sampling_rate, {sampled!r}, got {delta!r}: a use "
+                "that reveals everything has no more"
+            )
         scale = _validate.positive("sensitivity", sensitivity)
         if not 0.0 < _power(scale, power) < math.inf:
             raise DomainError(
@@ -217,6 +216,16 @@ class OptimalUnimodal(PiecewiseNoise):
             count=uses,
             sampling_rate=sampled,
         )
+
+    def _goal(self, mean_cost: object, epsilon: object) -> tuple[str, float]:
+        """Which of the two is given, and its value."""
+        given = {"mean_cost": mean_cost, "epsilon": epsilon}
+        nothing = mean_cost is None and epsilon is not None
+        if nothing and _validate.real("epsilon", epsilon) == 0.0 and self.count == 1:
+            if self.delta == 0.0:
+                raise DomainError("epsilon and delta must not both be 0")
+            return "epsilon", 0.0
+        return _validate.exactly_one(type(self).__name__, **given)
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
@@ -262,7 +271,7 @@ class OptimalUnimodal(PiecewiseNoise):
             self.delta,
             self.count,
             self.sampling_rate,
-            lambda grid: costs_of_cells(grid, power),
+            lambda grid: costs_of_cells(grid, lambda t: t**power),
             lambda a: np.asarray(a**power / (power + 1.0)),
             power,
         )

@@ -244,5 +244,8 @@ class TruncatedLaplace(NoiseLaw):
     def _standard_kl(self, shift: float) -> float:
         return math.inf  # supports differ
 
+    def _standard_kl_variance(self, shift: float) -> float:
+        return math.inf
+
     def _arguments(self) -> dict[str, float]:
         return {"epsilon": self.epsilon, "delta": self.delta, "sensitivity": self.sensitivity}

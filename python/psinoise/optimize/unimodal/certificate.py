@@ -23,7 +23,7 @@ import numpy as np
 from psinoise.optimize.unimodal.generator import Generator
 from psinoise.optimize.unimodal.program import Float, Program
 
-__all__ = ["lower_bound", "lower_bound_on_grid"]
+__all__ = ["Intervals", "lower_bound", "lower_bound_on_grid"]
 
 # Of the sums of gradients, whose terms mostly have one sign.
 _ROUNDING = 2.0**-46
@@ -67,6 +67,53 @@ def refined(program: Program, p: Float, times: int) -> tuple[Program, Float]:
     return finer, cells
 
 
+class Intervals:
+    """The mean over ``[0, a]`` of a function that is constant in cells, and of the cost.
+
+    Parameters
+    ----------
+    line : ndarray
+        The function in the cells around ``0, 1, ...``; the last value goes on without end.
+    width : int
+        Cells to a unit.
+    """
+
+    def __init__(
+        self,
+        line: Float,
+        width: int,
+        cost_of_interval: Callable[[Float], Float],
+        power: float | None,
+    ) -> None:
+        edges = np.append(0.0, (np.arange(line.size) + 0.5) / width)
+        integral = np.append(0.0, np.cumsum(line * np.diff(edges)))
+        # Cells that begin at an edge, the last of them without end; there a times the mean on
+        # [0, a] is constant + slope * a.
+        self._begin, self._end = edges[1:], np.append(edges[2:], np.inf)
+        self._slope = np.append(line[1:], line[-1])
+        self._constant = integral[1:] - self._slope * self._begin
+        self._at_zero = float(line[0])
+        self._costs = cost_of_interval(self._begin)
+        self._nothing = float(cost_of_interval(np.zeros(1))[0])
+        self._power = power
+
+    def least(self, multiplier: float) -> float:
+        """At most the infimum over all ``a`` of the mean and ``multiplier`` times the cost."""
+        begin, end, power = self._begin, self._end, self._power
+        if power is None:
+            # The cost is at least that of the beginning, and the mean is monotone in between.
+            means = np.minimum(self._constant / begin, self._constant / end)
+            sums = self._slope + means + multiplier * self._costs
+        else:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                share = self._constant * (power + 1.0) / (multiplier * power)
+                a = share ** (1.0 / (power + 1.0))
+            a = np.clip(np.nan_to_num(a), begin, np.minimum(end, 1e9 * begin[-1]))
+            sums = self._slope + self._constant / a + multiplier * (a**power / (power + 1.0))
+        best = min(self._at_zero + multiplier * self._nothing, float(sums.min()))
+        return best - _ROUNDING * abs(best)
+
+
 def lower_bound(
     program: Program,
     p: Float,
@@ -89,30 +136,12 @@ def lower_bound(
     power : float or None
         Of a cost ``|x|**power``.
     """
-    line = program.gradient_on_line(p, generator)
-    edges = np.append(0.0, (np.arange(line.size) + 0.5) / program.width)
-    integral = np.append(0.0, np.cumsum(line * np.diff(edges)))
-    # Cells that begin at an edge, the last of them without end; there a times the mean gradient on
-    # [0, a] is constant + slope * a.
-    begin, end = edges[1:], np.append(edges[2:], np.inf)
-    slope = np.append(line[1:], line[-1])
-    constant = integral[1:] - slope * begin
-    costs = cost_of_interval(begin)
-    at_zero = float(line[0])
-    nothing = float(cost_of_interval(np.zeros(1))[0])
+    intervals = Intervals(
+        program.gradient_on_line(p, generator), program.width, cost_of_interval, power
+    )
 
     def bound(multiplier: float) -> float:
-        best = at_zero + multiplier * nothing
-        if power is None:
-            # The cost is at least that of the beginning, and the mean is monotone in between.
-            least = slope + np.minimum(constant / begin, constant / end) + multiplier * costs
-        else:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                a = (constant * (power + 1.0) / (multiplier * power)) ** (1.0 / (power + 1.0))
-            a = np.clip(np.nan_to_num(a), begin, np.minimum(end, 1e9 * begin[-1]))
-            least = slope + constant / a + multiplier * (a**power / (power + 1.0))
-        best = min(best, float(least.min()))
-        return best - multiplier * mean_cost - _ROUNDING * (abs(best) + multiplier * mean_cost)
+        return intervals.least(multiplier) - multiplier * mean_cost * (1.0 + _ROUNDING)
 
     low, high = 0.0, 4.0 * theta + 1e-300
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)

@@ -28,16 +28,31 @@ __all__ = ["Optimum", "masses_of", "minimize"]
 _MOST_ITERATIONS = 120
 # Shares of a step to the border, and of a mass that one step may take away.
 _INSIDE, _FALL = 0.995, 0.9
+# The gap, as a share of the value, at which an iterate is kept for a similar program.
+_NEAR = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    d: Float
+    p: Float
+    z: Float
+    theta: float
+    nu: float
 
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """Differences of masses, the multiplier of the cost, and what the grid allows at most."""
+    """Differences of masses, the multiplier of the cost, and what the grid allows at most.
+
+    ``interior`` is an iterate near the central path from which similar programs are solved.
+    """
 
     differences: Float
     theta: float
     value: float
     bound: float
+    interior: _State
 
     @property
     def masses(self) -> Float:
@@ -48,15 +63,6 @@ class Optimum:
 def masses_of(differences: Float) -> Float:
     """Sums of differences, from the tail inwards."""
     return np.cumsum(differences[::-1])[::-1].copy()
-
-
-@dataclass
-class _State:
-    d: Float
-    p: Float
-    z: Float
-    theta: float
-    nu: float
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ def minimize(
     program: Program,
     generator: Generator,
     mean_cost: float,
-    start: Float,
+    start: Float | Optimum,
     *,
     tolerance: float,
     progress: Callable[[float], None] | None = None,
@@ -81,8 +87,8 @@ def minimize(
 
     Parameters
     ----------
-    start : ndarray
-        Differences, all positive.
+    start : ndarray or Optimum
+        Differences, all positive, or the optimum of a similar program on the same cells.
     tolerance : float
         Of ``F``: how far it may be above the bound for all laws on the grid.
 
@@ -91,20 +97,19 @@ def minimize(
     CalibrationError
         If the method does not converge.
     """
-    p = masses_of(start)
-    total = float(program.multiplicities @ p)
-    state = _State(start / total, p / total, np.zeros(0), 0.0, 0.0)
+    state = start.interior if isinstance(start, Optimum) else _cold(program, generator, start)
     values = program.values(state.p, generator)
-    spread = max(values.value, tolerance)
-    state.z = spread / start.size / state.d
     best: Optimum | None = None
+    interior: _State | None = None
     stalled = 0
     for _ in range(_MOST_ITERATIONS):
         met = abs(float(program.costs @ state.p) / mean_cost - 1.0) < 1e-9
         if state.theta > 0.0 and met:
             bound = lower_bound_on_grid(program, values.gradient, state.theta, mean_cost)
+            if interior is None and values.value - bound < _NEAR * abs(values.value):
+                interior = state
             if best is None or values.value - bound < best.value - best.bound:
-                best = Optimum(state.d.copy(), state.theta, values.value, bound)
+                best = Optimum(state.d, state.theta, values.value, bound, interior or state)
                 stalled = 0
             else:
                 stalled += 1
@@ -112,21 +117,32 @@ def minimize(
                 progress(best.value - best.bound)
             if best.value - best.bound <= tolerance or stalled > 15:
                 break
-        if not _advance(program, state, values, mean_cost, 0.01 * tolerance / start.size):
+        moved = _advance(program, state, values, mean_cost, 0.01 * tolerance / state.d.size)
+        if moved is None:
             break
+        state = moved
         values = program.values(state.p, generator)
     if best is None:
         raise CalibrationError("the program of the best unimodal law did not converge")
     return best
 
 
+def _cold(program: Program, generator: Generator, start: Float) -> _State:
+    """Multipliers for differences of which nothing else is known."""
+    p = masses_of(start)
+    total = float(program.multiplicities @ p)
+    d, p = start / total, p / total
+    spread = max(program.values(p, generator).value, 1e-9)
+    return _State(d, p, spread / start.size / d, 0.0, 0.0)
+
+
 def _advance(
     program: Program, state: _State, values: Values, mean_cost: float, least: float
-) -> bool:
-    """One predictor and corrector step in place; whether there was one."""
+) -> _State | None:
+    """One predictor and corrector step; None if there is none."""
     newton = _Newton(program, state, values, mean_cost)
     if not newton.definite:
-        return False
+        return None
     mu = float(state.d @ state.z) / state.d.size
     predictor = newton.step(0.0, 0.0)
     primal, dual = _longest(state, predictor)
@@ -138,12 +154,14 @@ def _advance(
     primal, dual = min(1.0, _INSIDE * primal), min(1.0, _INSIDE * dual)
     length = min(primal, dual) if max(primal, dual) < 0.9 else None
     primal, dual = (length, length) if length is not None else (primal, dual)
-    state.d = state.d + primal * step.d
-    state.p = masses_of(state.d)
-    state.z = state.z + dual * step.z
-    state.theta += dual * step.theta
-    state.nu += dual * step.nu
-    return True
+    d = state.d + primal * step.d
+    return _State(
+        d,
+        masses_of(d),
+        state.z + dual * step.z,
+        state.theta + dual * step.theta,
+        state.nu + dual * step.nu,
+    )
 
 
 def _longest(state: _State, step: _Step) -> tuple[float, float]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from psinoise.optimize.solve import Grid
+from psinoise.optimize.unimodal.few import epsilon_of_few
 from psinoise.optimize.unimodal.program import Float, Program
 from psinoise.optimize.unimodal.uses import Point, Uses
 
@@ -15,6 +17,8 @@ __all__ = ["Law", "Problem", "UnimodalCertificate"]
 
 # Noise reaches as far as it is likelier than this share of delta.
 _RARE = 1e-4
+# Of so many uses without sampling losses are convolved, and laws of one use are tried.
+_FEW = 16
 
 
 @dataclass(frozen=True)
@@ -24,15 +28,17 @@ class UnimodalCertificate:
     Parameters
     ----------
     epsilon : float
-        Of the law, estimated by a contour integral.
+        Of the law: exact for one use, else an estimate.
     order : float
-        Of the saddle point there: delta is about the moment of the loss of this order.
+        Of the saddle point there: delta is about the moment of the loss of this order. ``inf``
+        where one use decides.
     gap : float
         By how much epsilon would fall at most, to first order, if uses had other noise: any
         symmetric unimodal law of at most the same expected cost, on whatever grid or on none.
         Delta is a convex function of the law of each use while the others are what they are, which
-        makes this a bound, for one use at a time. ``inf`` where nothing is known: for very few uses
-        whose losses are close to the largest possible.
+        makes this a bound, for one use at a time. Of one use, and at delta = 0, it is a bound for
+        all of them, and not to first order. ``inf`` where nothing is known: for very few uses whose
+        losses are close to the largest possible.
     slope : float
         By how much epsilon falls for a unit of the expected cost.
     """
@@ -64,6 +70,36 @@ class Problem:
     cost_of_interval: Callable[[Float], Float]
     power: float | None
 
+    @property
+    def single(self) -> bool:
+        """Whether one use decides: there is one, or losses add up to their largest values."""
+        return self.count == 1 or self.delta == 0.0
+
+    @property
+    def few(self) -> bool:
+        """Whether losses are so few that their largest values decide."""
+        return self.sampling_rate == 1.0 and self.count <= _FEW
+
+    @property
+    def inner_delta(self) -> float:
+        """What one use without sampling may have of delta, where `single`."""
+        return self.delta / self.sampling_rate
+
+    def inner(self, epsilon: float) -> float:
+        """What one use without sampling may have of epsilon, where `single`.
+
+        With ``E`` of all, one sampled use has ``e = E**(1 / count)``: the largest losses add up.
+        In the direction "remove" its delta is ``q delta(1 + (e - 1) / q)`` of one without sampling.
+        The other direction has ``a delta(q e / a)`` with ``a = 1 - e (1 - q)``, which is less:
+        ``a <= q``, and ``q e / a >= 1 + (e - 1) / q`` since ``q**2 e - (q + e - 1) a`` is ``(e -
+        1)**2 (1 - q)``. At delta = 0 it is said in `psinoise.noise._target`.
+        """
+        return math.log1p(math.expm1(epsilon / self.count) / self.sampling_rate)
+
+    def outer(self, epsilon: float) -> float:
+        """The inverse of `inner`."""
+        return self.count * math.log1p(self.sampling_rate * math.expm1(epsilon))
+
     def program(self, grid: Grid) -> Program:
         """The program on a grid."""
         costs = self.cost_of_cells(grid)
@@ -77,6 +113,10 @@ class Problem:
 
     def worst(self, program: Program, masses: Float) -> tuple[Point, Uses]:
         """The larger epsilon of the directions."""
+        if self.few:
+            uses = self.uses(program, masses)[0]
+            epsilon = epsilon_of_few(uses.base, uses.ratio, self.count, self.delta)
+            return Point(epsilon, uses.at_delta(self.delta).order), uses
         found = [(uses.at_delta(self.delta), uses) for uses in self.uses(program, masses)]
         return max(found, key=lambda pair: pair[0].epsilon)
 

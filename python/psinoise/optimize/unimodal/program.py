@@ -26,7 +26,7 @@ from psinoise.optimize.unimodal.generator import Generator
 Float = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-__all__ = ["Program", "Values"]
+__all__ = ["Float", "Places", "Program", "Values"]
 
 
 class Values(NamedTuple):
@@ -91,6 +91,8 @@ class Program:
         return masses, np.array([power, 1.0 / power])
 
     def _mixed(self, ratio: Float) -> Float:
+        if self.sampling_rate == 1.0:
+            return ratio  # which may be smaller than the rounding of 1
         return 1.0 + self.sampling_rate * (ratio - 1.0)
 
     def ratios(self, p: Float) -> tuple[Float, Float]:

@@ -26,6 +26,13 @@ from psinoise.optimize.unimodal.first import (
 )
 from psinoise.optimize.unimodal.generator import Generator
 from psinoise.optimize.unimodal.interior_point import Optimum, masses_of, minimize
+from psinoise.optimize.unimodal.one_use import (
+    certify_one_use,
+    grid_for_one_use,
+    least_cost_of_one_use,
+    least_epsilon_of_one_use,
+    masses_of_one_use,
+)
 from psinoise.optimize.unimodal.problem import Law, Problem, UnimodalCertificate
 from psinoise.optimize.unimodal.program import Float, Program
 from psinoise.optimize.unimodal.uses import Point
@@ -36,6 +43,8 @@ _ORDER_ROUNDS, _DELTA_ROUNDS, _FINE_ROUNDS = 6, 30, 3
 # Of epsilon: what a round must gain for another one, and how sharply programs are solved.
 _GAIN, _SHARP, _ROUGH = 2e-6, 1e-7, 1e-4
 _SHORTEST = 1.0 / 64.0
+# Of delta, at which laws of one use are tried for few.
+_SHARES = (1e-3, 0.03, 0.3)
 # Cells of the first look at how far a law reaches, and of a grid that is chosen.
 _WIDE, _MANY, _FINEST = 1500, 6000, 200
 # Shares of delta below which places do not count in a certificate, until one is narrow.
@@ -56,14 +65,20 @@ Progress = Callable[[int, float], None]
 
 
 def least_epsilon(
-    problem: Problem, grid: Grid, mean_cost: float, progress: Progress | None = None
+    problem: Problem,
+    grid: Grid | None,
+    width: int | None,
+    mean_cost: float,
+    progress: Progress | None = None,
 ) -> Law:
     """The law of least epsilon at an expected cost.
 
     Parameters
     ----------
-    grid : Grid
-        Cells of the law; coarser ones are solved first.
+    grid : Grid or None
+        Cells of the law; coarser ones are solved first. None takes what fits the cost.
+    width : int or None
+        Cells to a sensitivity where ``grid`` is None; by default what fits.
     progress : callable, optional
         Called with the number of cells per unit of sensitivity that are worked on and the gap.
 
@@ -72,39 +87,46 @@ def least_epsilon(
     CalibrationError
         If no law on the grid has the cost, or the method does not converge.
     """
+    grid = grid or grid_for(problem, mean_cost, width)
+    if problem.single:
+        return least_epsilon_of_one_use(problem, grid, mean_cost)
     coarse = coarser(grid)
     first = _Search(problem, coarse, mean_cost, progress)
     first.rounds_of_orders()
+    share = first.begin_with_one_use(_SHARES)
     first.rounds_of_delta(_DELTA_ROUNDS)
     if coarse == grid:
         return first.law()
     last = _Search(problem, grid, mean_cost, progress, first)
+    last.begin_with_one_use(share)
     last.rounds_of_delta(_FINE_ROUNDS)
     return last.law()
 
 
 def least_cost(
-    problem: Problem, grid_of: Callable[[float], Grid], epsilon: float, progress: Progress | None
+    problem: Problem,
+    grid: Grid | None,
+    width: int | None,
+    epsilon: float,
+    progress: Progress | None = None,
 ) -> Law:
-    """The law of least expected cost at an epsilon.
-
-    Parameters
-    ----------
-    grid_of : callable
-        From an expected cost to the grid for it.
-    """
+    """The law of least expected cost at an epsilon; parameters as of `least_epsilon`."""
+    if problem.single:
+        cells = grid or grid_for_one_use(problem, width, epsilon=epsilon)
+        return least_cost_of_one_use(problem, cells, epsilon)
     rough = least_size(problem, epsilon)
     cost, seen = rough, {}
     for _ in range(_MOST_ROOTS):
-        law = least_epsilon(problem, coarser(grid_of(cost)), cost)
+        first = coarser(grid or grid_for(problem, cost, width))
+        law = least_epsilon(problem, first, None, cost)
         miss = math.log(max(law.certificate.epsilon, 1e-9) / epsilon)
         seen[cost] = miss
         if abs(miss) < 1e-5:
             break
         cost = _next(seen, cost, law.certificate.slope * cost / max(law.certificate.epsilon, 1e-9))
-    grid = grid_of(cost)
+    grid = grid or grid_for(problem, cost, width)
     for _ in range(3):
-        law = least_epsilon(problem, grid, cost, progress)
+        law = least_epsilon(problem, grid, None, cost, progress)
         off = law.certificate.epsilon - epsilon
         if abs(off) <= _CLOSE * max(1.0, epsilon):
             break
@@ -138,6 +160,8 @@ class _Search:
         self._report = None if progress is None else lambda gap: progress(grid.width, gap)
         self._start = start(self.program, mean_cost)
         self.theta = 0.0
+        # The last program that was solved: the next one begins near it.
+        self.solved: Optimum | None = None
         # About the epsilon that programs are solved for.
         self.goal = 1.0 if before is None else before.point.epsilon
         if before is None:
@@ -150,14 +174,15 @@ class _Search:
         self.point, self.uses = problem.worst(self.program, self.masses)
 
     def _minimize(self, generator: Generator) -> Optimum:
-        return minimize(
+        self.solved = minimize(
             self.program,
             generator,
             self.mean_cost,
-            self._start,
+            self.solved or self._start,
             tolerance=_SHARP * max(1.0, self.goal),
             progress=self._report,
         )
+        return self.solved
 
     def rounds_of_orders(self) -> None:
         """Optimal laws for the order of the law before."""
@@ -175,6 +200,27 @@ class _Search:
             if abs(point.epsilon - last) < _ROUGH * point.epsilon:
                 return
             last = point.epsilon
+
+    def begin_with_one_use(self, shares: tuple[float, ...]) -> tuple[float, ...]:
+        """Take the best law of one use at a share of delta, if it is better; which share it is.
+
+        Delta is convex in the law of one use, and not in that of all: of few uses there are laws
+        from which rounds do not lead to better ones.
+        """
+        problem = self.problem
+        if not problem.few:
+            return ()
+        best: tuple[float, ...] = ()
+        for share in shares:
+            delta = share * problem.delta / problem.count
+            try:
+                masses = masses_of_one_use(self.program, self.mean_cost, delta)
+            except CalibrationError:
+                continue
+            point, uses = problem.worst(self.program, masses)
+            if point.epsilon < self.point.epsilon:
+                self.masses, self.point, self.uses, best = masses, point, uses, (share,)
+        return best
 
     def generator(self) -> Generator:
         """What the law of one use contributes to delta."""
@@ -206,32 +252,46 @@ class _Search:
 
     def law(self) -> Law:
         """What has been found."""
-        certificate = certify(self.problem, self.program, self.masses, self.mean_cost)
+        certificate = certify(self.problem, self.program, self.masses, self.mean_cost, self.solved)
         return Law(self.grid, self.masses, self.mean_cost, certificate)
 
 
 def certify(
-    problem: Problem, program: Program, masses: Float, mean_cost: float
+    problem: Problem,
+    program: Program,
+    masses: Float,
+    mean_cost: float,
+    solved: Optimum | None = None,
 ) -> UnimodalCertificate:
     """What can be said of masses, whoever found them.
 
-    The bound is that of the gradient at the best law for one of the uses, which is solved for: its
-    tail is determined, where that of the masses hardly counts.
+    The bound is that of the gradient at the best law for one of the uses, whose tail is determined,
+    where that of the masses hardly counts.
+
+    Parameters
+    ----------
+    solved : Optimum, optional
+        Of a similar program on these cells, to begin with.
     """
+    if problem.single:
+        return certify_one_use(problem, program, masses, mean_cost)
     point, uses = problem.worst(program, masses)
     low, high = program.log_ratios(masses, program.last)
     low, high = low - _MARGIN, min(high + _MARGIN, _LARGEST_LOG_RATIO)
     value = program.values(masses, uses.generator(point, low, high)).value
-    sharp = _SHARP * max(1.0, point.epsilon)
-    first = start(program, mean_cost)
     best, slope = -math.inf, 0.0
-    for rare in _RARER:
-        # Beyond ratios of places that are too rare the generator goes on as a straight line, which
-        # is below it: what is proven for that one is a bound for the other.
-        end = min(program.log_ratios(masses, problem.reach(program, masses, rare))[1], high)
+    # Beyond ratios of places that are too rare the generator goes on as a straight line, which is
+    # below it: what is proven for that one is a bound for the other.
+    ends = [
+        min(program.log_ratios(masses, problem.reach(program, masses, rare))[1], high)
+        for rare in _RARER
+    ]
+    sharp = _SHARP * max(1.0, point.epsilon)
+    near: Float | Optimum = solved or start(program, mean_cost)
+    for end in ends:
         generator = uses.generator(point, low, end)
         try:
-            other = minimize(program, generator, mean_cost, first, tolerance=sharp)
+            near = other = minimize(program, generator, mean_cost, near, tolerance=sharp)
         except CalibrationError:
             continue
         for times in (1, _FINER):
@@ -270,6 +330,8 @@ def grid_for(problem: Problem, mean_cost: float, width: int | None) -> Grid:
         If that takes too many cells.
     """
     size = size_of(problem, mean_cost)
+    if problem.single:
+        return grid_for_one_use(problem, width, size=size)
     far = max(2.5, -math.log(problem.rare()) * size)
     size = max(size, 1.0 / STEEPEST)
     # The law may have a lighter tail than Laplace noise.
