@@ -169,6 +169,7 @@ class NoiseLaw(Explored, Value):
         """The distance from the center where such a tail begins."""
         return 0.0
 
+    @property
     def tail_index(self) -> float:
         """The a of a tail that falls like ``x**-a`` in the end, of a law that says so; else 0."""
         return 0.0
