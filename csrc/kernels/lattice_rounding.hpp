@@ -7,13 +7,13 @@
 //   off, n x's nearest one or next to it, of at most 31 bits. What is left of the last step, where
 //   p is 0, decides by two comparisons with g/2.
 //   Error: none. n is q = x / (2^p g) + (1/2 - 2^-20), of the sign of x, cut to an integer. Three
-//   roundings move q by less than 2^-20 in any mode, as |q| <= 2^30. So n and x / (2^p g) are at
-//   most 1/2 + 2^-19 apart, and |x| >= 2^p g/2 if n is not 0. Then r = x - n 2^p g is a double, and
-//   computed as one: it is x if n = 0. For 2^p g/2 <= |x| < 2^p g and n = 1 it is one by Sterbenz's
-//   lemma. For |x| >= 2^p g the last place u of 2^p g divides x and r, and |r| < 2^53 u.
-//   Without an instruction for x - n g: g = g1 + g2, g1 its upper 27 bits, and |n| < 2^25. n g1, n
-//   g2 and x - n 2^p g1 are doubles, the last one by the same two reasons: |x - n 2^p g1| < (1/2 +
-//   2^-19) 2^53 u + 2^25 2^26 u, and g1 <= g < 2 g1.
+//   roundings move q by less than 2^-20 in any mode, as |q| <= 2^30 + 2^12. So n and x / (2^p g)
+//   are at most 1/2 + 2^-19 apart, and |x| >= 2^p g/2 if n is not 0. Then r = x - n 2^p g is a
+//   double, and computed as one: it is x if n = 0. For 2^p g/2 <= |x| < 2^p g and n = 1 it is one
+//   by Sterbenz's lemma. For |x| >= 2^p g the last place u of 2^p g divides x and r, and |r| < 2^53
+//   u. Without an instruction for x - n g: g = g1 + g2, g1 its upper 27 bits, and |n| < 2^25. n g1,
+//   n g2 and x - n 2^p g1 are doubles, the last one by the same two reasons: |x - n 2^p g1| < (1/2
+//   + 2^-19) 2^53 u + 2^25 2^26 u, and g1 <= g < 2 g1.
 // Integers: x / g is taken in floating point, which gives a first quotient q. The remainder r = x -
 //   q g, in units of the last place of g, is an integer below 2^63 in size: it is computed modulo
 //   2^64, without an error. A second quotient of r is at most 1 off; what is left decides.
@@ -24,7 +24,7 @@
 //   error of conversion reaches 1, and |r| < 2 G <= 2^63. The second quotient is computed from the
 //   upper 32 bits of r, to 2^-19, and rounded to within 1: |r'| < (1 + 2^-19) G, and the nearest
 //   integer is at most 1 away.
-// Side channels: integer instructions, and floating-point ones on normal numbers from 2^-53 to 2^63
+// Side channels: integer instructions, and floating-point ones on normal numbers from 2^-96 to 2^63
 //   or 0; no instruction sees a subnormal number, an infinity or NaN.
 // Half up: for x < 0 a tie goes towards 0.
 // References: Sterbenz, Floating-Point Computation (1974), theorem 4.3.1.
@@ -53,14 +53,13 @@ inline T clamped(T x, Limit low, Limit high) {
   return x > most ? most : x;
 }
 
-// The nearest integer to q + r / grid, where r is a remainder of the first quotient q. `tie` is -1
-// where half a cell goes down, and 0 where it goes up.
+// The nearest integer to q + r / grid, half up, where r is a remainder of the first quotient q.
 class Remainder {
  public:
   explicit Remainder(std::uint64_t grid)
       : grid_(static_cast<Integer>(grid)), inverse_(0x1p32 / static_cast<double>(grid)) {}
 
-  Integers nearest(Integers q, Bits r, Integers tie) const {
+  Integers nearest(Integers q, Bits r) const {
     // The upper half of r as a double: 2^52 + 2^31 + r / 2^32 from its bits, less the constant.
     const Bits upper = ((r + (std::uint64_t{1} << 63)) >> 32) | 0x4330000000000000;
     const Doubles size = bit_cast<Doubles>(upper) - (0x1p52 + 0x1p31);
@@ -68,8 +67,8 @@ class Remainder {
     const Integers more = bit_cast<Integers>(rounded) - bit_cast<Integer>(0x1.8p52);
     const Integers left = bit_cast<Integers>(r) - more * grid_;
     // A comparison that holds is -1.
-    const Integers up = left + tie >= (grid_ + 1) / 2;
-    const Integers down = left + tie < -(grid_ / 2);
+    const Integers up = left >= (grid_ + 1) / 2;
+    const Integers down = left < -(grid_ / 2);
     return q + more - up + down;
   }
 
@@ -185,7 +184,7 @@ class IntegerRounding {
     const Doubles ratio = __builtin_convertvector(x, Doubles) / grid_;
     const Integers q = __builtin_convertvector(ratio, Integers);
     const Bits r = bit_cast<Bits>(x) * unit_ - bit_cast<Bits>(q) * integer_;
-    return remainder_.nearest(q, r, Integers{});
+    return remainder_.nearest(q, r);
   }
 
  private:

@@ -28,8 +28,7 @@ _BLOCK = 1 << 12
 
 
 def _in_blocks(function: Callable[[Float], Float], x: Float) -> Float:
-    if x.size <= _BLOCK:
-        return function(x)
+    """An elementwise function of 1-d arrays, of one of any shape."""
     flat, out = x.reshape(-1), np.empty(x.size)
     for start in range(0, x.size, _BLOCK):
         part = slice(start, start + _BLOCK)
