@@ -248,6 +248,7 @@ REFUSED = [
     (dp_event.RepeatAndSelectDpEvent(GAUSSIAN, 2.0, 1.0), "add-remove", "no known worst case"),
     (dpa.TruncatedSubsampledGaussianDpEvent(9, 0.5, 5, 1.0), "add-remove", "no known worst"),
     (dpa.ZCDpEvent(0.1, 0.1), "add-remove", "xi must be 0"),
+    (dpa.SelfComposedDpEvent(GAUSSIAN, -1), "add-remove", "count must be"),
 ]
 
 

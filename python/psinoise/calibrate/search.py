@@ -23,8 +23,9 @@ __all__ = ["Calibration", "roughly", "search"]
 # Scales in units of the sensitivity. Beyond, the loss of one use is lost in the rounding of log p
 # (above), or one use is no protection at all (below).
 _LARGEST_LOG_RATIO = 40.0 * math.log(2.0)
-# The first estimates are this good, as a share of epsilon; so is the crossing they lead to.
-_ROUGHLY, _ROUGH_CROSSING = 1e-3, 2e-3
+# The first estimates are this good, in units of the width of a bracket; the crossing that they lead
+# to is this good as a share of epsilon.
+_ROUGHLY, _ROUGH_CROSSING = 10.0, 2e-3
 _FIRST_STRIDE, _LONGEST_STRIDE = 0.25, math.log(64.0)
 # By which share a scale may exceed the least one, how far beyond that the first one is, as a share
 # of epsilon, and others beyond where the bound would just meet the target: for "estimate", and for
@@ -136,7 +137,8 @@ def _crossing(target: Target, start: float) -> tuple[float, float]:
     def value(position: float) -> float:
         if position not in known:
             # If the goal is delta, that falls by about half of what an epsilon near 0 grows.
-            found = target.asked(target.noise(position), "estimate", _ROUGHLY * target.goal)
+            close = _ROUGHLY * target.width * target.goal
+            found = target.asked(target.noise(position), "estimate", close)
             known[position] = log_ratio(found.estimate, target.goal)
         rough = known[position]
         return 0.0 if abs(rough) <= _ROUGH_CROSSING else rough

@@ -95,9 +95,7 @@ def from_event(event: DpEvent, adjacency: str = "add-remove") -> Accountant:
             for use in _uses(one, accountant.adjacency):
                 accountant.compose(use.what, count * use.count, use.rate, sampling=use.sampling)
         except DomainError as error:
-            raise DomainError(
-                f"event must be one that can be answered: {error} ({one!r})"
-            ) from None
+            raise _refusal(one, error) from None
     return accountant
 
 
@@ -135,6 +133,10 @@ class _Buckets(Accounted):
         return RandomizedResponse(epsilon, epsilon, 0.0, 1.0, silent), 1
 
 
+def _refusal(event: Any, reason: object) -> DomainError:
+    return DomainError(f"event must be one that is answered: {reason} ({event!r})")
+
+
 def _name(event: Any) -> str:
     return type(event).__name__.removesuffix("DpEvent").removesuffix("DPEvent")
 
@@ -146,7 +148,11 @@ def _parts(event: Any, count: int) -> Iterator[tuple[Any, int]]:
         for one in event.events:
             yield from _parts(one, count)
     elif name == "SelfComposed":
-        yield from _parts(event.event, count * _validate.count("count", event.count))
+        try:
+            times = _validate.count("count", event.count)
+        except DomainError as error:
+            raise _refusal(event, error) from None
+        yield from _parts(event.event, count * times)
     elif name != "NoOp" and count:
         yield event, count
 
