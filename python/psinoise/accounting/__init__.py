@@ -7,10 +7,10 @@ what can be asked of a `Mechanism` and an `Accountant`.
 
 from __future__ import annotations
 
-from psinoise.accounting import promises
+from psinoise.accounting import hypotheses, promises
 from psinoise.accounting.accountant import Accountant
 from psinoise.accounting.imports import DiscreteLoss
 from psinoise.accounting.lattice_mechanism import LatticeMechanism
 from psinoise.accounting.mechanism import Mechanism
 
-__all__ = ["Accountant", "DiscreteLoss", "LatticeMechanism", "Mechanism", "promises"]
+__all__ = ["Accountant", "DiscreteLoss", "LatticeMechanism", "Mechanism", "hypotheses", "promises"]
