@@ -116,6 +116,26 @@ def test_figure_1_has_densities_of_unit_mean(folder: Path) -> None:
 # -- the paper on the symmetric stable mechanism ---------------------------------------------------
 
 
+def test_stable_1_2_4_and_5_explain(folder: Path) -> None:
+    _, data = read(folder / "stable-1.csv")
+    one, other = (np.array(data[name]) for name in ("without", "with the record"))
+    assert np.abs(np.log(other / one)).max() <= pn.Mechanism(
+        pn.SymmetricStable(alpha=1.5, scale=1.0)
+    ).pure_epsilon() * (1.0 + 1e-12)
+    _, data = read(folder / "stable-2.csv")
+    prior, upper = np.array(data["prior"]), np.array(data["epsilon=2"])
+    inside = (prior > 0.0) & (prior < 1.0)
+    odds = upper[inside] / (1.0 - upper[inside]) * (1.0 - prior[inside]) / prior[inside]
+    np.testing.assert_allclose(odds, math.exp(2.0), rtol=1e-9)
+    np.testing.assert_allclose(np.array(data["epsilon=2, lower"]), 1.0 - upper[::-1], atol=1e-12)
+    _, data = read(folder / "stable-4.csv")
+    t, wave = np.array(data["t"]), np.array(data["integrand"])
+    density = float(np.trapezoid(wave, t)) / (2.0 * math.pi)
+    assert density == pytest.approx(pn.SymmetricStable(alpha=1.5, scale=1.0).pdf(10.0), abs=1e-4)
+    _, data = read(folder / "stable-5.csv")
+    assert max(data["p1"]) == pytest.approx(max(data["p1, moved"]), rel=1e-12)
+
+
 def test_stable_3_has_the_closed_forms(folder: Path) -> None:
     _, data = read(folder / "stable-3.csv")
     x = np.array(data["x"])

@@ -7,7 +7,7 @@ what can be asked of a `Mechanism` and an `Accountant`.
 
 from __future__ import annotations
 
-from psinoise.accounting import promises
+from psinoise.accounting import hypotheses, promises
 from psinoise.accounting.accountant import Accountant
 from psinoise.accounting.imports import DiscreteLoss
 from psinoise.accounting.lattice_mechanism import LatticeMechanism
@@ -19,6 +19,7 @@ __all__ = [
     "DiscreteLoss",
     "LatticeMechanism",
     "Mechanism",
+    "hypotheses",
     "moments_epsilon",
     "promises",
 ]

@@ -190,7 +190,7 @@ class BoundedRange(Promise):
     >>> import psinoise as pn
     >>> selection = pn.promises.BoundedRange(0.1)
     >>> round(float(selection.epsilon(1e-5, count=50)), 6)
-    1.56533
+    1.565243
     """
 
     _names = ("eta",)

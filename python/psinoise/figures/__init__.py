@@ -1,6 +1,7 @@
 """Figures of the papers, drawn again from this library, with the data behind them.
 
-The figures of one paper are one module: `schrodinger`, `stable`, `cactus`, `uniform`. `optimality`
+The figures of one paper are one module: `schrodinger`, `stable`, `cactus`, `uniform`;
+`stable_concepts` has those of the second that explain. `optimality`
 shows theorems of the first for costs that it does not draw.
 """
 
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psinoise import _validate, plotting
-from psinoise.figures import cactus, optimality, schrodinger, stable, uniform
+from psinoise.figures import cactus, optimality, schrodinger, stable, stable_concepts, uniform
 from psinoise.figures._figure import FigureData, PaperFigure
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _PIXELS_PER_INCH = 200
 FIGURES: dict[str, PaperFigure] = {
     **schrodinger.FIGURES,
     **optimality.FIGURES,
+    **stable_concepts.FIGURES,
     **stable.FIGURES,
     **cactus.FIGURES,
     **uniform.FIGURES,
