@@ -269,3 +269,9 @@ def test_an_offence_would_be_seen():
     assert "FloatingPointError" in offence(lambda: np.float64(1.0) / np.zeros(1), [], {})
     assert "Warning" in offence(lambda: warnings.warn("x", stacklevel=1), [], {})
     assert offence(pn.Gaussian, [], {"std": -1.0}) is None
+
+
+def test_far_shifts_do_not_take_all_memory():
+    """Found by a hundred thousand calls, by which a process was killed."""
+    assert offence(LAWS[7].kl, [], {"shift": 2**31}) is None
+    assert 1000.0 < LAWS[7].kl(1000) < 1100.0

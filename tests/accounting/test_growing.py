@@ -11,6 +11,7 @@ from scipy import special
 import psinoise as pn
 from psinoise.accounting import Accountant
 from psinoise.accounting.compose.growing import Growing, Point
+from psinoise.errors import CertificationError
 from psinoise.ledger._gaussian import largest_parameter
 
 
@@ -54,6 +55,12 @@ def test_gaussian_noise(epsilon, delta, count):
         # The width, as an epsilon.
         slope = epsilon / mu**2
         assert math.log(upper / lower) <= 2e-3 * slope * epsilon
+
+
+def test_what_is_far_beyond_the_window_is_refused():
+    """Kills: a measure of no mass that is normalized."""
+    with pytest.raises(CertificationError):
+        composed([(pn.Mechanism(pn.Gaussian(std=0.01)), 3, 0.1)], 3.0, 1e-5)
 
 
 STEPS = {

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.compile.cells import alias_columns
+from psinoise.errors import DomainError
 from psinoise.numerics.gauss_legendre import NODES, WEIGHTS
 
 __all__ = ["Cells"]
@@ -28,6 +29,8 @@ _NODES, _WEIGHTS = np.array(NODES), np.array(WEIGHTS)
 # Copies of the repeated cells that are listed one by one; exp(-200) is nothing even against the
 # growth of a thirtieth power.
 _LISTED, _NOTHING = 1 << 14, 200.0
+# The farthest shift of a divergence, in cells that repeat.
+_MOST_SHIFTED = 1 << 20
 # The sampler lists copies until the rest is below exp(-7), within this many cells.
 _RARE, _SAMPLED = 7.0, 1 << 12
 
@@ -235,6 +238,11 @@ class Cells:
 
         The integral of ``(p(x - s) - p(x)) log(p(x - s) / p(x))`` over ``x > s / 2``, piece by
         piece. Beyond the listed cells both densities repeat, and the sum is a geometric series.
+
+        Raises
+        ------
+        DomainError
+            If the shift is more than 2**20 cells: all of them are pieces.
         """
         if self.atom > 0.0 or not self.repeated:
             return math.inf
@@ -263,6 +271,8 @@ class Cells:
         """The integral over ``x > s / 2`` of a function of ``p(x - s)``, ``p(x)`` and the logarithm
         of their ratio, of degree 1 in the two."""
         far = self.end + shift
+        if shift * self.repeated > _MOST_SHIFTED * self.period:
+            raise DomainError(f"shift must be at most {_MOST_SHIFTED} cells of noise in cells")
         copies = math.ceil((far + self.period - self.end) / self.period) + 1
         block = self.edges[-self.repeated :]
         tail = (block + self.period * np.arange(1.0, copies + 1.0)[:, None]).reshape(-1)

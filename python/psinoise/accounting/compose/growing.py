@@ -206,6 +206,9 @@ def _measure(pair: Dominating, point: Point) -> NodeMeasure:
     lattice = point.step, _anchor(source, chosen, tilt)
     edges = graded_edges(source, chosen, lattice, tilt, log_norm)
     bins = loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
+    held = bins.mass.sum() + (0.0 if bins.at_edges is None else bins.at_edges.sum())
+    if not held > 0.0:
+        raise CertificationError("the losses of one step have no mass within the window")
     # Each mass bears its own rounding.
     found = node_measure(replace(bins, whole=False), point.side)
     return replace(found, infinite=found.infinite + pair.infinite(direction))
