@@ -13,16 +13,15 @@ from psinoise.optimize.unimodal.program import Float
 
 __all__ = ["epsilon_of_few"]
 
-# A loss that is infinite.
+# Nodes of all uses, and a loss that is infinite.
+_NODES = 1 << 19
 _INFINITE = 60.0
 # Losses whose mass is less than this share of delta, for each use, are infinite too.
 _RARE = 1e-6
 _HALVINGS = 60
 
 
-def epsilon_of_few(
-    base: Float, ratio: Float, count: int, delta: float, nodes: int = 1 << 15
-) -> float:
+def epsilon_of_few(base: Float, ratio: Float, count: int, delta: float) -> float:
     """The epsilon of ``count`` uses at a delta; about, to the square of a lattice's spacing.
 
     Parameters
@@ -44,6 +43,7 @@ def epsilon_of_few(
     loss, mass = np.maximum(loss[finite], -top), mass[finite]
     if top <= 0.0:
         return 0.0
+    nodes = _NODES // count
     step = 2.0 * top / (nodes - 1)
     place = (loss + top) / step
     low = np.minimum(place.astype(np.intp), nodes - 2)

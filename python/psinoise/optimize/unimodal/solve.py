@@ -43,8 +43,8 @@ _ORDER_ROUNDS, _DELTA_ROUNDS, _FINE_ROUNDS = 6, 30, 3
 # Of epsilon: what a round must gain for another one, and how sharply programs are solved.
 _GAIN, _SHARP, _ROUGH = 2e-6, 1e-7, 1e-4
 _SHORTEST = 1.0 / 64.0
-# Of delta, at which laws of one use are tried for few.
-_SHARES = (1e-3, 0.03, 0.3)
+# Of delta, at which a law of one use is tried for few.
+_SHARES = (0.03,)
 # Cells of the first look at how far a law reaches, and of a grid that is chosen.
 _WIDE, _MANY, _FINEST = 1500, 6000, 200
 # Shares of delta below which places do not count in a certificate, until one is narrow.
