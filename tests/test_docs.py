@@ -32,7 +32,8 @@ def test_readme_examples():
 
 
 @pytest.mark.parametrize(
-    "page", ["release.md", "releasing.md", "statistics.md", "clients.md", "training.md"]
+    "page",
+    ["release.md", "releasing.md", "statistics.md", "clients.md", "training.md", "blocks.md"],
 )
 def test_examples_of_the_pages(page):
     results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)

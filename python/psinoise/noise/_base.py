@@ -166,8 +166,8 @@ class Noise(NoiseLaw):
                 self._tables.popitem(last=False)
         return table
 
-    def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:
-        core.sample(self._table, key, 0, self._scale, out, workers)
+    def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
+        core.sample(self._table, key, first, self._scale, out, workers)
 
     # -- what bounds of the privacy loss read ----------------------------------------------------
 

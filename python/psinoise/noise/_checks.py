@@ -15,6 +15,8 @@ Float = NDArray[np.float64]
 
 # Below this many elements one thread is faster than waking another.
 _SERIAL = 1 << 17
+# Elements of a stream are numbered up to here.
+_ELEMENTS = 1 << 62
 _SAMPLED = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -63,6 +65,14 @@ def output(shape: object, dtype: DTypeLike, out: object) -> NDArray[Any]:
         return _checked_out(out, shape, dtype)
     chosen = _sample_dtype(dtype)
     return np.empty(() if shape is None else _shape_of(shape), dtype=chosen)
+
+
+def first_element(offset: object, size: int) -> int:
+    """The element of a stream to begin with, all of which can be numbered."""
+    first = _validate.count("offset", offset)
+    if first + size > _ELEMENTS:
+        raise DomainError(f"offset must leave room for {size} elements below 2**62, got {first}")
+    return first
 
 
 def _memory_of(out: Any) -> NDArray[Any]:

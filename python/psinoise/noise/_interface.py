@@ -253,6 +253,7 @@ class NoiseLaw(Explored, Value):
         dtype: DTypeLike = np.float64,
         out: None = None,
         threads: int | None = None,
+        offset: int = 0,
     ) -> float: ...
 
     @overload
@@ -264,6 +265,7 @@ class NoiseLaw(Explored, Value):
         dtype: DTypeLike = np.float64,
         out: None = None,
         threads: int | None = None,
+        offset: int = 0,
     ) -> NDArray[Any]: ...
 
     @overload
@@ -275,6 +277,7 @@ class NoiseLaw(Explored, Value):
         dtype: DTypeLike = np.float64,
         out: _Array,
         threads: int | None = None,
+        offset: int = 0,
     ) -> _Array: ...
 
     def sample(
@@ -285,6 +288,7 @@ class NoiseLaw(Explored, Value):
         dtype: DTypeLike = np.float64,
         out: Any = None,
         threads: int | None = None,
+        offset: int = 0,
     ) -> Any:
         """Draw independent samples, for simulation.
 
@@ -312,6 +316,10 @@ class NoiseLaw(Explored, Value):
             ``None`` uses one thread below 2**17 elements and all cores above, 0 all cores. More
             than 64, or the cores if these are more, are not started. The result does not depend
             on it.
+        offset : int
+            The element of the stream to begin with, at least 0: of one seed the samples from i to
+            j are the same bytes however they are cut, in one process or in many. A Generator
+            names a new stream in each call.
 
         Returns
         -------
@@ -321,29 +329,32 @@ class NoiseLaw(Explored, Value):
         Raises
         ------
         TypeError, ValueError
-            For a wrong shape, dtype, ``out`` or seed.
+            For a wrong shape, dtype, ``out``, seed or offset.
 
         Examples
         --------
         >>> import psinoise as pn
-        >>> pn.Airy(mean_abs=2.0).sample(3, rng=7).shape
-        (3,)
+        >>> noise = pn.Airy(mean_abs=2.0)
+        >>> whole = noise.sample(8, rng=7)
+        >>> bool((noise.sample(3, rng=7, offset=5) == whole[5:]).all())
+        True
         """
         array = _checks.output(shape, dtype, out)
         scale = self._scale
         if array.itemsize == 4 and not (2.0**-126 <= scale <= 2.0**120):
             raise DomainError(f"scale must be within the range of float32, got {scale!r}")
         workers = _checks.worker_count(threads, array.size)
+        first = _checks.first_element(offset, array.size)
         if array.size:
             tag = f"{type(self).__name__}{self._shape!r}".encode()
-            self._draw(stream_key(rng, tag), array, workers)
+            self._draw(stream_key(rng, tag), first, array, workers)
         if out is not None:
             return out
         return array if array.ndim else array[()]
 
     @abstractmethod
-    def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:
-        """Fill an array from the stream of a key."""
+    def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
+        """Fill an array from the stream of a key, with its elements from the first on."""
 
     # -- expectations ----------------------------------------------------------------------------
 

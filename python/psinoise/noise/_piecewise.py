@@ -145,8 +145,8 @@ class PiecewiseNoise(NoiseLaw):
     def _table(self) -> core.CellTable:
         return self.partition.table()
 
-    def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:
-        core.sample_cells(self._table, key, 0, self._scale, out, workers)
+    def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
+        core.sample_cells(self._table, key, first, self._scale, out, workers)
 
     def _evaluate(self, quantity: str, x: Float) -> Float:
         if quantity in ("pdf", "logpdf") and self.atom > 0.0:

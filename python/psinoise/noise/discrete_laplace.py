@@ -245,8 +245,8 @@ class DiscreteLaplace(NoiseLaw):
         columns = alias_columns(weights.tolist())
         return core.CellTable(*columns, points, zeros, 0.0, k.size, 1.0 / self._length, 1.0)
 
-    def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:
-        core.sample_cells(self._table, key, 0, 1.0, out, workers)
+    def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
+        core.sample_cells(self._table, key, first, 1.0, out, workers)
 
     @property
     def own_grid(self) -> float:

@@ -300,22 +300,23 @@ class DiscreteStable(NoiseLaw):
 
     # -- sampling --------------------------------------------------------------------------------
 
-    def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:
-        """By quantiles of a uniform stream, the rare ones one by one; for simulation."""
-        generator = np.random.Generator(np.random.Philox(int.from_bytes(key, "little")))
+    def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
+        """By quantiles of uniform numbers, one block of the stream for each element."""
+        # Philox takes 128 bits of key. A block is four numbers, of which three are used.
+        stream = np.random.Philox(key=int.from_bytes(key[:16], "little"))
         flat = out.reshape(-1)
+        blocks = np.random.Generator(stream.advance(first)).random((flat.size, 4))
         listed = int(min(64.0 * self._length + 128.0, _MOST_LISTED))
         masses = self.lattice_masses(1.0, 0, listed)
         sums = np.cumsum(masses)
-        u = generator.random(flat.size)
-        sizes = np.searchsorted(sums, u, side="right").astype(np.float64)
+        sizes = np.searchsorted(sums, blocks[:, 0], side="right").astype(np.float64)
         rare = sizes >= listed
         if rare.any():
             # P(|X| >= listed) times a uniform number is what is beyond |X|.
             beyond = math.exp(log_tails(self._alpha, self._length, np.array([float(listed)]))[0])
-            part = 1.0 - generator.random(int(rare.sum()))
+            part = 1.0 - blocks[rare, 1]
             sizes[rare] = np.maximum(self._inverse_survival(beyond * part), listed)
-        flat[:] = sizes * np.where(generator.random(flat.size) < 0.5, -1.0, 1.0)
+        flat[:] = sizes * np.where(blocks[:, 2] < 0.5, -1.0, 1.0)
 
     # -- expectations ----------------------------------------------------------------------------
 

@@ -295,7 +295,7 @@ class SymmetricStable(Noise):
         growth = math.fsum((length / largest) ** alpha for length in lengths) ** (1.0 / alpha)
         return SymmetricStable(**summands[0]._shape_arguments(), scale=largest * growth)
 
-    def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:
+    def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
         # The leading term of the tail; at alpha = 2 the sine is tiny, as normal tails are.
         alpha = self._index[0]
         mass = math.gamma(alpha) * math.sin(0.5 * math.pi * alpha) * 2.0 / math.pi
@@ -305,7 +305,7 @@ class SymmetricStable(Noise):
                 f"dtype must be wider for {self!r}, draws of which exceed the largest {out.dtype} "
                 f"with probability {mass * (self._scale / largest) ** alpha:.1e}"
             )
-        super()._draw(key, out, workers)
+        super()._draw(key, first, out, workers)
 
 
 def Cauchy(*, scale: float) -> SymmetricStable:

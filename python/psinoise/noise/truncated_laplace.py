@@ -202,8 +202,8 @@ class TruncatedLaplace(NoiseLaw):
         t = np.where(tail > 0.25, center, np.maximum(end, 0.0)) * self._scale
         return np.where(valid, np.where(p > 0.5, -t, t), np.nan)
 
-    def _draw(self, key: bytes, out: NDArray[Any], workers: int) -> None:
-        core.sample(_LAPLACE._table, key, 0, self._scale, out, workers)
+    def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
+        core.sample(_LAPLACE._table, key, first, self._scale, out, workers)
         # The exponential law has no memory: beyond A it starts again. The remainder is exact.
         flat, reach = out.reshape(-1), out.dtype.type(self.half_width)
         if reach > self.half_width:
