@@ -37,7 +37,7 @@ pn.Mechanism(2.0)  # wrong: a size
 epsilon: float = mechanism.epsilon(1e-6, count=100, sampling_rate=0.01)
 mechanism.epsilon()  # wrong: at which delta?
 mechanism.epsilon(1e-6, count=1.5)  # wrong: no whole number
-noise.sf(1.0)  # wrong: here it is ccdf
+noise.survival(1.0)  # wrong: here it is ccdf
 noise.ccdf(np.linspace(0.0, 1.0, 5))
 pn.calibrate(pn.Airy, epsilon=1.0, delta=1e-6).mean_abs
 pn.calibrate(pn.Airy, epsilon=1.0)  # wrong: at which delta?

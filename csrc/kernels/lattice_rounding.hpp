@@ -135,7 +135,9 @@ class FloatRounding {
     const Integers given = within ^ ((within >> 63) & kMagnitude);
     const Integers there = (given & kMagnitude) >= half_;
 
-    Doubles left = bit_cast<Doubles>((given - exponent_) & there);
+    // Unsigned: of values below half a cell, which become 0, the difference may wrap.
+    const Bits scaled = bit_cast<Bits>(given) - static_cast<std::uint64_t>(exponent_);
+    Doubles left = bit_cast<Doubles>(scaled & bit_cast<Bits>(there));
 #if defined(__FMA__)
     Integers cells = coarse_.take_from(left) << 31;
 #else

@@ -18,6 +18,7 @@ from psinoise.noise import _checks
 from psinoise.noise._identity import Value
 from psinoise.noise._names import Explored
 from psinoise.noise._parameter import Parameter
+from psinoise.noise._scipy_names import SciPyNames
 from psinoise.noise._target import PrivacyTarget
 
 __all__ = ["NoiseLaw", "family_name"]
@@ -26,7 +27,7 @@ Float = NDArray[np.float64]
 _Array = TypeVar("_Array")
 
 
-class NoiseLaw(Explored, Value):
+class NoiseLaw(Explored, SciPyNames, Value):
     """A noise law symmetric about 0.
 
     A law is immutable and hashable, pickles, and its ``repr`` evaluates back to it. Subclasses say
