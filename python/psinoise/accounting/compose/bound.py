@@ -15,6 +15,8 @@ _MOST_STRIDES = 80
 _MOST_ITERATIONS = 80
 # Crossings are found to this share of themselves.
 _RESOLUTION = 1e-13
+# Logs of delta that differ by less are the same but for rounding.
+_SAME_DELTA = 1e-12
 
 
 class Bound(ABC):
@@ -101,7 +103,7 @@ def _narrowed(
     (no, at_no), (yes, at_yes) = inner, outer
     kept = 0
     for iteration in range(_MOST_ITERATIONS):
-        if abs(yes - no) <= _RESOLUTION * max(abs(yes), abs(no)):
+        if abs(yes - no) <= _RESOLUTION * max(abs(yes), abs(no)) or at_yes >= -_SAME_DELTA:
             break
         point = 0.5 * (yes + no)
         if iteration % 8 != 7 and math.isfinite(at_no) and math.isfinite(at_yes):
