@@ -274,4 +274,5 @@ def test_an_offence_would_be_seen():
 def test_far_shifts_do_not_take_all_memory():
     """Found by a hundred thousand calls, by which a process was killed."""
     assert offence(LAWS[7].kl, [], {"shift": 2**31}) is None
-    assert 1000.0 < LAWS[7].kl(1000) < 1100.0
+    # A period of the shift is one of the loss, but for what the noise moves within the first.
+    assert 999.0 < LAWS[7].kl(1000) < 1000.0

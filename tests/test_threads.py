@@ -93,8 +93,9 @@ def test_a_forked_child_samples_with_threads_of_its_own():
     expected = digest(5)  # starts the pool
     read, write = os.pipe()
     with warnings.catch_warnings():
-        # Python 3.12 and later warn about forks in processes with threads: that is the subject.
-        warnings.simplefilter("ignore", DeprecationWarning)
+        # Python 3.12 and later, and JAX, warn about forks in processes with threads: that is the
+        # subject.
+        warnings.simplefilter("ignore")
         child = os.fork()
     if child == 0:
         try:
@@ -121,7 +122,7 @@ def test_unseeded_samples_differ_between_parent_and_child():
     law.sample(LARGE, threads=2)
     read, write = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore")
         child = os.fork()
     if child == 0:
         try:

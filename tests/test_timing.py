@@ -222,7 +222,7 @@ def test_compare_reports_a_failing_case_and_goes_on(compare, monkeypatch, capsys
 
 def test_compare_runs_both_installations(compare, capsys):
     home = Path(psinoise.__file__).parents[1]
-    words = [str(home), str(home), "--select=Airy-16-float64", "--starts=1", "--rounds=1"]
+    words = [str(home), str(home), "--select=sample-Airy-16-float64", "--starts=1", "--rounds=1"]
     assert compare.main(words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("A: psinoise")

@@ -92,13 +92,14 @@ def raised(masses: Float, repeated: int, fall: float) -> tuple[Float, float]:
     whole = _total(masses, repeated, fall)
     p = np.maximum(masses * (_WORDS / whole), LEAST_MASS * _WORDS)
     next_one = min(fall * float(p[start]), float(p[-1]))
-    p = np.append(p, next_one)
     # The mass of 0 has one sign, those of all others two.
-    before = np.concatenate([[p[0], 2.0 * p[0]], p[1:-1]])
+    before = np.concatenate([[p[0], 2.0 * p[0]], p[1:-1]])[: p.size]
     c = 1.0 + np.cumsum(np.where(np.abs(p / before - 1.0) > _EQUAL, _ROOM / p, 0.0))
-    # The seam between copies falls as the masses do, with the room that was made since.
-    ratio = next_one * float(c[-1]) / (float(p[start]) * float(c[start])) * (1.0 + _RATIO_ROUNDING)
-    p, c = p[:-1], c[:-1]
+    # The seam between copies falls as the masses do, with the room that was made since, and with
+    # its own if it is a drop; the next mass may be 0.
+    drop = abs(next_one / float(p[-1]) - 1.0) > _EQUAL
+    seam = next_one * float(c[-1]) + (_ROOM if drop else 0.0)
+    ratio = seam / (float(p[start]) * float(c[start])) * (1.0 + _RATIO_ROUNDING)
     listed = p * c
     share = _WORDS * (1.0 + _SUM_ROUNDING) + _TAKEN * p.size
     return listed * (share / _total(listed, repeated, ratio)), ratio
