@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from psinoise import costs, sampling
-from psinoise._backend import core as _core
+from psinoise._backend import core as _kernels
 from psinoise._version import __version__ as __version__
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism, promises
 from psinoise.accounting.bracket import Bracket
@@ -84,4 +84,4 @@ def build_config() -> dict[str, Any]:
         ``version``, ``backend`` ("native" or "reference"), ``isa`` in use, ``isa_available``,
         ``compiler``, ``build_type`` and ``cores``.
     """
-    return {**_core.build_config(), "version": __version__}
+    return {**_kernels.build_config(), "version": __version__}

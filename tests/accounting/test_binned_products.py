@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
 from psinoise import _core, reference
 from refusals import for_each
@@ -73,7 +72,6 @@ def test_products_in_bins(backend, case, threads):
     assert not below.any()
 
 
-@pytest.mark.skipif(_core is reference, reason="the twin bins all products by their losses")
 @for_each([0.04, 0.5, 1.0], [(1.0, 1.0), (0.5, 0.125), (0.25, 1.0), (0.5, 0.15)])
 def test_products_near_lattices(far, steps):
     """In the bin of their points, or of their losses where the steps have nothing to do."""
