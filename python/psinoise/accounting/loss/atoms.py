@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from psinoise.accounting.loss.pairs import Direction, Float, Pair
+from psinoise.accounting.loss.pairs import Direction, Float, Pair, mixture_loss
 
 __all__ = ["LOSS_ROUNDING", "AtomPair", "Dominating"]
 
@@ -17,25 +17,45 @@ LOSS_ROUNDING = 1e-15
 
 
 class AtomPair(ABC):
-    """One use with a loss of atoms, for both directions at once; hashable.
+    """One use with a loss of atoms, for both directions at once; hashable. See `Pair` for sampling.
 
     Mass where the other distribution has none is an infinite loss, kept apart; everything else here
     is about the finite part, whose masses add up to less than 1 then.
     """
 
+    sampling_rate: float
+
     @property
     @abstractmethod
+    def unsampled(self) -> tuple[Float, Float]:
+        """The atoms without sampling."""
+
+    @property
+    def told(self) -> float:
+        """Probability under ``P`` of an infinite loss, without sampling: the same both ways."""
+        return 0.0
+
+    @functools.cached_property
     def atoms(self) -> tuple[Float, Float]:
         """Log of the probability of each atom under ``Q``, and its loss, under *remove*."""
+        (log_mass, loss), rate = self.unsampled, self.sampling_rate
+        loss = mixture_loss(loss, rate)
+        if self.told > 0.0 and rate < 1.0:
+            # What a record that was drawn makes impossible.
+            log_mass = np.append(log_mass, math.log(self.told))
+            loss = np.append(loss, math.log1p(-rate))
+        return log_mass, loss
 
     @property
-    @abstractmethod
     def symmetric(self) -> bool:
         """Whether a reflection maps one direction to the other."""
+        return self.sampling_rate == 1.0
 
-    @abstractmethod
     def infinite(self, direction: Direction) -> float:
         """Probability under ``P`` of an infinite loss."""
+        if direction == "add" and self.sampling_rate < 1.0:
+            return 0.0
+        return self.sampling_rate * self.told
 
     @property
     def stated(self) -> bool:

@@ -29,7 +29,7 @@ from typing import NamedTuple, Protocol, TypeGuard
 import numpy as np
 
 from psinoise.accounting.loss.atoms import AtomPair
-from psinoise.accounting.loss.pairs import Direction, Float, mixture_loss
+from psinoise.accounting.loss.pairs import Direction, Float
 
 __all__ = ["BlockLaw", "BlockPair", "in_blocks"]
 
@@ -104,20 +104,15 @@ class BlockPair(AtomPair):
     leak: float = 0.0
     merged: bool = False
 
-    @functools.cached_property
-    def atoms(self) -> tuple[Float, Float]:
-        """Log of the probability of each atom under ``Q``, and its loss, under *remove*."""
+    @property
+    def unsampled(self) -> tuple[Float, Float]:
+        """The atoms without sampling."""
         found = []
         for share, blocks in self._blocks:
             mass, loss = _one_answer(blocks) if self.merged else _two_answers(blocks)
             found.append((mass + math.log(share), loss))
-        mass, loss = (np.concatenate(column) for column in zip(*found, strict=True))
-        loss = mixture_loss(loss, self.sampling_rate)
-        if self._told > 0.0 and self.sampling_rate < 1.0:
-            # What a record that was drawn makes impossible.
-            mass = np.append(mass, math.log(self._told))
-            loss = np.append(loss, math.log1p(-self.sampling_rate))
-        return mass, loss
+        log_mass, loss = (np.concatenate(column) for column in zip(*found, strict=True))
+        return log_mass, loss
 
     @property
     def _blocks(self) -> list[tuple[float, _Blocks]]:
@@ -127,22 +122,11 @@ class BlockPair(AtomPair):
         ]
 
     @functools.cached_property
-    def _told(self) -> float:
+    def told(self) -> float:
         """The leak, and from above what is beyond all blocks."""
         if self.merged:
             return self.leak
         return self.leak + sum(share * blocks.beyond for share, blocks in self._blocks)
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether a reflection maps one direction to the other."""
-        return self.sampling_rate == 1.0
-
-    def infinite(self, direction: Direction) -> float:
-        """Probability under ``P`` of an infinite loss."""
-        if direction == "add" and self.sampling_rate < 1.0:
-            return 0.0
-        return self.sampling_rate * self._told
 
     @property
     def several(self) -> bool:
@@ -155,7 +139,7 @@ class BlockPair(AtomPair):
 
     def at_tilt(self, direction: Direction, tilt: float) -> BlockPair:
         """The same with blocks merged."""
-        return replace(self, merged=True)
+        return self.below(direction, tilt)
 
 
 def _one_answer(blocks: _Blocks) -> tuple[Float, Float]:

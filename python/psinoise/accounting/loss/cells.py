@@ -17,7 +17,6 @@ everything else here is about the finite part, whose masses add up to less than 
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
 
@@ -25,7 +24,7 @@ import numpy as np
 
 from psinoise.accounting.loss.atoms import LOSS_ROUNDING, AtomPair
 from psinoise.accounting.loss.envelope import Envelope, envelope
-from psinoise.accounting.loss.pairs import Direction, Float, mixture_loss
+from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.errors import DomainError
 
 __all__ = ["CellLaw", "CellPair", "in_cells"]
@@ -51,7 +50,7 @@ def in_cells(noise: object) -> TypeGuard[CellLaw]:
 
 @dataclass(frozen=True)
 class CellPair(AtomPair):
-    """One use of noise in cells, for both directions at once; see `Pair` for the sampling.
+    """One use of noise in cells, for both directions at once.
 
     Attributes
     ----------
@@ -79,16 +78,16 @@ class CellPair(AtomPair):
         """Those that the pair dominates."""
         return self.noise.worst_shifts(self.sensitivity) if self.shift is None else (self.shift,)
 
-    @functools.cached_property
-    def atoms(self) -> tuple[Float, Float]:
-        """Log of the probability of each atom under ``Q``, and its loss, under *remove*."""
-        found, q = _envelope(self.noise, self.shifts), self.sampling_rate
-        log_mass, loss = found.log_mass, mixture_loss(found.loss, q)
-        if found.infinite > 0.0 and q < 1.0:
-            # Outputs that a sampled record makes impossible.
-            log_mass = np.append(log_mass, math.log(found.infinite))
-            loss = np.append(loss, math.log1p(-q))
-        return log_mass, loss
+    @property
+    def unsampled(self) -> tuple[Float, Float]:
+        """The atoms without sampling."""
+        found = _envelope(self.noise, self.shifts)
+        return found.log_mass, found.loss
+
+    @property
+    def told(self) -> float:
+        """Probability of pieces that the law itself does not have."""
+        return _envelope(self.noise, self.shifts).infinite
 
     @property
     def stated(self) -> bool:
@@ -99,18 +98,6 @@ class CellPair(AtomPair):
     def distance(self) -> float:
         """The largest of the shifts."""
         return self.shifts[-1]
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether a reflection maps one direction to the other."""
-        return self.sampling_rate == 1.0
-
-    def infinite(self, direction: Direction) -> float:
-        """Probability under ``P`` of an infinite loss."""
-        unseen = _envelope(self.noise, self.shifts).infinite
-        if direction == "remove" or self.sampling_rate == 1.0:
-            return self.sampling_rate * unseen
-        return 0.0
 
     @property
     def several(self) -> bool:

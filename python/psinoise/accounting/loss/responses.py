@@ -43,14 +43,13 @@ wherever these are not trivial: the sampled pairs ``((1 - q) Q + q P, Q)`` and i
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from psinoise.accounting.loss.atoms import AtomPair
-from psinoise.accounting.loss.pairs import Direction, Float, mixture_loss
+from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.numerics.golden import peak
 
 __all__ = ["RandomizedResponse", "RangePair"]
@@ -83,25 +82,25 @@ class RandomizedResponse(AtomPair):
     sampling_rate: float
     silent: float = 0.0
 
-    @functools.cached_property
-    def atoms(self) -> tuple[Float, Float]:
-        """Log of the probability of each atom under ``Q``, and its loss, under *remove*."""
+    @property
+    def unsampled(self) -> tuple[Float, Float]:
+        """The atoms without sampling."""
         if self.up == 0.0:
-            mass, loss = np.zeros(1), np.zeros(1)
+            log_mass, loss = np.zeros(1), np.zeros(1)
         else:
             # e^{-up} (1 - e^{-down}) / (1 - e^{-up - down}), and what is left of 1.
             both = _log_less(self.up + self.down)
-            mass = np.array([_log_less(self.down) - self.up, _log_less(self.up)]) - both
+            log_mass = np.array([_log_less(self.down) - self.up, _log_less(self.up)]) - both
             loss = np.array([self.up, -self.down])
-        mass += math.log1p(-self.delta - self.silent)
+        log_mass += math.log1p(-self.delta - self.silent)
         if self.silent > 0.0:
-            mass, loss = np.append(mass, math.log(self.silent)), np.append(loss, 0.0)
-        log_mass, loss = mass, mixture_loss(loss, self.sampling_rate)
-        if self.delta > 0.0 and self.sampling_rate < 1.0:
-            # What a record that was drawn makes impossible.
-            log_mass = np.append(log_mass, math.log(self.delta))
-            loss = np.append(loss, math.log1p(-self.sampling_rate))
+            log_mass, loss = np.append(log_mass, math.log(self.silent)), np.append(loss, 0.0)
         return log_mass, loss
+
+    @property
+    def told(self) -> float:
+        """That of the certain answer."""
+        return self.delta
 
     @property
     def stated(self) -> bool:
@@ -112,12 +111,6 @@ class RandomizedResponse(AtomPair):
     def symmetric(self) -> bool:
         """Whether a reflection maps one direction to the other."""
         return self.up == self.down and self.sampling_rate == 1.0
-
-    def infinite(self, direction: Direction) -> float:
-        """Probability under ``P`` of an infinite loss."""
-        if direction == "add" and self.sampling_rate < 1.0:
-            return 0.0
-        return self.sampling_rate * self.delta
 
 
 @dataclass(frozen=True)
@@ -138,9 +131,9 @@ class RangePair(AtomPair):
     sampling_rate: float
     merged: bool = False
 
-    @functools.cached_property
-    def atoms(self) -> tuple[Float, Float]:
-        """Log of the probability of each atom under ``Q``, and its loss, under *remove*."""
+    @property
+    def unsampled(self) -> tuple[Float, Float]:
+        """The atoms without sampling."""
         # Delta falls to 0 as a square at the ends, where bins get as narrow.
         half_turns = np.linspace(-0.5, 0.5, _BINS + 1)
         edges = self.eta * np.sin(np.pi * half_turns)
@@ -154,21 +147,12 @@ class RangePair(AtomPair):
             low = log_mass - np.logaddexp(0.0, -half)
             loss = edges
             log_mass = np.logaddexp(np.append(low, -np.inf), np.append(-np.inf, up))
-        return log_mass, mixture_loss(loss, self.sampling_rate)
+        return log_mass, loss
 
     @property
     def stated(self) -> bool:
         """The losses are given."""
         return True
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether a reflection maps one direction to the other."""
-        return self.sampling_rate == 1.0
-
-    def infinite(self, direction: Direction) -> float:
-        """No loss is infinite."""
-        return 0.0
 
     @property
     def several(self) -> bool:
