@@ -28,6 +28,8 @@ def test_errors_of_the_best_tests_give_epsilon_back() -> None:
     assert 0.0 < least <= gaussian.epsilon(1e-3)
     assert hypotheses.epsilon_of_errors(0.5, 0.5) == 0.0
     assert hypotheses.epsilon_of_errors(0.0, 0.5) == math.inf
+    # An error that is subnormal is no certainty.
+    assert 708.0 < hypotheses.epsilon_of_errors(0.01, 5e-324) <= math.log(0.99) - math.log(5e-324)
 
 
 def test_beliefs_move_by_the_largest_ratio() -> None:
@@ -57,3 +59,6 @@ def test_bad_arguments() -> None:
     ):
         with pytest.raises(pn.DomainError, match="must"):
             call()
+    for prior in ("0.5", True, None):
+        with pytest.raises(TypeError, match="prior must be real numbers"):
+            hypotheses.posterior_bounds(prior, 1.0)

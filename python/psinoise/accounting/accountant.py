@@ -174,7 +174,9 @@ class Accountant:
         """Epsilon of everything composed so far; see `Mechanism.epsilon`."""
         tolerance = contract.check_tolerance(tolerance)
         if np.ndim(delta):
-            return epsilons_of(self._question(tolerance), contract.check_deltas(delta))
+            return epsilons_of(
+                self._question(tolerance), contract.check_probabilities("delta", delta)
+            )
         return self._answer("epsilon", epsilon_of, contract.check_delta(delta), tolerance)
 
     @overload
@@ -248,7 +250,7 @@ class Accountant:
         >>> accountant.tradeoff([0.1, 0.5]).round(5)
         array([0.72817, 0.18394])
         """
-        values = contract.check_alphas(alphas)
+        values = contract.check_probabilities("alphas", alphas)
         question = self._question(contract.check_tolerance(tolerance), one_direction=False)
         if not question.steps:
             return 1.0 - values

@@ -39,11 +39,6 @@ def check_delta(delta: object) -> float:
     return _validate.probability("delta", delta)
 
 
-def check_deltas(deltas: ArrayLike) -> NDArray[np.float64]:
-    """Probabilities, of any shape; NaN fails."""
-    return _probabilities("delta", deltas)
-
-
 def check_epsilon(epsilon: object) -> float:
     """Any real number or infinity; NaN fails."""
     return _validate.real("epsilon", epsilon)
@@ -65,12 +60,8 @@ def check_orders(orders: ArrayLike) -> NDArray[np.float64]:
     return values
 
 
-def check_alphas(alphas: ArrayLike) -> NDArray[np.float64]:
+def check_probabilities(name: str, array: ArrayLike) -> NDArray[np.float64]:
     """Probabilities, of any shape; NaN fails."""
-    return _probabilities("alphas", alphas)
-
-
-def _probabilities(name: str, array: ArrayLike) -> NDArray[np.float64]:
     values = _real_array(name, array)
     inside = (values >= 0.0) & (values <= 1.0)
     if not inside.all():

@@ -22,11 +22,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
+from psinoise.accounting import contract
 from psinoise.errors import DomainError
 
 __all__ = ["epsilon_for_errors", "epsilon_of_errors", "posterior_bounds"]
 
 Float = NDArray[np.float64]
+
+_LEAST_NORMAL = 2.0**-1022
 
 
 def posterior_bounds(prior: ArrayLike, epsilon: float) -> tuple[Float, Float]:
@@ -56,10 +59,10 @@ def posterior_bounds(prior: ArrayLike, epsilon: float) -> tuple[Float, Float]:
     >>> round(float(lower), 4), round(float(upper), 4)
     (0.2689, 0.7311)
     """
-    loss = _not_negative(epsilon)
-    p = np.asarray(prior, dtype=np.float64)
-    if not np.all((p >= 0.0) & (p <= 1.0)):
-        raise DomainError("prior must be in [0, 1]")
+    loss = contract.check_epsilon(epsilon)
+    if not loss >= 0.0:
+        raise DomainError(f"epsilon must be at least 0, got {epsilon!r}")
+    p = contract.check_probabilities("prior", prior)
     fall = math.exp(-loss)
     with np.errstate(invalid="ignore"):
         lower = np.where(p == 1.0, 1.0, p * fall / (p * fall + (1.0 - p)))
@@ -102,7 +105,9 @@ def epsilon_of_errors(false_positive: float, false_negative: float, delta: float
     found = 0.0
     for one, other in ((p, q), (q, p)):
         if one < room:
-            found = max(found, math.log((room - one) / other) if other > 0.0 else math.inf)
+            # A larger error has a smaller epsilon; the quotient is finite.
+            least = max(other, _LEAST_NORMAL)
+            found = max(found, math.log((room - one) / least) if other > 0.0 else math.inf)
     return found
 
 
@@ -130,10 +135,3 @@ def epsilon_for_errors(total: float) -> float:
     if not least <= 1.0:
         raise DomainError(f"total must be at most 1 (a guess has 1), got {total!r}")
     return math.log((2.0 - least) / least)
-
-
-def _not_negative(epsilon: float) -> float:
-    loss = _validate.real("epsilon", epsilon)
-    if not loss >= 0.0:
-        raise DomainError(f"epsilon must be at least 0, got {epsilon!r}")
-    return loss

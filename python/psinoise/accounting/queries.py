@@ -174,7 +174,7 @@ class Numbers:
 
     def tradeoff(self, alphas: ArrayLike) -> Float:
         """The trade-off function, within 1e-8 of the supremum over all its supporting lines."""
-        values = contract.check_alphas(alphas)
+        values = contract.check_probabilities("alphas", alphas)
         if not self._steps:
             return 1.0 - values
         with np.errstate(under="ignore"):
