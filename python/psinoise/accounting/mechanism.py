@@ -20,7 +20,7 @@ from psinoise.accounting.loss.cells import CellLaw, in_cells
 from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Law, Pair, turning_point
 from psinoise.accounting.loss.steps import Step
-from psinoise.accounting.sums import SumOfReleases, sum_of_releases
+from psinoise.accounting.sums import SumOfReleases
 from psinoise.errors import DomainError
 from psinoise.release import grid_from
 
@@ -157,7 +157,7 @@ class Mechanism(Accounted):
         >>> round(float(message.for_sum(1000).epsilon(1e-9)), 3)
         0.014
         """
-        return sum_of_releases(self.on_lattice(), self.noise, count)
+        return SumOfReleases(self.on_lattice(), self.noise, count)
 
     def most_revealing_output(self) -> float:
         """The output at which the loss of one use is largest, on each coordinate that moves.

@@ -33,7 +33,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,7 +47,7 @@ from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
 from psinoise.release import LatticeNoise
 
-__all__ = ["SumOfReleases", "shortfall", "sum_of_releases"]
+__all__ = ["SumOfReleases", "shortfall"]
 
 # Of masses, and of the probabilities of a table.
 _ROUNDING = 1e-12
@@ -59,12 +59,6 @@ _MOST_MOVED = 1 << 22
 _NOTHING = -700.0
 
 
-class ClosedLaw(BlockLaw, Protocol):
-    """A law of which sums of draws are of the same kind."""
-
-    def aggregate(self, count: int) -> ClosedLaw: ...
-
-
 @dataclass(frozen=True)
 class SumOfReleases(Accounted):
     """The sum of as many releases, of which neighbors move one; made by ``Mechanism.for_sum``.
@@ -74,7 +68,7 @@ class SumOfReleases(Accounted):
     message : LatticeMechanism
         What one client releases.
     law : NoiseLaw
-        Of its noise.
+        Of its noise: a law in blocks, whose ``aggregate(count)`` is the law of a sum.
     count : int
         How many releases there are in the sum.
     """
@@ -82,6 +76,23 @@ class SumOfReleases(Accounted):
     message: LatticeMechanism
     law: Any
     count: int
+
+    def __post_init__(self) -> None:
+        number = _validate.count("count", self.count)
+        if number == 0:
+            raise DomainError("count must be at least 1, got 0")
+        aggregate = getattr(self.law, "aggregate", None)
+        if not (in_blocks(self.law) and callable(aggregate)):
+            raise DomainError(
+                "noise must be closed under sums on the whole numbers, as DiscreteStable is, got "
+                f"{self.law!r}"
+            )
+        if self.message.dimension != 1:
+            raise DomainError(
+                f"dimension must be 1 for sums of releases, got {self.message.dimension}"
+            )
+        object.__setattr__(self, "count", number)
+        aggregate(number)
 
     def dominating(self, sampling_rate: float, adjacency: str) -> tuple[Step, int]:
         """The mixture over the number of draws that are not of the law.
@@ -94,11 +105,10 @@ class SumOfReleases(Accounted):
         pair, uses = self.message.dominating(sampling_rate, adjacency)
         if self.count == 1:
             return pair, uses
-        law = cast(ClosedLaw, self.law)
         parts, leak = _missing(self.count, self.shortfall)
         if not parts:
             return pair, uses
-        laws = tuple((share, law.aggregate(self.count - lost)) for lost, share in parts)
+        laws = tuple((share, self.law.aggregate(self.count - lost)) for lost, share in parts)
         return BlockPair(laws, float(self.message.cells), sampling_rate, leak), uses
 
     def _asked(
@@ -124,22 +134,6 @@ class SumOfReleases(Accounted):
     def shortfall(self) -> float:
         """How likely a draw from the table is not one of the law."""
         return shortfall(cast(LatticeNoise, self.message.noise), self.law)
-
-
-def sum_of_releases(message: LatticeMechanism, law: object, count: int) -> SumOfReleases:
-    """The sum of so many releases; see `psinoise.Mechanism.for_sum`."""
-    number = _validate.count("count", count)
-    if number == 0:
-        raise DomainError("count must be at least 1, got 0")
-    if not (in_blocks(law) and callable(getattr(law, "aggregate", None))):
-        raise DomainError(
-            "noise must be closed under sums on the whole numbers, as DiscreteStable is, got "
-            f"{law!r}"
-        )
-    if message.dimension != 1:
-        raise DomainError(f"dimension must be 1 for sums of releases, got {message.dimension}")
-    cast(ClosedLaw, law).aggregate(number)
-    return SumOfReleases(message, law, number)
 
 
 @functools.lru_cache(maxsize=32)
