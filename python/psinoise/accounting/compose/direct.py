@@ -116,7 +116,7 @@ class Composition:
         A loss beyond both ends of its bin from epsilon counts whole or not at all, whichever side.
         """
         source = self.sources[0][side == "upper"]
-        chosen, large = self._chosen(source, np.exp(source.log_mass), 1)
+        chosen, large = self._chosen(source, 1)
         source = source.rounded_within(chosen)
         low, high = covering(source, chosen)
         inner = inner[(inner > low) & (inner < high)]
@@ -160,8 +160,7 @@ class Composition:
         stages: Stages,
     ) -> Measure:
         source, uses, key = self.sources[k][side == "upper"], self.counts[k], ("base", k)
-        mass = np.exp(source.log_mass)
-        chosen, large = self._chosen(source, mass, uses)
+        chosen, large = self._chosen(source, uses)
         source = source.rounded_within(chosen)
         low, high = covering(source, chosen)
         atoms = source.lowest[source.panels :][chosen[source.panels :]]
@@ -181,13 +180,14 @@ class Composition:
     def start_edges(self) -> Float:
         """Edges for a first look at one use."""
         source = self.sources[0][1]
-        chosen, _ = self._chosen(source, np.exp(source.log_mass), 1)
+        chosen, _ = self._chosen(source, 1)
         return first_edges(*covering(source, chosen), *_moments_of(source, chosen), 256)
 
-    def _chosen(self, source: Dense, mass: Float, uses: int) -> tuple[Mask, Mask]:
+    def _chosen(self, source: Dense, uses: int) -> tuple[Mask, Mask]:
         """Panels and atoms whose loss is not as rare as to be moved to infinity."""
         share = _TRIMMED if sum(self.counts) > 1 else _TRIMMED_OF_ONE
-        large = source.rarest(mass, math.exp(self.log_delta) * share / uses)
+        limit = math.exp(self.log_delta) * share / uses
+        large = source.rarest(np.exp(source.log_mass), limit)
         return ~large, large
 
     def _trimmed(self, measure: Measure, key: Key, uses: float, plan: LossPlan | None) -> Measure:

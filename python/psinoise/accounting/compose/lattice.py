@@ -59,15 +59,12 @@ from psinoise.accounting.compose.transforms import UNIT
 from psinoise.accounting.loss.pairs import Float
 
 Side = Literal["lower", "upper"]
-_Point = tuple[float, float]
 
 # Of a sum of masses in pairs, and of its difference from 1.
 _SUM_ROUNDING = 4e-15
 _CUT_ROUNDING = 3e-12
 # Masses that are tilted by no more have all of their digits.
 _LARGEST_EXPONENT = 600.0
-# Offsets are not looked at closer to others than this share of a gap.
-_MARGIN = 0.05
 
 
 @dataclass(frozen=True, eq=False)

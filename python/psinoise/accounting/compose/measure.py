@@ -44,7 +44,6 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.accounting.loss.pairs import Float
-from psinoise.errors import CertificationError
 
 #: "middle" is no bound: a bin stands at its mean, which is what plans are made of.
 Side = Literal["lower", "middle", "upper"]
@@ -241,14 +240,7 @@ def exact_product(a: Measure, b: Measure) -> Measure:
 
     Nodes that only rounding keeps apart become one, at the end of them that is on the side of the
     bound: losses on a lattice stay on it, in any number of uses.
-
-    Raises
-    ------
-    CertificationError
-        If one of them has no node left: everything about it was cut off.
     """
-    if not (a.loss.size and b.loss.size):
-        raise CertificationError("nothing that is finite is left of the losses of a step")
     loss = np.add.outer(a.loss, b.loss).ravel()
     mass = np.multiply.outer(a.mass, b.mass).ravel()
     order = np.argsort(loss, kind="stable")

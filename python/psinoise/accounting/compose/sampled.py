@@ -30,6 +30,7 @@ from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, mixture_loss
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import (
+    Steps,
     certain_finite_loss,
     infinite_mass,
     largest_finite_loss,
@@ -72,25 +73,25 @@ class SampledVector(Measured):
         """Probability under ``P`` of an infinite loss."""
         if direction == "add":
             return 0.0
-        return self.sampling_rate * infinite_mass(((self.pair, self.uses),), direction)
+        return self.sampling_rate * infinite_mass(self._steps, direction)
+
+    @property
+    def _steps(self) -> Steps:
+        """All uses, without the coin."""
+        return ((self.pair, self.uses),)
 
     def largest_loss(self, direction: Direction) -> float:
         """The largest finite loss, rounded up: that of all uses together, under the coin."""
-        if direction == "add" and infinite_mass(((self.pair, self.uses),), direction) > 0.0:
-            # Of outputs that a record which was drawn does not give.
-            return -math.log1p(-self.sampling_rate) * _UP
-        return self._mixed(
-            direction, largest_finite_loss(((self.pair, self.uses),), direction), _UP
-        )
+        return self._mixed(direction, largest_finite_loss(self._steps, direction), _UP)
 
     def certain_loss(self, direction: Direction) -> float:
         """A lower bound on that supremum."""
-        if direction == "add" and infinite_mass(((self.pair, self.uses),), direction) > 0.0:
-            return -math.log1p(-self.sampling_rate) / _UP
-        total = certain_finite_loss(((self.pair, self.uses),), direction)
-        return self._mixed(direction, total, 1.0 / _UP)
+        return self._mixed(direction, certain_finite_loss(self._steps, direction), 1.0 / _UP)
 
     def _mixed(self, direction: Direction, loss: float, share: float) -> float:
+        if direction == "add" and infinite_mass(self._steps, direction) > 0.0:
+            # Of outputs that a record which was drawn does not give.
+            return -math.log1p(-self.sampling_rate) * share
         sign = 1.0 if direction == "remove" else -1.0
         mixed = sign * float(mixture_loss(np.array([sign * loss]), self.sampling_rate)[0])
         return mixed * (share if mixed > 0.0 else 1.0 / share)

@@ -26,12 +26,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeGuard
 
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, Saddle
-from psinoise.accounting.loss.atoms import AtomPair, Dominating
+from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction
-from psinoise.accounting.loss.steps import Pairs, largest_loss
+from psinoise.accounting.loss.steps import Pairs, largest_loss, several
 from psinoise.errors import CertificationError
 
 # Where a relative change of c this small is asked for, the bound is optimal to its square.
@@ -119,7 +118,7 @@ def _least(
     saddle = solve(composition)
     saddle = _resolved(composition, saddle).saddle(saddle.c)
     least = bound(saddle, saddle.value)
-    for _ in range(_ROUNDS if any(_several(pair) for pair, _ in steps) else 0):
+    for _ in range(_ROUNDS if several(steps) else 0):
         # Where no order is better, the next round changes nothing.
         worst = tuple(
             (pair.at_tilt(direction, saddle.c) if isinstance(pair, AtomPair) else pair, count)
@@ -128,16 +127,12 @@ def _least(
         saddle = solve(Composition.of(worst, direction, _REACH))
         value = math.fsum(
             count * pair.at_tilt(direction, saddle.c).log_transform(direction, saddle.c)
-            if _several(pair)
+            if isinstance(pair, AtomPair) and pair.several
             else count * part.value
             for (pair, count), part in zip(steps, saddle.parts, strict=True)
         )
         least = min(least, bound(saddle, value))
     return least
-
-
-def _several(pair: Dominating) -> TypeGuard[AtomPair]:
-    return isinstance(pair, AtomPair) and pair.several
 
 
 def _resolved(composition: Composition, saddle: Saddle) -> Composition:
