@@ -34,8 +34,8 @@ import numpy as np
 from psinoise.accounting.compose.bins import Dense, Mask, dense, loss_bins
 from psinoise.accounting.compose.grading import graded_edges
 from psinoise.accounting.compose.lattice import NodeMeasure, Side, node_measure
-from psinoise.accounting.compose.spectra import Complex
-from psinoise.accounting.compose.transforms import UNIT, transform_error, transform_of, wrap
+from psinoise.accounting.compose.spectra import Product
+from psinoise.accounting.compose.transforms import UNIT
 from psinoise.accounting.compose.window import Composed, WindowBound
 from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
@@ -91,16 +91,13 @@ class Growing:
 
     Attributes
     ----------
-    spectrum : the product of the powers of all spectra
-    rounding, smallest : as in ``window``: of the product, and the least 2-norm of a factor
+    product : of the powers of all spectra
     mean, offset, log_norm, slack, log_finite, uses : sums over all uses
     moments : the same of the logs of moment generating functions, at ``_ORDERS`` and below 0
     """
 
     point: Point
-    spectrum: Complex
-    rounding: float = 0.0
-    smallest: float = 1.0
+    product: Product
     mean: float = 0.0
     offset: float = 0.0
     log_norm: float = 0.0
@@ -112,7 +109,7 @@ class Growing:
     @staticmethod
     def of(point: Point) -> Growing:
         """Nothing composed."""
-        return Growing(point, np.ones(_NODES // 2 + 1, dtype=np.complex128))
+        return Growing(point, Product.of(_NODES))
 
     def plus(self, pair: Dominating, count: int) -> Growing:
         """This composition and some uses of a step.
@@ -123,10 +120,6 @@ class Growing:
             If the step cannot be put on the lattice.
         """
         measure = _measure(pair, self.point)
-        wrapped = wrap(measure.mass, measure.index, _NODES)
-        spectrum = self.spectrum.copy()
-        transform_of(_NODES).compose_into(wrapped, count, spectrum)
-        norm = math.sqrt(float(np.sum(wrapped * wrapped)))
         orders = _ORDERS / self.point.unit
         moments = np.array([[measure.log_mgf(s * sign) for s in orders] for sign in (1.0, -1.0)])
         offset = self.offset + count * measure.offset
@@ -134,9 +127,7 @@ class Growing:
             finite = float(np.log1p(-min(measure.infinite, 1.0)))
         return replace(
             self,
-            spectrum=spectrum,
-            rounding=self.rounding + count * (transform_error(_NODES) + 4.0 * UNIT) * norm,
-            smallest=min(self.smallest, norm),
+            product=self.product.times(measure, count),
             mean=self.mean + count * measure.moments[0],
             offset=offset,
             log_norm=self.log_norm + count * measure.log_norm,
@@ -162,18 +153,17 @@ class Growing:
         above = float((moments[0] - orders * high).min())
         below = float((moments[1] + orders * low).min())
         outside = math.exp(min(above, 0.0)) + math.exp(min(below, 0.0))
-        masses = np.roll(transform_of(_NODES).inverse(self.spectrum), -(first % _NODES))
+        masses, rounding = self.product.masses(first)
         measure = NodeMeasure(
             step,
             self.offset,
             first + np.arange(_NODES),
-            np.maximum(masses, 0.0),
+            masses,
             self.point.tilt,
             self.log_norm,
             0.0,
             self.slack,
         )
-        rounding = self.rounding + transform_error(_NODES) * self.smallest
         bound = WindowBound(Composed(measure, rounding, outside * (1.0 + 1e-9)), self.point.side)
         found = bound.log_delta(self.point.epsilon)
         if self.log_finite == 0.0:

@@ -24,6 +24,7 @@ modulus bounds that of the product (``|F_i| <= 1``), and what was dropped is add
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +49,47 @@ LEAST_MODULUS = 1e-8
 _LARGEST_EXPONENT = 300.0
 
 
+@dataclass(frozen=True, eq=False)
+class Product:
+    """A product of powers of transforms, of all frequencies of a window; ``window`` has the errors.
+
+    Attributes
+    ----------
+    spectrum : the product
+    rounding : bound on the 2-norm of its error
+    smallest : the least 2-norm of a factor
+    """
+
+    spectrum: Complex
+    rounding: float
+    smallest: float
+
+    @staticmethod
+    def of(size: int) -> Product:
+        """That of no factors, on a window of some length."""
+        return Product(np.ones(size // 2 + 1, dtype=np.complex128), 0.0, 1.0)
+
+    @property
+    def size(self) -> int:
+        """Length of the window."""
+        return 2 * (self.spectrum.size - 1)
+
+    def times(self, measure: NodeMeasure, count: int) -> Product:
+        """With some uses of a measure."""
+        wrapped = wrap(measure.mass, measure.index, self.size)
+        spectrum = self.spectrum.copy()
+        transform_of(self.size).compose_into(wrapped, count, spectrum)
+        norm = math.sqrt(float(np.sum(wrapped * wrapped)))
+        rounding = self.rounding + count * (transform_error(self.size) + 4.0 * UNIT) * norm
+        return Product(spectrum, rounding, min(self.smallest, norm))
+
+    def masses(self, first: int) -> tuple[Float, float]:
+        """Masses from a node on, not negative, and a bound on the 2-norm of their error."""
+        masses = np.roll(transform_of(self.size).inverse(self.spectrum), -(first % self.size))
+        rounding = self.rounding + transform_error(self.size) * self.smallest
+        return np.maximum(masses, 0.0), rounding
+
+
 def compose_low(
     parts: list[tuple[NodeMeasure, int]], first: int, size: int
 ) -> tuple[Float, float] | None:
@@ -70,7 +112,7 @@ def compose_low(
     )
     norm = math.sqrt(2.0 * float(np.sum(modulus**2)) / size)
     rounding = math.sqrt(2.0 * square / size) + transform_error(size) * norm
-    return transform_of(size).inverse(product), rounding
+    return np.maximum(transform_of(size).inverse(product), 0.0), rounding
 
 
 class LowFrequencies(NamedTuple):

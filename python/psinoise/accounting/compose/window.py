@@ -28,10 +28,7 @@ from psinoise._backend import core
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.lattice import NodeMeasure
 from psinoise.accounting.compose.measure import Side
-from psinoise.accounting.compose.spectra import (
-    compose_low,
-)
-from psinoise.accounting.compose.transforms import UNIT, transform_error, transform_of, wrap
+from psinoise.accounting.compose.spectra import Product, compose_low
 from psinoise.accounting.loss.pairs import Float
 
 
@@ -136,7 +133,7 @@ def compose(
         parts[0][0].step,
         math.fsum(count * m.offset for m, count in parts),
         first + np.arange(size),
-        np.maximum(masses, 0.0),
+        masses,
         parts[0][0].tilt,
         math.fsum(count * m.log_norm for m, count in parts),
         infinite_mass(parts),
@@ -148,19 +145,11 @@ def compose(
 def _compose_all(
     parts: list[tuple[NodeMeasure, int]], first: int, size: int
 ) -> tuple[Float, float]:
-    """Masses and a bound on the 2-norm of their error, by transforms alone."""
-    transform = transform_of(size)
-    product = np.ones(size // 2 + 1, dtype=np.complex128)
-    theta = transform_error(size)
-    rounding = 0.0
-    smallest = math.inf
+    """The same as `compose_low`, by transforms alone."""
+    product = Product.of(size)
     for measure, count in parts:
-        wrapped = wrap(measure.mass, measure.index, size)
-        transform.compose_into(wrapped, count, product)
-        norm = math.sqrt(float(np.sum(wrapped * wrapped)))
-        rounding += count * (theta + 4.0 * UNIT) * norm
-        smallest = min(smallest, norm)
-    return np.roll(transform.inverse(product), -(first % size)), rounding + theta * smallest
+        product = product.times(measure, count)
+    return product.masses(first)
 
 
 @dataclass(frozen=True, eq=False)
