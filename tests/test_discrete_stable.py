@@ -277,3 +277,22 @@ def test_bad_arguments() -> None:
             call()
     with pytest.raises(TypeError, match="messages must be integers"):
         residues([1.0], 8)
+
+
+def test_renyi_divergences_are_bounds_from_above() -> None:
+    """Kills: moments of merged blocks, which are less by 1e-7 and bound from below."""
+    law, shift, last = pn.DiscreteStable(alpha=1.5, scale=200.0), 100, 20_000
+    mechanism = pn.Mechanism(law, sensitivity=shift)
+    k = np.arange(-last, last + 1.0)
+    moved, base = law.log_mass(np.abs(k - shift)), law.log_mass(np.abs(k))
+    # Each tail as one answer, which has less.
+    ends = last + 1.0 + np.array([-shift, shift])
+    moved = np.append(moved, law.log_tail(ends))
+    base = np.append(base, law.log_tail(np.full(2, last + 1.0)))
+    for order in (2.0, 8.0):
+        logs = order * moved + (1.0 - order) * base
+        exact = float(np.logaddexp.reduce(logs)) / (order - 1.0)
+        found = float(mechanism.renyi_divergence([order])[0])
+        assert exact <= found <= exact * (1.0 + 1e-5)
+    composed = mechanism.composed(10)
+    assert composed.epsilon(1e-5).lower <= composed.renyi.epsilon(1e-5) < math.inf

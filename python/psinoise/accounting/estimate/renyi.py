@@ -124,6 +124,8 @@ def _least(
             (pair.at_tilt(direction, saddle.c) if isinstance(pair, AtomPair) else pair, count)
             for pair, count in steps
         )
+        if worst == steps:
+            break
         saddle = solve(Composition.of(worst, direction, _REACH))
         value = math.fsum(
             count * pair.at_tilt(direction, saddle.c).log_transform(direction, saddle.c)

@@ -137,10 +137,6 @@ class BlockPair(AtomPair):
         """The same with blocks merged."""
         return replace(self, merged=True)
 
-    def at_tilt(self, direction: Direction, tilt: float) -> BlockPair:
-        """The same with blocks merged."""
-        return self.below(direction, tilt)
-
 
 def _one_answer(blocks: _Blocks) -> tuple[Float, Float]:
     loss = np.maximum(blocks.moved - blocks.base - _ROUNDING, 0.0)
