@@ -87,7 +87,6 @@ def test_the_gil_is_released_while_sampling():
     assert held
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_child_samples_with_threads_of_its_own():
     """The pool's threads do not exist in the child; waiting for them would hang for ever."""
     expected = digest(5)  # starts the pool
@@ -116,7 +115,6 @@ def test_a_forked_child_samples_with_threads_of_its_own():
     assert digest(5) == expected  # the parent's pool still works
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_unseeded_samples_differ_between_parent_and_child():
     law = FAMILIES[0](scale=1.0)
     law.sample(LARGE, threads=2)

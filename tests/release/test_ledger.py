@@ -5,7 +5,6 @@ from __future__ import annotations
 import concurrent.futures
 import copy
 import math
-import os
 import pickle
 import threading
 import types
@@ -120,7 +119,6 @@ def test_there_are_no_copies(make):
         make(ledger())
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_process_has_no_budget(run_python):
     code = """
 import os

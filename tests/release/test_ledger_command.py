@@ -9,8 +9,6 @@ import pytest
 import psinoise as pn
 from command_line_calls import answer, mistake, strict
 
-pytest.importorskip("fcntl")
-
 CREATE = ["ledger", "create", "b.ledger", "--epsilon", "1", "--delta", "1e-6"]
 RELEASE = ["release", "table.csv", "--column", "v", "--noise", "gaussian", "--std", "7"]
 RELEASE += ["--sensitivity", "1", "--delta", "1e-6", "--ledger", "b.ledger"]

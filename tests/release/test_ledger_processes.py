@@ -8,12 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import psinoise as pn
-
-pytest.importorskip("fcntl")
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 GAUSSIAN = pn.Mechanism(pn.Gaussian(std=40.0)).on_lattice()
 

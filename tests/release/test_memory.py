@@ -27,8 +27,12 @@ KEY = bytes.fromhex("9d5c1b7ae2f84063d1b92e7f5a60c38e47f19ab3286dce05bb71f4930e8
 SIZE = 2**16  # two tasks, for two threads
 LEVELS = pn.build_config()["isa_available"]
 pytestmark = [
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc"),
-    pytest.mark.skipif(pn.build_config()["backend"] != "native", reason="Python cannot overwrite"),
+    pytest.mark.skipif(
+        not sys.platform.startswith("linux"), reason="searches memory by Linux's /proc"
+    ),
+    pytest.mark.skipif(
+        pn.build_config()["backend"] != "native", reason="Python's integers cannot be overwritten"
+    ),
 ]
 
 _CHILD = f"""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import concurrent.futures
 import copy
 import multiprocessing
-import os
 import pickle
 import platform
 import sys
@@ -48,7 +47,6 @@ def test_processes(method):
     all_different([before, *found, noise()])
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forks_in_the_middle_of_everything(run_python):
     """Parent and child after a release, with the threads of the pool awake before."""
     code = """
@@ -117,7 +115,7 @@ def test_daemon_threads_at_the_end(run_python, call):
         assert run_python(_DAEMONS.replace("CALL", call)) == ""
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts threads in /proc")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts threads by Linux's /proc")
 def test_threads_are_few_and_end(run_python):
     """Kills: a thread for each one asked for; workers that wait for ever."""
     code = """
@@ -210,7 +208,7 @@ def without_entropy(run_python, code):
 
 NEEDS_LINUX = pytest.mark.skipif(
     not sys.platform.startswith("linux") or platform.machine() not in {"x86_64", "aarch64"},
-    reason="filters of system calls by their numbers",
+    reason="filters system calls by seccomp, which only Linux has, and by their numbers",
 )
 
 

@@ -211,7 +211,6 @@ def test_a_failure_leaves_nothing(monkeypatch, table, stage):
     assert [path.name for path in Path().iterdir()] == ["table.csv"]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="kills by a signal")
 def test_a_crash_leaves_no_half_table(table):
     """Killed while it writes: nothing under the name of the table."""
     Path("table.csv").write_text("c\n" + "1\n" * 2_000_000)
