@@ -21,6 +21,7 @@ SOURCES = ROOT / "csrc"
 LAYERS = {
     "errors": 0,
     "numerics": 0,
+    "_optional": 0,
     "_progress": 0,
     "_version": 0,
     "_validate": 1,

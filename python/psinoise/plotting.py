@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psinoise import _validate
+from psinoise._optional import required
 from psinoise._progress import track
 from psinoise.accounting import Mechanism
 from psinoise.errors import DomainError
@@ -62,11 +63,7 @@ def require_matplotlib() -> None:
     ModuleNotFoundError
         If matplotlib is not installed.
     """
-    try:
-        import matplotlib  # noqa: F401  optional, and slow to import
-    except ModuleNotFoundError:
-        message = 'plots need matplotlib: pip install "psinoise[plot]"'
-        raise ModuleNotFoundError(message, name="matplotlib") from None
+    required("matplotlib", 'plots need matplotlib: pip install "psinoise[plot]"')
 
 
 def new_figure(width: float = 6.4, height: float = 4.0) -> Figure:

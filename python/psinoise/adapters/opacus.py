@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from psinoise import _validate
+from psinoise._optional import required
 from psinoise.accounting import Accountant, Mechanism
 from psinoise.noise import Gaussian
 
@@ -148,12 +149,7 @@ def register() -> None:
     ModuleNotFoundError
         If Opacus is not installed.
     """
-    try:
-        from opacus import accountants
-    except ModuleNotFoundError as error:
-        if error.name != "opacus":
-            raise
-        message = 'this adapter needs Opacus: pip install "psinoise[opacus]"'
-        raise ModuleNotFoundError(message, name="opacus") from None
+    message = 'this adapter needs Opacus: pip install "psinoise[opacus]"'
+    accountants = required("opacus.accountants", message)
     accountants.IAccountant.register(CertifiedAccountant)
     accountants.register_accountant(NAME, CertifiedAccountant, force=True)

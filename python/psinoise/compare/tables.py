@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from psinoise._optional import required
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -39,12 +41,9 @@ class Tabulated(ABC):
         ModuleNotFoundError
             If pandas is not installed.
         """
-        try:
-            import pandas as pd  # optional, and slow to import
-        except ModuleNotFoundError:
-            message = "data frames need pandas: pip install pandas"
-            raise ModuleNotFoundError(message, name="pandas") from None
-        return pd.DataFrame(self._records())
+        pandas = required("pandas", "data frames need pandas: pip install pandas")
+        frame: DataFrame = pandas.DataFrame(self._records())
+        return frame
 
     def __str__(self) -> str:
         head, columns, legend = self._sheet()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from psinoise._optional import required
 
 __all__ = ["module"]
 
@@ -16,10 +17,5 @@ def module(name: str) -> Any:
     ModuleNotFoundError
         If the package is not installed; it names the extra that brings it.
     """
-    try:
-        return importlib.import_module(f"dp_accounting.{name}")
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "dp_accounting":
-            raise
-        message = 'this exchange needs dp_accounting: pip install "psinoise[dp-accounting]"'
-        raise ModuleNotFoundError(message, name="dp_accounting") from None
+    message = 'this exchange needs dp_accounting: pip install "psinoise[dp-accounting]"'
+    return required(f"dp_accounting.{name}", message)
