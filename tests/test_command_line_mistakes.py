@@ -107,13 +107,6 @@ def test_missing_matplotlib_names_the_extra(
     assert wanted in mistake(capsys, "compare", "--no-speed", "--plot", str(tmp_path / "x.png"))
 
 
-def test_missing_benchmarks_are_named(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "psinoise.bench", None)
-    assert mistake(capsys, "bench", "--quick") == "this version has no benchmarks yet"
-
-
 def raising(error: BaseException) -> Callable[..., int]:
     def run(_: object) -> int:
         raise error

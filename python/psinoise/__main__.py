@@ -119,8 +119,6 @@ def _parser(words: Sequence[str]) -> _Parser:
 
 
 def _missing(error: ModuleNotFoundError) -> str:
-    if error.name == "psinoise.bench":
-        return "this version has no benchmarks yet"
     if error.name == "matplotlib":
         return str(error)
     # Anything else is a broken installation, which a traceback helps to repair.
