@@ -21,6 +21,8 @@ from psinoise.noise import DESIGNED, LAWS, Cactus, Family, Noise, NoiseLaw, Para
 # Of the attributes that parameters of laws become: "delta" is also one of the target.
 _PREFIX = "noise_"
 _SIZES = ("scale", "std", "mean_abs")
+#: What `add_composition` declares.
+COMPOSITION = ("sensitivity", "contribution", "count", "sampling_rate", "adjacency")
 _OF_THE_QUESTION = ("epsilon", "delta", "count", "sampling_rate")
 
 
@@ -176,8 +178,8 @@ def size(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def add_composition(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that describe the query and its repetition."""
+def add_query(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that describe the query and how often it is answered."""
     parser.add_argument(
         "--sensitivity",
         type=float,
@@ -186,13 +188,18 @@ def add_composition(parser: argparse.ArgumentParser) -> None:
         help="how far neighboring data sets can move the query (default 1)",
     )
     parser.add_argument(
+        "--count", type=int, default=1, metavar="N", help="number of compositions (default 1)"
+    )
+
+
+def add_composition(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that describe the query and its repetition."""
+    add_query(parser)
+    parser.add_argument(
         "--contribution",
         type=float,
         metavar="X",
         help='how far adding one record can move the query; for adjacency "replace" with sampling',
-    )
-    parser.add_argument(
-        "--count", type=int, default=1, metavar="N", help="number of compositions (default 1)"
     )
     parser.add_argument(
         "--sampling-rate",
@@ -205,6 +212,14 @@ def add_composition(parser: argparse.ArgumentParser) -> None:
         "--adjacency",
         default="add-remove",
         help="neighboring relation (default add-remove: the larger of its two directions)",
+    )
+
+
+def composition_of(arguments: argparse.Namespace) -> str:
+    """What `add_composition` read, in words."""
+    return (
+        f"sensitivity {arguments.sensitivity:g}, count {arguments.count}, "
+        f"sampling rate {arguments.sampling_rate:g}, {arguments.adjacency}"
     )
 
 
@@ -246,9 +261,8 @@ def report(arguments: argparse.Namespace, wanted: str, given: str) -> int:
     else:
         print(f"{wanted} = {answer[wanted]:.10g}")
     print(
-        f"{given} {answer[given]:g}, {noise!r}, sensitivity {mechanism.sensitivity:g}, "
-        f"count {arguments.count}, sampling rate {arguments.sampling_rate:g}, "
-        f"{arguments.adjacency}, method {arguments.method}"
+        f"{given} {answer[given]:g}, {noise!r}, {composition_of(arguments)}, "
+        f"method {arguments.method}"
     )
     return 0
 

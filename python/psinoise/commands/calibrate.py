@@ -6,7 +6,15 @@ import argparse
 
 from psinoise.calibrate import calibration
 from psinoise.commands._json import HELP, print_json
-from psinoise.commands._mechanism import add_composition, add_noise, bounds_of, family, size_of
+from psinoise.commands._mechanism import (
+    COMPOSITION,
+    add_composition,
+    add_noise,
+    bounds_of,
+    composition_of,
+    family,
+    size_of,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,31 +42,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the law."""
-    found = calibration(
-        family(arguments),
-        epsilon=arguments.epsilon,
-        delta=arguments.delta,
-        sensitivity=arguments.sensitivity,
-        count=arguments.count,
-        sampling_rate=arguments.sampling_rate,
-        adjacency=arguments.adjacency,
-        contribution=arguments.contribution,
-        method=arguments.method,
-    )
+    question = {name: getattr(arguments, name) for name in ("epsilon", "delta", *COMPOSITION)}
+    found = calibration(family(arguments), **question, method=arguments.method)
     size = size_of(found.noise)
     if arguments.json:
         print_json(
             {
                 **size,
-                "epsilon": arguments.epsilon,
-                "delta": arguments.delta,
+                **question,
                 "delta_bounds": bounds_of(found.delta),
                 "excess": found.excess,
-                "sensitivity": arguments.sensitivity,
-                "contribution": arguments.contribution,
-                "count": arguments.count,
-                "sampling_rate": arguments.sampling_rate,
-                "adjacency": arguments.adjacency,
                 "method": found.method,
             }
         )
@@ -67,7 +60,6 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"scale {size['scale']:.10g}, std {size['std']:.10g}, E|Z| {size['mean_abs']:.10g}")
     print(
         f"epsilon {arguments.epsilon:g}, delta {arguments.delta:g}, "
-        f"sensitivity {arguments.sensitivity:g}, count {arguments.count}, "
-        f"sampling rate {arguments.sampling_rate:g}, {arguments.adjacency}, method {found.method}"
+        f"{composition_of(arguments)}, method {found.method}"
     )
     return 0

@@ -7,8 +7,13 @@ import argparse
 from psinoise.accounting import Mechanism
 from psinoise.calibrate_stable import calibrate_stable
 from psinoise.commands._json import HELP, print_json
-from psinoise.commands._mechanism import size_of
+from psinoise.commands._mechanism import add_query, size_of
 from psinoise.release import cells_of
+
+_QUESTION = (
+    *("epsilon", "delta", "sensitivity", "count"),
+    *("clients", "setting", "dropout", "grid"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,16 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delta", type=float, default=0.0, metavar="X", help="the target: in [0, 1) (default 0)"
     )
-    parser.add_argument(
-        "--sensitivity",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="how far one client can move the sum (default 1)",
-    )
-    parser.add_argument(
-        "--count", type=int, default=1, metavar="N", help="number of compositions (default 1)"
-    )
+    add_query(parser)
     parser.add_argument(
         "--clients", type=int, default=1, metavar="N", help="how many add noise (default 1)"
     )
@@ -58,17 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the law of one client's noise, and what is known of the sum."""
-    noise = calibrate_stable(
-        epsilon=arguments.epsilon,
-        delta=arguments.delta,
-        sensitivity=arguments.sensitivity,
-        count=arguments.count,
-        clients=arguments.clients,
-        setting=arguments.setting,
-        dropout=arguments.dropout,
-        alpha=arguments.alpha,
-        grid=arguments.grid,
-    )
+    question = {name: getattr(arguments, name) for name in _QUESTION}
+    noise = calibrate_stable(**question, alpha=arguments.alpha)
     total = noise.aggregate(arguments.clients)
     unit = 1.0 if arguments.grid is None else arguments.grid
     moved = (
@@ -79,21 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         "sum_pure_epsilon": Mechanism(total, moved).pure_epsilon(),
     }
     if arguments.json:
-        print_json(
-            {
-                **size_of(noise),
-                "sum": size_of(total),
-                **pure,
-                "epsilon": arguments.epsilon,
-                "delta": arguments.delta,
-                "sensitivity": arguments.sensitivity,
-                "count": arguments.count,
-                "clients": arguments.clients,
-                "setting": arguments.setting,
-                "dropout": arguments.dropout,
-                "grid": arguments.grid,
-            }
-        )
+        print_json({**size_of(noise), "sum": size_of(total), **pure, **question})
         return 0
     print(repr(noise))
     print(
