@@ -12,7 +12,7 @@ from psinoise.compare import compare
 from psinoise.errors import DomainError
 
 _COSTS = {"mean-abs": "mean_abs", "variance": "variance"}
-_TARGET = ("epsilon", "count", "cost")
+_TARGET = ("epsilon", "count")
 _EQUAL_COST = ("mean_abs", "mean_cost", "counts", "no_speed")
 
 
@@ -116,11 +116,10 @@ def _words(arguments: argparse.Namespace) -> dict[str, Any]:
     """
     given = {
         name: getattr(arguments, name)
-        for name in (*_TARGET, *_EQUAL_COST)
+        for name in (*_TARGET, *_EQUAL_COST, "cost")
         if getattr(arguments, name) is not None
     }
-    own = "epsilon" not in given and callable(given.get("cost"))
-    target = [_option(name) for name in _TARGET if name in given and not (own and name == "cost")]
+    target = [_option(name) for name in _TARGET if name in given]
     equal = [_option(name) for name in _EQUAL_COST if name in given]
     if target and equal:
         raise TypeError(f"{target[0]} and {equal[0]} do not go together: see compare --help")
