@@ -46,6 +46,15 @@ is a step, which may lose more than the law does anywhere. So the last half is m
 with the ``b``, well below 1, for which the tail has as much as that of the law:
 ``(M + b N) / (1 - rho) = M / (1 - share)`` for ``M = sum p[j]``, ``N = sum p[j] (j - h) / h``,
 which is linear in ``b``.
+
+*Power laws whose sums are accounted* (`covering`). There the price is not that of a ratio: it is
+how much rarer than the law any integer is (``psinoise.accounting.sums``), and bending may make
+integers rarer. So the last half is raised to the power law through its first mass, and the ratio
+is at least that of masses in the first copy, and that of the law in the end: with ``v[h] = p[h]``
+copies of ``h`` have at least the mass of the law at ``2 h``, and those of ``j > h`` fall from ``h``
+on no faster than the law does in the end. What is missing all the same is computed there, from the
+integers, so that nothing rests on this. Of a law whose sums are not accounted it would be wrong to
+raise: its tail is joined from where it is a power to 2 %, and would be that much too heavy.
 """
 
 from __future__ import annotations
@@ -55,7 +64,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LEAST_MASS", "joined", "raised"]
+from psinoise._backend import core
+
+__all__ = ["LEAST_MASS", "covering", "joined", "raised"]
 
 Float = NDArray[np.float64]
 
@@ -132,3 +143,12 @@ def joined(masses: Float, beyond: Float, share: float) -> tuple[Float, float]:
     found = masses.copy()
     found[half:] *= 1.0 + bend * along
     return found, step * (1.0 + bend)
+
+
+def covering(masses: Float, index: float) -> Float:
+    """Masses of ``|K| = 0, 1, ..., 2 h - 1``, from ``h`` on nowhere below the power law of the
+    index of a tail through that of ``h``."""
+    half = masses.size // 2
+    places = np.arange(float(half), float(masses.size)) / half
+    power = core.exponential(-(1.0 + index) * core.logarithm(places), np.zeros_like(places))
+    return np.append(masses[:half], np.maximum(masses[half:], masses[half] * power))

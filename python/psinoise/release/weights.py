@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise.errors import DomainError
 from psinoise.release.grid import LARGEST_GRID
-from psinoise.release.ratios import joined, raised
+from psinoise.release.ratios import covering, joined, raised
 
 __all__ = ["DRAWS", "MOST_LISTED", "ONE", "Weights", "coarser", "fits", "is_unimodal", "weights_of"]
 
@@ -145,16 +145,16 @@ def weights_of(law: _Law, grid: float) -> Weights:
             f"can be listed), got {grid!r}"
         )
     masses = law.lattice_masses(grid, 0, plan.listed)
-    if law.unimodal:
-        masses = _non_increasing(masses)
     ratio, unit = plan.ratio, None
     if plan.tail == "dilate" and law.tail_index > 0.0:
-        masses = _straight(masses, plan.repeated, law.tail_index)
+        masses = covering(masses, law.tail_index)
     elif plan.tail == "dilate":
         beyond = law.lattice_masses(grid, plan.listed, plan.listed + 2)
         masses, ratio = joined(masses, beyond, ratio)
     elif plan.tail == "translate" and law.decay > 0.0:
-        (masses, ratio), unit = raised(masses, plan.repeated, ratio), 1.0
+        # First, since masses that are equal but for rounding must have no drop between them.
+        flat = _non_increasing(masses) if law.unimodal else masses
+        (masses, ratio), unit = raised(flat, plan.repeated, ratio), 1.0
     return rounded(masses, plan.tail, plan.repeated, int(ratio * ONE), law.unimodal, unit)
 
 
@@ -223,32 +223,24 @@ def _dilated(law: _Law, grid: float) -> _Plan | None:
             change = (first * before) / (near * last)
             if abs(change - 1.0) < similar and 2.0 * first < near:
                 half = count // 2
-                ratio = _share(law, grid, count, half)
-                if law.tail_index > 0.0:
-                    if first < _RAREST:
-                        return None
-                    ratio = max(_in_the_end(law.tail_index), _above(2.0 * first / near))
+                if law.tail_index == 0.0:
+                    return _Plan(count, "dilate", half, _share(law, grid, count, half))
+                if first < _RAREST:
+                    return None
+                ratio = max(_in_the_end(law.tail_index), _above(2.0 * first / near))
                 return _Plan(count, "dilate", half, ratio)
         count *= 2
     return None
 
 
 def _above(fall: float) -> float:
-    """The same, and above the errors of the masses that it is a quotient of."""
+    """The same, and not below by the rounding of a quotient."""
     return fall * (1.0 + 2.0**-48)
 
 
 def _in_the_end(index: float) -> float:
     """By how much copies of a power law fall from one octave to the next, far out."""
     return _above(float(core.exponential(np.array([-index * _LOG_TWO]), np.zeros(1))[0]))
-
-
-def _straight(masses: Float, half: int, index: float) -> Float:
-    """Masses that are nowhere below the power law through the first of the last octave, so that
-    copies which fall as fast as the law in the end begin where the octave ends, not above."""
-    places = np.arange(float(half), float(masses.size)) / half
-    power = core.exponential(-(1.0 + index) * core.logarithm(places), np.zeros_like(places))
-    return np.append(masses[:half], np.maximum(masses[half:], masses[half] * power))
 
 
 def rounded(
