@@ -15,7 +15,7 @@ from psinoise._backend import core
 from psinoise._progress import track
 from psinoise.accounting import Mechanism
 from psinoise.calibrate.mean_cost import is_schrodinger
-from psinoise.compare.tables import Sheet, Tabulated, column
+from psinoise.compare.tables import Sheet, Tabulated, column, cost_name
 from psinoise.errors import DomainError
 from psinoise.noise import Noise, Schrodinger
 
@@ -274,11 +274,6 @@ def _at_cost(law: Callable[..., Noise], cost: Callable[[Any], Any], mean_cost: f
     from scipy import optimize  # slow to import
 
     return law(scale=math.exp(float(optimize.brentq(excess, low, high, xtol=1e-14))))
-
-
-def cost_name(cost: Callable[[Any], Any]) -> str:
-    """What a cost is called in tables."""
-    return str(getattr(cost, "__name__", "cost")).strip("<>")
 
 
 def _nanoseconds_per_sample(noise: Noise, seconds: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,6 +73,11 @@ def _row(tag: str, cells: tuple[str, ...]) -> str:
         for side, cell in zip(sides, cells, strict=True)
     )
     return f"<tr>{''.join(shown)}</tr>"
+
+
+def cost_name(cost: str | Callable[[Any], Any]) -> str:
+    """What a cost is called."""
+    return cost if isinstance(cost, str) else str(getattr(cost, "__name__", "cost")).strip("<>")
 
 
 def column(title: str, values: list[float], *, digits: int = 5, mark: bool = True) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from psinoise._progress import track
 from psinoise.calibrate import Calibration, calibration
 from psinoise.calibrate.mean_cost import is_schrodinger
-from psinoise.compare.tables import Sheet, Tabulated, column
+from psinoise.compare.tables import Sheet, Tabulated, column, cost_name
 from psinoise.errors import CalibrationError, CertificationError
 from psinoise.noise import Family, Noise, NoiseLaw
 
@@ -237,7 +237,6 @@ def compare_at_target(
     if all(row.calibration is None for row in rows):
         raise CalibrationError(rows[0].reason)
     rows.sort(key=lambda row: (row.cost, row.calibration is None))
-    name = cost if isinstance(cost, str) else getattr(cost, "__name__", "cost").strip("<>")
     return TargetComparison(
         tuple(rows),
         float(epsilon),
@@ -247,7 +246,7 @@ def compare_at_target(
         float(sensitivity),
         adjacency,
         method,
-        name,
+        cost_name(cost),
         contribution,
     )
 
