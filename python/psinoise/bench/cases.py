@@ -123,17 +123,6 @@ class Case:
         """Prepare the data, so that only the operation remains to be timed."""
         return _OPERATIONS[self.operation](self)
 
-    def check(self) -> None:
-        """Run once and assert the answer.
-
-        Raises
-        ------
-        AssertionError
-            If it is wrong.
-        """
-        workload = self.make()
-        workload.check(workload.run())
-
 
 def matrix(*, quick: bool = False) -> tuple[Case, ...]:
     """All cases, or the few that ``--quick`` has time for."""
@@ -296,17 +285,19 @@ def _evaluation(case: Case) -> Workload:
     )
 
 
+def _sensitivities() -> Iterator[float]:
+    """Of one mechanism for each call, a few ulp apart: the accounting keeps what it made for equal
+    ones, and what is timed is the first question about a mechanism."""
+    return (1.0 + 2.0**-50 * call for call in itertools.count())
+
+
 def _epsilon(case: Case) -> Workload:
     law = standard_law(case.law, EPSILON_MEAN_ABS)
-    calls = itertools.count()
+    sensitivities = _sensitivities()
 
     def run() -> float:
-        # The accounting keeps what it made for equal mechanisms, so each call gets another one, a
-        # few ulp off: what is timed is the first question about a mechanism.
-        mechanism = Mechanism(law, sensitivity=1.0 + 2.0**-50 * next(calls))
-        return mechanism.composed(count=case.size, sampling_rate=SAMPLING_RATE).estimate.epsilon(
-            DELTA
-        )
+        composed = Mechanism(law, next(sensitivities)).composed(case.size, SAMPLING_RATE)
+        return composed.estimate.epsilon(DELTA)
 
     def check(answer: float) -> None:
         checks.epsilon(law, answer, DELTA, case.size, SAMPLING_RATE)
@@ -316,11 +307,10 @@ def _epsilon(case: Case) -> Workload:
 
 def _certified(case: Case) -> Workload:
     law = standard_law(case.law, EPSILON_MEAN_ABS)
-    calls = itertools.count()
+    sensitivities = _sensitivities()
 
     def run() -> Bracket:
-        mechanism = Mechanism(law, sensitivity=1.0 + 2.0**-50 * next(calls))
-        return mechanism.epsilon(DELTA, count=case.size, sampling_rate=SAMPLING_RATE)
+        return Mechanism(law, next(sensitivities)).epsilon(DELTA, case.size, SAMPLING_RATE)
 
     def check(answer: Bracket) -> None:
         checks.bracket(law, answer, DELTA, case.size, SAMPLING_RATE)
@@ -330,14 +320,14 @@ def _certified(case: Case) -> Workload:
 
 def _calibrate(case: Case) -> Workload:
     (family,) = (family for family in FAMILIES if family.__name__ == case.law)
-    calls = itertools.count()
+    sensitivities = _sensitivities()
 
     def run() -> Noise:
         return calibrate(
             family,
             epsilon=TARGET_EPSILON,
             delta=DELTA,
-            sensitivity=1.0 + 2.0**-50 * next(calls),
+            sensitivity=next(sensitivities),
             count=case.size,
             sampling_rate=SAMPLING_RATE,
         )

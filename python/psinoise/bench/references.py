@@ -35,7 +35,6 @@ from psinoise.noise import DESIGNED
 __all__ = ["FEW", "Reference", "group_references", "references"]
 
 _SEED = 1
-# NumPy's laplace has no out=; drawn in pieces, its temporaries stay in the cache.
 _PIECE = 4096
 _STABLE = "SymmetricStable"
 _DESIGNED = frozenset(law.__name__ for law in DESIGNED)
@@ -120,13 +119,18 @@ def _conic(case: Case) -> Workload:
 
 
 def _laplace(case: Case) -> Workload:
-    out = np.empty(case.size)
     rng = np.random.Generator(np.random.PCG64(_SEED))
+    return _in_pieces(case, lambda size: rng.laplace(size=size))
+
+
+def _in_pieces(case: Case, draw: Callable[[int], Any]) -> Workload:
+    """What has no out= and no float32: in pieces, its temporaries stay in the cache."""
+    out = np.empty(case.size)
 
     def run() -> object:
         for start in range(0, case.size, _PIECE):
             piece = out[start : start + _PIECE]
-            piece[...] = rng.laplace(size=piece.size)
+            piece[...] = draw(piece.size)
         return out
 
     return Workload(run, checks.finite, case.size)
@@ -150,16 +154,7 @@ def _levy_stable(case: Case) -> Any:
 def _levy_stable_samples(case: Case) -> Workload:
     law = _levy_stable(case)
     rng = np.random.Generator(np.random.PCG64(_SEED))
-    # It has no out= and no float32; in pieces, its temporaries stay in the cache.
-    out = np.empty(case.size)
-
-    def run() -> object:
-        for start in range(0, case.size, _PIECE):
-            piece = out[start : start + _PIECE]
-            piece[...] = law.rvs(size=piece.size, random_state=rng)
-        return out
-
-    return Workload(run, checks.finite, case.size)
+    return _in_pieces(case, lambda size: law.rvs(size=size, random_state=rng))
 
 
 def _levy_stable_values(case: Case) -> Workload:
