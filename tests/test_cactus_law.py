@@ -81,7 +81,7 @@ def test_optima_are_kept_in_memory(figure_1, monkeypatch):
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr("psinoise.noise.cactus._MOST_SOLUTIONS", 3)
+    monkeypatch.setattr(pn.Cactus, "_most_solutions", 3)
     monkeypatch.setattr(pn.Cactus, "_solutions", {})
     for mean_cost in (0.2, 0.3, 0.4, 0.5):
         pn.Cactus(1.0, 2.0, mean_cost, 3, 24, 0.5)

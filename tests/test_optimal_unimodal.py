@@ -413,7 +413,7 @@ def test_it_is_a_value(law: pn.OptimalUnimodal, tmp_path: object, monkeypatch: o
         ('"cells": ', '"cells": 1', "masses must be"),
         ('"epsilon": ', '"epsilon": 1', "epsilon must be that of the masses"),
         ('"delta": 1e-05', '"delta": 1e-06', "epsilon must be that of the masses"),
-        ('"sensitivity"', '"sensitvity"', "is not an optimal unimodal law"),
+        ('"sensitivity"', '"sensitvity"', "arguments must be those of the law"),
         ('"count"', '"more": 1, "count"', "arguments must be those of the law"),
         ('"0x1', '"zebra', "is not an optimal unimodal law"),
         ("{", "[", "is not an optimal unimodal law"),

@@ -58,6 +58,11 @@ class Value(ABC):
     def __hash__(self) -> int:
         return hash((type(self), *self._arguments().items()))
 
+    def _set(self, **attributes: Any) -> None:
+        """Set attributes, while the object is made."""
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable")
 

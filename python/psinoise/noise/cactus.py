@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,26 +17,22 @@ from psinoise.errors import DomainError
 from psinoise.noise import _checks
 from psinoise.noise._cactus_grid import PAPER, gaussian_deviation, grid_for
 from psinoise.noise._cell_costs import Cost, checked_cost
-from psinoise.noise._cells import Cells
-from psinoise.noise._grid import cells_of, checked_grid, checked_width, costs_of_cells
+from psinoise.noise._grid import checked_grid, checked_width, costs_of_cells
 from psinoise.noise._parameter import Parameter
-from psinoise.noise._piecewise import PiecewiseNoise
+from psinoise.noise._solved import SolvedNoise
 from psinoise.optimize import Certificate, Grid, Program, Solution, certify, solve
 
 __all__ = ["Cactus"]
 
 Float = NDArray[np.float64]
 
-# Optima to keep, at most 70 kB each; the oldest goes first.
-_MOST_SOLUTIONS = 64
-_FORMAT = "psinoise cactus"
 # Largest difference between the divergence that a file states and that of its masses.
 _AGREEMENT = 1e-9
 # By which share the divergence may be above that of Gaussian noise of the same mean cost.
 _MOST_EXCESS = 1e-3
 
 
-class Cactus(PiecewiseNoise):
+class Cactus(SolvedNoise):
     """Cactus noise: the least Kullback-Leibler divergence under a bound of the expected cost.
 
     After many compositions the privacy loss is close to its mean, the divergence of the noise from
@@ -110,7 +104,6 @@ class Cactus(PiecewiseNoise):
     """
 
     unimodal = False
-    made_by_arguments = False
     shape_parameters = MappingProxyType(
         {
             "cost": Parameter("power:P, log, ... (default power:2)", costs.parse, "COST"),
@@ -123,16 +116,21 @@ class Cactus(PiecewiseNoise):
         }
     )
 
-    _solutions: ClassVar[dict[tuple[Any, ...], Solution]] = {}
+    _solutions: ClassVar[dict[Hashable, Solution]] = {}
+    _most_solutions = 64  # of at most 70 kB each
+    _format, _kind = "psinoise cactus", "a cactus law"
+    _stated = (
+        "sensitivity",
+        "cost",
+        "mean_cost",
+        "cells_per_sensitivity",
+        "cells",
+        "tail_ratio",
+    )
 
-    sensitivity: float
     cost: Cost
     mean_cost: float
-    cells_per_sensitivity: int
-    cells: int
-    tail_ratio: float
     certificate: Certificate
-    masses: Float
 
     def __init__(
         self,
@@ -163,7 +161,7 @@ class Cactus(PiecewiseNoise):
         solution = self._solutions.get(self._problem)
         if solution is None:
             solution = solve(self._grid, self._costs_of_cells, self._bound, progress=progress)
-        self._keep(solution)
+        self._keep(solution, self._problem)
         excess = self.certificate.largest_kl * 2.0 * size**2 - 1.0
         if excess > _MOST_EXCESS:
             warnings.warn(
@@ -184,32 +182,26 @@ class Cactus(PiecewiseNoise):
         """Check the arguments and set them."""
         grid = checked_grid(checked_width(cells_per_sensitivity), cells, tail_ratio)
         scale = _validate.positive("sensitivity", sensitivity)
-        for name, value in (
-            ("_scale", scale),
-            ("sensitivity", scale),
-            ("cost", checked_cost(cost)),
-            ("mean_cost", _validate.positive("mean_cost", mean_cost)),
-            ("cells_per_sensitivity", grid.width),
-            ("cells", grid.last),
-            ("tail_ratio", grid.tail_ratio),
-        ):
-            object.__setattr__(self, name, value)
+        self._set(
+            _scale=scale,
+            sensitivity=scale,
+            cost=checked_cost(cost),
+            mean_cost=_validate.positive("mean_cost", mean_cost),
+            cells_per_sensitivity=grid.width,
+            cells=grid.last,
+            tail_ratio=grid.tail_ratio,
+        )
 
-    def _keep(self, solution: Solution) -> None:
-        """Take a solution, and keep it for laws that ask the same."""
-        masses = solution.masses.copy()
-        masses.flags.writeable = False
-        object.__setattr__(self, "masses", masses)
-        object.__setattr__(self, "certificate", solution.certificate)
-        self._solutions.setdefault(self._problem, Solution(masses, solution.certificate))
-        while len(self._solutions) > _MOST_SOLUTIONS:
-            self._solutions.pop(next(iter(self._solutions)), None)
+    @classmethod
+    def _of_masses(
+        cls, arguments: Mapping[str, Any], masses: Float, certificate: Certificate
+    ) -> Self:
+        law = cls.__new__(cls)
+        law._state(**arguments)
+        law._keep(Solution(masses, certificate), law._problem)
+        return law
 
     # -- the program -----------------------------------------------------------------------------
-
-    @property
-    def _grid(self) -> Grid:
-        return Grid(self.cells_per_sensitivity, self.cells, self.tail_ratio)
 
     @property
     def _bound(self) -> float:
@@ -244,11 +236,6 @@ class Cactus(PiecewiseNoise):
 
     # -- the law ---------------------------------------------------------------------------------
 
-    @cached_property
-    def partition(self) -> Cells:
-        """Cells, masses and tail of the law of unit sensitivity."""
-        return cells_of(self._grid, np.append(self.masses[0], 2.0 * self.masses[1:]))
-
     def expected_cost(self, cost: Cost) -> float:
         """Expected cost; a number stands for that power of ``|x|``, as in `cost`."""
         if not callable(cost):
@@ -259,30 +246,6 @@ class Cactus(PiecewiseNoise):
     def _shape(self) -> tuple[Any, ...]:
         return (self.mean_cost, self.cells_per_sensitivity, self.cells, self.tail_ratio)
 
-    def _arguments(self) -> dict[str, Any]:
-        names = (
-            "sensitivity",
-            "cost",
-            "mean_cost",
-            "cells_per_sensitivity",
-            "cells",
-            "tail_ratio",
-        )
-        return {name: getattr(self, name) for name in names}
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        same = self._arguments() == other._arguments()
-        return same and np.array_equal(self.masses, other.masses)
-
-    def __hash__(self) -> int:
-        return super().__hash__()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The masses travel along: another machine would round its own optimum differently.
-        return _restored, (self._arguments(), self.masses, self.certificate)
-
     # -- files -----------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
@@ -292,16 +255,13 @@ class Cactus(PiecewiseNoise):
         """
         arguments = self._arguments()
         arguments["cost"] = self.cost if isinstance(self.cost, float) else None
-        document = {
-            "format": _FORMAT,
-            "version": 1,
-            "arguments": arguments,
-            "masses": [mass.hex() for mass in self.masses.tolist()],
-            "largest_kl": self.certificate.largest_kl,
-            "shifts": self.certificate.shifts,
-            "weights": self.certificate.weights,
-        }
-        Path(path).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        self._write(
+            path,
+            arguments,
+            largest_kl=self.certificate.largest_kl,
+            shifts=self.certificate.shifts,
+            weights=self.certificate.weights,
+        )
 
     @classmethod
     def load(cls, path: str | Path, *, cost: Callable[[Float], ArrayLike] | None = None) -> Cactus:
@@ -320,26 +280,21 @@ class Cactus(PiecewiseNoise):
         DomainError
             If the file is not what `save` writes, or its contents contradict each other.
         """
-        text = Path(path).read_text(encoding="utf-8")
-        try:
-            document = json.loads(text)
-            if document["format"] != _FORMAT or document["version"] != 1:
-                raise DomainError(f"{path} is not a cactus law of version 1")
+
+        def make(document: dict[str, Any], masses: Float) -> Cactus:
             arguments = dict(document["arguments"])
             if (arguments["cost"] is None) != (cost is not None):
                 raise DomainError("cost must be given for a law that was made for a callable")
             arguments["cost"] = cost or arguments["cost"]
-            masses = np.array([float.fromhex(mass) for mass in document["masses"]])
             stated = float(document["largest_kl"])
             shifts, weights = np.array(document["shifts"]), np.array(document["weights"])
             law = cls.__new__(cls)
             law._state(**arguments)
-            law._keep(Solution(masses, law._checked(masses, stated, shifts, weights)))
-        except DomainError:
-            raise
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-            raise DomainError(f"{path} is not a cactus law: {error}") from error
-        return law
+            certificate = law._checked(masses, stated, shifts, weights)
+            law._keep(Solution(masses, certificate), law._problem)
+            return law
+
+        return cls._read(path, make)
 
     def _checked(self, masses: Float, stated: float, shifts: Float, weights: Float) -> Certificate:
         """The certificate of masses that came from outside."""
@@ -361,10 +316,3 @@ class Cactus(PiecewiseNoise):
                 f"largest_kl must be that of the masses, {certificate.largest_kl!r}, got {stated!r}"
             )
         return certificate
-
-
-def _restored(arguments: dict[str, Any], masses: Float, certificate: Certificate) -> Cactus:
-    law = Cactus.__new__(Cactus)
-    law._state(**arguments)
-    law._keep(Solution(masses, certificate))
-    return law

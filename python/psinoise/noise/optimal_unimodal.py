@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psinoise import _validate, costs
 from psinoise.errors import CalibrationError, DomainError
-from psinoise.noise._cells import Cells
-from psinoise.noise._grid import cells_of, checked_grid, checked_width, costs_of_cells
+from psinoise.noise._grid import checked_grid, checked_width, costs_of_cells
 from psinoise.noise._parameter import Parameter
-from psinoise.noise._piecewise import PiecewiseNoise
+from psinoise.noise._solved import SolvedNoise
 from psinoise.optimize import Grid
 from psinoise.optimize import unimodal as program
 
@@ -26,14 +23,11 @@ __all__ = ["OptimalUnimodal"]
 
 Float = NDArray[np.float64]
 
-# Solutions to keep, at most 300 kB each; the oldest goes first.
-_MOST_SOLUTIONS = 32
-_FORMAT = "psinoise optimal unimodal"
 # Largest difference between what a file states and what its masses say, of epsilon.
 _AGREEMENT = 1e-6
 
 
-class OptimalUnimodal(PiecewiseNoise):
+class OptimalUnimodal(SolvedNoise):
     """The unimodal law of least epsilon for a delta, a number of uses, a sampling rate and a cost.
 
     Schrodinger and cactus laws are optimal for infinitely many uses, the staircase for one; this
@@ -114,7 +108,6 @@ class OptimalUnimodal(PiecewiseNoise):
     """
 
     unimodal = True
-    made_by_arguments = False
     representatives = (
         {
             "delta": 1e-5,
@@ -135,19 +128,27 @@ class OptimalUnimodal(PiecewiseNoise):
         }
     )
 
-    _solutions: ClassVar[dict[tuple[Any, ...], program.Law]] = {}
+    _solutions: ClassVar[dict[Hashable, program.Law]] = {}
+    _most_solutions = 32  # of at most 300 kB each
+    _format, _kind = "psinoise optimal unimodal", "an optimal unimodal law"
+    _stated = (
+        "delta",
+        "count",
+        "sampling_rate",
+        "mean_cost",
+        "cost",
+        "sensitivity",
+        "cells_per_sensitivity",
+        "cells",
+        "tail_ratio",
+    )
 
     delta: float
     count: int
     sampling_rate: float
     mean_cost: float
     cost: float
-    sensitivity: float
-    cells_per_sensitivity: int
-    cells: int
-    tail_ratio: float
     certificate: program.UnimodalCertificate
-    masses: Float
 
     def __init__(
         self,
@@ -178,7 +179,7 @@ class OptimalUnimodal(PiecewiseNoise):
         if found is None:
             best = program.least_cost if name == "epsilon" else program.least_epsilon
             found = best(self._problem, grid, width, bound, progress)
-        self._keep(key, found, mean_cost)
+        self._take(found, mean_cost, key)
 
     def _state_target(
         self, delta: object, count: object, rate: object, cost: object, sensitivity: object
@@ -227,36 +228,46 @@ class OptimalUnimodal(PiecewiseNoise):
             return "epsilon", 0.0
         return _validate.exactly_one(type(self).__name__, **given)
 
-    def _set(self, **values: Any) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
     def _unit(self, cost: float) -> float:
         """An expected cost of the law of unit sensitivity."""
         return cost / _power(self.sensitivity, self.cost)
 
-    def _keep(self, key: tuple[Any, ...], found: program.Law, stated: float | None) -> None:
-        """Take a solution, and keep it for laws that ask the same."""
-        masses = found.masses.copy()
+    def _take(self, found: program.Law, stated: float | None, *keys: Hashable) -> None:
+        """Be the law that was found; its cost is the one that was stated, if one was."""
         # That the sensitivity is the worst shift rests on this.
-        if not (np.diff(masses) <= 0.0).all():
+        if not (np.diff(found.masses) <= 0.0).all():
             raise CalibrationError("masses must not increase from the center outwards")
-        masses.flags.writeable = False
         cost = stated if stated is not None else found.mean_cost / self._unit(1.0)
+        grid = found.grid
         self._set(
             mean_cost=float(cost),
-            cells_per_sensitivity=found.grid.width,
-            cells=found.grid.last,
-            tail_ratio=found.grid.tail_ratio,
-            certificate=found.certificate,
-            masses=masses,
+            cells_per_sensitivity=grid.width,
+            cells=grid.last,
+            tail_ratio=grid.tail_ratio,
         )
         bound = self._unit(self.mean_cost)
-        exact = (self._problem_key, "mean_cost", bound, found.grid.width, found.grid)
-        for known in (key, exact):
-            self._solutions.setdefault(known, found)
-        while len(self._solutions) > _MOST_SOLUTIONS:
-            self._solutions.pop(next(iter(self._solutions)), None)
+        exact = (self._problem_key, "mean_cost", bound, grid.width, grid)
+        self._keep(found, *keys, exact)
+
+    @classmethod
+    def _of_masses(
+        cls,
+        arguments: Mapping[str, Any],
+        masses: Float,
+        certificate: program.UnimodalCertificate | None,
+    ) -> Self:
+        if set(arguments) != set(cls._stated):
+            raise DomainError(f"arguments must be those of the law, got {sorted(arguments)!r}")
+        law = cls.__new__(cls)
+        target = ("delta", "count", "sampling_rate", "cost", "sensitivity")
+        law._state_target(*(arguments[name] for name in target))
+        cost = _validate.positive("mean_cost", arguments["mean_cost"])
+        width = checked_width(arguments["cells_per_sensitivity"])
+        grid = checked_grid(width, arguments["cells"], arguments["tail_ratio"])
+        bound = law._unit(cost)
+        known = certificate or law._checked(grid, masses, bound)
+        law._take(program.Law(grid, masses, bound, known), cost)
+        return law
 
     # -- the program -----------------------------------------------------------------------------
 
@@ -278,55 +289,15 @@ class OptimalUnimodal(PiecewiseNoise):
 
     # -- the law ---------------------------------------------------------------------------------
 
-    @cached_property
-    def partition(self) -> Cells:
-        """Cells, masses and tail of the law of unit sensitivity."""
-        grid = Grid(self.cells_per_sensitivity, self.cells, self.tail_ratio)
-        return cells_of(grid, np.append(self.masses[0], 2.0 * self.masses[1:]))
-
     @property
     def _shape(self) -> tuple[Any, ...]:
         return (*self._problem_key, self.mean_cost, self.cells_per_sensitivity, self.cells)
-
-    def _arguments(self) -> dict[str, Any]:
-        names = (
-            "delta",
-            "count",
-            "sampling_rate",
-            "mean_cost",
-            "cost",
-            "sensitivity",
-            "cells_per_sensitivity",
-            "cells",
-            "tail_ratio",
-        )
-        return {name: getattr(self, name) for name in names}
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        same = self._arguments() == other._arguments()
-        return same and np.array_equal(self.masses, other.masses)
-
-    def __hash__(self) -> int:
-        return super().__hash__()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The masses travel along: another machine would round its own optimum differently.
-        return _restored, (self._arguments(), self.masses, self.certificate)
 
     # -- files -----------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Write the law to a JSON file, with the bits of its masses."""
-        document = {
-            "format": _FORMAT,
-            "version": 1,
-            "arguments": self._arguments(),
-            "masses": [mass.hex() for mass in self.masses.tolist()],
-            "epsilon": self.certificate.epsilon,
-        }
-        Path(path).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        self._write(path, self._arguments(), epsilon=self.certificate.epsilon)
 
     @classmethod
     def load(cls, path: str | Path) -> OptimalUnimodal:
@@ -340,22 +311,15 @@ class OptimalUnimodal(PiecewiseNoise):
         DomainError
             If the file is not what `save` writes, or its contents contradict each other.
         """
-        text = Path(path).read_text(encoding="utf-8")
-        try:
-            document = json.loads(text)
-            if document["format"] != _FORMAT or document["version"] != 1:
-                raise DomainError(f"{path} is not an optimal unimodal law of version 1")
-            masses = np.array([float.fromhex(mass) for mass in document["masses"]])
-            law = _restored(dict(document["arguments"]), masses, None)
-            stated = float(document["epsilon"])
-        except DomainError:
-            raise
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-            raise DomainError(f"{path} is not an optimal unimodal law: {error}") from error
-        known = law.certificate.epsilon
-        if not abs(known - stated) <= _AGREEMENT * max(1.0, stated):
-            raise DomainError(f"epsilon must be that of the masses, {known!r}, got {stated!r}")
-        return law
+
+        def make(document: dict[str, Any], masses: Float) -> OptimalUnimodal:
+            law = cls._of_masses(dict(document["arguments"]), masses, None)
+            known, stated = law.certificate.epsilon, float(document["epsilon"])
+            if not abs(known - stated) <= _AGREEMENT * max(1.0, stated):
+                raise DomainError(f"epsilon must be that of the masses, {known!r}, got {stated!r}")
+            return law
+
+        return cls._read(path, make)
 
     def _checked(self, grid: Grid, masses: Float, bound: float) -> program.UnimodalCertificate:
         """The certificate of masses that came from outside."""
@@ -369,24 +333,6 @@ class OptimalUnimodal(PiecewiseNoise):
         if not abs(float(stated.costs @ masses) / bound - 1.0) <= 1e-8:
             raise DomainError("masses must have the expected cost")
         return program.certify(self._problem, stated, masses, bound)
-
-
-def _restored(
-    arguments: dict[str, Any], masses: Float, certificate: program.UnimodalCertificate | None
-) -> OptimalUnimodal:
-    law = OptimalUnimodal.__new__(OptimalUnimodal)
-    target = ("delta", "count", "sampling_rate", "cost", "sensitivity")
-    law._state_target(*(arguments.pop(name) for name in target))
-    cost = _validate.positive("mean_cost", arguments.pop("mean_cost"))
-    width = checked_width(arguments.pop("cells_per_sensitivity"))
-    grid = checked_grid(width, arguments.pop("cells"), arguments.pop("tail_ratio"))
-    if arguments:
-        raise DomainError(f"arguments must be those of the law, got {sorted(arguments)!r}")
-    bound = law._unit(cost)
-    known = certificate or law._checked(grid, masses, bound)
-    key = (law._problem_key, "mean_cost", bound, grid.width, grid)
-    law._keep(key, program.Law(grid, masses, bound, known), cost)
-    return law
 
 
 def _power(value: float, power: float) -> float:

@@ -118,10 +118,6 @@ class Schrodinger(Noise):
             scale = self._general_scale(chosen)
         self._set(_scale=_validate.positive("scale", scale))
 
-    def _set(self, **attributes: Any) -> None:
-        for name, value in attributes.items():
-            object.__setattr__(self, name, value)
-
     def _power_scale(self, cost: Power) -> float:
         """Standardized: mean cost 1 for weight 1."""
         self._set(_state=power_state(Power(cost.p), cost.p), _unit=1.0)
