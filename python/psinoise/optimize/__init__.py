@@ -1,7 +1,8 @@
 """The convex program behind the cactus mechanism, solved with a certificate."""
 
+from psinoise.optimize.cells import Grid
 from psinoise.optimize.certificate import Certificate, certify
 from psinoise.optimize.program import Program
-from psinoise.optimize.solve import Grid, Solution, solve
+from psinoise.optimize.solve import Solution, solve
 
 __all__ = ["Certificate", "Grid", "Program", "Solution", "certify", "solve"]

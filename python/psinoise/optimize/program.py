@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from psinoise.optimize.cells import CellProgram, Float
+
 Shifts = NDArray[np.intp]
 
-__all__ = ["Program", "weighted"]
+__all__ = ["Float", "Program", "Shifts", "weighted"]
 
 
 def weighted(weights: Float, rows: Float) -> Float:
@@ -25,38 +26,16 @@ def weighted(weights: Float, rows: Float) -> Float:
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class Program(CellProgram):
     """Program (20) of Alghamdi et al., "Cactus mechanisms", theorem 2.
 
     Parameters
     ----------
-    width : int
-        Cells per unit of sensitivity, ``n``.
-    tail_ratio : float
-        ``r``, the ratio of neighboring masses beyond cell ``N``.
-    costs : ndarray of shape (N + 1,)
-        Expected cost per unit of each mass; that of the last one includes the tail.
     mean_cost : float
         Bound of the expected cost.
     """
 
-    width: int
-    tail_ratio: float
-    costs: Float
     mean_cost: float
-
-    @property
-    def last(self) -> int:
-        """``N``."""
-        return self.costs.size - 1
-
-    @property
-    def multiplicities(self) -> Float:
-        """Total mass of the law per unit of each mass; the last one includes the tail."""
-        counts = np.full(self.costs.size, 2.0)
-        counts[0] = 1.0
-        counts[-1] = 2.0 / (1.0 - self.tail_ratio)
-        return counts
 
     @property
     def all_shifts(self) -> Shifts:

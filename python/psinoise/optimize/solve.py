@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.errors import CalibrationError
+from psinoise.optimize.cells import Grid
 from psinoise.optimize.certificate import Certificate, certify
 from psinoise.optimize.interior_point import minimize
 from psinoise.optimize.program import Float, Program, Shifts
 
-__all__ = ["CostOfCells", "Grid", "Progress", "Solution", "solve"]
+__all__ = ["CostOfCells", "Progress", "Solution", "solve"]
 
 # Below this many cells per unit of sensitivity all shifts are taken at once.
 _ALL_SHIFTS = 48
@@ -22,22 +23,6 @@ _MOST_ROUNDS = 30
 _ROUNDING = 1e-12
 # Violated shifts that enter in one round.
 _MOST_NEW = 40
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Cells of width ``1 / width`` up to number ``last``, then a geometric tail."""
-
-    width: int
-    last: int
-    tail_ratio: float
-
-    def coarser(self) -> Grid:
-        """The same support and tail with a fifth of the cells."""
-        width = max(1, round(self.width / _REFINEMENT))
-        factor = self.width / width
-        last = max(width + 1, round(self.last / factor))
-        return Grid(width, last, self.tail_ratio**factor)
 
 
 CostOfCells = Callable[[Grid], Float]
@@ -121,7 +106,7 @@ def _first_shifts(
     if grid.width <= _ALL_SHIFTS:
         return everything
     spread = everything[:: -(grid.width // 20)]
-    coarse = grid.coarser()
+    coarse = _coarser(grid)
     try:
         binding = solve(
             coarse, cost_of_cells, mean_cost, tolerance=1e-6, progress=progress
@@ -132,6 +117,14 @@ def _first_shifts(
     distance = np.abs(everything[:, None] / grid.width - np.array(binding))
     near = everything[(distance < 1.0 / coarse.width).any(axis=1)]
     return np.union1d(near, spread[2 * spread > grid.width])
+
+
+def _coarser(grid: Grid) -> Grid:
+    """The same support and tail with a fifth of the cells."""
+    width = max(1, round(grid.width / _REFINEMENT))
+    factor = grid.width / width
+    last = max(width + 1, round(grid.last / factor))
+    return Grid(width, last, grid.tail_ratio**factor)
 
 
 def _violated(divergences: Float, met: float) -> Shifts:

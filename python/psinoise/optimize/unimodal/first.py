@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from psinoise.errors import CalibrationError
-from psinoise.optimize.solve import Grid
+from psinoise.optimize.cells import Grid
 from psinoise.optimize.unimodal.problem import Problem
 from psinoise.optimize.unimodal.program import Float, Program
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.errors import CalibrationError
-from psinoise.optimize.solve import Grid
+from psinoise.optimize.cells import Grid
 from psinoise.optimize.unimodal.certificate import Intervals
 from psinoise.optimize.unimodal.first import coarser
 from psinoise.optimize.unimodal.problem import Law, Problem, UnimodalCertificate

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psinoise.optimize.solve import Grid
+from psinoise.optimize.cells import Grid
 from psinoise.optimize.unimodal.few import epsilon_of_few
 from psinoise.optimize.unimodal.program import Float, Program
 from psinoise.optimize.unimodal.uses import Point, Uses

@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise.optimize.cells import CellProgram, Float
 from psinoise.optimize.unimodal.generator import Generator
 
-Float = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 __all__ = ["Float", "Places", "Program", "Values"]
@@ -38,38 +38,16 @@ class Values(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class Program(CellProgram):
     """A grid, a sampling rate and a cost.
 
     Parameters
     ----------
-    width : int
-        Cells per unit of sensitivity, ``n``.
-    tail_ratio : float
-        ``r``.
-    costs : ndarray of shape (N + 1,)
-        Expected cost per unit of each mass, of both sides; the last one includes the tail.
     sampling_rate : float
         ``q``.
     """
 
-    width: int
-    tail_ratio: float
-    costs: Float
     sampling_rate: float
-
-    @property
-    def last(self) -> int:
-        """``N``."""
-        return self.costs.size - 1
-
-    @cached_property
-    def multiplicities(self) -> Float:
-        """Total mass of the law per unit of each mass; the last one includes the tail."""
-        counts = np.full(self.costs.size, 2.0)
-        counts[0] = 1.0
-        counts[-1] = 2.0 / (1.0 - self.tail_ratio)
-        return counts
 
     @cached_property
     def _pairs(self) -> tuple[Places, Float, Places, Float]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from psinoise.errors import CalibrationError
-from psinoise.optimize.solve import Grid
+from psinoise.optimize.cells import Grid
 from psinoise.optimize.unimodal.certificate import lower_bound, refined
 from psinoise.optimize.unimodal.first import (
     COARSE,
