@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from psinoise.optimize.unimodal.program import Float
+from psinoise.optimize.unimodal.uses import Uses
 
 __all__ = ["epsilon_of_few"]
 
@@ -21,20 +21,13 @@ _RARE = 1e-6
 _HALVINGS = 60
 
 
-def epsilon_of_few(base: Float, ratio: Float, count: int, delta: float) -> float:
-    """The epsilon of ``count`` uses at a delta; about, to the square of a lattice's spacing.
-
-    Parameters
-    ----------
-    base : ndarray
-        Probabilities under the law.
-    ratio : ndarray
-        Of the other law of the pair to it.
-    """
+def epsilon_of_few(uses: Uses, delta: float) -> float:
+    """The epsilon of uses at a delta; about, to the square of a lattice's spacing."""
+    count = uses.count
     with np.errstate(divide="ignore"):
-        loss = -np.log(ratio)
+        loss = -np.log(uses.ratio)
     order = np.argsort(-loss)
-    loss, mass = loss[order], base[order]
+    loss, mass = loss[order], uses.base[order]
     # The largest loss that is not rare, and what is beyond.
     rare = int(np.searchsorted(np.cumsum(mass), _RARE * delta / count))
     top = min(float(loss[min(rare, loss.size - 1)]), _INFINITE)

@@ -115,8 +115,7 @@ class Problem:
         """The larger epsilon of the directions."""
         if self.few:
             uses = self.uses(program, masses)[0]
-            epsilon = epsilon_of_few(uses.base, uses.ratio, self.count, self.delta)
-            return Point(epsilon, uses.at_delta(self.delta).order), uses
+            return Point(epsilon_of_few(uses, self.delta), uses.order_at(self.delta)), uses
         found = [(uses.at_delta(self.delta), uses) for uses in self.uses(program, masses)]
         return max(found, key=lambda pair: pair[0].epsilon)
 

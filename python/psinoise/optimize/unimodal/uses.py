@@ -24,9 +24,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psinoise.optimize.unimodal.generator import Generator
 from psinoise.optimize.unimodal.program import Float
+
+Complex = NDArray[np.complex128]
 
 __all__ = ["Point", "Uses"]
 
@@ -93,8 +96,9 @@ class Uses:
         mean = float(weight @ signed) / total
         return top + np.log(total), mean, float(weight @ (signed - mean) ** 2) / total
 
-    def _saddle(self, log_delta: float) -> float:
+    def order_at(self, delta: float) -> float:
         """The order of the saddle point at about a delta."""
+        log_delta = float(np.log(delta))
         low, high = np.log(_SMALLEST_ORDER), np.log(_LARGEST_ORDER)
         for _ in range(50):
             middle = 0.5 * (low + high)
@@ -117,24 +121,38 @@ class Uses:
         spread = float(np.sqrt(self.count * self._cumulants(0.0)[2]))
         return float(np.sqrt(-2.0 * np.log(delta))) / spread
 
-    def _line(self, order: float, count: int) -> tuple[Float, Float]:
+    @cached_property
+    def _rows(self) -> dict[float, Complex]:
+        """What `_characteristic` has found, by order."""
+        return {}
+
+    def _characteristic(self, order: float, step: float, steps: int) -> Complex:
+        """``exp(K - K(order))`` of losses less their mean, at multiples of a step that the order
+        determines."""
+        known = self._rows.get(order, np.zeros(0, dtype=np.complex128))
+        if known.size < steps:
+            log_mass, loss = self._atoms
+            exponent = log_mass + (-order if self.add else 1.0 + order) * loss
+            weight = np.exp(exponent - exponent.max())
+            weight /= weight.sum()
+            centered = (-loss if self.add else loss) - self._cumulants(order)[1]
+            t = step * np.arange(known.size, steps)
+            more = np.array([weight @ np.exp(1j * x * centered) for x in t])
+            known = self._rows[order] = np.append(known, more)
+        return known[:steps]
+
+    def _line(self, order: float, count: int) -> tuple[Float, Complex]:
         """Frequencies, and ``exp(count (K - K(order)))`` there, times the step over pi, damped."""
-        log_mass, loss = self._atoms
-        exponent = log_mass + (-order if self.add else 1.0 + order) * loss
-        weight = np.exp(exponent - exponent.max())
-        weight /= weight.sum()
-        signed = -loss if self.add else loss
         _, mean, variance = self._cumulants(order)
         reach = 40.0 / order + 16.0 * np.sqrt(self.count * variance)
         step = 2.0 * np.pi / reach
         steps = _FIRST_STEPS
         while True:
-            t = step * np.arange(steps)
-            rows = np.array([weight @ np.exp(1j * x * (signed - mean)) for x in t])
-            values = rows**count if count else np.ones(steps, dtype=complex)
+            values = self._characteristic(order, step, steps) ** count
             if steps >= _MOST_STEPS or np.abs(values[-16:]).max() < _DEAD:
                 break
             steps *= 2
+        t = step * np.arange(steps)
         if np.abs(values[-16:]).max() >= _DEAD:
             values = values * np.exp(-0.5 * (_DAMPED * t / t[-1]) ** 2)
         values = values * (step / np.pi)
@@ -144,7 +162,7 @@ class Uses:
     def at_delta(self, delta: float) -> Point:
         """Epsilon at a delta; about, where the law has few losses."""
         log_delta = float(np.log(delta))
-        order = self._saddle(log_delta)
+        order = self.order_at(delta)
         value, mean, _ = self._cumulants(order)
         t, line = self._line(order, self.count)
         z = order + 1j * t
