@@ -12,6 +12,7 @@ import pytest
 import psinoise as pn
 from psinoise.optimize import Grid
 from psinoise.optimize import unimodal as optimize
+from psinoise.optimize.unimodal.certificate import Intervals, lower_bound
 from psinoise.optimize.unimodal.generator import Generator
 from psinoise.optimize.unimodal.interior_point import masses_of, minimize
 from psinoise.optimize.unimodal.program import Program
@@ -312,8 +313,6 @@ def test_no_law_is_below_the_bound() -> None:
     point, uses = asked.worst(program, p)
     generator = uses.generator(point, -0.5, 1.5)
     found = minimize(program, generator, 1.0, start, tolerance=1e-8)
-    from psinoise.optimize.unimodal.certificate import lower_bound
-
     bound, _ = lower_bound(
         program, found.masses, generator, found.theta, 1.0, asked.cost_of_interval, 2.0
     )
@@ -329,6 +328,18 @@ def test_no_law_is_below_the_bound() -> None:
             assert fine.values(q, generator).value >= bound
     same = minimize(fine, generator, 1.0, -np.diff(np.append(shapes[1], 0.0)), tolerance=1e-8)
     assert bound - 1e-7 <= same.value <= found.value
+
+
+def test_the_infimum_over_intervals_without_end() -> None:
+    """A multiplier of 0 asks for infinite intervals; kills the least over those of a finite length,
+    which is above the infimum."""
+    intervals = Intervals(np.array([2.0, 1.0]), 1, lambda a: a**2 / 3.0, 2.0)
+    a = np.geomspace(0.5, 1e8, 100_000)
+    means = 1.0 + 0.5 / a
+    assert 1.0 - 1e-13 < intervals.least(0.0) <= 1.0
+    for multiplier in (1e-9, 1e-3, 1.0):
+        found = (means + multiplier * a**2 / 3.0).min()
+        assert intervals.least(multiplier) <= found < intervals.least(multiplier) + 1e-8
 
 
 # -- targets ---------------------------------------------------------------------------------------

@@ -108,8 +108,10 @@ class Intervals:
             with np.errstate(invalid="ignore", divide="ignore"):
                 share = self._constant * (power + 1.0) / (multiplier * power)
                 a = share ** (1.0 / (power + 1.0))
-            a = np.clip(np.nan_to_num(a), begin, np.minimum(end, 1e9 * begin[-1]))
-            sums = self._slope + self._constant / a + multiplier * (a**power / (power + 1.0))
+                a = np.clip(np.nan_to_num(a, posinf=np.inf), begin, end)
+                # Without end, which only a multiplier of 0 asks for, the cost is left out.
+                costs = np.where(np.isinf(a), 0.0, multiplier * (a**power / (power + 1.0)))
+                sums = self._slope + self._constant / a + costs
         best = min(self._at_zero + multiplier * self._nothing, float(sums.min()))
         return best - _ROUNDING * abs(best)
 

@@ -11,12 +11,24 @@ from psinoise.optimize.cells import Grid
 from psinoise.optimize.unimodal.problem import Problem
 from psinoise.optimize.unimodal.program import Float, Program
 
-__all__ = ["COARSE", "STEEPEST", "coarser", "covering", "least_size", "size_of", "start"]
+__all__ = [
+    "COARSE",
+    "STEEPEST",
+    "coarser",
+    "covering",
+    "last_of",
+    "least_size",
+    "size_of",
+    "start",
+    "width_for",
+]
 
 #: Cells to a sensitivity of the first rounds.
 COARSE = 20
 # The least number of them in all, and the most of any grid.
 _FEW, _MOST = 200, 32_767
+# The cells to a sensitivity, and in all, of a grid that is chosen.
+_FINEST, _MANY = 200, 6000
 #: The largest rate of the first law and of tails, in a sensitivity.
 STEEPEST = 4.0
 # The lowest logarithm of a mass.
@@ -63,11 +75,28 @@ def start(program: Program, mean_cost: float) -> Float:
     return np.asarray(-np.diff(np.append(mixed(high), 0.0)) + 1e-14 * flat[0])
 
 
-def covering(width: int, far: float, size: float) -> Grid:
+def width_for(far: float) -> int:
+    """Cells to a sensitivity where none are asked for, by how far they must reach."""
+    return max(1, min(_FINEST, int(_MANY / far)))
+
+
+def last_of(width: int, far: float) -> int:
+    """The number of the last cell.
+
+    Raises
+    ------
+    CalibrationError
+        If it is too large.
+    """
     last = max(width + 1, math.ceil(far * width))
     if last > _MOST:
         raise CalibrationError(f"noise that large takes {last} cells, and {_MOST} are the most")
-    return Grid(width, last, max(math.exp(-1.0 / (width * size)), 1e-6))
+    return last
+
+
+def covering(width: int, far: float, size: float) -> Grid:
+    """Cells up to a distance, with the tail of Laplace noise of a scale, in sensitivities."""
+    return Grid(width, last_of(width, far), max(math.exp(-1.0 / (width * size)), 1e-6))
 
 
 def size_of(problem: Problem, mean_cost: float) -> float:

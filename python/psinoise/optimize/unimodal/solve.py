@@ -23,6 +23,7 @@ from psinoise.optimize.unimodal.first import (
     least_size,
     size_of,
     start,
+    width_for,
 )
 from psinoise.optimize.unimodal.generator import Generator
 from psinoise.optimize.unimodal.interior_point import Optimum, masses_of, minimize
@@ -45,8 +46,8 @@ _GAIN, _SHARP, _ROUGH = 2e-6, 1e-7, 1e-4
 _SHORTEST = 1.0 / 64.0
 # Of delta, at which a law of one use is tried for few.
 _SHARES = (0.03,)
-# Cells of the first look at how far a law reaches, and of a grid that is chosen.
-_WIDE, _MANY, _FINEST = 1500, 6000, 200
+# Cells of the first look at how far a law reaches.
+_WIDE = 1500
 # Shares of delta below which places do not count in a certificate, until one is narrow.
 _RARER, _NARROW = (1e-4, 1e-7, 1e-10), 1e-4
 _ROOM = 1.15
@@ -340,6 +341,4 @@ def grid_for(problem: Problem, mean_cost: float, width: int | None) -> Grid:
     found.rounds_of_orders()
     reach = problem.reach(found.program, found.masses) / coarse
     far = _ROOM * max(2.0, min(reach, far))
-    if width is None:
-        width = max(1, min(_FINEST, int(_MANY / far)))
-    return covering(width, far, size)
+    return covering(width or width_for(far), far, size)
