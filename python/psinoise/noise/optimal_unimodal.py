@@ -283,7 +283,6 @@ class OptimalUnimodal(SolvedNoise):
             self.count,
             self.sampling_rate,
             lambda grid: costs_of_cells(grid, lambda t: t**power),
-            lambda a: np.asarray(a**power / (power + 1.0)),
             power,
         )
 

@@ -10,13 +10,10 @@ Khinchine's theorem ``q`` is a mixture of the uniform laws on such intervals, wi
 ``a = 0``. The gradient is constant in cells, because the shift is a whole number of them, and on a
 cell ``g(a) + theta c(a)`` with ``c(a) = |a|**power / (power + 1)`` has one stationary point: the
 infimum over *all* ``a`` is found, and the bound holds for every unimodal law, on whatever grid, and
-for those without any. Of other costs it is known that they do not fall, so that ``c(a)`` is at
-least what it is at the beginning of a cell.
+for those without any.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -76,15 +73,11 @@ class Intervals:
         The function in the cells around ``0, 1, ...``; the last value goes on without end.
     width : int
         Cells to a unit.
+    power : float
+        Of the cost ``|x|**power``.
     """
 
-    def __init__(
-        self,
-        line: Float,
-        width: int,
-        cost_of_interval: Callable[[Float], Float],
-        power: float | None,
-    ) -> None:
+    def __init__(self, line: Float, width: int, power: float) -> None:
         edges = np.append(0.0, (np.arange(line.size) + 0.5) / width)
         integral = np.append(0.0, np.cumsum(line * np.diff(edges)))
         # Cells that begin at an edge, the last of them without end; there a times the mean on
@@ -93,26 +86,19 @@ class Intervals:
         self._slope = np.append(line[1:], line[-1])
         self._constant = integral[1:] - self._slope * self._begin
         self._at_zero = float(line[0])
-        self._costs = cost_of_interval(self._begin)
-        self._nothing = float(cost_of_interval(np.zeros(1))[0])
         self._power = power
 
     def least(self, multiplier: float) -> float:
         """At most the infimum over all ``a`` of the mean and ``multiplier`` times the cost."""
         begin, end, power = self._begin, self._end, self._power
-        if power is None:
-            # The cost is at least that of the beginning, and the mean is monotone in between.
-            means = np.minimum(self._constant / begin, self._constant / end)
-            sums = self._slope + means + multiplier * self._costs
-        else:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                share = self._constant * (power + 1.0) / (multiplier * power)
-                a = share ** (1.0 / (power + 1.0))
-                a = np.clip(np.nan_to_num(a, posinf=np.inf), begin, end)
-                # Without end, which only a multiplier of 0 asks for, the cost is left out.
-                costs = np.where(np.isinf(a), 0.0, multiplier * (a**power / (power + 1.0)))
-                sums = self._slope + self._constant / a + costs
-        best = min(self._at_zero + multiplier * self._nothing, float(sums.min()))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = self._constant * (power + 1.0) / (multiplier * power)
+            a = share ** (1.0 / (power + 1.0))
+            a = np.clip(np.nan_to_num(a, posinf=np.inf), begin, end)
+            # Without end, which only a multiplier of 0 asks for, the cost is left out.
+            costs = np.where(np.isinf(a), 0.0, multiplier * (a**power / (power + 1.0)))
+            sums = self._slope + self._constant / a + costs
+        best = min(self._at_zero, float(sums.min()))
         return best - _ROUNDING * abs(best)
 
 
@@ -122,8 +108,7 @@ def lower_bound(
     generator: Generator,
     theta: float,
     mean_cost: float,
-    cost_of_interval: Callable[[Float], Float],
-    power: float | None,
+    power: float,
 ) -> tuple[float, float]:
     """The bound for all unimodal laws, and the multiplier that gives it.
 
@@ -133,14 +118,10 @@ def lower_bound(
         Where to look for the best multiplier; every one is valid.
     mean_cost : float
         Bound of the expected cost.
-    cost_of_interval : callable
-        The mean cost on ``[0, a]``, of an array; it does not fall.
-    power : float or None
-        Of a cost ``|x|**power``.
+    power : float
+        Of the cost ``|x|**power``.
     """
-    intervals = Intervals(
-        program.gradient_on_line(p, generator), program.width, cost_of_interval, power
-    )
+    intervals = Intervals(program.gradient_on_line(p, generator), program.width, power)
 
     def bound(multiplier: float) -> float:
         return intervals.least(multiplier) - multiplier * mean_cost * (1.0 + _ROUNDING)

@@ -101,10 +101,9 @@ def _least_sum(
     place = np.arange(-reach, reach + 1)
     if times > 1:
         # Around 0 the sum is to be level in the cell that is cut too: an atom at 0 costs nothing.
-        half = np.array([0.0, 0.5 / program.width])
-        nothing, mean = problem.cost_of_interval(half)
+        mean = problem.cost_of_interval(np.array([0.5 / program.width]))
         multipliers = multipliers.copy()
-        own = multipliers[x == 0] + mean - nothing
+        own = multipliers[x == 0] + mean
         multipliers[x == 0] = np.minimum(own, multipliers.max())
     y = np.interp(place / times, x, multipliers, right=0.0)
     # Multipliers to both sides of 0, and of the places that are moved there.
@@ -116,7 +115,7 @@ def _least_sum(
 
     shifted = at(n + far) + at(n - far)
     line = np.append(0.5 * (at(far) + at(-far) - math.exp(epsilon) * shifted), 0.0)
-    return Intervals(line, n, problem.cost_of_interval, problem.power).least(1.0)
+    return Intervals(line, n, problem.power).least(1.0)
 
 
 def _staircase_cost(problem: Problem, epsilon: float) -> float:

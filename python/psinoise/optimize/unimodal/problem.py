@@ -57,18 +57,19 @@ class Problem:
     ----------
     cost_of_cells : callable
         From a grid to the expected cost per unit of each mass.
-    cost_of_interval : callable
-        The mean cost on ``[0, a]``, of an array.
-    power : float or None
-        Of a cost ``|x|**power``.
+    power : float
+        Of the cost ``|x|**power``.
     """
 
     delta: float
     count: int
     sampling_rate: float
     cost_of_cells: Callable[[Grid], Float]
-    cost_of_interval: Callable[[Float], Float]
-    power: float | None
+    power: float
+
+    def cost_of_interval(self, a: Float) -> Float:
+        """The mean cost on ``[0, a]``."""
+        return np.asarray(a**self.power / (self.power + 1.0))
 
     @property
     def single(self) -> bool:

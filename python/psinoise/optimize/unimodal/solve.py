@@ -303,7 +303,6 @@ def certify(
                 generator,
                 other.theta,
                 mean_cost,
-                problem.cost_of_interval,
                 problem.power,
             )
             if bound > best:
