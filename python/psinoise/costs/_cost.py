@@ -85,6 +85,24 @@ def _rebuild(kind: Callable[..., Cost], positional: Any, named: dict[str, Any]) 
     return kind(*positional, **named)
 
 
+class Weighted(Cost):
+    """A cost of one positive number, times a weight."""
+
+    __slots__ = ("weight",)
+
+    weight: float
+
+    def _state(self, number: float, weight: float) -> None:
+        """Set the number, which is the slot of the class, and the weight."""
+        (name,) = self.__slots__
+        object.__setattr__(self, name, _validate.positive(name, number))
+        object.__setattr__(self, "weight", _validate.positive("weight", weight))
+
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        (name,) = self.__slots__
+        return (getattr(self, name),), {} if self.weight == 1.0 else {"weight": self.weight}
+
+
 class Sum(Cost):
     """The sum of costs; made by ``+``."""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from psinoise import _validate
 from psinoise._backend import core
-from psinoise.costs._cost import Cost, Float
+from psinoise.costs._cost import Float, Weighted
 from psinoise.costs._pairs import add, power_pair, times
 from psinoise.errors import DomainError
 from psinoise.numerics import double_double as dd
@@ -19,7 +18,7 @@ _SINH = tuple(1.0 / math.factorial(2 * k + 1) for k in range(10, -1, -1))
 _LOG2 = (float.fromhex("0x1.62e42fefa39efp-1"), float.fromhex("0x1.abc9e3b39803fp-56"))
 
 
-class Power(Cost):
+class Power(Weighted):
     """``weight * |x|**p``.
 
     Parameters
@@ -36,26 +35,21 @@ class Power(Cost):
     array([8., 1.])
     """
 
-    __slots__ = ("p", "weight")
+    __slots__ = ("p",)
 
     p: float
-    weight: float
 
     def __init__(self, p: float, weight: float = 1.0) -> None:
         power = _validate.positive("p", p)
         if not (0.01 <= power <= 100.0):
             raise DomainError(f"p must be in [1/100, 100], got {p!r}")
-        object.__setattr__(self, "p", power)
-        object.__setattr__(self, "weight", _validate.positive("weight", weight))
-
-    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (self.p,), {} if self.weight == 1.0 else {"weight": self.weight}
+        self._state(power, weight)
 
     def pair(self, t: Float) -> dd.Pair:
         return times(power_pair(t, self.p), self.weight)
 
 
-class Log(Cost):
+class Log(Weighted):
     """``weight * log(1 + |x|)**power``: a cost of orders of magnitude.
 
     Parameters
@@ -70,20 +64,15 @@ class Log(Cost):
     np.float64(0.0)
     """
 
-    __slots__ = ("power", "weight")
+    __slots__ = ("power",)
 
     power: float
-    weight: float
 
     def __init__(self, power: float = 1.0, weight: float = 1.0) -> None:
         exponent = _validate.positive("power", power)
         if not (0.01 <= exponent <= 100.0):
             raise DomainError(f"power must be in [1/100, 100], got {power!r}")
-        object.__setattr__(self, "power", exponent)
-        object.__setattr__(self, "weight", _validate.positive("weight", weight))
-
-    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (self.power,), {} if self.weight == 1.0 else {"weight": self.weight}
+        self._state(exponent, weight)
 
     def pair(self, t: Float) -> dd.Pair:
         logs = core.log_one_plus(np.ascontiguousarray(t))
@@ -92,7 +81,7 @@ class Log(Cost):
         return times(power_pair(logs, self.power), self.weight)
 
 
-class LogCosh(Cost):
+class LogCosh(Weighted):
     """``weight * log(cosh(x / scale))``: a square near 0, an absolute value far out, smooth.
 
     Parameters
@@ -107,17 +96,12 @@ class LogCosh(Cost):
     array([0.00000000e+00, 4.33780830e-01, 9.99306853e+02])
     """
 
-    __slots__ = ("scale", "weight")
+    __slots__ = ("scale",)
 
     scale: float
-    weight: float
 
     def __init__(self, scale: float = 1.0, weight: float = 1.0) -> None:
-        object.__setattr__(self, "scale", _validate.positive("scale", scale))
-        object.__setattr__(self, "weight", _validate.positive("weight", weight))
-
-    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (self.scale,), {} if self.weight == 1.0 else {"weight": self.weight}
+        self._state(scale, weight)
 
     def pair(self, t: Float) -> dd.Pair:
         with np.errstate(over="ignore"):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from psinoise import _validate
-from psinoise.costs._cost import Cost, Float
+from psinoise.costs._cost import Cost, Float, Weighted
 from psinoise.costs._pairs import add, times
 from psinoise.errors import DomainError
 from psinoise.numerics import double_double as dd
@@ -17,7 +17,7 @@ from psinoise.numerics import double_double as dd
 _MOST_POINTS = 256
 
 
-class Huber(Cost):
+class Huber(Weighted):
     """``weight * x**2 / 2`` up to the threshold ``k``, ``weight * k * (|x| - k / 2)`` beyond.
 
     Parameters
@@ -32,21 +32,16 @@ class Huber(Cost):
     array([0.125, 2.5  ])
     """
 
-    __slots__ = ("threshold", "weight")
+    __slots__ = ("threshold",)
 
     threshold: float
-    weight: float
 
     def __init__(self, threshold: float, weight: float = 1.0) -> None:
-        object.__setattr__(self, "threshold", _validate.positive("threshold", threshold))
-        object.__setattr__(self, "weight", _validate.positive("weight", weight))
+        self._state(threshold, weight)
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
         return (self.threshold,)
-
-    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (self.threshold,), {} if self.weight == 1.0 else {"weight": self.weight}
 
     def pair(self, t: Float) -> dd.Pair:
         zero, k = np.zeros_like(t), self.threshold
@@ -59,7 +54,7 @@ class Huber(Cost):
         return times((hi, lo), self.weight)
 
 
-class Hinge(Cost):
+class Hinge(Weighted):
     """``weight * max(|x| - start, 0)``: errors up to ``start`` are free.
 
     A dead zone alone; a hinge in a sum, ``costs.Power(1) + costs.Hinge(2.0, weight=5.0)``.
@@ -76,21 +71,16 @@ class Hinge(Cost):
     array([0., 2.])
     """
 
-    __slots__ = ("start", "weight")
+    __slots__ = ("start",)
 
     start: float
-    weight: float
 
     def __init__(self, start: float, weight: float = 1.0) -> None:
-        object.__setattr__(self, "start", _validate.positive("start", start))
-        object.__setattr__(self, "weight", _validate.positive("weight", weight))
+        self._state(start, weight)
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
         return (self.start,)
-
-    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (self.start,), {} if self.weight == 1.0 else {"weight": self.weight}
 
     def pair(self, t: Float) -> dd.Pair:
         return times(_difference(np.maximum(t, self.start), self.start), self.weight)

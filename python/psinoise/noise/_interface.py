@@ -437,10 +437,8 @@ class NoiseLaw(Explored, SciPyNames, Value):
 
         Relative error below 1e-11, for small shifts too.
         """
-        distance = abs(_validate.real("shift", shift))
-        if distance == math.inf:
-            raise DomainError(f"shift must be finite, got {shift!r}")
-        return self._standard_kl(distance / self._scale) if distance > 0.0 else 0.0
+        distance = self._distance(shift)
+        return self._standard_kl(distance) if distance > 0.0 else 0.0
 
     def kl_variance(self, shift: float) -> float:
         """Variance of the loss whose mean is ``kl(shift)``.
@@ -457,10 +455,15 @@ class NoiseLaw(Explored, SciPyNames, Value):
         >>> noise.kl(1.0), noise.kl_variance(1.0)
         (0.125, 0.25)
         """
+        distance = self._distance(shift)
+        return self._standard_kl_variance(distance) if distance > 0.0 else 0.0
+
+    def _distance(self, shift: float) -> float:
+        """A shift in units of the scale."""
         distance = abs(_validate.real("shift", shift))
         if distance == math.inf:
             raise DomainError(f"shift must be finite, got {shift!r}")
-        return self._standard_kl_variance(distance / self._scale) if distance > 0.0 else 0.0
+        return distance / self._scale
 
     @abstractmethod
     def _standard_kl(self, shift: float) -> float:
