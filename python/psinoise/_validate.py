@@ -66,6 +66,14 @@ def count(name: str, value: object) -> int:
     return number
 
 
+def positive_count(name: str, value: object) -> int:
+    """`count`, and not 0."""
+    number = count(name, value)
+    if number == 0:
+        raise DomainError(f"{name} must be at least 1, got 0")
+    return number
+
+
 def choice(name: str, value: object, allowed: Iterable[str]) -> str:
     """One of a few words."""
     words = tuple(allowed)

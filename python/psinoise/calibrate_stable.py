@@ -170,13 +170,13 @@ def calibrate_stable(
         _validate.positive("epsilon", epsilon),
         _validate.real("delta", delta),
         _validate.positive("sensitivity", sensitivity),
-        _at_least_one("count", count),
+        _validate.positive_count("count", count),
     )
     if not 0.0 <= target.delta < 1.0:
         raise DomainError(f"delta must be in [0, 1), got {delta!r}")
     if cost is not None and not callable(cost):
         raise TypeError(f"cost must be callable, got {cost!r}")
-    crowd = _crowd(_at_least_one("clients", clients), setting, dropout)
+    crowd = _crowd(_validate.positive_count("clients", clients), setting, dropout)
     if grid is not None:
         grid = grid_from(grid)
         cells_of(target.sensitivity, grid)
@@ -335,10 +335,3 @@ def _best_index(target: _Target, crowd: _Crowd, cost: _Cost | None) -> float:
         log_cost, bounds=(low, high), method="bounded", options={"xatol": _INDEX_TOLERANCE}
     )
     return float(found.x) if found.fun < costs[best] else indices[best]
-
-
-def _at_least_one(name: str, value: int) -> int:
-    number = _validate.count(name, value)
-    if number == 0:
-        raise DomainError(f"{name} must be at least 1, got 0")
-    return number

@@ -113,9 +113,7 @@ class WithoutReplacement:
     population: int
 
     def __post_init__(self) -> None:
-        population = _validate.count("population", self.population)
-        if population < 1:
-            raise DomainError(f"population must be at least 1, got {population!r}")
+        population = _validate.positive_count("population", self.population)
         object.__setattr__(self, "population", population)
         batch = _validate.count("batch", self.batch)
         if not 1 <= batch <= population:

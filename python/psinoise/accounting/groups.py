@@ -62,7 +62,4 @@ class Group(Accounted):
 
 def group_size(size: int) -> int:
     """A positive number of records."""
-    size = _validate.count("size", size)
-    if size == 0:
-        raise DomainError("size must be at least 1, got 0")
-    return size
+    return _validate.positive_count("size", size)

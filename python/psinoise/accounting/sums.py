@@ -78,9 +78,7 @@ class SumOfReleases(Accounted):
     count: int
 
     def __post_init__(self) -> None:
-        number = _validate.count("count", self.count)
-        if number == 0:
-            raise DomainError("count must be at least 1, got 0")
+        number = _validate.positive_count("count", self.count)
         aggregate = getattr(self.law, "aggregate", None)
         if not (in_blocks(self.law) and callable(aggregate)):
             raise DomainError(

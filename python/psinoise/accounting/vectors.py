@@ -82,10 +82,7 @@ _NORMS = ("linf", "l1", "l2")
 
 def check_dimension(dimension: int) -> int:
     """A positive number of coordinates."""
-    dimension = _validate.count("dimension", dimension)
-    if dimension == 0:
-        raise DomainError("dimension must be at least 1, got 0")
-    return dimension
+    return _validate.positive_count("dimension", dimension)
 
 
 def check_norm(norm: str) -> str:

@@ -99,10 +99,8 @@ class DiscreteLaplace(NoiseLaw):
                 raise TypeError("sensitivity must be given with epsilon, not with scale")
             scale = value
         else:
-            steps = 1 if sensitivity is None else _validate.count("sensitivity", sensitivity)
-            if steps < 1:
-                raise DomainError(f"sensitivity must be at least 1, got {steps!r}")
-            scale = steps / value
+            steps = 1 if sensitivity is None else sensitivity
+            scale = _validate.positive_count("sensitivity", steps) / value
         if not (_SMALLEST_SCALE <= scale <= _LARGEST_SCALE):
             raise DomainError(f"scale must be in [0.01, 2**40], got {scale!r}")
         object.__setattr__(self, "_length", scale)

@@ -190,9 +190,7 @@ class OptimalUnimodal(SolvedNoise):
         power = _validate.positive("cost", cost)
         if not 0.125 <= power <= 12.0:
             raise DomainError(f"cost must be a power in [1/8, 12], got {cost!r}")
-        uses = _validate.count("count", count)
-        if uses < 1:
-            raise DomainError(f"count must be at least 1, got {count!r}")
+        uses = _validate.positive_count("count", count)
         chosen = _validate.probability("delta", delta)
         if not (chosen == 0.0 or 1e-100 <= chosen < 1.0):
             raise DomainError(f"delta must be 0 or in [1e-100, 1), got {delta!r}")

@@ -239,9 +239,7 @@ class SymmetricStable(Noise):
         TypeError, DomainError
             If ``count`` is not a positive integer.
         """
-        number = _validate.count("count", count)
-        if number == 0:
-            raise DomainError("count must be at least 1, got 0")
+        number = _validate.positive_count("count", count)
         growth = float(np.float64(number) ** (1.0 / self._index[0]))
         return SymmetricStable(**self._shape_arguments(), scale=self._scale * growth)
 

@@ -262,9 +262,7 @@ def _of_discrete_laplace(event: Any, adjacency: str) -> Mechanism:
 
 def _of_response(event: Any, adjacency: str) -> _Buckets | None:
     noise = _validate.probability("noise_parameter", event.noise_parameter)
-    buckets = _validate.count("num_buckets", event.num_buckets)
-    if buckets == 0:
-        raise DomainError("num_buckets must be at least 1, got 0")
+    buckets = _validate.positive_count("num_buckets", event.num_buckets)
     if buckets == 1 or noise == 1.0:
         return None
     if noise == 0.0:
