@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
+from psinoise._backend import core
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._discrete_stable_masses import log_masses, log_tails
@@ -25,6 +27,8 @@ _SMALLEST_INDEX, _LARGEST_INDEX = 0.1, 2.0
 _SMALLEST_SCALE, _LARGEST_SCALE = 2.0**-6, 2.0**40
 # Sizes that the sampler lists.
 _MOST_LISTED = 1 << 18
+# Of ChaCha, as in all sampling.
+_ROUNDS = 8
 # Beyond, whole numbers are rounded.
 _LARGEST_NUMBER = 2.0**1000
 
@@ -298,23 +302,26 @@ class DiscreteStable(NoiseLaw):
 
     # -- sampling --------------------------------------------------------------------------------
 
+    @cached_property
+    def _listed(self) -> Float:
+        """``P(|X| <= k)`` of the sizes that the sampler looks up."""
+        count = int(min(64.0 * self._length + 128.0, _MOST_LISTED))
+        return np.cumsum(self.lattice_masses(1.0, 0, count))
+
     def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
-        """By quantiles of uniform numbers, one block of the stream for each element."""
-        # Philox takes 128 bits of key. A block is four numbers, of which three are used.
-        stream = np.random.Philox(key=int.from_bytes(key[:16], "little"))
+        """By quantiles of uniform numbers, two words of the stream for each element."""
         flat = out.reshape(-1)
-        blocks = np.random.Generator(stream.advance(first)).random((flat.size, 4))
-        listed = int(min(64.0 * self._length + 128.0, _MOST_LISTED))
-        masses = self.lattice_masses(1.0, 0, listed)
-        sums = np.cumsum(masses)
-        sizes = np.searchsorted(sums, blocks[:, 0], side="right").astype(np.float64)
-        rare = sizes >= listed
+        words = core.stream_words(key, _ROUNDS, 2 * first, 2 * flat.size).reshape(-1, 2)
+        # Numbers in [0, 1) of 53 bits; the sign is another bit of the first word.
+        uniform = (words >> np.uint64(11)) * 2.0**-53
+        listed = self._listed
+        sizes = np.searchsorted(listed, uniform[:, 0], side="right").astype(np.float64)
+        rare = sizes >= listed.size
         if rare.any():
-            # P(|X| >= listed) times a uniform number is what is beyond |X|.
-            beyond = math.exp(log_tails(self._alpha, self._length, np.array([float(listed)]))[0])
-            part = 1.0 - blocks[rare, 1]
-            sizes[rare] = np.maximum(self._inverse_survival(beyond * part), listed)
-        flat[:] = sizes * np.where(blocks[:, 2] < 0.5, -1.0, 1.0)
+            # P(X >= listed) times a uniform number is what is beyond |X|, on one side.
+            beyond = self.ccdf(listed.size - 1.0) * (1.0 - uniform[rare, 1])
+            sizes[rare] = np.maximum(self._inverse_survival(beyond), listed.size)
+        flat[:] = np.where(words[:, 0] & np.uint64(1), -sizes, sizes)
 
     # -- expectations ----------------------------------------------------------------------------
 
