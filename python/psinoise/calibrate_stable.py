@@ -95,7 +95,6 @@ def calibrate_stable(
         `SymmetricStable.expected_cost`. The absolute value if it is left out.
     alpha : float, optional
         The index, in [0.1, 2], where it is not to be searched for.
-
     grid : float, optional
         Clients round their values to multiples of it and send whole numbers: the result is the
         `DiscreteStable` law to add, in units of the grid. A 64th of the scale costs nothing.

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from psinoise import plotting
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FigureData", "PaperFigure", "draw_table"]
+__all__ = ["FigureData", "PaperFigure", "draw_table", "panel"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,15 @@ class PaperFigure:
     compute: Callable[[bool], FigureData]
     """Takes whether to show progress."""
     draw: Callable[[FigureData], Figure]
+
+
+def panel(title: str, x: str, y: str, conditions: str = "") -> tuple[Figure, Axes]:
+    """A figure of one panel, with the names of its axes."""
+    figure = plotting.new_figure(6.8, 4.2)
+    ax = figure.subplots()
+    ax.set(xlabel=x, ylabel=y)
+    plotting.set_title(ax, title, conditions)
+    return figure, ax
 
 
 def draw_table(data: FigureData, names: Sequence[str], *, width: float, height: float) -> Figure:

@@ -18,7 +18,7 @@ from psinoise import plotting
 from psinoise._progress import track
 from psinoise.accounting import Mechanism
 from psinoise.calibrate_stable import calibrate_stable
-from psinoise.figures._figure import FigureData, PaperFigure, draw_table
+from psinoise.figures._figure import FigureData, PaperFigure, draw_table, panel
 from psinoise.noise import Laplace, Noise, Staircase, SymmetricStable
 
 if TYPE_CHECKING:
@@ -63,14 +63,6 @@ def _colors(lines: dict[str, NDArray[np.float64]]) -> list[str]:
     return [laplace if name == "Laplace" else next(others) for name in lines]
 
 
-def _panel(title: str, x: str, y: str, conditions: str = "") -> tuple[Figure, Axes]:
-    figure = plotting.new_figure(6.8, 4.2)
-    ax = figure.subplots()
-    ax.set(xlabel=x, ylabel=y)
-    plotting.set_title(ax, title, conditions)
-    return figure, ax
-
-
 # -- figure 3: densities --------------------------------------------------------------------------
 
 
@@ -86,7 +78,7 @@ def _density_data(progress: bool) -> FigureData:  # quick, nothing to show
 
 
 def _draw_densities(data: FigureData) -> Figure:
-    figure, ax = _panel("The lower the index, the heavier the tails", "x", "Density", "scale 1")
+    figure, ax = panel("The lower the index, the heavier the tails", "x", "Density", "scale 1")
     plotting.plot_lines(data.columns["x"], _symbols(data.lines()), ax=ax, name=False)
     ax.set_ylim(0.0, 0.33)
     plotting.name_in_corner(ax)
@@ -114,7 +106,7 @@ def _index_data(progress: bool) -> FigureData:  # quick, nothing to show
 
 
 def _draw_index_losses(data: FigureData) -> Figure:
-    figure, ax = _panel(
+    figure, ax = panel(
         "Below 2, every index bounds the loss", "x", "Privacy loss", "scale 1, sensitivity 1"
     )
     ax.set_ylim(-2.6, 2.6)
@@ -136,7 +128,7 @@ def _scale_data(progress: bool) -> FigureData:  # quick, nothing to show
 
 
 def _draw_scale_losses(data: FigureData) -> Figure:
-    figure, ax = _panel(
+    figure, ax = panel(
         "More noise, less loss everywhere", "x", "Privacy loss", f"{_ALPHA} = 1.5, sensitivity 1"
     )
     plotting.plot_lines(data.columns["x"], _symbols(data.lines()), ax=ax, name=False)
@@ -185,7 +177,7 @@ def _limit_data(progress: bool) -> FigureData:  # quick, nothing to show
 
 
 def _draw_budgets(data: FigureData) -> Figure:
-    figure, ax = _panel(
+    figure, ax = panel(
         "Small scales cost stable noise only a logarithm",
         "Scale",
         "Largest privacy loss",
@@ -206,7 +198,7 @@ def _draw_budgets(data: FigureData) -> Figure:
 
 
 def _draw_limits(data: FigureData) -> Figure:
-    figure, ax = _panel(
+    figure, ax = panel(
         "Cauchy noise between its limits",
         "Scale",
         "Largest privacy loss",
@@ -251,7 +243,7 @@ def _gamma_data(progress: bool) -> FigureData:  # quick, nothing to show
 
 
 def _draw_gamma(data: FigureData) -> Figure:
-    figure, ax = _panel("E|Y| falls as the index grows to 2", "x", r"$\Gamma(x)$")
+    figure, ax = panel("E|Y| falls as the index grows to 2", "x", r"$\Gamma(x)$")
     lines = {
         r"$\Gamma(x)$": data.columns["Gamma"],
         f"x = 1 - 1 / {_ALPHA}": data.columns["1 - 1/alpha"],

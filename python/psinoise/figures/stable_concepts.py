@@ -12,7 +12,7 @@ import numpy as np
 
 from psinoise import plotting
 from psinoise.accounting import hypotheses
-from psinoise.figures._figure import FigureData, PaperFigure
+from psinoise.figures._figure import FigureData, PaperFigure, panel
 from psinoise.noise import SymmetricStable
 
 if TYPE_CHECKING:
@@ -33,14 +33,6 @@ def _law() -> SymmetricStable:
     return SymmetricStable(alpha=_ALPHA, scale=1.0)
 
 
-def _panel(title: str, x: str, y: str, conditions: str = "") -> tuple[Figure, Axes]:
-    figure = plotting.new_figure(6.8, 4.2)
-    ax = figure.subplots()
-    ax.set(xlabel=x, ylabel=y)
-    plotting.set_title(ax, title, conditions)
-    return figure, ax
-
-
 def _legend(ax: Axes, place: Literal["upper left", "upper right", "center right"]) -> None:
     ax.legend(frameon=False, labelcolor="linecolor", handlelength=1.2, loc=place)
 
@@ -57,7 +49,7 @@ def _neighbor_data(progress: bool) -> FigureData:  # quick, nothing to show
 
 
 def _draw_neighbors(data: FigureData) -> Figure:
-    figure, ax = _panel(
+    figure, ax = panel(
         "With a record and without: nearly the same answers", "Answer", "Density", "sensitivity 1"
     )
     plotting.plot_lines(data.columns["x"], data.lines(), ax=ax, name=False)
@@ -82,7 +74,7 @@ def _posterior_data(progress: bool) -> FigureData:  # quick, nothing to show
 
 
 def _draw_posteriors(data: FigureData) -> Figure:
-    figure, ax = _panel("How much an adversary can learn", "Probability before", "and after")
+    figure, ax = panel("How much an adversary can learn", "Probability before", "and after")
     lines, prior = data.lines(), data.columns["prior"]
     names = [name for name in lines if "lower" not in name]
     colors = [plotting.color_of("", i) for i in range(len(names))]
@@ -112,7 +104,7 @@ def _integrand_data(progress: bool) -> FigureData:  # quick, nothing to show
 
 
 def _draw_integrand(data: FigureData) -> Figure:
-    figure, ax = _panel(
+    figure, ax = panel(
         "A density in the tail is what oscillations leave",
         "t",
         "Integrand",
@@ -142,7 +134,7 @@ def _shift_data(progress: bool) -> FigureData:  # quick, nothing to show
 
 
 def _draw_shift(data: FigureData) -> Figure:
-    figure, ax = _panel(
+    figure, ax = panel(
         "The farther apart, the larger the loss", "x", "Density", rf"$\alpha$ = {_ALPHA:g}, scale 1"
     )
     names = {"p1": "$p_1$", "p2": "$p_2$", "p1, moved": "$p_1$, moved on"}
