@@ -155,6 +155,15 @@ def test_a_message_is_released_as_it_is_accounted(alpha: float, scale: float) ->
     assert shortfall(lattice.noise, law) < 1e-2
 
 
+@pytest.mark.parametrize(("alpha", "last"), [(1.2, 13), (1.9, 13), (0.5, 8), (0.1, 2)])
+def test_scales_that_can_be_released(alpha: float, last: int) -> None:
+    """The last power of two, as the class and docs/stable.md have it."""
+    mechanism = pn.Mechanism(pn.DiscreteStable(alpha=alpha, scale=2.0**last))
+    assert 0.0 < mechanism.on_lattice().pure_epsilon() < math.inf
+    with pytest.raises(pn.DomainError, match="narrow enough"):
+        pn.Mechanism(pn.DiscreteStable(alpha=alpha, scale=2.0 ** (last + 1))).on_lattice()
+
+
 def test_a_lighter_table_has_no_sum() -> None:
     """The test of `shortfall`: half of a tail gone is seen, all of a tail too."""
     law = pn.DiscreteStable(alpha=1.6, scale=2.0)

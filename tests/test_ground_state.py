@@ -100,7 +100,7 @@ def test_further_log_costs(row):
 
 @pytest.mark.parametrize("theta", [1e-10, 1e4])
 def test_log_costs_at_every_strength(theta):
-    """Against the independent solver; the issue asks for 1e-12."""
+    """Against the independent solver."""
     noise = pn.Schrodinger(cost=costs.Log(), theta=theta)
     unit = noise.scale
     guess = noise.ground_energy * unit**2 * (1 + 1e-9)

@@ -72,8 +72,8 @@ class DiscreteStable(NoiseLaw):
     *What is released.* ``Mechanism(law, s).on_lattice()`` draws from a table of integers, and its
     epsilon is certified for that table; ``Mechanism(law, s).for_sum(n)`` has the certified epsilon
     of the sum of n such draws, also after dropouts and modulo a power of two. Tables take 2**20
-    numbers to reach to where the tail is a power law to 0.5 %; on_lattice refuses scales beyond:
-    2**13 for indices above 1.2, 2**8 at 0.5, 2**2 at 0.1.
+    numbers to reach to where the tail is a power law to 0.5 %; on_lattice refuses larger scales.
+    The last power of two that it takes is 2**13 for indices above 1.2, 2**8 at 0.5, 2**2 at 0.1.
 
     Masses and tails have a relative error below 1e-13 (``tests/test_discrete_stable.py``; 2e-13
     where thousands are asked for at once).
