@@ -139,7 +139,7 @@ def test_the_twins_split_too(tables_of):
         found = []
         for core, law in zip((_core, reference), laws, strict=True):
             out = np.empty_like(t)
-            core.evaluate(law, quantity, 1.0, t, out)
+            core.evaluate(law, quantity, 1.0, t, out, 1)
             found.append(out)
         np.testing.assert_array_equal(*found)
     for panels in tables[:4]:

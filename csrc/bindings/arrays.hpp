@@ -19,19 +19,22 @@ Key key_from(const py::bytes& bytes);
 
 [[noreturn]] void throw_array_error(const char* name, const char* type_name, bool writable);
 
+template <typename T>
+bool holds(const py::array& array) {
+  return py::isinstance<py::array_t<T, py::array::c_style>>(array);
+}
+
 // C-contiguous data of dtype T. Callers hold the array, so the pointer outlives the release of the
 // GIL; another thread that resizes the array meanwhile breaks NumPy's own rules too.
 template <typename T>
 const T* input(const py::array& array, const char* name, const char* type_name = "float64") {
-  const bool fits = py::isinstance<py::array_t<T, py::array::c_style>>(array);
-  if (!fits) throw_array_error(name, type_name, false);
+  if (!holds<T>(array)) throw_array_error(name, type_name, false);
   return static_cast<const T*>(array.data());
 }
 
 template <typename T>
 T* output(py::array& array, const char* name, const char* type_name = "float64") {
-  const bool fits = py::isinstance<py::array_t<T, py::array::c_style>>(array);
-  if (!fits || !array.writeable()) throw_array_error(name, type_name, true);
+  if (!holds<T>(array) || !array.writeable()) throw_array_error(name, type_name, true);
   return static_cast<T*>(array.mutable_data());
 }
 

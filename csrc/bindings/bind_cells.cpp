@@ -3,7 +3,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
-#include "bindings/sampling.hpp"
+#include "bindings/tasks.hpp"
 #include "dispatch/dispatch.hpp"
 
 namespace psinoise {
@@ -77,7 +77,7 @@ void sample_cells(const CellStore& table, const py::bytes& key, std::uint64_t fi
                   py::array& out, std::size_t threads) {
   const Key words = key_from(key);
   const std::size_t count = size_of(out);
-  if (py::isinstance<py::array_t<float, py::array::c_style>>(out)) {
+  if (holds<float>(out)) {
     sample_into<float>(kernels().sample_cells_float32, table.view(), words, first, scale,
                        output<float>(out, "out", "float32"), count, threads);
   } else {

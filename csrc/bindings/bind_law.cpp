@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <string_view>
 #include <tuple>
@@ -10,8 +11,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/law_store.hpp"
-#include "bindings/sampling.hpp"
-#include "bindings/unlocked.hpp"
+#include "bindings/tasks.hpp"
 #include "dispatch/dispatch.hpp"
 
 namespace psinoise {
@@ -31,7 +31,7 @@ void sample(const LawStore& law, const py::bytes& key, std::uint64_t first, doub
             py::array& out, std::size_t threads) {
   const Key words = key_from(key);
   const std::size_t count = size_of(out);
-  if (py::isinstance<py::array_t<float, py::array::c_style>>(out)) {
+  if (holds<float>(out)) {
     sample_into<float>(kernels().sample_float32, law.view(), words, first, scale,
                        output<float>(out, "out", "float32"), count, threads);
   } else {
@@ -51,24 +51,22 @@ Quantity quantity_from(std::string_view name) {
 }
 
 std::size_t evaluate(const LawStore& law, std::string_view quantity, double scale,
-                     const py::array& x, py::array& out) {
+                     const py::array& x, py::array& out, std::size_t threads) {
   const Quantity which = quantity_from(quantity);
-  require_same_size(x, out);
-  const double* points = input<double>(x, "x");
-  double* result = output<double>(out, "out");
-  const std::size_t count = size_of(x);
-  const Unlocked unlocked;
-  return kernels().evaluate(law.view(), which, scale, points, count, result);
+  std::atomic<std::size_t> beyond{0};
+  const auto part = [&](const double* points, std::size_t count, double* result) {
+    beyond += kernels().evaluate(law.view(), which, scale, points, count, result);
+  };
+  map_in_tasks(part, x, "x", out, threads);
+  return beyond;
 }
 
 void inverse_survival(const LawStore& law, double scale, const py::array& probability,
-                      py::array& out) {
-  require_same_size(probability, out);
-  const double* p = input<double>(probability, "probability");
-  double* result = output<double>(out, "out");
-  const std::size_t count = size_of(probability);
-  const Unlocked unlocked;
-  kernels().inverse_survival(law.view(), p, count, scale, result);
+                      py::array& out, std::size_t threads) {
+  const auto part = [&](const double* p, std::size_t count, double* result) {
+    kernels().inverse_survival(law.view(), p, count, scale, result);
+  };
+  map_in_tasks(part, probability, "probability", out, threads);
 }
 
 py::array_t<double> panel_values(const py::array& rows, std::int64_t first_exponent,
@@ -117,9 +115,9 @@ void bind_law(py::module_& module) {
   module.def("sample", &sample, py::arg("law"), py::arg("key"), py::arg("first"), py::arg("scale"),
              py::arg("out"), py::arg("threads"));
   module.def("evaluate", &evaluate, py::arg("law"), py::arg("quantity"), py::arg("scale"),
-             py::arg("x"), py::arg("out"));
+             py::arg("x"), py::arg("out"), py::arg("threads"));
   module.def("inverse_survival", &inverse_survival, py::arg("law"), py::arg("scale"),
-             py::arg("probability"), py::arg("out"));
+             py::arg("probability"), py::arg("out"), py::arg("threads"));
   module.def("ziggurat", &ziggurat, py::arg("log_density"), py::arg("log_mills"), py::arg("edge"),
              py::arg("layers"));
   module.def("panel_values", &panel_values, py::arg("rows"), py::arg("first_exponent"),

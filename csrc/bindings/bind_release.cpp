@@ -7,8 +7,8 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
-#include "bindings/sampling.hpp"
 #include "bindings/secret_key.hpp"
+#include "bindings/tasks.hpp"
 #include "bindings/unlocked.hpp"
 #include "dispatch/dispatch.hpp"
 
@@ -164,11 +164,6 @@ void release_into(ReleaseKernel<In, Bound, Out> kernel, const LatticeStore& tabl
         kernel(table.view(), key.data(), begin, size, from + (part - out), grid, least, most, part);
       },
       first, out, size_of(x), threads);
-}
-
-template <typename T>
-bool holds(const py::array& array) {
-  return py::isinstance<py::array_t<T, py::array::c_style>>(array);
 }
 
 bool all_finite(const py::array& x) {

@@ -117,16 +117,17 @@ def evaluate(
     law: LawTable,
     quantity: str,
     scale: float,
-    x: NDArray[np.float64],
-    out: NDArray[np.float64],
+    x: NDArray[Any],
+    out: NDArray[Any],
+    threads: int,
 ) -> int:
-    """pdf, logpdf, cdf, ccdf, logcdf or logccdf at x; returns the number of points beyond the
-    tables, where out is NaN."""
+    """pdf, logpdf, cdf, ccdf, logcdf or logccdf at x, both of float64 or float32; returns the
+    number of points beyond the tables, where out is NaN."""
 
 def inverse_survival(
-    law: LawTable, scale: float, probability: NDArray[np.float64], out: NDArray[np.float64]
+    law: LawTable, scale: float, probability: NDArray[Any], out: NDArray[Any], threads: int
 ) -> None:
-    """Points with the given upper tail probabilities."""
+    """Points with the given upper tail probabilities; float64 or float32, as for evaluate."""
 
 def ziggurat(log_density: _Panels, log_mills: _Panels, edge: float, layers: int) -> _Ziggurat:
     """Strips of equal area for the edge of strip 0, with 2048 layers (uint64 entries) or 512

@@ -102,7 +102,7 @@ def table(law: Noise, answer: core.LawTable) -> None:
     """The density that the tables give is the law's own."""
     t = np.linspace(0.0, 8.0, _COMPARED)
     density = np.empty_like(t)
-    core.evaluate(answer, "logpdf", 1.0, t, density)
+    core.evaluate(answer, "logpdf", 1.0, t, density, 1)
     hi, lo = law.log_density(t)
     _close("log density", density, hi + lo, _RELATIVE, of_one=True)
 

@@ -26,6 +26,7 @@ from psinoise.numerics.double_double import Pair
 __all__ = ["Noise", "ScaleFamily", "family_name"]
 
 Float = NDArray[np.float64]
+Numbers = NDArray[Any]
 
 # Shapes whose tables are kept, of 100 to 700 kB each.
 _MOST_TABLES = 64
@@ -143,16 +144,12 @@ class Noise(NoiseLaw):
 
     # -- evaluation and sampling -----------------------------------------------------------------
 
-    def _inverse_survival(self, p: Float) -> Float:
-        out = np.empty_like(p)
-        core.inverse_survival(self._table, self._scale, p, out)
-        return out
+    def _inverse_survival(self, p: Numbers, out: Numbers, workers: int) -> None:
+        core.inverse_survival(self._table, self._scale, p, out, workers)
 
-    def _evaluate(self, quantity: str, x: Float) -> Float:
-        out = np.empty_like(x)
-        if core.evaluate(self._table, quantity, self._scale, x, out):
+    def _evaluate(self, quantity: str, x: Numbers, out: Numbers, workers: int) -> None:
+        if core.evaluate(self._table, quantity, self._scale, x, out, workers):
             fill_beyond(self, self._scale, quantity, x, out)
-        return out
 
     @property
     def _table(self) -> core.LawTable:

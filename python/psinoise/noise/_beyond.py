@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from psinoise.numerics import double_double as dd
 __all__ = ["fill_beyond"]
 
 Float = NDArray[np.float64]
+Numbers = NDArray[Any]
 
 
 class _Law(Protocol):
@@ -24,8 +25,9 @@ class _Law(Protocol):
     def log_survival(self, t: Float) -> dd.Pair: ...
 
 
-def fill_beyond(law: _Law, scale: float, quantity: str, x: Float, out: Float) -> None:
-    """Write a quantity of ``scale * Z`` at the points of ``x`` beyond the tables to ``out``."""
+def fill_beyond(law: _Law, scale: float, quantity: str, points: Numbers, out: Numbers) -> None:
+    """Write a quantity of ``scale * Z`` at the points beyond the tables to ``out``."""
+    x = points.astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
         t = np.abs(x) / scale
         beyond = t >= law.layout.limit

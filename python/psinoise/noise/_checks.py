@@ -22,6 +22,11 @@ _SAMPLED = (np.dtype(np.float64), np.dtype(np.float32))
 
 def real_array(name: str, values: ArrayLike) -> Float:
     """Real numbers as contiguous float64, of the shape they came in."""
+    return points(name, values).astype(np.float64, copy=False)
+
+
+def points(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Real numbers as contiguous float64, or float32 where they are, of the shape they came in."""
     if np.ma.is_masked(values):
         raise TypeError(f"{name} must not be masked")
     try:
@@ -30,7 +35,8 @@ def real_array(name: str, values: ArrayLike) -> Float:
         raise TypeError(f"{name} must be a rectangular array of real numbers") from None
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise TypeError(f"{name} must be real numbers, got dtype {array.dtype}")
-    return np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
+    dtype = np.float32 if array.dtype == np.float32 else np.float64
+    return np.ascontiguousarray(array, dtype=dtype).reshape(array.shape)
 
 
 def cost_values(cost: Callable[[Float], ArrayLike], x: Float) -> Float:
@@ -65,6 +71,16 @@ def output(shape: object, dtype: DTypeLike, out: object) -> NDArray[Any]:
         return _checked_out(out, shape, dtype)
     chosen = _sample_dtype(dtype)
     return np.empty(() if shape is None else _shape_of(shape), dtype=chosen)
+
+
+def results(x: NDArray[Any], out: object) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Points, apart from the memory of their results, and the array for these."""
+    if out is None:
+        return x, np.empty(x.shape)
+    found = _checked_out(out, None, np.float64)
+    if found.shape != x.shape:
+        raise ValueError(f"out must have the shape of the points, {x.shape}, got {found.shape}")
+    return (x.copy() if np.may_share_memory(x, found) else x), found
 
 
 def first_element(offset: object, size: int) -> int:

@@ -1,4 +1,4 @@
-"""What every noise law has: evaluation, quantiles, sampling, expectations, identity."""
+"""What every noise law has: what it states about itself, sampling, expectations."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from psinoise import _validate
 from psinoise._rng import RandomSource, stream_key
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
+from psinoise.noise._evaluation import Evaluated
 from psinoise.noise._identity import Value
 from psinoise.noise._names import Explored
 from psinoise.noise._parameter import Parameter
@@ -27,7 +28,7 @@ Float = NDArray[np.float64]
 _Array = TypeVar("_Array")
 
 
-class NoiseLaw(Explored, SciPyNames, Value):
+class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
     """A noise law symmetric about 0.
 
     A law is immutable and hashable, pickles, and its ``repr`` evaluates back to it. Subclasses say
@@ -180,68 +181,6 @@ class NoiseLaw(Explored, SciPyNames, Value):
         """Whether sums of draws are accounted: then a table is nowhere rarer than the law, but for
         a common factor."""
         return False
-
-    # -- evaluation ------------------------------------------------------------------------------
-
-    def pdf(self, x: ArrayLike) -> Any:
-        """Density at ``x``.
-
-        Relative error below 5e-14 wherever the result is a normal number; NaN at NaN.
-
-        Parameters
-        ----------
-        x : array_like of real numbers
-            Any shape; a scalar gives a scalar.
-
-        Raises
-        ------
-        TypeError
-            If ``x`` is not real.
-        """
-        return self._evaluated("pdf", x)
-
-    def logpdf(self, x: ArrayLike) -> Any:
-        """Logarithm of the density; absolute error below ``5e-14 * max(1, |value|)``."""
-        return self._evaluated("logpdf", x)
-
-    def cdf(self, x: ArrayLike) -> Any:
-        """``P(X <= x)``; relative error below 5e-14 in both tails."""
-        return self._evaluated("cdf", x)
-
-    def ccdf(self, x: ArrayLike) -> Any:
-        """``P(X > x)``; relative error below 5e-14 in both tails."""
-        return self._evaluated("ccdf", x)
-
-    def logcdf(self, x: ArrayLike) -> Any:
-        """Logarithm of ``cdf``; does not underflow."""
-        return self._evaluated("logcdf", x)
-
-    def logccdf(self, x: ArrayLike) -> Any:
-        """Logarithm of ``ccdf``; does not underflow."""
-        return self._evaluated("logccdf", x)
-
-    def icdf(self, p: ArrayLike) -> Any:
-        """The point with ``cdf(point) = p``; NaN for ``p`` outside [0, 1].
-
-        Relative error a few ulp beyond what the rounding of ``log p`` implies, down to the
-        smallest positive float64.
-        """
-        return -self.iccdf(p)
-
-    def iccdf(self, p: ArrayLike) -> Any:
-        """The point with ``ccdf(point) = p``; NaN for ``p`` outside [0, 1]."""
-        return self._inverse_survival(_checks.real_array("p", p))[()]
-
-    def _evaluated(self, quantity: str, x: ArrayLike) -> Any:
-        return self._evaluate(quantity, _checks.real_array("x", x))[()]
-
-    @abstractmethod
-    def _evaluate(self, quantity: str, x: Float) -> Float:
-        """A quantity, by its name, at points that have been checked."""
-
-    @abstractmethod
-    def _inverse_survival(self, p: Float) -> Float:
-        """Upper quantiles of probabilities that have been checked for their kind."""
 
     # -- sampling --------------------------------------------------------------------------------
 

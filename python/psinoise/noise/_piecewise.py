@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.errors import DomainError
+from psinoise.noise._blocks import fill_in_blocks
 from psinoise.noise._cells import Cells
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
@@ -22,18 +23,7 @@ from psinoise.noise._overlay import Pieces, lattice_overlay, lattice_shifts, mul
 __all__ = ["PiecewiseNoise"]
 
 Float = NDArray[np.float64]
-
-# Points that are evaluated together: what is made on the way stays in the cache.
-_BLOCK = 1 << 12
-
-
-def _in_blocks(function: Callable[[Float], Float], x: Float) -> Float:
-    """An elementwise function of 1-d arrays, of one of any shape."""
-    flat, out = x.reshape(-1), np.empty(x.size)
-    for start in range(0, x.size, _BLOCK):
-        part = slice(start, start + _BLOCK)
-        out[part] = function(flat[part])
-    return out.reshape(x.shape)
+Numbers = NDArray[Any]
 
 
 class PiecewiseNoise(NoiseLaw):
@@ -148,10 +138,10 @@ class PiecewiseNoise(NoiseLaw):
     def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
         core.sample_cells(self._table, key, first, self._scale, out, workers)
 
-    def _evaluate(self, quantity: str, x: Float) -> Float:
+    def _evaluate(self, quantity: str, x: Numbers, out: Numbers, workers: int) -> None:
         if quantity in ("pdf", "logpdf") and self.atom > 0.0:
             raise DomainError(f"{self!r} has an atom at 0 and therefore no density")
-        return _in_blocks(lambda part: self._evaluate_block(quantity, part), x)
+        fill_in_blocks(lambda part: self._evaluate_block(quantity, part), x, out)
 
     def _evaluate_block(self, quantity: str, x: Float) -> Float:
         t = np.abs(x) / self._scale
@@ -167,8 +157,8 @@ class PiecewiseNoise(NoiseLaw):
                 log_survival = np.log(0.5 * factor) + log_tail
         return from_survival(quantity, x, survival, log_survival)
 
-    def _inverse_survival(self, p: Float) -> Float:
-        return _in_blocks(self._inverse_survival_block, p)
+    def _inverse_survival(self, p: Numbers, out: Numbers, workers: int) -> None:
+        fill_in_blocks(self._inverse_survival_block, p, out)
 
     def _inverse_survival_block(self, p: Float) -> Float:
         valid = (p >= 0.0) & (p <= 1.0)

@@ -71,7 +71,7 @@ def steepest(law: _Law) -> tuple[float, float]:
     edges = panel_edges(law)
     low, high = edges[:-1], edges[1:]
     fits = np.empty((low.size, _NODES.size))
-    core.evaluate(law._table, "logpdf", 1.0, _places(low, high), fits)
+    core.evaluate(law._table, "logpdf", 1.0, _places(low, high), fits, 1)
     series = chebyshev.chebder(_FROM_VALUES @ fits.T) * (-2.0 / (high - low))
     slopes = chebyshev.chebval(_FINE_NODES, series)
     left = np.flatnonzero(_bounds(slopes) > slopes.max() * (1.0 - _FIT_ERROR))

@@ -16,6 +16,7 @@ from psinoise._backend import core
 from psinoise.compile.cells import alias_columns
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
+from psinoise.noise._blocks import fill_in_blocks
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._exponentials import exponential_minus_one
 from psinoise.noise._interface import NoiseLaw
@@ -25,6 +26,7 @@ from psinoise.noise._target import PrivacyTarget
 __all__ = ["DiscreteLaplace"]
 
 Float = NDArray[np.float64]
+Numbers = NDArray[Any]
 
 # Whole numbers that the sampler lists before the geometric tail.
 _LISTED = 1 << 11
@@ -154,26 +156,28 @@ class DiscreteLaplace(NoiseLaw):
         whole = np.where(points == np.floor(points), logs, -np.inf)
         return np.where(np.isnan(points), np.nan, whole)[()]
 
-    def _evaluate(self, quantity: str, x: Float) -> Float:
+    def _evaluate(self, quantity: str, x: Numbers, out: Numbers, workers: int) -> None:
         if quantity in ("pdf", "logpdf"):
             raise DomainError(f"{self!r} has no density; use pmf")
+        fill_in_blocks(lambda part: self._evaluate_block(quantity, part), x, out)
+
+    def _evaluate_block(self, quantity: str, x: Float) -> Float:
         # P(X > x) for x >= 0 is P(X >= floor(x) + 1), P(X <= x) for x < 0 is P(X >= -floor(x)).
         floor = np.floor(x)
         ahead = np.where(x >= 0.0, floor + 1.0, -floor)
         log_survival = -ahead / self._length - math.log1p(self._fall)
         return from_survival(quantity, x, np.exp(log_survival), log_survival)
 
-    def icdf(self, p: ArrayLike) -> Any:
-        """The smallest whole number with ``cdf(k) >= p``; NaN for ``p`` outside [0, 1].
+    def _inverse_cdf(self, p: Numbers, out: Numbers, workers: int) -> None:
+        """The smallest whole numbers with ``cdf(k) >= p``.
 
         A probability that is that of a whole number but for its rounding counts as equal to it.
         """
-        probability = _checks.real_array("p", p)
-        return self._quantile(probability, probability < 0.5)[()]
+        fill_in_blocks(lambda part: self._quantile(part, part < 0.5), p, out)
 
-    def _inverse_survival(self, p: Float) -> Float:
-        """The smallest whole number with ``ccdf(k) <= p``."""
-        return self._quantile(p, p > 0.5)
+    def _inverse_survival(self, p: Numbers, out: Numbers, workers: int) -> None:
+        """The smallest whole numbers with ``ccdf(k) <= p``."""
+        fill_in_blocks(lambda part: self._quantile(part, part > 0.5), p, out)
 
     def _quantile(self, p: Float, lower: NDArray[np.bool_]) -> Float:
         """The smallest whole number that leaves at most ``min(p, 1 - p)`` above itself, or has at

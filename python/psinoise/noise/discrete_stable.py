@@ -14,6 +14,7 @@ from psinoise import _validate
 from psinoise._backend import core
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
+from psinoise.noise._blocks import fill_in_blocks
 from psinoise.noise._discrete_stable_masses import log_masses, log_tails
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
@@ -22,6 +23,7 @@ from psinoise.noise._target import PrivacyTarget
 __all__ = ["DiscreteStable"]
 
 Float = NDArray[np.float64]
+Numbers = NDArray[Any]
 
 _SMALLEST_INDEX, _LARGEST_INDEX = 0.1, 2.0
 _SMALLEST_SCALE, _LARGEST_SCALE = 2.0**-6, 2.0**40
@@ -188,26 +190,33 @@ class DiscreteStable(NoiseLaw):
         found = np.where(whole, logs.reshape(points.shape), -np.inf)
         return np.where(np.isnan(points), np.nan, found)[()]
 
-    def _evaluate(self, quantity: str, x: Float) -> Float:
+    def _evaluate(self, quantity: str, x: Numbers, out: Numbers, workers: int) -> None:
         if quantity in ("pdf", "logpdf"):
             raise DomainError(f"{self!r} has no density; use pmf")
+        fill_in_blocks(lambda part: self._tail(quantity, part), x, out)
+
+    def _tail(self, quantity: str, x: Float) -> Float:
         # P(X > x) for x >= 0 is P(X >= floor(x) + 1), P(X <= x) for x < 0 is P(X >= -floor(x)).
         floor = np.floor(np.where(np.isnan(x), 0.0, np.clip(x, -_LARGEST_NUMBER, _LARGEST_NUMBER)))
         ahead = np.where(x >= 0.0, floor + 1.0, np.maximum(-floor, 1.0))
-        logs = log_tails(self._alpha, self._length, ahead.ravel()).reshape(x.shape)
+        logs = log_tails(self._alpha, self._length, ahead)
         logs = np.where(np.isinf(x), -np.inf, logs)
         return from_survival(quantity, x, np.exp(logs), logs)
 
-    def icdf(self, p: ArrayLike) -> Any:
-        """The smallest whole number with ``cdf(k) >= p``; NaN for ``p`` outside [0, 1]."""
-        probability = _checks.real_array("p", p)
-        found = self._bisected(probability, lambda k, p: self._evaluate("cdf", k) >= p)
-        found = np.where(probability == 0.0, -np.inf, found)
-        return np.where(probability == 1.0, np.inf, found)[()]
+    def _inverse_cdf(self, p: Numbers, out: Numbers, workers: int) -> None:
+        """The smallest whole numbers with ``cdf(k) >= p``."""
+        fill_in_blocks(self._quantile, p, out)
 
-    def _inverse_survival(self, p: Float) -> Float:
-        """The smallest whole number with ``ccdf(k) <= p``."""
-        found = self._bisected(p, lambda k, p: self._evaluate("ccdf", k) <= p)
+    def _quantile(self, p: Float) -> Float:
+        found = self._bisected(p, lambda k, p: self._tail("cdf", k) >= p)
+        return np.where(p == 0.0, -np.inf, np.where(p == 1.0, np.inf, found))
+
+    def _inverse_survival(self, p: Numbers, out: Numbers, workers: int) -> None:
+        """The smallest whole numbers with ``ccdf(k) <= p``."""
+        fill_in_blocks(self._upper_quantile, p, out)
+
+    def _upper_quantile(self, p: Float) -> Float:
+        found = self._bisected(p, lambda k, p: self._tail("ccdf", k) <= p)
         return np.where(p == 0.0, np.inf, np.where(p == 1.0, -np.inf, found))
 
     def _bisected(self, p: Float, enough: Callable[[Float, Float], Any]) -> Float:
@@ -320,7 +329,7 @@ class DiscreteStable(NoiseLaw):
         if rare.any():
             # P(X >= listed) times a uniform number is what is beyond |X|, on one side.
             beyond = self.ccdf(listed.size - 1.0) * (1.0 - uniform[rare, 1])
-            sizes[rare] = np.maximum(self._inverse_survival(beyond), listed.size)
+            sizes[rare] = np.maximum(self._upper_quantile(beyond), listed.size)
         flat[:] = np.where(words[:, 0] & np.uint64(1), -sizes, sizes)
 
     # -- expectations ----------------------------------------------------------------------------

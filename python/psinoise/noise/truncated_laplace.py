@@ -14,6 +14,7 @@ from psinoise import _validate
 from psinoise._backend import core
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _integrals
+from psinoise.noise._blocks import fill_in_blocks
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._exponentials import exponential_minus_one
 from psinoise.noise._interface import NoiseLaw
@@ -24,6 +25,7 @@ from psinoise.noise.laplace import Laplace
 __all__ = ["TruncatedLaplace"]
 
 Float = NDArray[np.float64]
+Numbers = NDArray[Any]
 
 _LARGEST_EPSILON = 700.0
 _BLOCK = 1 << 16
@@ -179,7 +181,10 @@ class TruncatedLaplace(NoiseLaw):
 
     # -- evaluation ------------------------------------------------------------------------------
 
-    def _evaluate(self, quantity: str, x: Float) -> Float:
+    def _evaluate(self, quantity: str, x: Numbers, out: Numbers, workers: int) -> None:
+        fill_in_blocks(lambda part: self._evaluate_block(quantity, part), x, out)
+
+    def _evaluate_block(self, quantity: str, x: Float) -> Float:
         t, reach = np.abs(x) / self._scale, self._reach
         if quantity in ("pdf", "logpdf"):
             log_density = -t - math.log(2.0 * self._inside * self._scale)
@@ -193,7 +198,10 @@ class TruncatedLaplace(NoiseLaw):
             log_survival = np.where(left > 0.0, log_part - t, -np.inf) - math.log(2 * self._inside)
         return from_survival(quantity, x, np.exp(log_survival), log_survival)
 
-    def _inverse_survival(self, p: Float) -> Float:
+    def _inverse_survival(self, p: Numbers, out: Numbers, workers: int) -> None:
+        fill_in_blocks(self._inverse_survival_block, p, out)
+
+    def _inverse_survival_block(self, p: Float) -> Float:
         valid = (p >= 0.0) & (p <= 1.0)
         tail = np.where(valid, np.minimum(p, 1.0 - p), 0.5)
         # From the center, or from the end of the support, whichever is near.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,12 +157,15 @@ def panel_values(rows: Float, first_exponent: int, bits: int, t: Float) -> Float
     return np.where(inside, panels.value(np.where(inside, np.abs(t), 0.0)), np.nan)
 
 
-def evaluate(law: LawTable, quantity: str, scale: float, x: Float, out: Float) -> int:
+def evaluate(
+    law: LawTable, quantity: str, scale: float, x: NDArray[Any], out: NDArray[Any], threads: int
+) -> int:
     """Write a quantity of ``QUANTITIES`` at ``x`` to ``out``; return how many points lie beyond."""
+    del threads
     if quantity not in QUANTITIES:
         raise ValueError("unknown quantity")
     with np.errstate(all="ignore"):
-        flat = x.reshape(-1)
+        flat = x.reshape(-1).astype(np.float64)
         shrink = 2.0**-100 if scale > 2.0**900 else 1.0
         divisor = np.full_like(flat, scale * shrink)
         hi, lo = dd.quotient(np.abs(flat) * shrink, divisor, 1.0 / divisor)
@@ -192,10 +196,13 @@ def _tail(quantity: str, x: Float, log_density: dd.Pair, log_mills: Float) -> Fl
     return np.where(upper, survival, 1.0 - survival)
 
 
-def inverse_survival(law: LawTable, scale: float, probability: Float, out: Float) -> None:
+def inverse_survival(
+    law: LawTable, scale: float, probability: NDArray[Any], out: NDArray[Any], threads: int
+) -> None:
     """Write the points with ``P(scale * X > point) = probability`` to ``out``."""
+    del threads
     with np.errstate(all="ignore"):
-        q = probability.reshape(-1)
+        q = probability.reshape(-1).astype(np.float64)
         valid = (q >= 0.0) & (q <= 1.0)
         tail = np.where(valid, np.where(q <= 0.5, q, 1.0 - q), 0.5)
         central = tail > 0.25
