@@ -1,8 +1,13 @@
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/quantity.hpp"
 #include "bindings/tasks.hpp"
 #include "dispatch/dispatch.hpp"
 
@@ -64,6 +69,113 @@ class CellStore {
   CellTable view_{};
 };
 
+// Copies of numbers in ascending order, with buckets to look them up by.
+class KeyStore {
+ public:
+  explicit KeyStore(std::vector<double> keys) : keys_(std::move(keys)) {
+    if (!std::is_sorted(keys_.begin(), keys_.end()) || !(keys_.front() >= 0.0) ||
+        !std::isfinite(keys_.back())) {
+      throw py::value_error("keys must be finite, not negative and in order");
+    }
+    const auto positive =
+        std::find_if(keys_.begin(), keys_.end(), [](double x) { return x > 0.0; });
+    const std::uint64_t first = positive == keys_.end() ? 0 : bits(*positive);
+    const std::uint64_t span = bits(keys_.back()) - std::min(first, bits(keys_.back()));
+    int shift = 0;
+    while ((span >> shift) >= 4 * keys_.size()) ++shift;
+    const std::uint64_t buckets = (span >> shift) + 1;
+    starts_.assign(buckets + 1, 0);
+    for (const double key : keys_) {
+      const std::uint64_t bucket = bits(key) <= first ? 0 : (bits(key) - first) >> shift;
+      ++starts_[bucket + 1];
+    }
+    for (std::size_t i = 0; i < buckets; ++i) starts_[i + 1] += starts_[i];
+    view_ = {keys_.data(), starts_.data(), buckets, first, shift};
+  }
+  KeyStore(const KeyStore&) = delete;
+  KeyStore& operator=(const KeyStore&) = delete;
+
+  const SortedKeys& view() const { return view_; }
+
+ private:
+  static std::uint64_t bits(double x) {
+    std::uint64_t found = 0;
+    std::memcpy(&found, &x, sizeof(found));
+    return found & ~(std::uint64_t{1} << 63);
+  }
+
+  std::vector<double> keys_;
+  std::vector<std::uint32_t> starts_;
+  SortedKeys view_{};
+};
+
+// A law in cells as it is evaluated, an immutable object.
+class CellLawStore {
+ public:
+  CellLawStore(const py::array& edges, const py::array& masses, const py::array& above,
+               const py::array& below, const py::array& log_densities, double atom,
+               std::size_t repeated, double rate, double period, bool right_closed)
+      : edges_(numbers(edges, "edges")),
+        below_(numbers(below, "below")),
+        tails_(reversed(numbers(above, "above"))),
+        above_(numbers(above, "above")),
+        masses_(numbers(masses, "masses")),
+        log_densities_(numbers(log_densities, "log_densities")) {
+    const std::size_t cells = masses_.size();
+    const std::size_t all = cells + 1;
+    if (cells == 0 || size_of(edges) != all || size_of(below) != all || above_.size() != all ||
+        log_densities_.size() != all) {
+      throw py::value_error("there must be one mass for each cell, and one edge more");
+    }
+    if (repeated > cells || (repeated > 0 && !(rate > 0.0 && period > 0.0))) {
+      throw py::value_error("rate and period must be positive where cells repeat");
+    }
+    view_ = {cells,          edges_.view(),         below_.view(), tails_.view(), above_.data(),
+             masses_.data(), log_densities_.data(), atom,          repeated,      rate,
+             period,         right_closed};
+  }
+  CellLawStore(const CellLawStore&) = delete;
+  CellLawStore& operator=(const CellLawStore&) = delete;
+
+  const CellLaw& view() const { return view_; }
+
+ private:
+  static std::vector<double> numbers(const py::array& array, const char* name) {
+    const double* data = input<double>(array, name);
+    if (array.size() == 0) throw py::value_error("there must be one mass for each cell");
+    return std::vector<double>(data, data + array.size());
+  }
+  static std::vector<double> reversed(std::vector<double> values) {
+    std::reverse(values.begin(), values.end());
+    return values;
+  }
+
+  KeyStore edges_;
+  KeyStore below_;
+  KeyStore tails_;
+  std::vector<double> above_;
+  std::vector<double> masses_;
+  std::vector<double> log_densities_;
+  CellLaw view_{};
+};
+
+void evaluate_cells(const CellLawStore& law, std::string_view quantity, double scale,
+                    const py::array& x, py::array& out, std::size_t threads) {
+  const Quantity which = quantity_from(quantity);
+  const auto part = [&](const double* points, std::size_t count, double* result) {
+    kernels().evaluate_cells(law.view(), which, scale, points, count, result);
+  };
+  map_in_tasks(part, x, "x", out, threads);
+}
+
+void inverse_survival_cells(const CellLawStore& law, double scale, const py::array& probability,
+                            py::array& out, std::size_t threads) {
+  const auto part = [&](const double* p, std::size_t count, double* result) {
+    kernels().inverse_survival_cells(law.view(), p, count, scale, result);
+  };
+  map_in_tasks(part, probability, "probability", out, threads);
+}
+
 template <typename Real>
 void sample_into(CellKernel<Real> kernel, const CellTable& table, const Key& key,
                  std::uint64_t first, double scale, Real* out, std::size_t count,
@@ -94,6 +206,16 @@ void bind_cells(py::module_& module) {
                     std::uint64_t, double, double>(),
            py::arg("entries"), py::arg("fractions"), py::arg("starts"), py::arg("widths"),
            py::arg("step"), py::arg("tail_first"), py::arg("tail_rate"), py::arg("tail_period"));
+  py::class_<CellLawStore>(module, "CellLaw")
+      .def(py::init<const py::array&, const py::array&, const py::array&, const py::array&,
+                    const py::array&, double, std::size_t, double, double, bool>(),
+           py::arg("edges"), py::arg("masses"), py::arg("above"), py::arg("below"),
+           py::arg("log_densities"), py::arg("atom"), py::arg("repeated"), py::arg("rate"),
+           py::arg("period"), py::arg("right_closed"));
+  module.def("evaluate_cells", &evaluate_cells, py::arg("law"), py::arg("quantity"),
+             py::arg("scale"), py::arg("x"), py::arg("out"), py::arg("threads"));
+  module.def("inverse_survival_cells", &inverse_survival_cells, py::arg("law"), py::arg("scale"),
+             py::arg("probability"), py::arg("out"), py::arg("threads"));
   module.def("sample_cells", &sample_cells, py::arg("table"), py::arg("key"), py::arg("first"),
              py::arg("scale"), py::arg("out"), py::arg("threads"));
 }

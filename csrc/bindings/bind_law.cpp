@@ -11,6 +11,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/law_store.hpp"
+#include "bindings/quantity.hpp"
 #include "bindings/tasks.hpp"
 #include "dispatch/dispatch.hpp"
 
@@ -38,16 +39,6 @@ void sample(const LawStore& law, const py::bytes& key, std::uint64_t first, doub
     sample_into<double>(kernels().sample_float64, law.view(), words, first, scale,
                         output<double>(out, "out", "float64 or float32"), count, threads);
   }
-}
-
-Quantity quantity_from(std::string_view name) {
-  if (name == "pdf") return Quantity::pdf;
-  if (name == "logpdf") return Quantity::logpdf;
-  if (name == "cdf") return Quantity::cdf;
-  if (name == "ccdf") return Quantity::ccdf;
-  if (name == "logcdf") return Quantity::logcdf;
-  if (name == "logccdf") return Quantity::logccdf;
-  throw py::value_error("unknown quantity");
 }
 
 std::size_t evaluate(const LawStore& law, std::string_view quantity, double scale,

@@ -56,6 +56,10 @@ struct Kernels {
   // Points with P(X > out) = probability, in units of the scale.
   void (*inverse_survival)(const LawTable& law, const double* probability, std::size_t count,
                            double scale, double* out);
+  void (*evaluate_cells)(const CellLaw& law, Quantity quantity, double scale, const double* x,
+                         std::size_t count, double* out);
+  void (*inverse_survival_cells)(const CellLaw& law, const double* probability, std::size_t count,
+                                 double scale, double* out);
   void (*panel_values)(const Panels& panels, const double* t, std::size_t count, double* out);
   // Strips for an edge; returns the depth of the edge. The last height is infinite if the edge is
   // small.

@@ -42,6 +42,10 @@ std::size_t evaluate(const LawTable& law, Quantity quantity, double scale, const
                      std::size_t count, double* out);
 void inverse_survival(const LawTable& law, const double* probability, std::size_t count,
                       double scale, double* out);
+void evaluate_cells(const CellLaw& law, Quantity quantity, double scale, const double* x,
+                    std::size_t count, double* out);
+void inverse_survival_cells(const CellLaw& law, const double* probability, std::size_t count,
+                            double scale, double* out);
 void panel_values(const Panels& panels, const double* t, std::size_t count, double* out);
 double ziggurat_wide(const Panels& log_density, const Panels& log_mills, double edge,
                      std::uint64_t* entries, double* heights);

@@ -26,6 +26,8 @@ const Kernels kernels = {
     chacha_block,
     evaluate,
     inverse_survival,
+    evaluate_cells,
+    inverse_survival_cells,
     panel_values,
     ziggurat_wide,
     ziggurat_narrow,

@@ -75,6 +75,33 @@ struct CellTable {
   double tail_period;
 };
 
+// Numbers in ascending order, not negative, and where those begin whose bits, less those of the
+// smallest positive one and shifted, are at least 0, 1, ...: a rank is found among a few of them.
+struct SortedKeys {
+  const double* keys;
+  const std::uint32_t* starts;  // [buckets + 1]
+  std::uint64_t buckets;
+  std::uint64_t first_bits;
+  int shift;
+};
+
+// The law of CellTable as it is evaluated: cell k of |x| is from edge k to edge k + 1, the last
+// `repeated` of them have copies.
+struct CellLaw {
+  std::size_t cells;
+  SortedKeys edges;             // [cells + 1]
+  SortedKeys below;             // [cells + 1]: P(0 < |X| <= edge)
+  SortedKeys tails;             // [cells + 1]: P(|X| > edge), the last edge first
+  const double* above;          // [cells + 1]: the same, the first edge first
+  const double* masses;         // [cells]
+  const double* log_densities;  // [cells + 1], that beyond the support last
+  double atom;                  // P(X = 0)
+  std::size_t repeated;         // 0 where there is no tail
+  double rate;
+  double period;
+  bool right_closed;  // whether an edge belongs to the cell that it ends
+};
+
 // What follows the listed integers of a lattice law; kernels/lattice.cpp has the meaning.
 enum class LatticeTail : std::int32_t { none, translate, dilate };
 

@@ -62,6 +62,39 @@ def sample_cells(
 ) -> None:
     """Elements first, first + 1, ... of the key's stream times scale, into float64 or float32."""
 
+class CellLaw(metaclass=_PybindType):
+    """The same law as it is evaluated: edges of the cells of ``|X|``, masses, their sums above and
+    below each edge, log densities and one more beyond the support; immutable."""
+
+    def __init__(
+        self,
+        edges: NDArray[np.float64],
+        masses: NDArray[np.float64],
+        above: NDArray[np.float64],
+        below: NDArray[np.float64],
+        log_densities: NDArray[np.float64],
+        atom: float,
+        repeated: int,
+        rate: float,
+        period: float,
+        right_closed: bool,
+    ) -> None: ...
+
+def evaluate_cells(
+    law: CellLaw,
+    quantity: str,
+    scale: float,
+    x: NDArray[Any],
+    out: NDArray[Any],
+    threads: int,
+) -> None:
+    """What evaluate gives of a smooth density, of a law in cells."""
+
+def inverse_survival_cells(
+    law: CellLaw, scale: float, probability: NDArray[Any], out: NDArray[Any], threads: int
+) -> None:
+    """What inverse_survival gives of a smooth density, of a law in cells."""
+
 def lattice_columns(weights: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Columns of the alias method for up to 2**20 weights that add up to a power of two, at most
     2**63: thresholds above the bits of the column, aliases in them."""

@@ -117,76 +117,28 @@ class Cells:
 
     # -- evaluation ------------------------------------------------------------------------------
 
-    def _locate(self, t: Float) -> tuple[NDArray[np.intp], Float, Float]:
-        """The cell of each ``t >= 0``, its place in the listed cells, and how many periods were
-        taken off; a cell number of ``masses.size`` is beyond the support."""
-        periods, inside = np.zeros_like(t), t
-        beyond = np.flatnonzero(t > self.end if self.right_closed else t >= self.end)
-        if self.repeated and beyond.size:
-            far = t[beyond]
-            over = (far - self.end) / self.period
-            copies = np.ceil(over) if self.right_closed else np.floor(over) + 1.0
-            with np.errstate(invalid="ignore"):
-                moved = far - copies * self.period
-            # Rounding must not move a point out of the cells that repeat.
-            moved = np.clip(moved, self.edges[-1 - self.repeated], self.end)
-            inside = t.copy()
-            inside[beyond] = np.where(np.isinf(far), self.end, moved)
-            periods[beyond] = copies
-        cell = np.searchsorted(self.edges, inside, "left" if self.right_closed else "right") - 1
-        most = self.masses.size - 1 if self.repeated else self.masses.size
-        return np.clip(cell, 0, most), inside, periods
+    @cached_property
+    def law(self) -> core.CellLaw:
+        """What the kernels of values and quantiles read."""
+        log_densities = np.append(np.log(self.masses / (2.0 * self.widths)), -np.inf)
+        return core.CellLaw(
+            np.ascontiguousarray(self.edges),
+            np.ascontiguousarray(self.masses),
+            self.above,
+            self.below,
+            log_densities,
+            self.atom,
+            self.repeated,
+            self.rate if self.repeated else 0.0,
+            self.period,
+            self.right_closed,
+        )
 
     def log_density(self, t: Float) -> Float:
         """``log p(t)`` of the part that has a density; -inf beyond the support."""
-        cell, _, periods = self._locate(t)
-        with np.errstate(invalid="ignore"):
-            tail = np.where(periods > 0.0, periods * self.rate, 0.0)
-        return np.asarray(self._log_densities[cell] - tail)
-
-    @cached_property
-    def _log_densities(self) -> Float:
-        """Of each cell, and beyond the support."""
-        return np.append(np.log(self.masses / (2.0 * self.widths)), -np.inf)
-
-    def survival(self, t: Float) -> tuple[Float, Float]:
-        """``P(|Z| > t)`` as a factor and the logarithm of another one."""
-        cell, inside, periods = self._locate(t)
-        known = np.minimum(cell, self.masses.size - 1)
-        share = np.clip((self.edges[known + 1] - inside) / self.widths[known], 0.0, 1.0)
-        factor = self.above[known + 1] + self.masses[known] * share
-        with np.errstate(invalid="ignore"):
-            tail = np.where(periods > 0.0, -periods * self.rate, 0.0)
-        return np.where(cell < self.masses.size, factor, 0.0), tail
-
-    def quantile(self, p: Float) -> Float:
-        """The ``t >= 0`` with ``P(|Z| > t) = 2 p``, for ``p`` in [0, 1/2]; 0 in the atom."""
-        within = 2.0 * (0.5 - p) - self.atom
-        near = (within < 0.5 * (1.0 - self.atom)) & (within <= self.below[-1])
-        t = np.empty_like(p)
-        t[near], t[~near] = self._from_center(within[near]), self._from_tail(p[~near])
-        return np.where(within <= 0.0, 0.0, t)
-
-    def _from_center(self, mass: Float) -> Float:
-        cell = np.clip(np.searchsorted(self.below, mass, side="left") - 1, 0, self.masses.size - 1)
-        share = np.clip((mass - self.below[cell]) / self.masses[cell], 0.0, 1.0)
-        return np.asarray(self.edges[cell] + share * self.widths[cell])
-
-    def _from_tail(self, p: Float) -> Float:
-        mass, periods = 2.0 * p, np.zeros_like(p)
-        if self.repeated:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                depth = np.log(self.above[-1]) - (np.log(p) + math.log(2.0))
-                periods = np.maximum(np.ceil(depth / self.rate), 0.0)
-                block = np.exp(np.log(self.above[-1]) - depth + periods * self.rate)
-            mass = np.where(periods > 0.0, block, mass)
-        descending = self.above[::-1]
-        cell = self.above.size - 1 - np.searchsorted(descending, mass, side="right")
-        cell = np.clip(cell, 0, self.masses.size - 1)
-        with np.errstate(invalid="ignore"):
-            share = np.clip((mass - self.above[cell + 1]) / self.masses[cell], 0.0, 1.0)
-            t = self.edges[cell + 1] - share * self.widths[cell] + periods * self.period
-        return np.where(p > 0.0, t, np.inf if self.repeated else self.end)
+        found = np.empty_like(t)
+        core.evaluate_cells(self.law, "logpdf", 1.0, t, found, 1)
+        return found
 
     # -- expectations ----------------------------------------------------------------------------
 

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.errors import DomainError
-from psinoise.noise._blocks import fill_in_blocks
 from psinoise.noise._cells import Cells
-from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
 from psinoise.noise._overlay import Pieces, lattice_overlay, lattice_shifts, multiple, overlay
 
@@ -141,30 +139,10 @@ class PiecewiseNoise(NoiseLaw):
     def _evaluate(self, quantity: str, x: Numbers, out: Numbers, workers: int) -> None:
         if quantity in ("pdf", "logpdf") and self.atom > 0.0:
             raise DomainError(f"{self!r} has an atom at 0 and therefore no density")
-        fill_in_blocks(lambda part: self._evaluate_block(quantity, part), x, out)
-
-    def _evaluate_block(self, quantity: str, x: Float) -> Float:
-        t = np.abs(x) / self._scale
-        if quantity in ("pdf", "logpdf"):
-            log_density = self.partition.log_density(t) - math.log(self._scale)
-            found = np.exp(log_density) if quantity == "pdf" else log_density
-            return np.where(np.isnan(x), np.nan, found)
-        factor, log_tail = self.partition.survival(t)
-        survival = 0.5 * factor * np.exp(log_tail)
-        log_survival = survival
-        if quantity.startswith("log"):
-            with np.errstate(divide="ignore"):
-                log_survival = np.log(0.5 * factor) + log_tail
-        return from_survival(quantity, x, survival, log_survival)
+        core.evaluate_cells(self.partition.law, quantity, self._scale, x, out, workers)
 
     def _inverse_survival(self, p: Numbers, out: Numbers, workers: int) -> None:
-        fill_in_blocks(self._inverse_survival_block, p, out)
-
-    def _inverse_survival_block(self, p: Float) -> Float:
-        valid = (p >= 0.0) & (p <= 1.0)
-        tail = np.where(valid, np.minimum(p, 1.0 - p), 0.5)
-        t = self.partition.quantile(tail) * self._scale
-        return np.where(valid, np.where(p > 0.5, -t, t), np.nan)
+        core.inverse_survival_cells(self.partition.law, self._scale, p, out, workers)
 
     def _standard_moment(self, order: float) -> float:
         with np.errstate(over="ignore"):

@@ -13,6 +13,7 @@ from typing import Any
 from psinoise.numerics.elementary import exponential, log_one_plus, logarithm
 from psinoise.reference.airy import airy
 from psinoise.reference.band import band_backward, band_cholesky, band_forward, gram
+from psinoise.reference.cell_values import CellLaw, evaluate_cells, inverse_survival_cells
 from psinoise.reference.cells import CellTable, sample_cells
 from psinoise.reference.characteristic import characteristic
 from psinoise.reference.cumulants import log_mgf, tilted_moments
@@ -43,6 +44,7 @@ from psinoise.reference.stream import chacha_block, stream_words
 from psinoise.reference.ziggurat import ziggurat
 
 __all__ = [
+    "CellLaw",
     "CellTable",
     "LatticeTable",
     "LawTable",
@@ -61,11 +63,13 @@ __all__ = [
     "cut_tails",
     "decayed_sums",
     "evaluate",
+    "evaluate_cells",
     "exponential",
     "graded_edges",
     "gram",
     "ground_state",
     "inverse_survival",
+    "inverse_survival_cells",
     "lattice_choices",
     "lattice_columns",
     "lattice_noise",
