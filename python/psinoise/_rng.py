@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RandomSource", "stream_key"]
+__all__ = ["RandomSource", "fresh_key", "stream_key"]
 
 # A string, so that importing psinoise does not import numpy.random.
 RandomSource: TypeAlias = (
@@ -21,15 +21,19 @@ RandomSource: TypeAlias = (
 _PERSON = b"psinoise-key-v1"
 
 
-def stream_key(rng: RandomSource | None, tag: bytes) -> bytes:
+def fresh_key() -> bytes:
+    """A key that nobody else has: 32 bytes from the operating system."""
+    return os.urandom(32)
+
+
+def stream_key(rng: RandomSource, tag: bytes) -> bytes:
     """Derive the 32-byte key of the stream that ``rng`` and ``tag`` name.
 
     Parameters
     ----------
-    rng : None, int, sequence of int, SeedSequence, BitGenerator or Generator
-        ``None`` takes 32 bytes from the operating system. A seed names one stream, again and
-        again. A ``BitGenerator``, or that of a ``Generator``, is advanced by eight raw outputs,
-        whatever the size of the request.
+    rng : int, sequence of int, SeedSequence, BitGenerator or Generator
+        A seed names one stream, again and again. A ``BitGenerator``, or that of a ``Generator``,
+        is advanced by eight raw outputs, whatever the size of the request.
     tag : bytes
         Keeps apart the streams of different laws that are drawn from one seed: the key is the
         keyed BLAKE2b hash of the tag under the master key.
@@ -42,9 +46,7 @@ def stream_key(rng: RandomSource | None, tag: bytes) -> bytes:
     return hashlib.blake2b(tag, digest_size=32, key=_master_key(rng), person=_PERSON).digest()
 
 
-def _master_key(rng: RandomSource | None) -> bytes:
-    if rng is None:
-        return os.urandom(32)
+def _master_key(rng: RandomSource) -> bytes:
     if isinstance(rng, np.random.Generator):
         rng = rng.bit_generator
     if isinstance(rng, np.random.BitGenerator):

@@ -56,6 +56,8 @@ def _shape_of(shape: object) -> int | tuple[int, ...]:
 
 
 def _sample_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    if dtype is np.float64:
+        return _SAMPLED[0]
     try:
         chosen = np.dtype(dtype)
     except (TypeError, DeprecationWarning):  # "a" is a type that NumPy warns of

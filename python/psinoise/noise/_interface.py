@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from psinoise import _validate
-from psinoise._rng import RandomSource, stream_key
+from psinoise._rng import RandomSource, fresh_key, stream_key
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._evaluation import Evaluated
@@ -286,11 +286,15 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
         workers = _checks.worker_count(threads, array.size)
         first = _checks.first_element(offset, array.size)
         if array.size:
-            tag = f"{type(self).__name__}{self._shape!r}".encode()
-            self._draw(stream_key(rng, tag), first, array, workers)
+            self._draw(self._key(rng), first, array, workers)
         if out is not None:
             return out
         return array if array.ndim else array[()]
+
+    def _key(self, rng: RandomSource | None) -> bytes:
+        if rng is None:
+            return fresh_key()
+        return stream_key(rng, f"{type(self).__name__}{self._shape!r}".encode())
 
     @abstractmethod
     def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
