@@ -277,9 +277,9 @@ def _release(case: Case) -> Workload:
 
 def _evaluation(case: Case) -> Workload:
     law, x = standard_law(case.law), points(case)
-    function = getattr(law, case.operation)
+    function, out = getattr(law, case.operation), np.empty_like(x)
     return Workload(
-        lambda: function(x),
+        lambda: function(x, out=out, threads=case.threads),
         lambda answer: checks.evaluation(law, case.operation, x, answer),
         case.size,
     )

@@ -171,17 +171,21 @@ def _evaluation(case: Case) -> Reference:
         return Reference("scipy levy_stable", case, _levy_stable_values)
     form = closed_form(standard_law(case.law), case.operation)
     if form is not None:
-        function, name = form.function, form.name
-    elif case.operation == "iccdf":
-        function, name = special.ndtri, "scipy.special.ndtri"
-    else:
-        function, name = np.exp, "numpy exp"
+        return Reference(form.name, case, lambda of: _of_points(form.function, of))
+    if case.operation == "iccdf":
+        return Reference("scipy.special.ndtri", case, lambda of: _into(special.ndtri, of))
+    return Reference("numpy exp", case, lambda of: _into(np.exp, of))
 
-    def prepare(of: Case) -> Workload:
-        x = points(of)
-        return Workload(lambda: function(x), checks.finite, of.size)
 
-    return Reference(name, case, prepare)
+def _of_points(function: Callable[[Any], Any], case: Case) -> Workload:
+    x = points(case)
+    return Workload(lambda: function(x), checks.finite, case.size)
+
+
+def _into(function: np.ufunc, case: Case) -> Workload:
+    x = points(case)
+    out = np.empty_like(x)
+    return Workload(lambda: function(x, out=out), checks.finite, case.size)
 
 
 def _exponentials(_case: Case) -> Workload:
