@@ -63,28 +63,57 @@ double quantile_value(const Panels& panels, double t) {
   return panel_value(panels, kSplit ? cross(panels, at) : at);
 }
 
+// One block of probabilities.
+struct Tails {
+  double tail[kBlock];   // the smaller of p and 1 - p, 1/2 where p is none
+  double depth[kBlock];  // of the tail, in the range of the table
+  double value[kBlock];  // the quantile of the tail in units of the scale
+};
+
+inline constexpr double kCenter = 0.25;  // tails above have a table of 1/2 - p
+inline constexpr double kLeastDepth = 0.5;
+
 template <bool kSplit>
-double upper_quantile(const LawTable& law, double probability) {
-  if (probability > 0.25) {
-    const double v = 0.5 - probability;  // exact: Sterbenz
-    return v * quantile_value<kSplit>(law.central_quantile, v);
+void quantiles(const LawTable& law, std::size_t size, Tails& block) {
+  for (std::size_t i = 0; i < size; ++i) {
+    const double depth = -log_of_normal_or_less(2.0 * block.tail[i]);
+    block.depth[i] = depth > kLeastDepth ? depth : kLeastDepth;
   }
-  const double depth = -logarithm(2.0 * probability);
-  return polished(law, exponential(quantile_value<kSplit>(law.tail_quantile, depth)), depth);
+  for (std::size_t i = 0; i < size; ++i) {
+    const bool central = block.tail[i] > kCenter;
+    const double v = 0.5 - block.tail[i];  // exact where it is used: Sterbenz
+    block.value[i] = quantile_value<kSplit>(central ? law.central_quantile : law.tail_quantile,
+                                            central ? v : block.depth[i]);
+  }
+  for (std::size_t i = 0; i < size; ++i) {
+    const double outer = exponential(block.value[i]);
+    const double central = (0.5 - block.tail[i]) * block.value[i];
+    block.value[i] = block.tail[i] > kCenter ? central : outer;
+  }
+  if (law.tail_quantile.bits == 3) return;
+  for (std::size_t i = 0; i < size; ++i) {
+    if (block.tail[i] <= kCenter) block.value[i] = polished(law, block.value[i], block.depth[i]);
+  }
 }
 
 template <bool kSplit>
 void invert(const LawTable& law, const double* probability, std::size_t count, double scale,
             double* out) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const double q = probability[i];
-    if (!(q >= 0.0 && q <= 1.0)) {
-      out[i] = __builtin_nan("");
-      continue;
+  Tails block;
+  for (std::size_t start = 0; start < count; start += kBlock) {
+    const std::size_t size = count - start < kBlock ? count - start : kBlock;
+    const double* p = probability + start;
+    for (std::size_t i = 0; i < size; ++i) {
+      const double tail = p[i] <= 0.5 ? p[i] : 1.0 - p[i];  // exact above 1/2
+      block.tail[i] = tail >= 0.0 && tail <= 0.5 ? tail : 0.5;
     }
-    const double tail = q <= 0.5 ? q : 1.0 - q;  // exact above 1/2
-    const double x = tail == 0.0 ? __builtin_inf() : upper_quantile<kSplit>(law, tail) * scale;
-    out[i] = q <= 0.5 ? x : -x;
+    quantiles<kSplit>(law, size, block);
+    for (std::size_t i = 0; i < size; ++i) {
+      const double q = p[i];
+      const double t = block.tail[i] == 0.0 ? __builtin_inf() : block.value[i] * scale;
+      const double x = q <= 0.5 ? t : -t;
+      out[start + i] = q >= 0.0 && q <= 1.0 ? x : __builtin_nan("");
+    }
   }
 }
 

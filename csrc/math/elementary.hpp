@@ -112,6 +112,12 @@ inline double logarithm(double x) {
   return x < 0x1p-1022 ? log_scaled(x * 0x1p54, -54) : log_scaled(x, 0);
 }
 
+// log(x) for 0 < x < infinity, and a finite number below -700 for 0. Branch-free.
+inline double log_of_normal_or_less(double x) {
+  const bool small = x < 0x1p-1022;
+  return log_scaled(small ? x * 0x1p54 : x, small ? -54 : 0);
+}
+
 inline double log_one_plus(double x) {
   const double u = 1.0 + x;
   if (!(u < __builtin_inf()) || !(u > 0.0)) return logarithm(u);
