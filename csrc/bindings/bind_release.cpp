@@ -147,14 +147,18 @@ struct Range {
   int most;
 };
 
+void require_in_range(double grid, Range range) {
+  if (!(grid >= std::ldexp(1.0, range.least) && grid <= std::ldexp(1.0, range.most))) {
+    throw py::value_error("grid must be in the range of x and out");
+  }
+}
+
 template <typename In, typename Bound, typename Out>
 void release_into(ReleaseKernel<In, Bound, Out> kernel, const LatticeStore& table,
                   const SecretKey& key, std::uint64_t first, const py::array& x, double grid,
                   Range range, const py::object& low, const py::object& high, Out* out,
                   std::size_t threads) {
-  if (!(grid >= std::ldexp(1.0, range.least) && grid <= std::ldexp(1.0, range.most))) {
-    throw py::value_error("grid must be in the range of x and out");
-  }
+  require_in_range(grid, range);
   const In* from = input<In>(x, "x", "float64, float32 or int64");
   const Bound least = low.cast<Bound>();
   const Bound most = high.cast<Bound>();
@@ -178,15 +182,36 @@ bool all_finite(const py::array& x) {
   return kernels().all_finite_float32(values, count);
 }
 
+constexpr Range kFloat64{-1000, 900};
+constexpr Range kFloat32{-100, 60};
+
+void lattice_cells(const py::array& x, double grid, double low, double high, py::array& out) {
+  require_same_size(x, out);
+  if (!(low <= high)) throw py::value_error("low must be at most high");
+  std::int64_t* cells = output<std::int64_t>(out, "out", "int64");
+  const std::size_t count = size_of(x);
+  if (holds<float>(x)) {
+    require_in_range(grid, kFloat32);
+    const float* values = input<float>(x, "x");
+    const Unlocked unlocked;
+    kernels().lattice_cells_float32(values, count, grid, low, high, cells);
+  } else {
+    require_in_range(grid, kFloat64);
+    const double* values = input<double>(x, "x", "float64 or float32");
+    const Unlocked unlocked;
+    kernels().lattice_cells_float64(values, count, grid, low, high, cells);
+  }
+}
+
 void lattice_release(const LatticeStore& table, const SecretKey& key, std::uint64_t first,
                      const py::array& x, double grid, const py::object& low, const py::object& high,
                      py::array& out, std::size_t threads) {
   require_same_size(x, out);
   if (holds<double>(x)) {
-    release_into(kernels().release_float64, table, key, first, x, grid, {-1000, 900}, low, high,
+    release_into(kernels().release_float64, table, key, first, x, grid, kFloat64, low, high,
                  output<double>(out, "out", "float64"), threads);
   } else if (holds<float>(x)) {
-    release_into(kernels().release_float32, table, key, first, x, grid, {-100, 60}, low, high,
+    release_into(kernels().release_float32, table, key, first, x, grid, kFloat32, low, high,
                  output<float>(out, "out", "float32"), threads);
   } else if (holds<double>(out)) {
     release_into(kernels().release_int64_to_float64, table, key, first, x, grid, {-61, 62}, low,
@@ -210,6 +235,8 @@ void bind_release(py::module_& module) {
   module.def("lattice_noise", &lattice_noise, py::arg("table"), py::arg("key"), py::arg("first"),
              py::arg("out"), py::arg("threads"));
   module.def("all_finite", &all_finite, py::arg("x"));
+  module.def("lattice_cells", &lattice_cells, py::arg("x"), py::arg("grid"), py::arg("low"),
+             py::arg("high"), py::arg("out"));
   module.def("lattice_release", &lattice_release, py::arg("table"), py::arg("key"),
              py::arg("first"), py::arg("x"), py::arg("grid"), py::arg("low"), py::arg("high"),
              py::arg("out"), py::arg("threads"));

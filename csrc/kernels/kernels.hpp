@@ -40,6 +40,11 @@ struct Kernels {
   // Whether all values are finite; reads all of them whatever it finds.
   bool (*all_finite_float64)(const double* x, std::size_t count);
   bool (*all_finite_float32)(const float* x, std::size_t count);
+  // Values within bounds as multiples of the grid, rounded half up.
+  void (*lattice_cells_float64)(const double* x, std::size_t count, double grid, double low,
+                                double high, std::int64_t* out);
+  void (*lattice_cells_float32)(const float* x, std::size_t count, double grid, double low,
+                                double high, std::int64_t* out);
   ReleaseKernel<double, double, double> release_float64;
   ReleaseKernel<float, double, float> release_float32;
   ReleaseKernel<std::int64_t, std::int64_t, std::int64_t> release_int64;

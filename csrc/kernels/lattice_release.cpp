@@ -1,6 +1,7 @@
-// Values rounded to a lattice, with integer noise added.
+// Values rounded to a lattice, and with integer noise added.
 //
-// Computes: out = (X + K) g with X = floor(x / g + 1/2), half up, of x within its bounds, and K
+// Computes: X alone, and out = (X + K) g with X = floor(x / g + 1/2), half up, of x within its
+// bounds, and K
 //   from the lattice law.
 // Saturation: X stays within 2^61, K within 2^62, and the sum is brought back to 2^61. Where K has
 //   been saturated, |X + K| is at least 2^61 with and without: the result is a function of the
@@ -84,6 +85,24 @@ void release(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t fi
       });
 }
 
+template <typename In>
+void cells(const In* x, std::size_t count, double grid, double low, double high, Integer* out) {
+  const FloatRounding rounding(grid, low, high);
+  std::size_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) {
+    Values<In> value;
+    __builtin_memcpy(&value, x + i, sizeof(value));
+    const Integers found = rounding(widened(value));
+    __builtin_memcpy(out + i, &found, sizeof(found));
+  }
+  if (i < count) {
+    Values<In> value{};
+    __builtin_memcpy(&value, x + i, (count - i) * sizeof(In));
+    const Integers found = rounding(widened(value));
+    __builtin_memcpy(out + i, &found, (count - i) * sizeof(Integer));
+  }
+}
+
 // The exponent of what is not finite is all ones, and carries into the sign.
 template <typename Word, typename Real>
 bool all_finite(const Real* x, std::size_t count, Word least_exponent) {
@@ -103,6 +122,16 @@ bool all_finite_float64(const double* x, std::size_t count) {
 
 bool all_finite_float32(const float* x, std::size_t count) {
   return all_finite<std::uint32_t>(x, count, std::uint32_t{1} << 23);
+}
+
+void lattice_cells_float64(const double* x, std::size_t count, double grid, double low, double high,
+                           std::int64_t* out) {
+  cells(x, count, grid, low, high, out);
+}
+
+void lattice_cells_float32(const float* x, std::size_t count, double grid, double low, double high,
+                           std::int64_t* out) {
+  cells(x, count, grid, low, high, out);
 }
 
 void release_float64(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,

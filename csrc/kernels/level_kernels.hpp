@@ -22,6 +22,10 @@ void lattice_noise(const LatticeSum& law, const std::uint32_t key[8], std::uint6
                    std::size_t count, std::int64_t* out);
 bool all_finite_float64(const double* x, std::size_t count);
 bool all_finite_float32(const float* x, std::size_t count);
+void lattice_cells_float64(const double* x, std::size_t count, double grid, double low, double high,
+                           std::int64_t* out);
+void lattice_cells_float32(const float* x, std::size_t count, double grid, double low, double high,
+                           std::int64_t* out);
 void release_float64(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
                      std::size_t count, const double* x, double grid, double low, double high,
                      double* out);

@@ -18,6 +18,8 @@ const Kernels kernels = {
     lattice_noise,
     all_finite_float64,
     all_finite_float32,
+    lattice_cells_float64,
+    lattice_cells_float32,
     release_float64,
     release_float32,
     release_int64,

@@ -131,6 +131,11 @@ def lattice_noise(
 def all_finite(x: NDArray[Any]) -> bool:
     """Whether all of float64 or float32 values are; takes as long wherever one is not."""
 
+def lattice_cells(
+    x: NDArray[Any], grid: float, low: float, high: float, out: NDArray[np.int64]
+) -> None:
+    """The multiples of the grid that lattice_release adds noise to, of float64 or float32."""
+
 def lattice_release(
     table: LatticeTable,
     key: SecretKey | bytes,

@@ -151,6 +151,31 @@ def near_halves(generator, grid):
     return np.concatenate([near, np.nextafter(near, -np.inf), np.nextafter(near, np.inf)])
 
 
+@compares("lattice_cells")
+def compare_lattice_cells(tables):
+    generator = np.random.default_rng(74)
+    for dtype, grids in (("f8", (2.0**-1000, 0.3, 1.0, 2.0**900)), ("f4", (2.0**-100, 1.0, 7.0))):
+        for grid in grids:
+            with np.errstate(over="ignore"):
+                x = np.concatenate([points(), near_halves(generator, grid)]).astype(dtype)
+            for low, high in ((-np.inf, np.inf), (-3.7 * grid, 2.0**40 * grid)):
+                results = []
+                for core in CORES:
+                    out = np.full(x.size, 7)
+                    core.lattice_cells(x, grid, low, high, out)
+                    results.append(out)
+                same_bits(*results)
+    out = np.zeros(3, np.int64)
+    for core in CORES:
+        for values, grid in ((np.zeros(3), 2.0**901), (np.zeros(3, "f4"), 2.0**-101)):
+            with pytest.raises(ValueError, match="grid must be"):
+                core.lattice_cells(values, grid, 0.0, 1.0, out)
+        with pytest.raises(ValueError, match="low must"):
+            core.lattice_cells(np.zeros(3), 1.0, 1.0, 0.0, out)
+        with pytest.raises(ValueError, match="same size"):
+            core.lattice_cells(np.zeros(2), 1.0, 0.0, 1.0, out)
+
+
 @compares("lattice_release")
 def compare_lattice_release(tables):
     generator = np.random.default_rng(8)

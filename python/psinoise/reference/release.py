@@ -243,6 +243,19 @@ def all_finite(x: NDArray[Any]) -> bool:
     return finite
 
 
+def lattice_cells(x: NDArray[Any], grid: float, low: float, high: float, out: Integers) -> None:
+    """Values within bounds, rounded half up to multiples of a grid, counted in these."""
+    if x.size != out.size:
+        raise ValueError("arrays must have the same size")
+    least, most = _range_of(x.dtype, x.dtype)
+    if x.dtype.kind != "f" or not 2.0**least <= grid <= 2.0**most:
+        raise ValueError("grid must be in the range of x and out")
+    if not low <= high:
+        raise ValueError("low must be at most high")
+    with np.errstate(all="ignore"):
+        out.reshape(-1)[...] = _snapped(x.reshape(-1), grid, low, high)
+
+
 def lattice_release(
     table: LatticeTable,
     key: bytes,

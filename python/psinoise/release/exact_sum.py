@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
+from psinoise._backend import core
 from psinoise.errors import DomainError
 from psinoise.release.data import read
 from psinoise.release.grid import MOST_CELLS, grid_from
@@ -41,6 +42,8 @@ __all__ = ["LARGEST_SUM", "cells", "checked_bounds", "exact_sum", "exponent_of"]
 _BLOCK = 2**16
 #: Cells of a sum: what float64 holds without rounding.
 LARGEST_SUM = 2**53
+# Of grids on which subnormal numbers of float32 are 0.
+_FLOAT32_EXPONENTS = range(-100, 61)
 
 
 def exact_sum(
@@ -159,14 +162,14 @@ def cells(block: NDArray[Any], exponent: int, low: float, high: float) -> NDArra
         # Without a float, which has 53 bits: a shift rounds down, the bit below it decides.
         signed, shift = _signed(block, exponent)
         whole = (signed >> min(shift, 63)) + ((signed >> min(shift - 1, 63)) & 1)
-        first, last = _rounded(np.array([low, high]), exponent)
+        first, last = _rounded(np.array([low, high]), exponent, low, high)
         return np.clip(whole, first, last)
     if block.dtype.kind in "iu":
         # The bounds are at most 2^31 here, so that these integers lose no digit that is left.
         block = np.clip(_signed(block, 0)[0], -(2**53), 2**53)
-    x = block.astype(np.float64)
-    x[np.isnan(x)] = low
-    return _rounded(np.clip(x, low, high), exponent)
+    narrow = block.dtype == np.float32 and exponent in _FLOAT32_EXPONENTS
+    x = block if narrow else block.astype(np.float64, copy=False)
+    return _rounded(x, exponent, low, high)
 
 
 def _signed(block: NDArray[Any], exponent: int) -> tuple[NDArray[np.int64], int]:
@@ -179,10 +182,8 @@ def _signed(block: NDArray[Any], exponent: int) -> tuple[NDArray[np.int64], int]
     return np.minimum(block, np.uint64(2**63 - 1)).astype(np.int64), exponent
 
 
-def _rounded(x: NDArray[np.float64], exponent: int) -> NDArray[np.int64]:
-    """Half up. Both steps are exact: the grid is a power of two, and where ``t - f`` rounds, which
-    is for ``-1/2 < t < 0``, it stays at or above 1/2. What underflows rounds to 0 either way."""
-    with np.errstate(under="ignore"):
-        t = x * math.ldexp(1.0, -exponent)
-        f = np.floor(t)
-        return f.astype(np.int64) + (t - f >= 0.5)
+def _rounded(x: NDArray[Any], exponent: int, low: float, high: float) -> NDArray[np.int64]:
+    """Half up, without an error; NaN counts as the lower bound."""
+    found = np.empty(x.shape, np.int64)
+    core.lattice_cells(np.ascontiguousarray(x), math.ldexp(1.0, exponent), low, high, found)
+    return found
