@@ -376,7 +376,7 @@ def test_a_long_file_would_be_seen():
 def laws_named(imported):
     """Imports of the file of a law."""
     laws = re.findall(
-        r"^from psinoise\.noise\.(\w+) import", text_of(PACKAGE / "noise/__init__.py"), re.MULTILINE
+        r"^from psinoise\.noise\.(\w+) import", text_of(PACKAGE / "noise/_laws.py"), re.MULTILINE
     )
     return {n for n in imported if any(n.startswith(f"psinoise.noise.{law}") for law in laws)}
 
@@ -392,7 +392,7 @@ def laws_told_apart(text):
     """Classes of noise that a text asks for by ``isinstance``, ``type(...)`` or their name."""
     lines = re.findall(
         r"^from psinoise\.noise\.[a-z]\w* import (.+)$",
-        text_of(PACKAGE / "noise/__init__.py"),
+        text_of(PACKAGE / "noise/_laws.py"),
         re.MULTILINE,
     )
     families = {name for line in lines for name in line.split(", ")}

@@ -281,7 +281,9 @@ def test_extreme_scales(law_class, truth, scale):
         assert float(law.logpdf(x)) == near(
             float(log_density(exact) - mpmath.log(mpf(scale))), ACCURACY
         )
-    assert law.iccdf(0.25) == near(scale * law_class(scale=1.0).iccdf(0.25), 1e-15)
+    with np.errstate(over="ignore"):
+        quartile = scale * law_class(scale=1.0).iccdf(0.25)
+    assert law.iccdf(0.25) == near(quartile, 1e-15)
 
 
 @pytest.mark.parametrize("scale", [2.0**-1000, 2.0**-3, 2.0**7, 2.0**900])

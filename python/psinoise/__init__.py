@@ -19,49 +19,22 @@ from psinoise.calibrate_stable import calibrate_stable
 from psinoise.compare import compare
 from psinoise.errors import BudgetError, CalibrationError, CertificationError, DomainError
 from psinoise.ledger import Ledger
-from psinoise.noise import (
-    Airy,
-    Cactus,
-    Cauchy,
-    DiscreteLaplace,
-    DiscreteStable,
-    Gaussian,
-    Laplace,
-    Noise,
-    OptimalUnimodal,
-    Schrodinger,
-    Staircase,
-    SymmetricStable,
-    TruncatedLaplace,
-    UniformAtom,
-)
+from psinoise.noise import Noise, _laws
+from psinoise.noise._laws import *  # noqa: F403
 from psinoise.release import LatticeNoise, exact_sum, exact_sums
 
 __all__ = [
     "Accountant",
-    "Airy",
     "Bracket",
     "BudgetError",
-    "Cactus",
     "CalibrationError",
-    "Cauchy",
     "CertificationError",
-    "DiscreteLaplace",
-    "DiscreteStable",
     "DomainError",
-    "Gaussian",
-    "Laplace",
     "LatticeMechanism",
     "LatticeNoise",
     "Ledger",
     "Mechanism",
     "Noise",
-    "OptimalUnimodal",
-    "Schrodinger",
-    "Staircase",
-    "SymmetricStable",
-    "TruncatedLaplace",
-    "UniformAtom",
     "build_config",
     "calibrate",
     "calibrate_stable",
@@ -73,6 +46,7 @@ __all__ = [
     "promises",
     "sampling",
 ]
+__all__ += _laws.__all__
 
 
 def build_config() -> dict[str, Any]:

@@ -1,38 +1,16 @@
-"""The noise laws, one file each. These lists are the only ones."""
+"""The noise laws, and what they have in common."""
 
 from __future__ import annotations
 
+from psinoise.noise import _laws
 from psinoise.noise._base import Noise
 from psinoise.noise._family import Family
 from psinoise.noise._interface import NoiseLaw
+from psinoise.noise._laws import *  # noqa: F403
+from psinoise.noise._laws import DESIGNED, LAWS
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 from psinoise.noise._target import PrivacyTarget
-from psinoise.noise.airy import Airy
-from psinoise.noise.cactus import Cactus
-from psinoise.noise.discrete_laplace import DiscreteLaplace
-from psinoise.noise.discrete_stable import DiscreteStable
-from psinoise.noise.gaussian import Gaussian
-from psinoise.noise.laplace import Laplace
-from psinoise.noise.optimal_unimodal import OptimalUnimodal
-from psinoise.noise.schrodinger import Schrodinger
-from psinoise.noise.stable import Cauchy, SymmetricStable
-from psinoise.noise.staircase import Staircase
-from psinoise.noise.truncated_laplace import TruncatedLaplace
-from psinoise.noise.uniform_atom import UniformAtom
-
-#: Laws with a smooth density that are given by their size.
-LAWS: tuple[type[Noise], ...] = (Gaussian, Laplace, Airy, SymmetricStable, Schrodinger)
-
-#: Laws that are made for a sensitivity and a target.
-DESIGNED: tuple[type[NoiseLaw], ...] = (
-    Cactus,
-    OptimalUnimodal,
-    UniformAtom,
-    Staircase,
-    TruncatedLaplace,
-    DiscreteLaplace,
-)
 
 #: What contract tests, benchmarks and comparisons go through: members that stand for each law.
 FAMILIES: tuple[Family, ...] = tuple(
@@ -43,23 +21,11 @@ __all__ = [
     "DESIGNED",
     "FAMILIES",
     "LAWS",
-    "Airy",
-    "Cactus",
-    "Cauchy",
-    "DiscreteLaplace",
-    "DiscreteStable",
     "Family",
-    "Gaussian",
-    "Laplace",
     "Noise",
     "NoiseLaw",
-    "OptimalUnimodal",
     "Parameter",
     "PiecewiseNoise",
     "PrivacyTarget",
-    "Schrodinger",
-    "Staircase",
-    "SymmetricStable",
-    "TruncatedLaplace",
-    "UniformAtom",
 ]
+__all__ += _laws.__all__
