@@ -57,5 +57,11 @@ def build_config() -> dict[str, Any]:
     dict
         ``version``, ``backend`` ("native" or "reference"), ``isa`` in use, ``isa_available``,
         ``compiler``, ``build_type`` and ``cores``.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> pn.build_config()["backend"] in {"native", "reference"}
+    True
     """
     return {**_kernels.build_config(), "version": __version__}

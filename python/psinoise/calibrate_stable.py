@@ -92,7 +92,7 @@ def calibrate_stable(
         not depend on others.
     cost : callable, optional
         An even function of the error of the sum, the expectation of which is to be least; see
-        `SymmetricStable.expected_cost`. The absolute value if it is left out.
+        `psinoise.Noise.expected_cost`. The absolute value if it is left out.
     alpha : float, optional
         The index, in [0.1, 2], where it is not to be searched for.
     grid : float, optional

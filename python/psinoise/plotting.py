@@ -1,6 +1,10 @@
 """Plots of noise laws and of their privacy: axes in, axes out.
 
-They need matplotlib, which the first plot imports. A law keeps its color in every plot.
+They need matplotlib, which the first plot imports. A law keeps its color in every plot. `FAINT` is
+the color of what stands back:
+
+>>> FAINT
+'#6b6b6b'
 """
 
 from __future__ import annotations
@@ -46,6 +50,7 @@ _MORE = ("#882255", "#332288", "#999933", "#117733", "#AA4499", "#44AA99")
 _NAMES = [law.__name__ for law in FAMILIES] + [law.__name__ for law in DESIGNED]
 _LAW_COLORS = dict(zip(_NAMES, cycle(_PALETTE + _MORE)))
 _INK = "#333333"
+#: The color of what stands back.
 FAINT = "#6b6b6b"
 _GRID = "#e6e6e6"
 _FONT_SIZE = 10.0
@@ -62,12 +67,18 @@ def require_matplotlib() -> None:
     ------
     ModuleNotFoundError
         If matplotlib is not installed.
+
+    >>> require_matplotlib()
     """
     required("matplotlib", 'plots need matplotlib: pip install "psinoise[plot]"')
 
 
 def new_figure(width: float = 6.4, height: float = 4.0) -> Figure:
-    """Return an empty figure, in inches, that needs no display and no pyplot."""
+    """Return an empty figure, in inches, that needs no display and no pyplot.
+
+    >>> new_figure(3.0, 2.0).get_size_inches().tolist()
+    [3.0, 2.0]
+    """
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -75,7 +86,11 @@ def new_figure(width: float = 6.4, height: float = 4.0) -> Figure:
 
 
 def color_of(law: str, otherwise: int = 0) -> str:
-    """Color of the law of this name; ``otherwise`` picks one for a name that is not a law's."""
+    """Color of the law of this name; ``otherwise`` picks one for a name that is not a law's.
+
+    >>> color_of("Gaussian") != color_of("Airy")
+    True
+    """
     return _LAW_COLORS.get(law, _PALETTE[otherwise % len(_PALETTE)])
 
 
@@ -113,6 +128,14 @@ def plot_density(
         If matplotlib is not installed.
     TypeError, DomainError
         If something else than noise laws is given, or none.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> laws = [pn.Airy(mean_abs=1.0), pn.Gaussian(mean_abs=1.0)]
+    >>> ax = plot_density(laws, new_figure().subplots())
+    >>> [line.get_label() for line in ax.get_lines()]
+    ['Airy', 'Gaussian']
     """
     noises = [noise] if isinstance(noise, Noise) else list(dict.fromkeys(noise))
     _check_each("noise", noises, Noise)
@@ -179,6 +202,14 @@ def plot_epsilon(
         If matplotlib is not installed.
     TypeError, DomainError, OverflowError
         For arguments that :meth:`psinoise.Mechanism.epsilon` refuses, or nothing to draw.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> mechanisms = [pn.Mechanism(pn.Airy(std=9.0)), pn.Mechanism(pn.Laplace(std=9.0))]
+    >>> ax = plot_epsilon(mechanisms, [1, 10, 100], 1e-6, ax=new_figure().subplots())
+    >>> ax.get_ylabel()
+    'Epsilon'
     """
     drawn = [mechanisms] if isinstance(mechanisms, Mechanism) else list(dict.fromkeys(mechanisms))
     _check_each("mechanisms", drawn, Mechanism)
@@ -233,6 +264,12 @@ def plot_lines(
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> ax = plot_lines([1, 2, 3], {"ours": [1, 2, 4]}, ax=new_figure().subplots(), log_y=True)
+    >>> ax.get_yscale()
+    'log'
     """
     ax = _new_axes() if ax is None else ax
     points = np.asarray(x, dtype=np.float64)
@@ -274,6 +311,11 @@ def label_ends(ax: Axes, values: str | None = None) -> None:
         Its limits and scales must be final. Labels of an earlier call are replaced.
     values : str, optional
         Format of the last value, such as ".3f", to follow the name.
+
+    >>> ax = plot_lines([1, 2], {"ours": [1.0, 2.0]}, ax=new_figure().subplots(), name=False)
+    >>> label_ends(ax, ".1f")
+    >>> ax.texts[0].get_text()
+    'ours 2.0'
     """
     for old in [text for text in ax.texts if text.get_gid() == "psinoise-end"]:
         old.remove()
@@ -307,7 +349,13 @@ def label_ends(ax: Axes, values: str | None = None) -> None:
 
 
 def name_in_corner(ax: Axes) -> None:
-    """Write the names of the lines into the upper right corner, for lines that end together."""
+    """Write the names of the lines into the upper right corner, for lines that end together.
+
+    >>> ax = plot_lines([1, 2], {"ours": [1.0, 2.0]}, ax=new_figure().subplots(), name=False)
+    >>> name_in_corner(ax)
+    >>> ax.get_legend().get_texts()[0].get_text()
+    'ours'
+    """
     ax.legend(
         frameon=False,
         labelcolor="linecolor",
@@ -318,7 +366,13 @@ def name_in_corner(ax: Axes) -> None:
 
 
 def set_title(ax: Axes, title: str, conditions: str = "") -> None:
-    """A title flush left, with the conditions in smaller letters below it."""
+    """A title flush left, with the conditions in smaller letters below it.
+
+    >>> ax = new_figure().subplots()
+    >>> set_title(ax, "Epsilon", "1,000 uses")
+    >>> ax.get_title(loc="left")
+    'Epsilon'
+    """
     if conditions:
         ax.annotate(
             conditions,
@@ -335,7 +389,13 @@ def set_title(ax: Axes, title: str, conditions: str = "") -> None:
 
 
 def dress(ax: Axes) -> None:
-    """Light grid, no box, quiet ticks."""
+    """Light grid, no box, quiet ticks.
+
+    >>> ax = new_figure().subplots()
+    >>> dress(ax)
+    >>> ax.spines["top"].get_visible()
+    False
+    """
     ax.grid(True, color=_GRID, linewidth=0.8)
     ax.set_axisbelow(True)
     for side in ("top", "right", "left"):

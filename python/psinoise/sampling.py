@@ -1,12 +1,19 @@
 """Schemes of sampling: which records a step of training sees.
 
-Given as ``sampling=`` to `Mechanism.epsilon` and its like, and to `Accountant.compose`.
+Given as ``sampling=`` to `psinoise.Mechanism.epsilon` and its like, and to
+`psinoise.Accountant.compose`.
 
 ==================== ==============================================================================
 `Poisson`            each record is drawn by a coin of its own in each step
 `RandomAllocation`   each record takes part in some of the steps of an epoch, drawn at random
 `WithoutReplacement` each step draws a batch of fixed size; for "replace" alone
 ==================== ==============================================================================
+
+`Sampling` is any of them:
+
+>>> import psinoise as pn
+>>> isinstance(pn.sampling.Poisson(rate=0.01), pn.sampling.Sampling)
+True
 """
 
 from __future__ import annotations

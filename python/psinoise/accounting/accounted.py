@@ -209,7 +209,7 @@ class Accounted(ABC):
         sampling: Sampling | None = None,
         tolerance: float | None = None,
     ) -> Brackets:
-        """Delta of ``count`` uses at many epsilons; see `Accountant.profile`."""
+        """Delta of ``count`` uses at many epsilons; see `psinoise.Accountant.profile`."""
         composed = self.composed(count, sampling_rate, adjacency, sampling=sampling)
         return composed.profile(epsilons, tolerance=tolerance)
 
@@ -224,7 +224,7 @@ class Accounted(ABC):
         sampling: Sampling | None = None,
         tolerance: float | None = None,
     ) -> NDArray[np.float64]:
-        """The trade-off function of ``count`` uses; see `Accountant.tradeoff`."""
+        """The trade-off function of ``count`` uses; see `psinoise.Accountant.tradeoff`."""
         composed = self.composed(count, sampling_rate, adjacency, sampling=sampling)
         return composed.tradeoff(alphas, tolerance=tolerance)
 
@@ -253,11 +253,14 @@ class Accounted(ABC):
         sampling_rate: float = 1.0,
         adjacency: str = "add-remove",
     ) -> NDArray[np.float64]:
-        """Renyi divergences of ``count`` uses; see `Accountant.renyi_divergence`."""
+        """Renyi divergences of ``count`` uses; see `psinoise.Accountant.renyi_divergence`."""
         return self.composed(count, sampling_rate, adjacency).renyi_divergence(orders)
 
     def zcdp(self, count: int = 1, adjacency: str = "add-remove") -> float:
-        """Rho of ``count`` uses; see `Accountant.zcdp`. Sampling does not improve it in general."""
+        """Rho of ``count`` uses; see `psinoise.Accountant.zcdp`.
+
+        Sampling does not improve it in general.
+        """
         return self.composed(count, 1.0, adjacency).zcdp()
 
     def _asked(

@@ -30,7 +30,7 @@ class Bracket(float):
         which is accurate to about ten digits, else where both bounds point to.
     composer : str
         What made the bounds: "direct", "window" or "frequencies", or "exact" where nothing had to
-        be composed; empty of an element of `Brackets`.
+        be composed; empty of an element of ``Brackets``.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Bracket(float):
 class Brackets(NDArrayOperatorsMixin):
     """An array of brackets: an array of upper bounds that knows the lower ones.
 
-    NumPy sees the array of the upper bounds. An element is a `Bracket`, a slice is `Brackets`.
+    NumPy sees the array of the upper bounds. An element is a `Bracket`, a slice is ``Brackets``.
 
     Attributes
     ----------

@@ -47,7 +47,8 @@ class LossNodes:
 class DiscreteLoss(Accounted, Measured):
     """A step as a measure of its privacy loss on a lattice, from above.
 
-    `Accountant.compose` takes it. Two of them are the same step if they are the same object.
+    `psinoise.Accountant.compose` takes it. Two of them are the same step if they are the same
+    object.
 
     Attributes
     ----------
@@ -60,6 +61,19 @@ class DiscreteLoss(Accounted, Measured):
     ------
     DomainError
         for a step or masses that are no such measure
+
+    Examples
+    --------
+    A loss of 0 or 1/2, for either neighbor:
+
+    >>> import numpy as np
+    >>> import psinoise as pn
+    >>> from psinoise.accounting import DiscreteLoss
+    >>> from psinoise.accounting.imports import LossNodes
+    >>> nodes = LossNodes(0, np.array([0.5, 0.5]), 0.0)
+    >>> step = DiscreteLoss(0.5, {"remove": nodes, "add": nodes})
+    >>> round(float(pn.Accountant().compose(step).epsilon(0.0)), 9)
+    0.5
     """
 
     step: float

@@ -86,7 +86,7 @@ class LatticeMechanism(Accounted):
         Number of coordinates.
     norm : str
         Of the sensitivity, as for `psinoise.Mechanism`; other ones than "linf" are for vectors with
-        a `DigitNoise`.
+        a ``DigitNoise``.
     law : str
         The noise law that was put on the lattice, for the record.
 
@@ -96,6 +96,14 @@ class LatticeMechanism(Accounted):
         The distance of neighboring values.
     cells : int
         ``ceil(sensitivity / grid)``: how far neighbors move the rounded query, in cells.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> lattice = pn.Mechanism(pn.Airy(mean_abs=2.0), sensitivity=1.0).on_lattice()
+    >>> noisy = lattice.release(41.5)
+    >>> float(noisy) % lattice.grid, bool(lattice.epsilon(1e-6) < 3.5)
+    (0.0, True)
     """
 
     one_record: ClassVar[bool] = True
@@ -213,7 +221,7 @@ class LatticeMechanism(Accounted):
         bounds : (low, high), optional
             Clip values to them first. NaN becomes ``low``, whatever the data are.
         threads : int, optional
-            As for `sample`; the time and the result do not depend on the values.
+            As for `psinoise.Noise.sample`; the time and the result do not depend on the values.
 
         Returns
         -------

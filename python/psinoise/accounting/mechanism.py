@@ -201,7 +201,7 @@ class Mechanism(Accounted):
         ----------
         grid : float, optional
             The distance of neighboring values. By default the sensitivity divided by a power of
-            two, which costs no privacy (`psinoise.release.grid` proves it), at most 2**-7 of the
+            two, which costs no privacy (``psinoise.release.grid`` proves it), at most 2**-7 of the
             size of the noise as far as 2**20 values can be listed. On another grid the sensitivity
             is rounded up to a multiple.
 
@@ -222,7 +222,7 @@ class Mechanism(Accounted):
         -----
         Gaussian noise that is wide against the sensitivity, and on vectors with another norm, is
         drawn in digits, and accounted from the normal law with a bound on the total variation
-        between the two, some 1e-15 of each coordinate (`psinoise.accounting.leak`).
+        between the two, some 1e-15 of each coordinate (``psinoise.accounting.leak``).
 
         Examples
         --------

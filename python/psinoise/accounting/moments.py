@@ -33,7 +33,8 @@ def moments_epsilon(accountant: Accountant, delta: float) -> float:
     Parameters
     ----------
     accountant : Accountant
-        What is composed, as `Mechanism.composed` or `Accountant.compose` return it.
+        What is composed, as `psinoise.Mechanism.composed` or `psinoise.Accountant.compose` return
+        it.
     delta : float
         In (0, 1).
 

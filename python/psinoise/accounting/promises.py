@@ -16,6 +16,11 @@ promise              dominated by                                lower ends of b
 ==================== =========================================== ==================================
 
 Proofs are in ``loss.responses`` and ``concentrated``.
+
+>>> import psinoise as pn
+>>> plan = pn.Accountant().compose(pn.promises.PureDP(0.5)).compose(pn.promises.ZCDP(0.01))
+>>> bool(0.5 < plan.epsilon(1e-6) < 2.0)
+True
 """
 
 from __future__ import annotations
@@ -177,8 +182,9 @@ class BoundedRange(Promise):
 
     The exponential mechanism that is epsilon-differentially private by its usual analysis has range
     ``eta = epsilon``, as has report-noisy-max with Gumbel noise, which is the same mechanism; that
-    of other epsilon-private mechanisms is up to twice as much. For many uses `Accountant.renyi`,
-    which takes the worst answers order by order, can give the smaller bound.
+    of other epsilon-private mechanisms is up to twice as much. For many uses
+    `psinoise.Accountant.renyi`, which takes the worst answers order by order, can give the smaller
+    bound.
 
     Parameters
     ----------

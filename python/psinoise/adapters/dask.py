@@ -45,7 +45,7 @@ def samples(
         As in :meth:`psinoise.Noise.sample`, for the array as a whole. With None each call makes
         another array, which keeps its values however often it is computed.
     chunks : optional
-        As in `dask.array`: the shape of a block. Blocks that hold whole rows are quickest.
+        As in ``dask.array``: the shape of a block. Blocks that hold whole rows are quickest.
     dtype : float64 or float32
         Of the samples.
 
@@ -61,6 +61,15 @@ def samples(
         a shape or a type that `psinoise.Noise.sample` does not take.
     ImportError
         Without Dask.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> from psinoise.adapters.dask import samples
+    >>> noise = samples(pn.Airy(mean_abs=2.0), (1000, 30), rng=7, chunks=(100, 30))
+    >>> whole = pn.Airy(mean_abs=2.0).sample((1000, 30), rng=7)
+    >>> bool((noise.compute(scheduler="sync") == whole).all())
+    True
     """
     import dask.array
 

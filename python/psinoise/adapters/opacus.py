@@ -148,6 +148,13 @@ def register() -> None:
     ------
     ModuleNotFoundError
         If Opacus is not installed.
+
+    Examples
+    --------
+    >>> from importlib.util import find_spec
+    >>> from psinoise.adapters import opacus as certified
+    >>> if find_spec("opacus"):
+    ...     certified.register()      # then PrivacyEngine(accountant=certified.NAME)
     """
     message = 'this adapter needs Opacus: pip install "psinoise[opacus]"'
     accountants = required("opacus.accountants", message)

@@ -133,7 +133,7 @@ def calibrate(
     The scale is never too small: of what is returned both ``Mechanism.epsilon(delta, ...)`` and
     ``Mechanism.delta(epsilon, ...)`` have been seen to be at most the target. It exceeds the least
     scale by a share of at most 1e-4, mostly about 5e-5, by ``tests/test_calibrate.py``; where
-    certified bounds are wider than usual the share is larger, and `calibration` reports it.
+    certified bounds are wider than usual the share is larger, and ``calibration`` reports it.
 
     Examples
     --------

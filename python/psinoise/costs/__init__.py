@@ -4,6 +4,11 @@ A cost is what :class:`psinoise.Schrodinger` makes the optimal noise for. Costs 
 hashable, their ``repr`` evaluates back to them, they are callable on arrays (so that
 ``noise.expected_cost(cost)`` works), they add with ``+``, and :func:`maximum` takes the largest of
 several. :func:`parse` reads them from text.
+
+>>> import psinoise as pn
+>>> noise = pn.Schrodinger(cost=pn.costs.Power(1.5), mean_cost=2.0)
+>>> round(float(noise.expected_cost(pn.costs.Power(1.5))), 9)
+2.0
 """
 
 from __future__ import annotations

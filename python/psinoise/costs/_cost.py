@@ -21,7 +21,15 @@ _MOST_BREAKPOINTS = 256
 
 
 class Cost(ABC):
-    """An even cost function that does not decrease in ``|x|``."""
+    """An even cost function that does not decrease in ``|x|``.
+
+    Examples
+    --------
+    >>> from psinoise import costs
+    >>> square: costs.Cost = costs.Power(2)
+    >>> square([-3.0, 0.0, 2.0]).tolist()
+    [9.0, 0.0, 4.0]
+    """
 
     __slots__ = ()
 
@@ -104,7 +112,15 @@ class Weighted(Cost):
 
 
 class Sum(Cost):
-    """The sum of costs; made by ``+``."""
+    """The sum of costs; made by ``+``.
+
+    Examples
+    --------
+    >>> from psinoise import costs
+    >>> both = costs.Power(1) + costs.Power(2)
+    >>> isinstance(both, costs.Sum), float(both(3.0))
+    (True, 12.0)
+    """
 
     __slots__ = ("terms",)
 
@@ -132,7 +148,15 @@ class Sum(Cost):
 
 
 class Maximum(Cost):
-    """The largest of costs; made by :func:`maximum`."""
+    """The largest of costs; made by :func:`maximum`.
+
+    Examples
+    --------
+    >>> from psinoise import costs
+    >>> largest = costs.maximum(costs.Power(1), costs.Power(2))
+    >>> isinstance(largest, costs.Maximum), largest([0.5, 3.0]).tolist()
+    (True, [0.5, 9.0])
+    """
 
     __slots__ = ("_kinks", "terms")
 
@@ -182,7 +206,14 @@ class Maximum(Cost):
 
 
 class Stretched(Cost):
-    """``cost(x / factor)``."""
+    """``cost(x / factor)``.
+
+    Examples
+    --------
+    >>> from psinoise import costs
+    >>> float(costs.Stretched(costs.Log(), 10.0)(20.0)) == float(costs.Log()(2.0))
+    True
+    """
 
     __slots__ = ("cost", "factor")
 
@@ -306,7 +337,14 @@ def maximum(*terms: Cost | Callable[..., Any]) -> Cost:
 
 
 def as_cost(cost: Cost | Callable[..., Any]) -> Cost:
-    """A cost as it is, any other callable as :class:`Custom`."""
+    """A cost as it is, any other callable as :class:`Custom`.
+
+    Examples
+    --------
+    >>> from psinoise import costs
+    >>> costs.as_cost(abs), costs.as_cost(costs.Power(2))
+    (costs.Custom(<built-in function abs>), costs.Power(2.0))
+    """
     if isinstance(cost, Cost):
         return cost
     return Custom(cost)

@@ -21,10 +21,10 @@ after that: whether it fails may depend on the data, and is then an answer. What
 does not fit, and is told from what would exceed the budget. What is counted is what is released: an
 array of the ledger's own.
 
-**Durable.** A ledger in a file (`Ledger.create`, `Ledger.open`) has every charge on the disk before
-bits are drawn. Processes share its budget, and a charge that the file does not know was not
-released; ``_journal`` has the order of things, and what of copies and changes is noticed. A ledger
-in memory belongs to one process. Ledgers are neither copied nor pickled.
+**Durable.** A ledger in a file (`psinoise.Ledger.create`, `psinoise.Ledger.open`) has every charge
+on the disk before bits are drawn. Processes share its budget, and a charge that the file does not
+know was not released; ``_journal`` has the order of things, and what of copies and changes is
+noticed. A ledger in memory belongs to one process. Ledgers are neither copied nor pickled.
 """
 
 from __future__ import annotations

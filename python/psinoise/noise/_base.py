@@ -51,8 +51,15 @@ class Noise(NoiseLaw):
     """A symmetric noise law ``scale * Z`` whose standardized density decreases in ``|x|``.
 
     A subclass states what is known about the standardized law ``Z`` on the half line; sampling and
-    evaluation come from the tables that :func:`psinoise.compile.compile_law` makes of it, once for
-    each shape.
+    evaluation come from the tables that ``psinoise.compile.compile_law`` makes of it, once for each
+    shape.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> noise: pn.Noise = pn.Airy(mean_abs=2.0)
+    >>> round(float(noise.cdf(1.0)), 6), round(float(noise.icdf(0.975)), 6)
+    (0.660807, 5.08423)
     """
 
     _tables: ClassVar[OrderedDict[tuple[Any, ...], core.LawTable]] = OrderedDict()
@@ -185,7 +192,7 @@ class Noise(NoiseLaw):
         return found
 
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
-        """``P(|X|`` rounds to ``k grid)``; see `NoiseLaw.lattice_masses`."""
+        """``P(|X|`` rounds to ``k grid)``; see `psinoise.noise.NoiseLaw.lattice_masses`."""
         return smooth_masses(self, grid, start, stop)
 
     # -- expectations ----------------------------------------------------------------------------

@@ -32,8 +32,15 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
     """A noise law symmetric about 0.
 
     A law is immutable and hashable, pickles, and its ``repr`` evaluates back to it. Subclasses say
-    how it is evaluated and drawn: :class:`~psinoise.noise.Noise` from tables of a
-    smooth density, :class:`~psinoise.noise.PiecewiseNoise` from cells.
+    how it is evaluated and drawn: :class:`~psinoise.Noise` from tables of a
+    smooth density, ``PiecewiseNoise`` from cells.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> law = pn.Staircase(epsilon=1.0)
+    >>> law.sample(3, rng=1).shape, law.log_concave, pn.Airy(std=1.0) == pn.Airy(std=1.0)
+    ((3,), False, True)
     """
 
     #: Arguments other than the size, of the members that stand for this law in contract tests,

@@ -126,7 +126,7 @@ class PiecewiseNoise(NoiseLaw):
         return float(self.partition.edges[-1 - self.partition.repeated]) * self._scale
 
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
-        """``P(|X|`` rounds to ``k grid)``; see `NoiseLaw.lattice_masses`."""
+        """``P(|X|`` rounds to ``k grid)``; see `psinoise.noise.NoiseLaw.lattice_masses`."""
         return self.partition.lattice_masses(grid / self._scale, start, stop)
 
     @cached_property

@@ -237,7 +237,7 @@ class Cactus(SolvedNoise):
     # -- the law ---------------------------------------------------------------------------------
 
     def expected_cost(self, cost: Cost) -> float:
-        """Expected cost; a number stands for that power of ``|x|``, as in `cost`."""
+        """Expected cost; a number stands for that power of ``|x|``, as in ``cost``."""
         if not callable(cost):
             return self.moment(_validate.positive("cost", cost))
         return super().expected_cost(cost)

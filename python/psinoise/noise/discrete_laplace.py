@@ -261,7 +261,7 @@ class DiscreteLaplace(NoiseLaw):
         return 1.0 / self._length
 
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
-        """``P(|X| = k)``; see `NoiseLaw.lattice_masses`.
+        """``P(|X| = k)``; see `psinoise.noise.NoiseLaw.lattice_masses`.
 
         Raises
         ------

@@ -293,7 +293,7 @@ class DiscreteStable(NoiseLaw):
         return 1.0
 
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
-        """``P(|X| = k)``; see `NoiseLaw.lattice_masses`.
+        """``P(|X| = k)``; see `psinoise.noise.NoiseLaw.lattice_masses`.
 
         Right to 1e-13, by NumPy's elementary functions: last bits may differ between machines, and
         with them the hash of a table. Its privacy is that of its own integers.

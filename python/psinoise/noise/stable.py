@@ -59,8 +59,8 @@ class SymmetricStable(Noise):
     laws), log-concave at ``alpha = 2`` alone. Relative error of the density and of both tails at
     most 2e-14 for ``alpha >= 0.1``, and 1e-13 where ``2 - alpha < 1e-5``, at any ``x``.
 
-    `sample` raises DomainError where draws would overflow the type with a probability of more than
-    2**-64: in float32 for indices below about 0.5, and for more of them at large scales.
+    ``sample`` raises DomainError where draws would overflow the type with a probability of more
+    than 2**-64: in float32 for indices below about 0.5, and for more of them at large scales.
 
     Examples
     --------

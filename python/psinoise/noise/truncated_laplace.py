@@ -223,7 +223,7 @@ class TruncatedLaplace(NoiseLaw):
                 part[beyond] = np.fmod(part[beyond], reach)
 
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
-        """``P(|X|`` rounds to ``k grid)``; see `NoiseLaw.lattice_masses`."""
+        """``P(|X|`` rounds to ``k grid)``; see `psinoise.noise.NoiseLaw.lattice_masses`."""
         borders = (np.arange(start, stop + 1.0) - 0.5) * (grid / self._scale)
         borders = np.clip(borders, 0.0, self._reach)
         return np.asarray(-np.diff(core.exponential(-borders, np.zeros_like(borders))))

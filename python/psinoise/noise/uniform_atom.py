@@ -55,7 +55,7 @@ class UniformAtom(PiecewiseNoise):
     -----
     Geng, Ding, Guo and Kumar, "Optimal noise-adding mechanism in additive differential privacy"
     (AISTATS 2019): optimality is theorem 2, the atom and the cost theorem 3, ``power`` 1 and 2
-    corollaries 4 and 5; `sample` draws what algorithm 1 does. Where there is an atom there is no
+    corollaries 4 and 5; ``sample`` draws what algorithm 1 does. Where there is an atom there is no
     density, and ``pdf`` and ``logpdf`` raise an error.
 
     Examples

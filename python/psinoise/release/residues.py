@@ -59,6 +59,12 @@ def sum_of_residues(messages: ArrayLike, bits: int, axis: int = 0) -> NDArray[np
 
     That is the sum itself if it lies there.
 
+    Examples
+    --------
+    >>> from psinoise.release import residues, sum_of_residues
+    >>> int(sum_of_residues(residues([100, 100, -250], bits=8), bits=8))
+    -50
+
     Parameters
     ----------
     messages : array_like of integers

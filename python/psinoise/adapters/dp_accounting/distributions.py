@@ -74,6 +74,14 @@ def to_pld(
     TypeError, DomainError
         For other arguments, an accountant without steps, steps without certified bounds, or
         imported losses on another lattice.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> from psinoise.adapters.dp_accounting import to_pld
+    >>> mechanism = pn.Mechanism(pn.Airy(mean_abs=2.0))
+    >>> bool(to_pld(mechanism).get_epsilon_for_delta(1e-6) >= mechanism.epsilon(1e-6).lower)
+    True
     """
     pld = module(_DISTRIBUTIONS)
     count = _validate.count("count", count)
@@ -124,6 +132,15 @@ def from_pld(pld: PrivacyLossDistribution) -> DiscreteLoss:
         If ``pld`` is not a distribution of ``dp_accounting``.
     DomainError
         If it is optimistic, or its masses are not those of a distribution.
+
+    Examples
+    --------
+    >>> import psinoise as pn
+    >>> from psinoise.adapters.dp_accounting import from_pld, to_pld
+    >>> theirs = from_pld(to_pld(pn.Mechanism(pn.Laplace(scale=4.0))))
+    >>> both = pn.Accountant().compose(theirs).compose(pn.Mechanism(pn.Laplace(scale=4.0)))
+    >>> round(float(both.epsilon(1e-6)), 3)
+    0.5
     """
     library = module(_DISTRIBUTIONS)
     if not isinstance(pld, library.PrivacyLossDistribution):
