@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, NoReturn
@@ -56,12 +57,14 @@ from psinoise.release import (
     DigitNoise,
     LatticeNoise,
     Release,
+    TableRelease,
     cells_of,
     coarser,
     default_grid,
     fits,
     grid_from,
     prepared,
+    table_of,
 )
 from psinoise.sampling import Poisson, Sampling
 
@@ -197,8 +200,9 @@ class LatticeMechanism(Accounted):
 
     def release(
         self,
-        x: ArrayLike,
+        x: Any,
         *,
+        columns: Hashable | Sequence[Hashable] | None = None,
         out: NDArray[Any] | None = None,
         bounds: tuple[float, float] | None = None,
         threads: int | None = None,
@@ -213,29 +217,36 @@ class LatticeMechanism(Accounted):
 
         Parameters
         ----------
-        x : array_like of float64, float32, float16 or integers
+        x : array_like of float64, float32, float16 or integers, column or table
             Of any layout and byte order; no value may be masked. Rounded half up to the grid.
-            Values beyond ``2**61`` cells are saturated, as is the result.
+            Values beyond ``2**61`` cells are saturated, as is the result. A column or a table is
+            one of pandas, polars or Arrow.
+        columns : name or list of names, for a table
+            What is released of it, each value as an element of an array. The rest is in what is
+            returned as it is, without protection.
         out : ndarray, optional
             Where to write; of the type and shape of the result, C-contiguous, apart from ``x``.
         bounds : (low, high), optional
-            Clip values to them first. NaN becomes ``low``, whatever the data are.
+            Clip values to them first. NaN, or a missing value, becomes ``low``, whatever the data
+            are.
         threads : int, optional
             As for `psinoise.Noise.sample`; the time and the result do not depend on the values.
 
         Returns
         -------
-        ndarray or scalar
-            Multiples of the grid, each rounded once to its type: float64 for float64, float32 for
-            float32 and float16, int64 for integers, or float64 where the grid is not whole.
+        ndarray, scalar, column or table
+            As ``x`` is, with its index and names. Multiples of the grid, each rounded once to its
+            type: float64 for float64, float32 for float32 and float16, int64 for integers, or
+            float64 where the grid is not whole.
 
         Raises
         ------
         TypeError
-            For data of another kind, for a seed, ``rng`` or key, for a wrong ``out``.
+            For data of another kind, a table without ``columns``, a seed, ``rng`` or key, a wrong
+            ``out``.
         DomainError
-            If a value is not finite and there are no bounds; the message does not tell which. If
-            the grid is out of the range of the type of ``x``.
+            If a value is missing or not finite and there are no bounds; the message does not tell
+            which. If the grid is out of the range of the type of ``x``.
         ValueError
             If ``out`` is of another shape, strided, read-only or overlaps ``x``.
         OSError
@@ -252,7 +263,16 @@ class LatticeMechanism(Accounted):
         """
         _refuse(unknown)
         # Everything is checked before bits are drawn.
-        return self._prepared(x, out, bounds, threads).draw()
+        table = table_of(x)
+        if table is None and columns is not None:
+            raise TypeError(f"columns are for a table, got {type(x).__name__}")
+        if table is None:
+            return self._prepared(x, out, bounds, threads).draw()
+        chosen = table.chosen(columns)
+        if out is not None or self.dimension > 1:
+            raise TypeError("a table takes no out=, and a mechanism of one dimension")
+        each = {name: self._prepared(table.column(name), None, bounds, threads) for name in chosen}
+        return TableRelease(table, each).draw()
 
     def _prepared(
         self, x: ArrayLike, out: object = None, bounds: object = None, threads: int | None = None

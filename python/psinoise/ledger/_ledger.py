@@ -6,12 +6,11 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from psinoise import _validate
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
@@ -304,8 +303,9 @@ class Ledger:
     def release(
         self,
         mechanism: Mechanism | LatticeMechanism,
-        x: ArrayLike,
+        x: Any,
         *,
+        columns: Hashable | Sequence[Hashable] | None = None,
         count: int | None = None,
         sampling_rate: float = 1.0,
         label: str = "",
@@ -318,7 +318,7 @@ class Ledger:
         ----------
         mechanism : Mechanism or LatticeMechanism
             It is counted as what is released: ``mechanism.on_lattice()``.
-        x : array_like of real numbers
+        x : array_like of real numbers, column or table
             The result of the query. It is read once, into an array of its own, whose values are
             counted and released.
         count : int, optional
@@ -331,7 +331,7 @@ class Ledger:
             from one draw are one vector.
         label : str
             For the record.
-        out, bounds
+        columns, out, bounds
             As in :meth:`psinoise.LatticeMechanism.release`.
 
         Raises
@@ -343,7 +343,7 @@ class Ledger:
             :meth:`psinoise.LatticeMechanism.release`, in which case the charge stays.
         """
         lattice = _on_lattice(mechanism)
-        values, size, masked = read_once(x)
+        values, size, masked = read_once(x, columns)
         uses = _uses(lattice, size) if count is None else _validate.count("count", count)
         sampling_rate = _validate.probability("sampling_rate", sampling_rate)
         if sampling_rate != 1.0 and uses != 1:
@@ -358,7 +358,7 @@ class Ledger:
         # After the charge, like everything that depends on values.
         if masked:
             raise TypeError("x must not have masked values")
-        return lattice.release(values, out=out, bounds=bounds)
+        return lattice.release(values, columns=columns, out=out, bounds=bounds)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError(

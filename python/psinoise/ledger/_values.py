@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from psinoise.release.data import declares_a_type, is_masked
+from psinoise.release.tables import column_of, table_of
 
 __all__ = ["Held", "read_once"]
 
@@ -15,17 +15,24 @@ __all__ = ["Held", "read_once"]
 class Held(NamedTuple):
     """Values that nobody else holds, how many there are, and whether any is masked."""
 
-    values: ArrayLike
+    values: Any
     size: int
     masked: bool
 
 
-def read_once(x: ArrayLike) -> Held:
+def read_once(x: Any, columns: object = None) -> Held:
     """The values of an array-like, in an array, or in lists where nothing declares a type.
 
     Array-likes may say anything of their size, give other values when they are read again, or
     change in another thread. Masks are lost on the way, and what is under them would be released.
     """
+    table = table_of(x)
+    if table is not None:
+        own = table.held(columns)
+        return Held(own, sum(own.column(name).values.size for name in own.chosen(columns)), False)
+    column = column_of(x)
+    if column is not None:
+        return Held(column.held(), column.values.size, False)
     if declares_a_type(x):
         found = np.asanyarray(x)
         # The second step copies whatever the first one found, and drops subclasses.

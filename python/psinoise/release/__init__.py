@@ -8,7 +8,8 @@ from psinoise.release.exact_sums import exact_sums
 from psinoise.release.grid import cells_of, default_grid, grid_from
 from psinoise.release.lattice_noise import LatticeNoise
 from psinoise.release.residues import residues, sum_of_residues
-from psinoise.release.values import Release, prepared
+from psinoise.release.tables import table_of
+from psinoise.release.values import Release, TableRelease, prepared
 from psinoise.release.weights import coarser, fits
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "DigitNoise",
     "LatticeNoise",
     "Release",
+    "TableRelease",
     "cells_of",
     "coarser",
     "default_grid",
@@ -26,4 +28,5 @@ __all__ = [
     "prepared",
     "residues",
     "sum_of_residues",
+    "table_of",
 ]

@@ -13,9 +13,9 @@ alone are int64, as users of NumPy expect.
 Bounds must be within ``+-2**53`` too, so that this clip changes nothing. Without bounds, larger
 whole numbers beside others are an error.
 
-**Missing values.** None counts as NaN, which bounds take to the lower one. An element that is no
-number at all, such as text, a truth value or a masked one, is always an error, which shows that
-there is one.
+**Missing values.** None counts as NaN, which bounds take to the lower one; so do gaps in a column
+of pandas, polars or Arrow (``tables``). An element that is no number at all, such as text, a truth
+value or a masked one, is always an error, which shows that there is one.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise.errors import DomainError
+from psinoise.release.tables import column_of
 
 __all__ = ["declares_a_type", "is_masked", "read"]
 
@@ -55,6 +56,8 @@ def read(name: str, x: ArrayLike, limits: tuple[float, float] | None) -> NDArray
     """
     if type(x) is np.ndarray:
         array = x
+    elif (column := column_of(x)) is not None:
+        array = column.filled(name, limits is not None)
     else:
         if is_masked(x):
             raise TypeError(f"{name} must not have masked values")

@@ -42,8 +42,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise.errors import DomainError
-from psinoise.release.data import is_masked, read
+from psinoise.release.data import declares_a_type, is_masked, read
 from psinoise.release.exact_sum import LARGEST_SUM, cells, checked_bounds, exponent_of
+from psinoise.release.tables import column_of
 
 __all__ = ["exact_sums"]
 
@@ -160,7 +161,11 @@ def _owners(units: ArrayLike) -> NDArray[np.int64]:
     """A number for the unit of each row, -1 for none."""
     if is_masked(units):
         raise TypeError("units must not have masked values")
-    array = np.asarray(units) if hasattr(units, "dtype") else _objects(units)
+    column = column_of(units)
+    if column is not None and column.values.dtype.kind in "iu":
+        numbered = np.unique(column.values, return_inverse=True)[1].reshape(column.values.shape)
+        return numbered if column.missing is None else np.where(column.missing, -1, numbered)
+    array = np.asarray(units) if declares_a_type(units) else _objects(units)
     if array.dtype.kind in "iuSU":
         return np.unique(array, return_inverse=True)[1].reshape(array.shape)
     if array.dtype.kind != "O":

@@ -7,6 +7,7 @@ value, where, or how many.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +20,9 @@ from psinoise.release.data import read
 from psinoise.release.digit_noise import DigitNoise
 from psinoise.release.entropy import fresh_key
 from psinoise.release.lattice_noise import LatticeNoise
+from psinoise.release.tables import Table, column_of
 
-__all__ = ["Release", "prepared"]
+__all__ = ["Release", "TableRelease", "prepared"]
 
 # Below this many elements one thread is faster than waking another.
 _SERIAL = 1 << 17
@@ -42,6 +44,7 @@ class Release(NamedTuple):
     out: NDArray[Any]
     scalar: bool
     threads: int
+    like: Callable[[NDArray[Any]], Any] | None = None
 
     def draw(self, key: core.SecretKey | bytes | None = None) -> Any:
         """Write the values with the noise of a key; one from the operating system by default."""
@@ -56,7 +59,20 @@ class Release(NamedTuple):
                 self.out,
                 self.threads,
             )
+        if self.like is not None:
+            return self.like(self.out)
         return self.out[()] if self.scalar else self.out
+
+
+class TableRelease(NamedTuple):
+    """Releases of the columns of a table."""
+
+    table: Table
+    columns: dict[Any, Release]
+
+    def draw(self) -> Any:
+        """The table with these columns released, each with bits of its own."""
+        return self.table.replaced({name: column.draw() for name, column in self.columns.items()})
 
 
 def prepared(
@@ -71,7 +87,7 @@ def prepared(
     Parameters
     ----------
     noise : LatticeNoise or DigitNoise
-    x : array_like of float64, float32, float16 or integers
+    x : array_like of float64, float32, float16 or integers, or a column of them
         Of any layout and byte order; Python numbers and lists of them are float64.
     out : ndarray, optional
     bounds : pair of real numbers, optional
@@ -84,7 +100,8 @@ def prepared(
         See `psinoise.LatticeMechanism.release`.
     """
     limits = None if bounds is None else _limits(bounds)
-    array = read("x", x, limits)
+    column = None if type(x) is np.ndarray else column_of(x)
+    array = read("x", x if column is None else column, limits)  # type: ignore[arg-type]
     values = _native(array)
     dtype = values.dtype
     low, high = _RANGES[dtype]
@@ -105,7 +122,8 @@ def prepared(
         workers = 1 if array.size < _SERIAL else 0
     else:
         workers = _validate.count("threads", threads)
-    return Release(noise, values, limits, target, array.ndim == 0 and out is None, workers)
+    like = None if column is None or out is not None else column.like
+    return Release(noise, values, limits, target, array.ndim == 0 and out is None, workers, like)
 
 
 def _limits(bounds: object) -> tuple[float, float]:
