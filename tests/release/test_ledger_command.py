@@ -11,7 +11,7 @@ from command_line_calls import answer, mistake, strict
 
 CREATE = ["ledger", "create", "b.ledger", "--epsilon", "1", "--delta", "1e-6"]
 RELEASE = ["release", "table.csv", "--column", "v", "--noise", "gaussian", "--std", "7"]
-RELEASE += ["--sensitivity", "1", "--delta", "1e-6", "--ledger", "b.ledger"]
+RELEASE += ["--count", "1", "--sensitivity", "1", "--delta", "1e-6", "--ledger", "b.ledger"]
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ from psinoise.commands import release as command
 
 SECRET = "8675309"
 TARGET = ["--noise", "airy", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "1"]
+TARGET += ["--count", "1"]
 
 
 @pytest.fixture
@@ -104,11 +105,53 @@ def test_every_column_is_a_use(capsys, table):
     assert columns("private.csv")["month"] == columns("table.csv")["month"]
 
 
+def test_without_a_count_every_value_is_one(capsys, table, monkeypatch):
+    """As in a ledger. Mutants: a count of 1; rows that come after they were counted."""
+    words = ["table.csv", "--column", "c", "--column", "d", *TARGET[:-2]]
+    run(capsys, *words, "--out", "private.csv")
+    assert json.loads(Path("private.csv.json").read_text())["count"] == 24
+    np.save("array.npy", np.zeros((5, 3)))
+    run(capsys, "array.npy", *TARGET[:-2], "--out", "out.npy")
+    assert json.loads(Path("out.npy.json").read_text())["count"] == 15
+    monkeypatch.setattr(command, "rows_of", lambda *_: 11)
+    assert "must not change while" in mistake(capsys, *words, "--out", "more.csv")
+
+
+def test_parquet(capsys, table):
+    """Types and other columns stay; what a writer noted about a column does not."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    note = {"largest": SECRET}
+    fields = [arrow.field("day", arrow.string()), arrow.field("c", arrow.int32(), metadata=note)]
+    fields.append(arrow.field("x", arrow.float64()))
+    days = [f"d{i}" for i in range(100_000)]
+    data = [days, [7] * 99_999 + [None], [0.25] * 100_000]
+    made = arrow.table(data, arrow.schema(fields, metadata=note))
+    parquet.write_table(made, "table.parquet")
+    words = ["table.parquet", "--column", "c", *TARGET, "--out", "private.parquet"]
+    assert "no missing values where no bounds" in mistake(capsys, *words)
+    run(capsys, *words, "--bounds", "0", "9", "--grid", "1")
+    found = parquet.read_table("private.parquet")
+    assert found.schema.names == ["day", "c", "x"]
+    assert found.column("day").to_pylist() == days
+    assert [str(field.type) for field in found.schema] == ["string", "int64", "double"]
+    assert SECRET not in str(found.schema.metadata) + str(found.schema.field("c").metadata)
+    released = np.asarray(found.column("c"))
+    assert len(np.unique(released)) > 5
+    assert abs(released.mean() - 7.0) < 1.0
+    Path("broken.parquet").write_text(SECRET)
+    wrong = ["broken.parquet", *words[1:-1], "other.parquet"]
+    assert "must be a Parquet table" in mistake(capsys, *wrong)
+    assert "must be one name of the header" in mistake(
+        capsys, "table.parquet", "--column", "e", *TARGET, "--out", "other.parquet"
+    )
+
+
 @pytest.mark.parametrize(
     "size", [["--scale", "10"], ["--std", "10"], ["--mean-abs", "10"]], ids=lambda size: size[0]
 )
 def test_noise_of_a_size(capsys, table, size):
     words = ["table.csv", "--column", "c", "--noise", "laplace", *size, "--sensitivity", "2"]
+    words += ["--count", "1"]
     run(capsys, *words, "--delta", "0", "--out", "private.csv")
     record = json.loads(Path("private.csv.json").read_text())
     noise = pn.Laplace(**{size[0][2:].replace("-", "_"): 10.0})
@@ -123,6 +166,7 @@ def test_noise_of_a_size(capsys, table, size):
 
 def test_laws_without_a_scale(capsys, table):
     words = ["table.csv", "--column", "c", "--sensitivity", "2", "--out", "private.csv", "--force"]
+    words += ["--count", "1"]
     run(capsys, *words, "--noise", "discrete-laplace", "--epsilon", "1", "--delta", "0")
     found = np.array(columns("private.csv")["c"], dtype=float)
     assert (found == np.floor(found)).all()
@@ -240,7 +284,7 @@ def test_a_crash_leaves_no_half_table(table):
         ),
         ({"--column": None}, "a CSV table needs --column"),
         ({"table.csv": "nowhere.csv"}, "nowhere.csv does not exist"),
-        ({"table.csv": "table.txt"}, "table.txt must end with .csv or .npy"),
+        ({"table.csv": "table.txt"}, "table.txt must end with .csv or .parquet or .npy"),
         ({"--out": "private.npy"}, "private.npy must end with .csv, as table.csv does"),
         ({"--out": "table.csv"}, "must be three different files"),
         ({"--out": "nowhere/private.csv"}, "does not exist"),

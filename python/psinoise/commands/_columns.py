@@ -20,13 +20,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._optional import required
 from psinoise._progress import track
 from psinoise.errors import DomainError
 
-__all__ = ["FORMATS", "map_columns"]
+__all__ = ["FORMATS", "map_columns", "rows_of"]
 
 Values = NDArray[Any]
-Function = Callable[[Values], Values]
+Function = Callable[[Any], Values]
+
+_NEEDS_ARROW = 'Parquet tables need pyarrow: pip install "psinoise[arrow]"'
 
 #: Values in a block: what is held in memory at a time.
 _BLOCK = 2**16
@@ -50,13 +53,15 @@ def map_columns(
     Parameters
     ----------
     source : Path
-        ``.csv`` with a header, in UTF-8, or ``.npy``; its suffix is the format of both files.
+        ``.csv`` with a header, in UTF-8, ``.parquet`` or ``.npy``; its suffix is the format of both
+        files.
     target : Path
         An existing file, which is overwritten, whatever its name.
     columns : sequence of str
         Names in the header, or fields of a structured array; none for an array of numbers.
     function : callable
-        From a one-dimensional array to one of the same length and of one dtype.
+        From a one-dimensional array, or a column of Arrow, to one of the same length and of one
+        type.
     grid : float
         To which the function rounds its argument, half up: text is read such that it is rounded as
         the decimal number that it is.
@@ -79,6 +84,24 @@ def map_columns(
     """
     table = _Table(source, target, columns, function, grid, bounds, delimiter, frozenset(missing))
     return FORMATS[source.suffix.lower()](table)
+
+
+def rows_of(source: Path, delimiter: str = ",") -> int:
+    """How many values a column of a table has, or all of an array.
+
+    Raises
+    ------
+    DomainError
+        For a table that cannot be read.
+    """
+    kind = source.suffix.lower()
+    if kind == ".npy":
+        return int(_loaded(source).size)
+    if kind == ".parquet":
+        return int(_parquet(source).metadata.num_rows)
+    with _readable(source), source.open(encoding="utf-8-sig", newline="") as readable:
+        lines = (row for row in csv.reader(readable, delimiter=delimiter, strict=True) if row)
+        return max(sum(1 for _ in lines) - 1, 0)
 
 
 @dataclass(frozen=True)
@@ -261,4 +284,39 @@ def _replaced(kind: np.dtype[Any], columns: Sequence[str], function: Function) -
     return np.dtype(list(kinds.items()))
 
 
-FORMATS = {".csv": _map_csv, ".npy": _map_npy}
+# -- Parquet ---------------------------------------------------------------------------------------
+
+
+def _map_parquet(table: _Table) -> list[str]:
+    """What a writer has noted about a file is not copied: it may tell of what is released."""
+    arrow: Any = required("pyarrow", _NEEDS_ARROW)
+    parquet: Any = required("pyarrow.parquet", _NEEDS_ARROW)
+    source, columns, function = table.source, table.columns, table.function
+    if not columns:
+        raise TypeError("a Parquet table needs --column")
+    readable = _parquet(source)
+    fields = [field.remove_metadata() for field in readable.schema_arrow]
+    names = [field.name for field in fields]
+    for place in [_place(names, column) for column in columns]:
+        field = fields[place]
+        empty: Any = function(arrow.array([], field.type))
+        fields[place] = field.with_type(empty.type)
+    with parquet.ParquetWriter(table.target, arrow.schema(fields)) as writable:
+        for batch in track(readable.iter_batches(batch_size=_BLOCK), "releasing"):
+            released = [
+                function(column) if name in columns else column
+                for name, column in zip(names, batch.columns, strict=True)
+            ]
+            writable.write_batch(arrow.record_batch(released, schema=arrow.schema(fields)))
+    return [name for name in names if name not in columns]
+
+
+def _parquet(source: Path) -> Any:
+    parquet: Any = required("pyarrow.parquet", _NEEDS_ARROW)
+    try:
+        return parquet.ParquetFile(source, memory_map=True)
+    except (ValueError, OSError):  # ArrowInvalid is a ValueError
+        raise DomainError(f"{source} must be a Parquet table") from None
+
+
+FORMATS = {".csv": _map_csv, ".parquet": _map_parquet, ".npy": _map_npy}

@@ -2,7 +2,8 @@
 
 The columns that are named are released; the others are copied as they are. Their guarantee is that
 of ``--count`` times the number of columns uses of one mechanism: it holds if one record can move at
-most ``--count`` values of each column, and each by at most ``--sensitivity``.
+most ``--count`` values of each column, and each by at most ``--sensitivity``. Left out, it is all
+values, as in a ledger; how many there are is public.
 
 The table takes its name in one step, when it is complete and on the disk, after its record: a crash
 leaves either the whole or nothing under that name. The record holds what is needed to compute
@@ -25,7 +26,7 @@ from psinoise._atomic import check_target, temporary_beside, write_text
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
 from psinoise.accounting.budget import is_within
 from psinoise.calibrate import calibrate
-from psinoise.commands._columns import FORMATS, map_columns
+from psinoise.commands._columns import FORMATS, map_columns, rows_of
 from psinoise.commands._mechanism import (
     add_noise,
     add_size,
@@ -83,10 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--count",
         type=int,
-        default=1,
         metavar="N",
-        help="how many values of a column one record can move (default 1, as in a histogram to "
-        "which records are added; 2 where they are replaced)",
+        help="how many values of a column one record can move (default all of them, as in a "
+        "ledger; 1 in a histogram to which records are added, 2 where they are replaced)",
     )
     parser.add_argument(
         "--adjacency",
@@ -145,28 +145,39 @@ def _delimiter(text: str) -> str:
 def run(arguments: argparse.Namespace) -> int:
     """Write the released table and its record."""
     target, record = _targets(arguments)
-    uses = arguments.count * max(len(arguments.column), 1)
-    if uses < 1:
+    if arguments.count is not None and arguments.count < 1:
         raise DomainError(f"--count must be at least 1, got {arguments.count}")
     if len(set(arguments.column)) != len(arguments.column):
         raise DomainError("--column must name each column once")
     ledger = _ledger(arguments)
+    values = None if arguments.count is not None else rows_of(arguments.table, arguments.delimiter)
+    count = arguments.count if values is None else max(values, 1)
+    uses = count * max(len(arguments.column), 1)
     mechanism, epsilon = _mechanism(arguments, uses)
     if ledger is not None:
         label = arguments.label or f"{target.name}: {', '.join(arguments.column)}".rstrip(": ")
         ledger.charge(mechanism, uses, label=label)
     bounds = None if arguments.bounds is None else (arguments.bounds[0], arguments.bounds[1])
+    released = 0
+
+    def release(x: Any) -> Any:
+        nonlocal released
+        released += len(x)
+        return mechanism.release(x, bounds=bounds)
+
     with temporary_beside(target) as temporary:
         copied = map_columns(
             arguments.table,
             temporary,
             arguments.column,
-            lambda values: mechanism.release(values, bounds=bounds),
+            release,
             grid=mechanism.grid,
             bounds=bounds,
             delimiter=arguments.delimiter,
             missing=arguments.missing,
         )
+        if values is not None and released > uses:
+            raise DomainError(f"{arguments.table} must not change while it is released")
         written = {
             "epsilon": epsilon,
             "delta": arguments.delta,
