@@ -17,10 +17,14 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(psinoise.__path__, "psinoise.")
     if not module.name.endswith("__main__") and "_core" not in module.name
 )
+# What the examples of a module need, of packages that the tests do not.
+NEEDS = {"psinoise.adapters.dask": "dask.array"}
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name):
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
     module = importlib.import_module(name)
     assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
 
@@ -33,11 +37,14 @@ def test_readme_examples():
 
 @pytest.mark.parametrize(
     "page",
-    ["release.md", "releasing.md", "statistics.md", "clients.md", "training.md", "blocks.md"],
+    [
+        *("index.md", "tables.md", "training.md", "clients.md", "comparing.md", "reproducing.md"),
+        *("release.md", "releasing.md", "statistics.md", "blocks.md"),
+    ],
 )
 def test_examples_of_the_pages(page):
     results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
-    assert results.attempted >= 8
+    assert results.attempted >= 6
     assert results.failed == 0
 
 
