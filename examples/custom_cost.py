@@ -85,28 +85,28 @@ def show(rows: Sequence[Row]) -> str:
 
 def draw(cost: costs.Cost, mean_cost: float, path: Path) -> None:
     """The densities, and the excess of Fisher information over a range of bounds."""
-    from matplotlib.figure import Figure
+    from psinoise import plotting  # needs matplotlib
 
-    figure = Figure(figsize=(9.0, 3.6), layout="constrained")
+    figure = plotting.new_figure(9.4, 3.8)
     left, right = figure.subplots(1, 2)
     noises = {type(row.noise).__name__: row.noise for row in table(cost, mean_cost)}
-    colors = dict(zip(sorted(noises), ("#0072B2", "#009E73", "#CC79A7", "#000000"), strict=True))
     x = np.linspace(0.0, 6.0 * noises["Schrodinger"].std, 601)
-    for name, noise in noises.items():
-        left.semilogy(x, noise.pdf(x), color=colors[name], label=name)
-    left.set(xlabel="x", ylabel="density", title=f"laws of mean cost {mean_cost:g}")
-    left.legend()
+    densities = {name: noise.pdf(x) for name, noise in noises.items()}
+    colors = [plotting.color_of(name, 6) for name in densities]
+    plotting.plot_lines(x, densities, ax=left, colors=colors, log_y=True)
+    plotting.set_title(left, "Density", f"laws of mean cost {mean_cost:g}")
+    left.set_xlabel("Noise")
     bounds = np.geomspace(0.05, 20.0, 25)
     excess: dict[str, list[float]] = {}
     for bound in bounds:
         for row in table(cost, float(bound)):
             excess.setdefault(type(row.noise).__name__, []).append(100.0 * row.excess)
-    for name, values in excess.items():
-        if name != "Schrodinger":  # the least: 0 % everywhere
-            right.loglog(bounds, values, color=colors[name], label=name)
+    del excess["Schrodinger"]  # the least: 0 % everywhere
+    plotting.plot_lines(bounds, excess, ax=right, log_x=True, log_y=True, name=False)
     right.set_ylim(1e-2, 200.0)
-    right.set(xlabel="mean cost", ylabel="excess (%)", title="Fisher information beyond the least")
-    right.legend()
+    plotting.label_ends(right)
+    plotting.set_title(right, "Fisher information beyond the least", "percent")
+    right.set_xlabel("Mean cost")
     figure.savefig(path, dpi=150)
 
 
