@@ -314,6 +314,10 @@ def test_labels_are_moved_apart_and_keep_their_order(heights: list[float]) -> No
     assert math.fsum(moved) == pytest.approx(math.fsum(heights))
 
 
+def test_labels_do_not_climb_into_the_title() -> None:
+    assert plotting._spread([0.98, 0.2, 0.99, 0.97], 0.1) == pytest.approx([0.9, 0.2, 1.0, 0.8])
+
+
 @pytest.mark.parametrize(
     ("call", "error"),
     [

@@ -415,7 +415,8 @@ def _new_axes() -> Axes:
 
 
 def _spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Move sorted heights apart by at least ``gap``, keeping the mean of each cluster."""
+    """Move heights apart by at least ``gap``, keeping the mean of each cluster where that does not
+    lift one above 1, where the title is."""
     order = np.argsort(np.asarray(heights), kind="stable")
     clusters: list[list[float]] = []
     for i in order:
@@ -433,7 +434,8 @@ def _spread(heights: Sequence[float], gap: float) -> list[float]:
 
 
 def _low(cluster: list[float], gap: float) -> float:
-    return math.fsum(cluster) / len(cluster) - 0.5 * gap * (len(cluster) - 1)
+    spread = gap * (len(cluster) - 1)
+    return min(math.fsum(cluster) / len(cluster) - 0.5 * spread, 1.0 - spread)
 
 
 def _names(drawn: Sequence[object], noises: Sequence[object]) -> list[str]:
