@@ -49,8 +49,12 @@ class Calibration:
     method: str
 
 
-def search(target: Target, method: str) -> Calibration:
+def search(target: Target, method: str, *, evidence: bool = True) -> Calibration:
     """The least scale that meets a target, by "certified" bounds on delta or by the "estimate".
+
+    Without ``evidence`` only epsilon at the target's delta is asked for, which is enough: profiles
+    do not increase, so that delta at the target's epsilon is at most delta at a smaller epsilon.
+    The delta of the result is what follows from that.
 
     Raises
     ------
@@ -68,14 +72,14 @@ def search(target: Target, method: str) -> Calibration:
             )
         return Calibration(pure[1], Bracket(0.0, 0.0, 0.0), 0.0, method)
     if pure is None:
-        return _approached(target, method, *_crossing(target, _guess(target)))
+        return _approached(target, method, evidence, *_crossing(target, _guess(target)))
     start, slope = _crossing(target, min(_guess(target), pure[0]))
     if start > pure[0] - _ROUGH_CROSSING:
         below = pure[0] - _CERTIFIED[0] * target.width
         if target.asked(target.noise(below), "certified").lower > target.goal:
             return _free(pure, below, method)  # for next to nothing
     try:
-        found = _approached(target, method, start, slope)
+        found = _approached(target, method, evidence, start, slope)
     except CertificationError:
         return _free(pure, start, method)
     return found if found.noise.scale < pure[1].scale else _free(pure, start, method)
@@ -183,7 +187,9 @@ def _root(function: Callable[[float], float], start: float, tolerance: float) ->
     return float(optimize.brentq(function, near, far, xtol=tolerance, rtol=1e-15))
 
 
-def _approached(target: Target, method: str, position: float, slope: float) -> Calibration:
+def _approached(
+    target: Target, method: str, evidence: bool, position: float, slope: float
+) -> Calibration:
     """From about the least scale to one that is shown to meet the target.
 
     Raises
@@ -208,7 +214,9 @@ def _approached(target: Target, method: str, position: float, slope: float) -> C
         if best is not None and noise.scale >= best.noise.scale:
             break
         if above <= 0.0:
-            bounds = target.bounds(noise, method)
+            bounds = Bracket(0.0, target.delta, target.delta)
+            if evidence:
+                bounds = target.bounds(noise, method)
             if bounds.upper <= target.delta:
                 excess = max(math.expm1(-log_ratio(found.estimate, target.goal) / slope), 0.0)
                 best = Calibration(noise, bounds, excess, method)

@@ -96,4 +96,4 @@ def noise_multiplier(
     target = checked(
         Gaussian, epsilon, delta, moved, count, sampling_rate, adjacency, 1.0, sampling
     )
-    return search(replace(target, width=_WIDTH), "certified").noise.std
+    return search(replace(target, width=_WIDTH), "certified", evidence=False).noise.std
