@@ -23,6 +23,7 @@ MEMBERS = {
     "truncated Laplace": lambda: pn.TruncatedLaplace(epsilon=1.0, delta=1e-3, sensitivity=0.7),
     "discrete Laplace": lambda: pn.DiscreteLaplace(scale=2.5),
     "wide discrete Laplace": lambda: pn.DiscreteLaplace(epsilon=1e-4, sensitivity=3),
+    "discrete stable": lambda: pn.DiscreteStable(alpha=1.9, scale=4.0),
 }
 WITH_DENSITY = [name for name in MEMBERS if "discrete" not in name and "atom" not in name]
 

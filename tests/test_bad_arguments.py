@@ -38,7 +38,7 @@ def numbers():
         arguments = {"epsilon": 1.0, "delta": 0.1, "count": 10}
         names = inspect.signature(law).parameters
         needed = {name: arguments[name] for name in arguments if name in names}
-        if law is pn.DiscreteLaplace:
+        if law.for_whole_numbers:
             continue  # a whole number: below
         yield "sensitivity", lambda value, law=law, needed=needed: law(sensitivity=value, **needed)
 

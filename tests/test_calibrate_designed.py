@@ -12,7 +12,7 @@ import pytest
 import psinoise as pn
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibration
-from psinoise.noise import DESIGNED, FAMILIES
+from psinoise.noise import DESIGNED, FAMILIES, Family
 
 COARSE = {"cells_per_sensitivity": 10, "cells": 100, "tail_ratio": 0.12}
 
@@ -169,11 +169,23 @@ def test_compare_shows_every_law(comparison: pn.compare) -> None:
     rows = {row.law: row for row in comparison.rows}
     assert rows["Cactus"].noise.cost == 1.0
     assert rows["Cactus"].cost < rows["Airy"].cost < rows["Gaussian"].cost
-    for name, reason in (("UniformAtom", "epsilon = 0"), ("DiscreteLaplace", "whole numbers")):
+    missing = {"UniformAtom": "epsilon = 0"}
+    missing |= dict.fromkeys(["DiscreteLaplace", "DiscreteStable"], "whole numbers")
+    for name, reason in missing.items():
         row = rows[name]
         assert row.calibration is row.noise is None
         assert row.cost == math.inf
         assert reason in row.reason
+
+
+def test_laws_for_whole_numbers_are_compared_where_they_are_named() -> None:
+    laws = [pn.DiscreteLaplace, Family(pn.DiscreteStable, alpha=1.7), pn.Staircase]
+    found = pn.compare(epsilon=1.0, delta=0.0, sensitivity=16.0, laws=laws)
+    names = [row.law for row in found.rows]
+    assert names == ["Staircase", "DiscreteLaplace", "DiscreteStable(alpha=1.7)"]
+    assert found.rows[1].noise.mean_abs < found.rows[2].noise.mean_abs < 1.6 * 16.0
+    # A column of scales that no law has.
+    assert str(pn.compare(epsilon=1.0, delta=0.0, laws=[pn.Staircase])).count(" -\n") == 1
 
 
 def test_the_table_has_dashes_where_there_is_nothing(comparison: pn.compare) -> None:
@@ -188,7 +200,7 @@ def test_the_plot_says_what_is_missing(comparison: pn.compare) -> None:
     ax = pytest.importorskip("matplotlib.figure").Figure().subplots()
     comparison.plot(ax)
     texts = [text.get_text() for text in ax.texts]
-    assert texts.count("not applicable") == 2
+    assert texts.count("not applicable") == 3
     assert not any("inf" in text for text in texts)
 
 

@@ -163,10 +163,21 @@ def test_a_sum_on_a_grid_meets_the_target() -> None:
         assert 1.0 - 2e-6 < reached <= 1.0
 
 
-def test_other_ways_to_calibrate_name_this_one() -> None:
-    for law, error in ((pn.SymmetricStable, TypeError), (pn.DiscreteStable, pn.CalibrationError)):
-        with pytest.raises(error, match="calibrate_stable"):
-            pn.calibrate(law, epsilon=1.0, delta=0.0)  # type: ignore[type-var]
+def test_other_ways_to_calibrate() -> None:
+    """Without an index they name this one; with it the answer is the same, but for the table."""
+    with pytest.raises(TypeError, match="calibrate_stable"):
+        pn.calibrate(pn.SymmetricStable, epsilon=1.0, delta=0.0)
+    with pytest.raises(TypeError, match="'alpha'"):
+        pn.calibrate(pn.DiscreteStable, epsilon=1.0, delta=0.0)
+    family, words = Family(pn.DiscreteStable, alpha=1.7), {"epsilon": 1.0, "sensitivity": 16.0}
+    noise = pn.calibrate(family, delta=0.0, **words)
+    table = pn.calibrate_stable(alpha=1.7, grid=1.0, **words)
+    assert noise.scale == pytest.approx(table.scale, rel=2e-6)
+    assert 1.0 - 1e-9 < pn.Mechanism(noise, 16.0).pure_epsilon() <= 1.0
+    released = pn.calibrate(family, delta=0.0, on_lattice=True, **words)
+    assert 0.9999 < released.pure_epsilon() <= 1.0
+    with pytest.raises(pn.DomainError, match="whole number"):
+        pn.calibrate(family, epsilon=1.0, delta=0.0, sensitivity=0.5)
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,10 @@ SMALL = ["--cells-per-sensitivity", "20", "--cells", "160", "--tail-ratio", "0.3
             lambda s: psinoise.DiscreteLaplace(epsilon=0.5, sensitivity=2),
         ),
         (
+            ["discrete-stable", "--alpha", "1.7", "--scale", "3"],
+            lambda s: psinoise.DiscreteStable(alpha=1.7, scale=3.0),
+        ),
+        (
             ["cactus", *SMALL, "--cost", "power:1", "--mean-cost", "1"],
             lambda s: psinoise.Cactus(
                 cost=1.0, mean_cost=1.0, cells_per_sensitivity=20, cells=160, tail_ratio=0.35, **s

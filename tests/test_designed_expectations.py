@@ -29,7 +29,9 @@ def summed(law, function):
 
 @pytest.mark.parametrize("order", [0.5, 1.0, 2.0, 3.0, 6.0])
 def test_moments(law, order):
-    assert law.moment(order) == pytest.approx(summed(law, lambda x: x**order), rel=2e-3)
+    exists = order < getattr(law, "tail_index", 0.0) or law.std < math.inf
+    expected = summed(law, lambda x: x**order) if exists else math.inf
+    assert law.moment(order) == pytest.approx(expected, rel=2e-3)
     assert law.moment(0) == pytest.approx(1.0, rel=1e-14)
 
 

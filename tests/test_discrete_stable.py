@@ -101,6 +101,33 @@ def test_the_mean_absolute_value() -> None:
     assert pn.DiscreteStable(alpha=1.0, scale=1.0).mean_abs == math.inf
 
 
+def test_costs_and_divergences_are_sums() -> None:
+    """Kills: no correction at the end of the terms that are listed (the first law)."""
+    for alpha, scale in ((1.3, 0.5), (1.5, 300.0), (1.9, 1e6)):
+        law = pn.DiscreteStable(alpha=alpha, scale=scale)
+        assert law.expected_cost(np.abs) == pytest.approx(law.mean_abs, rel=3e-13)
+        assert law.expected_cost(np.ones_like) == pytest.approx(1.0, abs=1e-14)
+        assert law.expected_cost(np.square) == math.inf
+    assert pn.DiscreteStable(alpha=2.0, scale=20.0).moment(4.0) == pytest.approx(
+        3.0 * 800.0**2 + 800.0, rel=1e-12
+    )
+    for alpha, scale, shift in ((1.9, 4.0, 3), (2.0, 20.0, 8), (1.5, 64.0, 1)):
+        law = pn.DiscreteStable(alpha=alpha, scale=scale)
+        k = np.arange(-100_000.0, 100_001.0)
+        base, moved = law.log_mass(np.abs(k)), law.log_mass(np.abs(k - shift))
+        masses, losses = np.exp(base), base - moved
+        mean = float(masses @ losses)
+        # Losses beyond are less than 3 s / k, on both sides.
+        tails, most = 2.0 * law.ccdf(k[-1]), (3.0 * shift / k[-1]) ** 2
+        assert law.kl(shift) == pytest.approx(mean, rel=1e-10, abs=tails * most)
+        variance = float(masses @ (losses - mean) ** 2)
+        left_out = 1.01 * tails * (most + mean**2)
+        assert law.kl_variance(shift) == pytest.approx(variance, rel=1e-10, abs=left_out)
+    assert law.kl(0.5) == math.inf
+    with pytest.raises(pn.DomainError, match="shift must be from 1/64 of the scale"):
+        pn.DiscreteStable(alpha=1.5, scale=65.0).kl(1)
+
+
 LAWS = [(0.5, 100.0, 64), (1.0, 64.0, 63), (1.5, 4.0, 4), (1.1, 1.0, 100), (1.9999, 64.0, 64)]
 
 
@@ -206,6 +233,20 @@ def test_small_deltas_of_sums_are_those_of_a_message() -> None:
     assert two.epsilon(0.0) == message.epsilon(0.0) == message.pure_epsilon() == two.pure_epsilon()
     assert two.epsilon(1e-6) < 0.9 * message.epsilon(1e-6)
     assert mechanism.for_sum(1).epsilon(1e-6) == message.epsilon(1e-6)
+
+
+def test_a_sum_with_a_saturated_message_shows_the_other() -> None:
+    """Why delta 0 has nothing better: the sum ``2**61 + y`` of two, the second of which holds
+    ``2**50``, before it is brought back to ``2**61``."""
+    law = pn.DiscreteStable(alpha=1.5, scale=4.0)
+    message = pn.Mechanism(law, 4.0).on_lattice()
+    y = np.arange(-200, 201)
+    one, other = message.noise.pmf(y), message.noise.pmf(y - 4)
+    saturated = 0.99 * law.ccdf(2.0**61)
+    # The first is saturated and the second is y; neither is, and one of them is beyond 2**60.
+    more = 1.02 * law.ccdf(2.0**61 - 4.0) * law.pmf(2.0**49) + 2.04 * law.pmf(2.0**60)
+    losses = np.log(saturated * other / (saturated * one + more))
+    assert losses.max() == pytest.approx(message.pure_epsilon(), rel=1e-9)
 
 
 def test_sums_of_releases_have_the_law_of_the_aggregate() -> None:

@@ -399,6 +399,7 @@ def check(text: str) -> None:
         pn.Staircase(epsilon=0.7, power=2),
         pn.TruncatedLaplace(epsilon=1.0, delta=1e-4),
         pn.DiscreteLaplace(scale=2.0),
+        pn.DiscreteStable(alpha=1.5, scale=4.0),
     ],
     ids=repr,
 )

@@ -33,6 +33,7 @@ MECHANISMS = {
     ),
     "discrete Laplace": lambda: pn.Mechanism(pn.DiscreteLaplace(scale=2.5)),
     "wide discrete Laplace": lambda: pn.Mechanism(pn.DiscreteLaplace(scale=300.0), 3.0),
+    "discrete stable": lambda: pn.Mechanism(pn.DiscreteStable(alpha=1.6, scale=2.0), 2.0),
 }
 
 #: Small laws whose tails are not rare.

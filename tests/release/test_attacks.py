@@ -33,6 +33,7 @@ NOISES = {
     "Staircase": pn.Staircase(epsilon=1.0),
     "TruncatedLaplace": pn.TruncatedLaplace(epsilon=1.0, delta=1e-3, sensitivity=0.7),
     "DiscreteLaplace": pn.DiscreteLaplace(scale=2.5),
+    "DiscreteStable": pn.DiscreteStable(alpha=1.9, scale=4.0),
 }
 CONTINUOUS = [name for name in NOISES if "Discrete" not in name and "atom" not in name]
 

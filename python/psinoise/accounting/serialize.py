@@ -15,7 +15,8 @@ Arguments that are costs are objects (`psinoise.accounting.arguments`).
 Reading looks names up in the list of laws and evaluates nothing.
 
 Imported losses have no such text: they are measures of any size, not the arguments of a law.
-Neither has cactus noise, whose masses are the solution of a program: ``Cactus.save`` writes it.
+Neither has cactus noise, whose masses are the solution of a program: ``Cactus.save`` writes it; nor
+sums of releases, which are no use of one law.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from psinoise.accounting import contract
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.arguments import read_argument, written_argument
 from psinoise.accounting.dominating import dominating_pair
+from psinoise.accounting.loss.blocks import BlockPair
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.steps import Step, Steps
@@ -121,11 +123,16 @@ def read_law(name: object, arguments: object) -> Any:
 
 
 def _written(step: Step, count: int) -> dict[str, Any]:
-    if not isinstance(step, Pair | CellPair):
+    noise: object
+    if isinstance(step, BlockPair) and step.one_law is not None:
+        noise, distance = step.one_law, step.shift
+    elif isinstance(step, Pair | CellPair):
+        noise, distance = step.noise, step.distance
+    else:
         raise DomainError(f"an accountant must hold mechanisms alone to be written, got {step!r}")
     return {
-        **written_law(step.noise),
-        "sensitivity": float(step.distance).hex(),
+        **written_law(noise),
+        "sensitivity": float(distance).hex(),
         "sampling_rate": float(step.sampling_rate).hex(),
         "count": count,
     }

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,7 +158,7 @@ def standard_law(name: str, size: float = 1.0) -> Noise:
         )
     for statistic in ("mean_abs", "scale"):
         try:
-            return found[0](**{statistic: size})
+            return cast(Noise, found[0](**{statistic: size}))
         except (TypeError, ValueError):
             continue
     raise ValueError(f"law must be made from mean_abs or scale alone, which {name} is not")
@@ -323,7 +323,7 @@ def _calibrate(case: Case) -> Workload:
     sensitivities = _sensitivities()
 
     def run() -> Noise:
-        return calibrate(
+        found = calibrate(
             family,
             epsilon=TARGET_EPSILON,
             delta=DELTA,
@@ -331,6 +331,7 @@ def _calibrate(case: Case) -> Workload:
             count=case.size,
             sampling_rate=SAMPLING_RATE,
         )
+        return cast(Noise, found)
 
     def check(answer: Noise) -> None:
         checks.calibrated(answer, TARGET_EPSILON, DELTA, case.size, SAMPLING_RATE)

@@ -81,8 +81,9 @@ def calibrate(
     Parameters
     ----------
     law : class of noise laws, or callable
-        Something that takes ``scale`` as a keyword and returns a :class:`psinoise.Noise`, such as
-        ``psinoise.Airy``; delta must fall as the scale grows, as it does for every unimodal law.
+        Something that takes ``scale`` as a keyword and returns a law such as ``psinoise.Airy``;
+        delta must fall as the scale grows, as it does for every unimodal density, and for
+        ``Family(DiscreteStable, alpha=1.9)``, whose draws add up to draws of a larger scale.
         Or a law that is made for targets, such as ``psinoise.Staircase``, which is what a theorem
         says; of ``psinoise.Cactus`` the bound of the expected cost is found. Other arguments of
         such a law are given as ``functools.partial(psinoise.Cactus, cost=1.0)``.
@@ -127,6 +128,10 @@ def calibrate(
         If the accountant cannot certify the answer.
     TypeError, DomainError, OverflowError
         For arguments of the wrong kind, outside their ranges, or too large.
+
+    See Also
+    --------
+    calibrate_stable : the index of stable noise as well, for one client or for many.
 
     Notes
     -----

@@ -18,7 +18,7 @@ from psinoise.calibrate import cactus, unimodal
 from psinoise.calibrate.search import Calibration
 from psinoise.calibrate.target import Target
 from psinoise.errors import CalibrationError, CertificationError, DomainError
-from psinoise.noise import Cactus, Noise, NoiseLaw, OptimalUnimodal, PrivacyTarget
+from psinoise.noise import Cactus, NoiseLaw, OptimalUnimodal, PrivacyTarget
 
 __all__ = ["design", "designed_law"]
 
@@ -33,7 +33,7 @@ def designed_law(law: object) -> tuple[type[NoiseLaw], Mapping[str, Any]] | None
     if isinstance(law, functools.partial) and not law.args:
         made: functools.partial[Any] = law
         law, arguments = made.func, made.keywords
-    if isinstance(law, type) and issubclass(law, NoiseLaw) and not issubclass(law, Noise):
+    if isinstance(law, type) and issubclass(law, NoiseLaw) and not law.ordered_by_scale:
         return law, arguments
     return None
 

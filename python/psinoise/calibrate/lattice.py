@@ -18,7 +18,6 @@ from typing import Any
 from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
 from psinoise.calibrate.target import Target
 from psinoise.errors import CalibrationError
-from psinoise.noise import Noise
 from psinoise.release import cells_of, grid_from
 
 __all__ = ["least_on_lattice"]
@@ -58,7 +57,7 @@ def least_on_lattice(
         moved = max(moved, cells_of(moved, grid) * grid)
     noise: Any = None
     for step in range(_MOST_STEPS):
-        if not isinstance(noise, Noise):
+        if noise is None or not noise.ordered_by_scale:
             less = 1.0 - (_FIRST_SHARE * _GROWTH ** (step - 1) if step else 0.0)
             asked = replace(
                 target,
@@ -74,7 +73,7 @@ def least_on_lattice(
         found_delta = accountant.delta(target.epsilon).upper if target.delta > 0.0 else 0.0
         if found_epsilon <= target.epsilon and found_delta <= target.delta:
             return mechanism
-        if isinstance(noise, Noise):
+        if noise.ordered_by_scale:
             # Delta at epsilon = 0 falls like that too.
             if target.epsilon > 0.0:
                 excess = found_epsilon / target.epsilon

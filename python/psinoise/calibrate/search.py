@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate.target import Target, log_ratio
 from psinoise.errors import CalibrationError, CertificationError
-from psinoise.noise import Noise, NoiseLaw
+from psinoise.noise import NoiseLaw
 
 __all__ = ["Calibration", "roughly", "search"]
 
@@ -85,18 +85,18 @@ def search(target: Target, method: str, *, evidence: bool = True) -> Calibration
     return found if found.noise.scale < pure[1].scale else _free(pure, start, method)
 
 
-def roughly(target: Target) -> Noise:
+def roughly(target: Target) -> NoiseLaw:
     """Noise of about the least scale, for laws without a largest loss; quick, and not proven."""
     return target.noise(_crossing(target, _guess(target))[0])
 
 
-def _free(pure: tuple[float, Noise], least: float, method: str) -> Calibration:
+def _free(pure: tuple[float, NoiseLaw], least: float, method: str) -> Calibration:
     """Noise that has no loss above epsilon, which needs no certificate."""
     excess = max(math.expm1(pure[0] - least), 0.0)
     return Calibration(pure[1], Bracket(0.0, 0.0, 0.0), excess, method)
 
 
-def _pure(target: Target) -> tuple[float, Noise] | None:
+def _pure(target: Target) -> tuple[float, NoiseLaw] | None:
     """Position and noise of the least scale without a loss above epsilon; None if there is none."""
     unit = target.mechanism(target.noise(0.0))
     if target.epsilon == 0.0 or math.isinf(unit.pure_epsilon()):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from psinoise import _validate
 from psinoise.accounting import Mechanism, contract
@@ -18,7 +19,7 @@ from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.question import DEFAULT_WIDTH, Question
 from psinoise.errors import CalibrationError, CertificationError, DomainError
-from psinoise.noise import Noise
+from psinoise.noise import NoiseLaw
 from psinoise.sampling import RandomAllocation, Sampling, WithoutReplacement
 
 __all__ = ["Law", "Target", "checked", "log_ratio"]
@@ -27,7 +28,7 @@ _LARGEST_EPSILON = 1e5
 # A logarithm this far from its goal is as good as an infinite one, and easier to interpolate.
 _FAR = 30.0
 
-Law = Callable[..., Noise]
+Law = Callable[..., NoiseLaw]
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Target:
             return 1.0
         return -math.expm1(count * math.log1p(-rate))
 
-    def noise(self, position: float) -> Noise:
+    def noise(self, position: float) -> NoiseLaw:
         """The law at a position, the logarithm of scale over sensitivity."""
         scale = math.exp(position) * self.sensitivity
         if not 0.0 < scale < math.inf:
@@ -74,15 +75,15 @@ class Target:
                 f"sensitivity {self.sensitivity!r}"
             )
         noise = self.law(scale=scale)
-        if not isinstance(noise, Noise):
+        if not (isinstance(noise, NoiseLaw) and noise.ordered_by_scale):
             raise TypeError(f"law must make noise laws from scale=, got {noise!r}")
         return noise
 
-    def mechanism(self, noise: Noise) -> Mechanism:
+    def mechanism(self, noise: Any) -> Mechanism:
         """The query with some noise."""
         return Mechanism(noise, self.sensitivity, contribution=self.contribution)
 
-    def largest_loss(self, noise: Noise) -> float:
+    def largest_loss(self, noise: NoiseLaw) -> float:
         """The largest loss of all uses together, rounded up; ``inf`` if there is none."""
         use = (self.count, self.sampling_rate, self.adjacency)
         mechanism = self.mechanism(noise)
@@ -93,7 +94,7 @@ class Target:
         lower, estimate, upper = (min(value, self.delta) for value in delta)
         return Bracket(lower, estimate, upper, delta.composer)
 
-    def asked(self, noise: Noise, method: str, tolerance: float | None = None) -> Bracket:
+    def asked(self, noise: NoiseLaw, method: str, tolerance: float | None = None) -> Bracket:
         """Epsilon at the target's delta; for an epsilon of 0, delta there.
 
         By the "estimate" all three numbers are that; a tolerance is how close it is to be.
@@ -107,7 +108,7 @@ class Target:
         """What `asked` may be at most."""
         return self.epsilon if self.epsilon > 0.0 else self.delta
 
-    def bounds(self, noise: Noise, method: str) -> Bracket:
+    def bounds(self, noise: NoiseLaw, method: str) -> Bracket:
         """Delta at the target's epsilon.
 
         Raises
@@ -124,7 +125,7 @@ class Target:
             )
         return found
 
-    def _question(self, noise: Noise, method: str, tolerance: float | None) -> Question:
+    def _question(self, noise: NoiseLaw, method: str, tolerance: float | None) -> Question:
         one = self.mechanism(noise).sampled(self.sampling_rate, self.sampling, self.adjacency)
         steps = tuple((step, self.count * uses) for step, uses in one)
         if tolerance is None and self.width != DEFAULT_WIDTH and self.epsilon > 0.0:
@@ -149,7 +150,7 @@ def checked(
 ) -> Target:
     """The target of valid arguments, which are those of :func:`psinoise.calibrate`, and a scheme
     of sampling that the mechanism has accepted."""
-    if not callable(law) or isinstance(law, Noise):
+    if not callable(law) or isinstance(law, NoiseLaw):
         raise TypeError(f"law must be a noise class such as psinoise.Airy, got {law!r}")
     epsilon = _validate.real("epsilon", epsilon)
     delta = _validate.probability("delta", delta)

@@ -16,7 +16,7 @@ from psinoise.accounting import Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.commands._json import HELP, print_json
 from psinoise.errors import DomainError
-from psinoise.noise import DESIGNED, LAWS, Cactus, Family, Noise, NoiseLaw, Parameter
+from psinoise.noise import DESIGNED, LAWS, Cactus, Family, NoiseLaw, Parameter
 
 # Of the attributes that parameters of laws become: "delta" is also one of the target.
 _PREFIX = "noise_"
@@ -85,7 +85,7 @@ def family(arguments: argparse.Namespace) -> Callable[..., NoiseLaw]:
     """
     chosen = law_names()[arguments.noise]
     shape = _shape(arguments, chosen)
-    if issubclass(chosen, Noise):
+    if chosen.ordered_by_scale:
         _check_required(arguments, chosen, shape)
         return Family(chosen, **shape)
     return functools.partial(chosen, **shape)
@@ -102,7 +102,7 @@ def made(arguments: argparse.Namespace) -> NoiseLaw:
     words = size(arguments)
     chosen = law_names()[arguments.noise]
     law = family(arguments)
-    if issubclass(chosen, Noise):
+    if chosen.ordered_by_scale:
         return law(**words)
     _check_required(arguments, chosen, _shape(arguments, chosen))
     if "scale" not in words:
@@ -118,7 +118,7 @@ def names_target(arguments: argparse.Namespace) -> bool:
     """Whether a law that is made for a target was given one of its own."""
     chosen = law_names()[arguments.noise]
     own = {"epsilon", "delta", "mean_cost"} & _shape(arguments, chosen).keys()
-    return bool(own) and not issubclass(chosen, Noise)
+    return bool(own) and not chosen.ordered_by_scale
 
 
 def _shape(arguments: argparse.Namespace, chosen: type[NoiseLaw]) -> dict[str, Any]:

@@ -75,7 +75,8 @@ def compare(
     laws : iterable of classes or families, optional
         Subclasses of :class:`psinoise.Noise` that take ``mean_abs`` and ``scale``; None takes all
         of ``psinoise.noise.FAMILIES``. Target: of ``psinoise.noise.DESIGNED`` as well, made for the
-        target where they can be.
+        target where they can be; those for queries whose values are whole numbers if they are
+        named, ``Family(DiscreteStable, alpha=1.9)`` or ``DiscreteLaplace``.
     adjacency : str
         The neighboring relation; see :meth:`psinoise.Mechanism.epsilon`.
     contribution : float, optional
@@ -144,9 +145,10 @@ def compare(
     _check_words(words)
     if "epsilon" in words:
         every: tuple[Family | type[NoiseLaw], ...] = (*FAMILIES, *DESIGNED)
-        return _at_target(_checked_laws(laws, every, designed=True), **shared, **words)
-    chosen: tuple[Any, ...] = _checked_laws(laws, FAMILIES, designed=False)
-    return compare_at_equal_cost(chosen, **shared, **words)
+        chosen = _checked_laws(laws, every, designed=True)
+        return _at_target(chosen, whole_numbers=laws is not None, **shared, **words)
+    smooth: tuple[Any, ...] = _checked_laws(laws, FAMILIES, designed=False)
+    return compare_at_equal_cost(smooth, **shared, **words)
 
 
 _EQUAL_COST_WORDS = ("mean_abs", "mean_cost", "counts", "speed", "speed_seconds")

@@ -82,6 +82,8 @@ def cost_name(cost: str | Callable[[Any], Any]) -> str:
 
 def column(title: str, values: list[float], *, digits: int = 5, mark: bool = True) -> list[str]:
     """A title and its numbers with one number of decimals; the least are marked with a star."""
+    if not values:
+        return [title + " "]
     texts = [number(value, values, digits) for value in values]
     # What cannot be told apart in print is not told apart by a star either.
     least = texts[values.index(min(values))]

@@ -13,7 +13,7 @@ from psinoise.calibrate import Calibration, calibration
 from psinoise.calibrate.mean_cost import is_schrodinger
 from psinoise.compare.tables import Sheet, Tabulated, column, cost_name
 from psinoise.errors import CalibrationError, CertificationError
-from psinoise.noise import Family, Noise, NoiseLaw
+from psinoise.noise import Family, NoiseLaw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -197,6 +197,7 @@ def compare_at_target(
     laws: tuple[Family | type[NoiseLaw], ...],
     cost: Cost,
     *,
+    whole_numbers: bool,
     epsilon: float,
     delta: float,
     sensitivity: float,
@@ -209,6 +210,8 @@ def compare_at_target(
 ) -> TargetComparison:
     """Calibrate each law to the target and sort by the cost; see :func:`psinoise.compare`.
 
+    Laws for whole numbers are left out, with the reason, unless the values of the query are such.
+
     Raises
     ------
     CalibrationError
@@ -218,6 +221,8 @@ def compare_at_target(
     for law in track(laws, "calibrating", enabled=progress):
         own = callable(cost) and is_schrodinger(law, cost)
         try:
+            if not (whole_numbers or isinstance(law, Family)) and law.for_whole_numbers:
+                raise CalibrationError("for queries whose values are whole numbers")
             found = calibration(
                 law if own else _for_cost(law, cost),
                 epsilon=epsilon,
@@ -253,10 +258,8 @@ def compare_at_target(
 
 def _for_cost(law: Family | type[NoiseLaw], cost: Cost) -> Callable[..., NoiseLaw]:
     """A law that is made for a target, told what to make small; any other as it is."""
-    if isinstance(law, Family) or issubclass(law, Noise):
+    if isinstance(law, Family) or law.ordered_by_scale:
         return law
-    if law.for_whole_numbers:
-        raise CalibrationError("for queries whose values are whole numbers")
     power = {"mean_abs": 1, "variance": 2}.get(cost) if isinstance(cost, str) else None
     words: dict[str, Any] = {}
     if "power" in law.shape_parameters and power is not None:
@@ -280,4 +283,4 @@ def _mean_square(noise: NoiseLaw) -> float:
 
 def _scale(row: TargetRow) -> float | None:
     """None for laws whose scale says nothing about their size."""
-    return float(row.noise.scale) if isinstance(row.noise, Noise) else None
+    return float(row.noise.scale) if row.noise and row.noise.ordered_by_scale else None

@@ -62,6 +62,8 @@ class Noise(NoiseLaw):
     (0.660807, 5.08423)
     """
 
+    ordered_by_scale = True
+
     _tables: ClassVar[OrderedDict[tuple[Any, ...], core.LawTable]] = OrderedDict()
     _steepest_points: ClassVar[OrderedDict[tuple[Any, ...], tuple[float, float]]] = OrderedDict()
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from psinoise.noise._base import Noise, family_name
+from psinoise.noise._interface import NoiseLaw, family_name
 
 __all__ = ["Family"]
 
@@ -32,15 +32,15 @@ class Family:
 
     __slots__ = ("__name__", "law", "shape")
 
-    law: type[Noise]
+    law: type[NoiseLaw]
     shape: Mapping[str, Any]
 
-    def __init__(self, law: type[Noise], **shape: Any) -> None:
+    def __init__(self, law: type[NoiseLaw], **shape: Any) -> None:
         self.law = law
         self.shape = MappingProxyType(shape)
         self.__name__ = family_name(law, shape)
 
-    def __call__(self, **size: Any) -> Noise:
+    def __call__(self, **size: Any) -> NoiseLaw:
         return self.law(**self.shape, **size)
 
     def __repr__(self) -> str:

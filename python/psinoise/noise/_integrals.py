@@ -76,11 +76,22 @@ def expectation(law: _Law, function: Callable[[Float], Float]) -> float:
     end = np.flatnonzero(density >= _SMALLEST_NORMAL)[-1] + 1
     with np.errstate(over="ignore"):
         parts = weights[:end] * density[:end] * function(t[:end])
-    total = float(2.0 * np.sum(parts))
+    return settled(float(2.0 * np.sum(parts)), parts)
+
+
+def settled(total: float, parts: Float) -> float:
+    """An expectation, if its parts have come to an end: the last of them on four panels an octave.
+
+    Raises
+    ------
+    DomainError
+        If they fall so slowly that some lie where the density underflows.
+    """
     if math.isinf(total):
         return total
     # A light tail is over within a panel; of others the last two octaves, of four panels each.
-    if not float(np.abs(parts[end - len(NODES) : end]).sum()) > _UNSETTLED * abs(total):
+    end = parts.size
+    if not float(np.abs(parts[end - len(NODES) :]).sum()) > _UNSETTLED * abs(total):
         return total
     last, before = (float(np.abs(parts[end - k - _OCTAVE : end - k]).sum()) for k in (0, _OCTAVE))
     if not last > _UNSETTLED * abs(total):

@@ -54,6 +54,10 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
     #: Whether the law is for queries whose values are whole numbers.
     for_whole_numbers: ClassVar[bool] = False
 
+    #: Whether members differ by their ``scale`` and hide more the larger it is, so that the least
+    #: one for a target is searched for. Of other laws `for_target`, or a program, makes the member.
+    ordered_by_scale: ClassVar[bool] = False
+
     #: Whether arguments alone make the law again; else it carries a solution, and saves itself.
     made_by_arguments: ClassVar[bool] = True
 

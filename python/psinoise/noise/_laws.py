@@ -20,7 +20,7 @@ from psinoise.noise.uniform_atom import UniformAtom
 #: Laws with a smooth density that are given by their size.
 LAWS: tuple[type[Noise], ...] = (Gaussian, Laplace, Airy, SymmetricStable, Schrodinger)
 
-#: Laws that are made for a sensitivity and a target.
+#: Laws without a smooth density: made for a sensitivity and a target, or on the whole numbers.
 DESIGNED: tuple[type[NoiseLaw], ...] = (
     Cactus,
     OptimalUnimodal,
@@ -28,6 +28,7 @@ DESIGNED: tuple[type[NoiseLaw], ...] = (
     Staircase,
     TruncatedLaplace,
     DiscreteLaplace,
+    DiscreteStable,
 )
 
 # What `psinoise` and `psinoise.noise` show.

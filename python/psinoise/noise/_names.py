@@ -13,9 +13,9 @@ _FOR_MACHINERY = frozenset(
     {
         *("axis_is_worst", "breaks", "costly", "decay", "far_tail", "fit_tolerance", "for_target"),
         *("for_whole_numbers", "kinks", "lattice_masses", "layout", "log_density", "log_mills"),
-        *("log_survival", "made_by_arguments", "own_grid", "partition", "period", "piece_losses"),
-        *("pieces", "repeats_from", "representatives", "rotation_invariant", "score_limit"),
-        *("shape_parameters", "spread", "worst_shifts"),
+        *("log_survival", "made_by_arguments", "ordered_by_scale", "own_grid", "partition"),
+        *("period", "piece_losses", "pieces", "repeats_from", "representatives"),
+        *("rotation_invariant", "score_limit", "shape_parameters", "spread", "worst_shifts"),
     }
 )
 _OURS = {

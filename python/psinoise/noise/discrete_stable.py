@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise._backend import core
-from psinoise.errors import CalibrationError, DomainError
+from psinoise.errors import DomainError
 from psinoise.noise import _checks
 from psinoise.noise._blocks import fill_in_blocks
 from psinoise.noise._discrete_stable_masses import log_masses, log_tails
+from psinoise.noise._discrete_stable_sums import expectation, loss_moments
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
-from psinoise.noise._target import PrivacyTarget
+from psinoise.noise._parameter import Parameter
 
 __all__ = ["DiscreteStable"]
 
@@ -33,6 +35,9 @@ _MOST_LISTED = 1 << 18
 _ROUNDS = 8
 # Beyond, whole numbers are rounded.
 _LARGEST_NUMBER = 2.0**1000
+# Of divergences: a longer shift takes too many terms; of a shorter one, in scales, the differences
+# of logarithms that are its losses have too few digits.
+_LONGEST_SHIFT, _LARGEST_RATIO = 2.0**20, 64.0
 
 
 class DiscreteStable(NoiseLaw):
@@ -64,7 +69,8 @@ class DiscreteStable(NoiseLaw):
     that of the difference of two Poisson variables of mean ``T scale**2``. Its mass at k is
     ``exp(-2 m) I_k(2 m)``, ``m = T scale**2``, and falls with ``abs(k)``, since Bessel functions
     ``I_k(x)`` fall with the order; a mixture of such laws has masses that fall too. So the largest
-    shift is the worst one.
+    shift is the worst one. And a larger scale hides more, being the sum of a smaller one and of
+    another draw.
 
     *Pure privacy for alpha < 2.* All masses are positive, and ``P(X = k) ~ C / k**(1 + alpha)`` by
     the singularity of the characteristic function at 0, so that the ratio of the masses of ``k``
@@ -79,7 +85,8 @@ class DiscreteStable(NoiseLaw):
 
     Masses and tails have a relative error below 1e-13 (``tests/test_discrete_stable.py``; 2e-13
     where thousands are asked for at once).
-    There is no density: ``pmf`` and ``logpmf`` take the place of ``pdf`` and ``logpdf``.
+    There is no density: ``pmf`` and ``logpmf`` take the place of ``pdf`` and ``logpdf``. Costs and
+    divergences are sums over the whole numbers (``psinoise.noise._discrete_stable_sums``).
 
     Examples
     --------
@@ -94,6 +101,11 @@ class DiscreteStable(NoiseLaw):
     log_concave = False
     unimodal = True
     for_whole_numbers = True
+    ordered_by_scale = True
+    representatives = ({"alpha": 1.9, "scale": 4.0},)
+    shape_parameters = MappingProxyType(
+        {"alpha": Parameter("index of stability, in [0.1, 2]", required=True)}
+    )
 
     _alpha: float
     _length: float
@@ -109,14 +121,6 @@ class DiscreteStable(NoiseLaw):
         object.__setattr__(self, "_length", length)
         # Whole numbers do not stretch: the standardized law is the law itself.
         object.__setattr__(self, "_scale", 1.0)
-
-    @classmethod
-    def for_target(cls, target: PrivacyTarget, **arguments: Any) -> DiscreteStable:
-        """Not by this class: `psinoise.calibrate_stable` has to know how many clients there are."""
-        raise CalibrationError(
-            "DiscreteStable noise is calibrated by psinoise.calibrate_stable(grid=), which also "
-            "finds the index"
-        )
 
     @property
     def alpha(self) -> float:
@@ -342,13 +346,22 @@ class DiscreteStable(NoiseLaw):
         return self._standard_expectation(lambda x: x**order)
 
     def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
-        raise DomainError(f"{self!r} has no expectations but moments of order 0, 1 and 2 or more")
+        return expectation(self._alpha, self._length, function)
 
     def _standard_fisher_information(self) -> float:
         raise DomainError(f"{self!r} has no density, and so no Fisher information")
 
     def _standard_kl(self, shift: float) -> float:
-        raise DomainError(f"{self!r} has no divergence in closed form; put it on a lattice")
+        return self._loss_moments(shift)[0]
 
     def _standard_kl_variance(self, shift: float) -> float:
-        return self._standard_kl(shift)
+        return self._loss_moments(shift)[1]
+
+    def _loss_moments(self, shift: float) -> tuple[float, float]:
+        if shift != math.floor(shift):
+            return math.inf, math.inf  # no point in common
+        if not self._length / _LARGEST_RATIO <= shift <= _LONGEST_SHIFT:
+            raise DomainError(
+                f"shift must be from 1/{_LARGEST_RATIO:g} of the scale to 2**20, got {shift!r}"
+            )
+        return loss_moments(self._alpha, self._length, int(shift))

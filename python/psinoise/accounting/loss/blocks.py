@@ -105,6 +105,11 @@ class BlockPair(AtomPair):
     merged: bool = False
 
     @property
+    def one_law(self) -> BlockLaw | None:
+        """The law, if there is one alone."""
+        return self.parts[0][1] if len(self.parts) == 1 and self.leak == 0.0 else None
+
+    @property
     def unsampled(self) -> tuple[Float, Float]:
         """The atoms without sampling."""
         found = []
