@@ -109,8 +109,8 @@ def calibrate_stable(
         ``Mechanism(law, cells).on_lattice()`` of each message, ``cells = ceil(sensitivity /
         grid)``, or ``Mechanism(law, cells).for_sum(present)`` for a "distributed" target with a
         delta.
-        A "distributed" pure target is met by draws of the law itself (nothing is proven of sums of
-        table draws at delta 0).
+        A "distributed" pure target is met by draws of the law itself (of releases, which saturate,
+        the pure epsilon of a sum is that of one: ``psinoise.accounting.sums``).
 
     Raises
     ------
