@@ -219,7 +219,7 @@ def problem(count: int = 50, rate: float = 0.3, delta: float = 1e-4) -> optimize
         powers = grid.tail_ratio ** np.arange(found.size - grid.last)
         return np.append(found[: grid.last], found[grid.last :] @ powers)
 
-    return optimize.Problem(delta, count, rate, costs, 2.0)
+    return optimize.Problem(delta, count, rate, costs, optimize.PowerCost(2.0))
 
 
 def random_program() -> tuple[Program, np.ndarray, Generator]:
@@ -313,7 +313,9 @@ def test_no_law_is_below_the_bound() -> None:
     point, uses = asked.worst(program, p)
     generator = uses.generator(point, -0.5, 1.5)
     found = minimize(program, generator, 1.0, start, tolerance=1e-8)
-    bound, _ = lower_bound(program, found.masses, generator, found.theta, 1.0, 2.0)
+    bound, _ = lower_bound(
+        program, found.masses, generator, found.theta, 1.0, optimize.PowerCost(2.0)
+    )
     assert found.value - 0.1 < bound < found.value
     fine = asked.program(Grid(35, 420, 0.8 ** (1 / 7)))
     y = np.arange(421) / 35.0
@@ -331,7 +333,7 @@ def test_no_law_is_below_the_bound() -> None:
 def test_the_infimum_over_intervals_without_end() -> None:
     """A multiplier of 0 asks for infinite intervals; kills the least over those of a finite length,
     which is above the infimum."""
-    intervals = Intervals(np.array([2.0, 1.0]), 1, 2.0)
+    intervals = Intervals(np.array([2.0, 1.0]), 1, optimize.PowerCost(2.0))
     a = np.geomspace(0.5, 1e8, 100_000)
     means = 1.0 + 0.5 / a
     assert 1.0 - 1e-13 < intervals.least(0.0) <= 1.0

@@ -69,9 +69,8 @@ def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
                 excess = max(noise.mean_cost / first - 1.0, 0.0)
                 return Calibration(noise, delta, excess, "certified")
             above = 0.0
-        unit = noise.certificate.slope / target.sensitivity**noise.cost
         # Where the slope misleads, the step doubles.
-        step = max((above * (1.0 + _MORE) + _LEAST * target.epsilon) / unit, 2.0 * step)
+        step = max((above * (1.0 + _MORE) + _LEAST * target.epsilon) / noise.slope, 2.0 * step)
         noise = OptimalUnimodal(mean_cost=noise.mean_cost + step, **words)
     raise CalibrationError(
         f"no optimal unimodal noise near {noise.mean_cost!r} could be certified for delta "

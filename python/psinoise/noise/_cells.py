@@ -142,21 +142,31 @@ class Cells:
 
     # -- expectations ----------------------------------------------------------------------------
 
-    def expectation(self, function: Callable[[Float], Float]) -> float:
-        """``E[function(|Z|)]``."""
-        terms = (self.masses * self.unit_expectations(function)).tolist()
+    def expectation(
+        self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
+    ) -> float:
+        """``E[function(|Z|)]``, of a function that is smooth but for ``kinks``."""
+        terms = (self.masses * self.unit_expectations(function, kinks)).tolist()
         if self.atom > 0.0:
             terms.append(self.atom * float(function(np.zeros(1))[0]))
         return math.fsum(terms)
 
-    def unit_expectations(self, function: Callable[[Float], Float]) -> Float:
+    def unit_expectations(
+        self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
+    ) -> Float:
         """What a unit of each mass contributes to ``E[function(|Z|)]``, its copies included.
 
-        By Gauss-Legendre in each cell; that at the origin is graded down to 2**-60 of its width.
+        By Gauss-Legendre in each cell, cut at kinks; that at the origin is graded down to 2**-60 of
+        its width.
         """
         found = _means(function, self.edges[:-1], self.edges[1:])
+        inside = np.array([kink for kink in kinks if kink < self.end])
         graded = np.concatenate([[0.0], self.edges[1] * 2.0 ** np.arange(-60.0, 1.0)])
-        found[0] = _integrals(function, graded[:-1], graded[1:]).sum() / self.edges[1]
+        for cell in {0, *(np.searchsorted(self.edges, inside) - 1).tolist()}:
+            ends = graded if cell == 0 else self.edges[cell : cell + 2]
+            cuts = inside[(inside > ends[0]) & (inside < ends[-1])]
+            ends = np.sort(np.concatenate([ends, cuts]))
+            found[cell] = _integrals(function, ends[:-1], ends[1:]).sum() / self.widths[cell]
         if self.repeated:
             found[-self.repeated :] += self._copies_beyond(function)
         return found

@@ -45,11 +45,13 @@ def checked_grid(width: int | None, cells: object, tail_ratio: object) -> Grid:
     return Grid(width, last, ratio)
 
 
-def costs_of_cells(grid: Grid, cost: Callable[[Float], Float]) -> Float:
+def costs_of_cells(
+    grid: Grid, cost: Callable[[Float], Float], kinks: tuple[float, ...] = ()
+) -> Float:
     """Expected cost per unit of each mass of the program, of a function of ``|x|`` in units of the
-    sensitivity."""
+    sensitivity; ``kinks`` are where it bends."""
     ones = np.ones(grid.last + 1)
-    found = cells_of(grid, ones).unit_expectations(cost)
+    found = cells_of(grid, ones).unit_expectations(cost, kinks)
     return np.asarray(found * np.append(1.0, 2.0 * ones[1:]))
 
 

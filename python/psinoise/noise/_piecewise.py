@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from psinoise._backend import core
+from psinoise.costs import Cost
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
 from psinoise.noise._interface import NoiseLaw
@@ -150,6 +151,14 @@ class PiecewiseNoise(NoiseLaw):
 
     def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
         return self.partition.expectation(function)
+
+    def expected_cost(self, cost: Callable[[Float], ArrayLike]) -> float:
+        """Expected cost ``E[cost(X)]`` of an even cost function, by quadrature in each cell, which
+        is cut at the breakpoints of a cost of :mod:`psinoise.costs`."""
+        if not isinstance(cost, Cost):
+            return super().expected_cost(cost)
+        kinks = tuple(point / self._scale for point in cost.breakpoints)
+        return self.partition.expectation(lambda t: cost(t * self._scale), kinks)
 
     def _standard_fisher_information(self) -> float:
         return math.inf  # the density jumps

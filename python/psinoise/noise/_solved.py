@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from psinoise import _validate
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
 from psinoise.noise._grid import cells_of
@@ -41,6 +42,7 @@ class SolvedNoise(PiecewiseNoise):
     #: Arguments that, with the masses, make the law again.
     _stated: ClassVar[tuple[str, ...]]
 
+    cost: Any
     sensitivity: float
     cells_per_sensitivity: int
     cells: int
@@ -72,6 +74,12 @@ class SolvedNoise(PiecewiseNoise):
         """Cells, masses and tail of the law of unit sensitivity."""
         return cells_of(self._grid, np.append(self.masses[0], 2.0 * self.masses[1:]))
 
+    def expected_cost(self, cost: float | Callable[[Float], ArrayLike]) -> float:
+        """Expected cost; a number stands for that power of ``|x|``, as in the law's own cost."""
+        if not callable(cost):
+            return self.moment(_validate.positive("cost", cost))
+        return super().expected_cost(cost)
+
     # -- identity --------------------------------------------------------------------------------
 
     def _arguments(self) -> dict[str, Any]:
@@ -91,8 +99,11 @@ class SolvedNoise(PiecewiseNoise):
 
     # -- files -----------------------------------------------------------------------------------
 
-    def _write(self, path: str | Path, arguments: Mapping[str, Any], **evidence: Any) -> None:
-        """Write a JSON file with the bits of the masses, and what the certificate says."""
+    def _write(self, path: str | Path, **evidence: Any) -> None:
+        """Write a JSON file with the bits of the masses, and what the certificate says; a cost that
+        is no power is left out."""
+        arguments = self._arguments()
+        arguments["cost"] = self.cost if isinstance(self.cost, float) else None
         document = {
             "format": self._format,
             "version": 1,
@@ -103,14 +114,24 @@ class SolvedNoise(PiecewiseNoise):
         Path(path).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
-    def _read(cls, path: str | Path, make: Callable[[dict[str, Any], Float], Self]) -> Self:
-        """The law that is made of a file and its masses, neither of which is taken on trust."""
+    def _read(
+        cls,
+        path: str | Path,
+        make: Callable[[dict[str, Any], Float], Self],
+        cost: Callable[[Float], ArrayLike] | None,
+    ) -> Self:
+        """The law that is made of a file and its masses, neither of which is taken on trust, and of
+        the cost that the file leaves out."""
         text = Path(path).read_text(encoding="utf-8")
         try:
             document = json.loads(text)
             if document["format"] != cls._format or document["version"] != 1:
                 raise DomainError(f"{path} is not {cls._kind} of version 1")
             masses = np.array([float.fromhex(mass) for mass in document["masses"]])
+            arguments = dict(document["arguments"])
+            if (arguments["cost"] is None) != (cost is not None):
+                raise DomainError("cost must be given for a law that was made for a callable")
+            document["arguments"] = {**arguments, "cost": cost or arguments["cost"]}
             return make(document, masses)
         except DomainError:
             raise

@@ -236,12 +236,6 @@ class Cactus(SolvedNoise):
 
     # -- the law ---------------------------------------------------------------------------------
 
-    def expected_cost(self, cost: Cost) -> float:
-        """Expected cost; a number stands for that power of ``|x|``, as in ``cost``."""
-        if not callable(cost):
-            return self.moment(_validate.positive("cost", cost))
-        return super().expected_cost(cost)
-
     @property
     def _shape(self) -> tuple[Any, ...]:
         return (self.mean_cost, self.cells_per_sensitivity, self.cells, self.tail_ratio)
@@ -253,11 +247,8 @@ class Cactus(SolvedNoise):
 
         A cost that is a callable is not written: `load` must be given it again.
         """
-        arguments = self._arguments()
-        arguments["cost"] = self.cost if isinstance(self.cost, float) else None
         self._write(
             path,
-            arguments,
             largest_kl=self.certificate.largest_kl,
             shifts=self.certificate.shifts,
             weights=self.certificate.weights,
@@ -282,19 +273,15 @@ class Cactus(SolvedNoise):
         """
 
         def make(document: dict[str, Any], masses: Float) -> Cactus:
-            arguments = dict(document["arguments"])
-            if (arguments["cost"] is None) != (cost is not None):
-                raise DomainError("cost must be given for a law that was made for a callable")
-            arguments["cost"] = cost or arguments["cost"]
             stated = float(document["largest_kl"])
             shifts, weights = np.array(document["shifts"]), np.array(document["weights"])
             law = cls.__new__(cls)
-            law._state(**arguments)
+            law._state(**document["arguments"])
             certificate = law._checked(masses, stated, shifts, weights)
             law._keep(Solution(masses, certificate), law._problem)
             return law
 
-        return cls._read(path, make)
+        return cls._read(path, make, cost)
 
     def _checked(self, masses: Float, stated: float, shifts: Float, weights: Float) -> Certificate:
         """The certificate of masses that came from outside."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate, costs
 from psinoise.errors import CalibrationError, DomainError
-from psinoise.noise._grid import checked_grid, checked_width, costs_of_cells
+from psinoise.noise._grid import checked_grid, checked_width
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._solved import SolvedNoise
+from psinoise.noise._unimodal_cost import Cost, UnitCost, unimodal_cost
 from psinoise.optimize import Grid
 from psinoise.optimize import unimodal as program
 
@@ -45,13 +45,15 @@ class OptimalUnimodal(SolvedNoise):
     sampling_rate : float
         Rate of Poisson sampling, in (0, 1]; 1 is no sampling. Neighbors differ by one record.
     mean_cost : float, optional
-        The expected cost ``E|X|**cost``, for which epsilon is the least. Either this or ``epsilon``
-        must be given.
+        The expected cost ``E[cost(X)]``, for which epsilon is the least; above the cost of 0.
+        Either this or ``epsilon`` must be given.
     epsilon : float, optional
         The epsilon at ``delta``, for which the cost is the least; 0 for one use. It is met as far
         as an estimate tells; `calibrate` makes the law that is certified to meet it.
-    cost : float or psinoise.costs.Power
-        The power, in [1/8, 12].
+    cost : float, Cost or callable
+        A number ``p`` stands for ``|x|**p``, in [1/100, 100], and is what ``costs.Power(p)``
+        becomes. Else a cost from :mod:`psinoise.costs`, or a function of arrays that meets what
+        `costs.Custom` asks of it.
     sensitivity : float
         By how much neighboring data sets can move the query.
     cells_per_sensitivity : int, optional
@@ -69,7 +71,8 @@ class OptimalUnimodal(SolvedNoise):
     ----------
     certificate : UnimodalCertificate
         Epsilon as estimated, the order of its saddle point, and the gap: by how much epsilon would
-        fall at most, to first order, with any other unimodal law of the cost.
+        fall at most, to first order, with any other unimodal law of the cost. Its slope is that of
+        the law of unit sensitivity; `slope` is in the units of `mean_cost`.
     masses : ndarray of shape (cells + 1,)
         Probabilities of the cells around ``0, 1, ..., cells`` times
         ``sensitivity / cells_per_sensitivity``. They, and not the program that they solve, are the
@@ -78,7 +81,8 @@ class OptimalUnimodal(SolvedNoise):
     Raises
     ------
     TypeError, DomainError
-        For arguments of the wrong kind or value.
+        For arguments of the wrong kind or value; of a cost that is not even or decreases the
+        message names the point, and what to do (docs/choosing.md).
     CalibrationError
         If no law on these cells has the cost, or the method does not converge.
 
@@ -123,7 +127,7 @@ class OptimalUnimodal(SolvedNoise):
             "count": Parameter("uses that it is the best for", int, "N", required=True),
             "sampling_rate": Parameter("sampling rate that it is the best for (default 1)"),
             "mean_cost": Parameter("mean cost for which epsilon is the least", required=True),
-            "cost": Parameter("power:P (default power:2)", costs.parse, "COST"),
+            "cost": Parameter("power:P, huber:K, ... (default power:2)", costs.parse, "COST"),
             "cells_per_sensitivity": Parameter("cells to a sensitivity", int, "N"),
         }
     )
@@ -147,7 +151,8 @@ class OptimalUnimodal(SolvedNoise):
     count: int
     sampling_rate: float
     mean_cost: float
-    cost: float
+    cost: float | costs.Cost
+    _unit_cost: UnitCost
     certificate: program.UnimodalCertificate
 
     def __init__(
@@ -158,7 +163,7 @@ class OptimalUnimodal(SolvedNoise):
         sampling_rate: float = 1.0,
         mean_cost: float | None = None,
         epsilon: float | None = None,
-        cost: float | costs.Power = 2.0,
+        cost: Cost = 2.0,
         sensitivity: float = 1.0,
         cells_per_sensitivity: int | None = None,
         cells: int | None = None,
@@ -173,7 +178,7 @@ class OptimalUnimodal(SolvedNoise):
         if (cells is None) != (tail_ratio is None):
             raise TypeError("cells and tail_ratio must be given together")
         grid = None if cells is None else checked_grid(width, cells, tail_ratio)
-        bound = goal if name == "epsilon" else self._unit(goal)
+        bound = goal if name == "epsilon" else self._unit_cost.of_unit(goal)
         key = (self._problem_key, name, bound, width, grid)
         found = self._solutions.get(key)
         if found is None:
@@ -185,11 +190,7 @@ class OptimalUnimodal(SolvedNoise):
         self, delta: object, count: object, rate: object, cost: object, sensitivity: object
     ) -> None:
         """Check what the law is for and set it."""
-        if isinstance(cost, costs.Power) and cost.weight == 1.0:
-            cost = cost.p
-        power = _validate.positive("cost", cost)
-        if not 0.125 <= power <= 12.0:
-            raise DomainError(f"cost must be a power in [1/8, 12], got {cost!r}")
+        chosen_cost = unimodal_cost(cost)
         uses = _validate.positive_count("count", count)
         chosen = _validate.probability("delta", delta)
         if not (chosen == 0.0 or 1e-100 <= chosen < 1.0):
@@ -203,14 +204,11 @@ class OptimalUnimodal(SolvedNoise):
                 "that reveals everything has no more"
             )
         scale = _validate.positive("sensitivity", sensitivity)
-        if not 0.0 < _power(scale, power) < math.inf:
-            raise DomainError(
-                f"sensitivity must be of a size whose power {power!r} is a float64, got {scale!r}"
-            )
+        self._set(_unit_cost=UnitCost(chosen_cost, scale))
         self._set(
             _scale=scale,
             sensitivity=scale,
-            cost=power,
+            cost=chosen_cost,
             delta=chosen,
             count=uses,
             sampling_rate=sampled,
@@ -226,16 +224,12 @@ class OptimalUnimodal(SolvedNoise):
             return "epsilon", 0.0
         return _validate.exactly_one(type(self).__name__, **given)
 
-    def _unit(self, cost: float) -> float:
-        """An expected cost of the law of unit sensitivity."""
-        return cost / _power(self.sensitivity, self.cost)
-
     def _take(self, found: program.Law, stated: float | None, *keys: Hashable) -> None:
         """Be the law that was found; its cost is the one that was stated, if one was."""
         # That the sensitivity is the worst shift rests on this.
         if not (np.diff(found.masses) <= 0.0).all():
             raise CalibrationError("masses must not increase from the center outwards")
-        cost = stated if stated is not None else found.mean_cost / self._unit(1.0)
+        cost = stated if stated is not None else self._unit_cost.stated(found.mean_cost)
         grid = found.grid
         self._set(
             mean_cost=float(cost),
@@ -243,7 +237,7 @@ class OptimalUnimodal(SolvedNoise):
             cells=grid.last,
             tail_ratio=grid.tail_ratio,
         )
-        bound = self._unit(self.mean_cost)
+        bound = self._unit_cost.of_unit(self.mean_cost)
         exact = (self._problem_key, "mean_cost", bound, grid.width, grid)
         self._keep(found, *keys, exact)
 
@@ -262,7 +256,7 @@ class OptimalUnimodal(SolvedNoise):
         cost = _validate.positive("mean_cost", arguments["mean_cost"])
         width = checked_width(arguments["cells_per_sensitivity"])
         grid = checked_grid(width, arguments["cells"], arguments["tail_ratio"])
-        bound = law._unit(cost)
+        bound = law._unit_cost.of_unit(cost)
         known = certificate or law._checked(grid, masses, bound)
         law._take(program.Law(grid, masses, bound, known), cost)
         return law
@@ -271,20 +265,20 @@ class OptimalUnimodal(SolvedNoise):
 
     @property
     def _problem_key(self) -> tuple[Any, ...]:
-        return (self.delta, self.count, self.sampling_rate, self.cost)
+        return (self.delta, self.count, self.sampling_rate, *self._unit_cost.key)
 
     @property
     def _problem(self) -> program.Problem:
-        power = self.cost
-        return program.Problem(
-            self.delta,
-            self.count,
-            self.sampling_rate,
-            lambda grid: costs_of_cells(grid, lambda t: t**power),
-            power,
-        )
+        cost = self._unit_cost
+        use = (self.delta, self.count, self.sampling_rate)
+        return program.Problem(*use, cost.of_cells, cost.on_intervals)
 
     # -- the law ---------------------------------------------------------------------------------
+
+    @property
+    def slope(self) -> float:
+        """By how much epsilon falls for a unit of `mean_cost`, to first order."""
+        return self.certificate.slope / self._unit_cost.unit
 
     @property
     def _shape(self) -> tuple[Any, ...]:
@@ -293,15 +287,25 @@ class OptimalUnimodal(SolvedNoise):
     # -- files -----------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the law to a JSON file, with the bits of its masses."""
-        self._write(path, self._arguments(), epsilon=self.certificate.epsilon)
+        """Write the law to a JSON file, with the bits of its masses.
+
+        A cost that is no power is not written: `load` must be given it again.
+        """
+        self._write(path, epsilon=self.certificate.epsilon)
 
     @classmethod
-    def load(cls, path: str | Path) -> OptimalUnimodal:
+    def load(
+        cls, path: str | Path, *, cost: Callable[[Float], ArrayLike] | None = None
+    ) -> OptimalUnimodal:
         """Read a law that `save` wrote.
 
         Nothing is taken on trust: that masses do not increase, their total, cost and epsilon are
         computed again, and so is the certificate.
+
+        Parameters
+        ----------
+        cost : callable, optional
+            Where the law was made for a cost that is no power.
 
         Raises
         ------
@@ -310,13 +314,13 @@ class OptimalUnimodal(SolvedNoise):
         """
 
         def make(document: dict[str, Any], masses: Float) -> OptimalUnimodal:
-            law = cls._of_masses(dict(document["arguments"]), masses, None)
+            law = cls._of_masses(document["arguments"], masses, None)
             known, stated = law.certificate.epsilon, float(document["epsilon"])
             if not abs(known - stated) <= _AGREEMENT * max(1.0, stated):
                 raise DomainError(f"epsilon must be that of the masses, {known!r}, got {stated!r}")
             return law
 
-        return cls._read(path, make)
+        return cls._read(path, make, cost)
 
     def _checked(self, grid: Grid, masses: Float, bound: float) -> program.UnimodalCertificate:
         """The certificate of masses that came from outside."""
@@ -330,10 +334,3 @@ class OptimalUnimodal(SolvedNoise):
         if not abs(float(stated.costs @ masses) / bound - 1.0) <= 1e-8:
             raise DomainError("masses must have the expected cost")
         return program.certify(self._problem, stated, masses, bound)
-
-
-def _power(value: float, power: float) -> float:
-    try:
-        return math.pow(value, power)
-    except OverflowError:
-        return math.inf

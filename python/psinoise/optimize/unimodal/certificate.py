@@ -7,16 +7,19 @@ symmetric, unimodal and of expected cost at most ``C``,
 
 where ``g(a)`` and ``c(a)`` are the means of the gradient and of the cost over ``[-a, a]``: by
 Khinchine's theorem ``q`` is a mixture of the uniform laws on such intervals, with an atom at 0 for
-``a = 0``. The gradient is constant in cells, because the shift is a whole number of them, and on a
-cell ``g(a) + theta c(a)`` with ``c(a) = |a|**power / (power + 1)`` has one stationary point: the
-infimum over *all* ``a`` is found, and the bound holds for every unimodal law, on whatever grid, and
-for those without any.
+``a = 0``. The gradient is constant in cells, because the shift is a whole number of them, so that
+``a g(a)`` is linear there. The cost does not decrease, so that ``a c(a)``, its integral, is convex,
+and above its tangents at both ends of a cell. With the larger of these in its place the sum is
+monotone on either side of where they meet: its least value is at an end or there, and is below the
+infimum over *all* ``a``. The bound holds for every unimodal law, on whatever grid, and for those
+without any.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from psinoise.optimize.unimodal.cost import IntervalCost
 from psinoise.optimize.unimodal.generator import Generator
 from psinoise.optimize.unimodal.program import Float, Program
 
@@ -25,6 +28,10 @@ __all__ = ["Intervals", "lower_bound", "lower_bound_on_grid"]
 # Of the sums of gradients, whose terms mostly have one sign.
 _ROUNDING = 2.0**-46
 _STEPS = 60
+# Into how many parts a cell is cut, and parts in all.
+_MOST_PARTS, _MANY = 8, 60_000
+# Edges beyond the last cell, in units of the last edge.
+_BEYOND = 2.0 ** np.arange(0.01, 40.0, 0.01)
 _GOLDEN = 0.6180339887498949
 
 
@@ -73,33 +80,37 @@ class Intervals:
         The function in the cells around ``0, 1, ...``; the last value goes on without end.
     width : int
         Cells to a unit.
-    power : float
-        Of the cost ``|x|**power``.
+    cost : IntervalCost
     """
 
-    def __init__(self, line: Float, width: int, power: float) -> None:
-        edges = np.append(0.0, (np.arange(line.size) + 0.5) / width)
-        integral = np.append(0.0, np.cumsum(line * np.diff(edges)))
-        # Cells that begin at an edge, the last of them without end; there a times the mean on
-        # [0, a] is constant + slope * a.
-        self._begin, self._end = edges[1:], np.append(edges[2:], np.inf)
-        self._slope = np.append(line[1:], line[-1])
-        self._constant = integral[1:] - self._slope * self._begin
-        self._at_zero = float(line[0])
-        self._power = power
+    def __init__(self, line: Float, width: int, cost: IntervalCost) -> None:
+        # Of cells that are cut tangents are closer.
+        parts = max(1, min(_MOST_PARTS, _MANY // line.size))
+        edges = 0.5 + np.arange((line.size - 1) * parts + 1.0) / parts
+        edges = np.append(edges, edges[-1] * _BEYOND) / width
+        slope = np.append(np.repeat(line[1:], parts), np.full(_BEYOND.size, line[-1]))
+        values, costs = cost(edges), cost.integral(edges)
+        known = np.isfinite(values) & np.isfinite(costs)
+        edges, values, costs = edges[known], values[known], costs[known]
+        slope = slope[: edges.size - 1]
+        whole = line[0] * edges[0] + np.append(0.0, np.cumsum(slope * np.diff(edges)))
+        begin, end = slice(None, -1), slice(1, None)
+        # Where the tangents of the integral at both ends of a cell meet.
+        lever, rise = values * edges - costs, np.diff(values)
+        meet = np.divide(np.diff(lever), rise, where=rise > 0.0, out=edges[begin].copy())
+        meet = np.clip(meet, edges[begin], edges[end])
+        under = costs[begin] + values[begin] * (meet - edges[begin])
+        constant = whole[begin] - slope * edges[begin]
+        # Means of the function and of the cost: at 0, at edges, between them, without end.
+        self._means = np.concatenate([line[:1], whole / edges, slope + constant / meet, line[-1:]])
+        self._costs = np.concatenate([[0.0], costs / edges, under / meet, values[-1:]])
 
     def least(self, multiplier: float) -> float:
         """At most the infimum over all ``a`` of the mean and ``multiplier`` times the cost."""
-        begin, end, power = self._begin, self._end, self._power
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = self._constant * (power + 1.0) / (multiplier * power)
-            a = share ** (1.0 / (power + 1.0))
-            a = np.clip(np.nan_to_num(a, posinf=np.inf), begin, end)
-            # Without end, which only a multiplier of 0 asks for, the cost is left out.
-            costs = np.where(np.isinf(a), 0.0, multiplier * (a**power / (power + 1.0)))
-            sums = self._slope + self._constant / a + costs
-        best = min(self._at_zero, float(sums.min()))
-        return best - _ROUNDING * abs(best)
+        sums = self._means + multiplier * self._costs
+        best = int(np.argmin(sums))
+        size = abs(float(self._means[best])) + multiplier * float(self._costs[best])
+        return float(sums[best]) - _ROUNDING * size
 
 
 def lower_bound(
@@ -108,7 +119,7 @@ def lower_bound(
     generator: Generator,
     theta: float,
     mean_cost: float,
-    power: float,
+    cost: IntervalCost,
 ) -> tuple[float, float]:
     """The bound for all unimodal laws, and the multiplier that gives it.
 
@@ -118,10 +129,8 @@ def lower_bound(
         Where to look for the best multiplier; every one is valid.
     mean_cost : float
         Bound of the expected cost.
-    power : float
-        Of the cost ``|x|**power``.
     """
-    intervals = Intervals(program.gradient_on_line(p, generator), program.width, power)
+    intervals = Intervals(program.gradient_on_line(p, generator), program.width, cost)
 
     def bound(multiplier: float) -> float:
         return intervals.least(multiplier) - multiplier * mean_cost * (1.0 + _ROUNDING)

@@ -111,9 +111,10 @@ def size_of(problem: Problem, mean_cost: float) -> float:
 def _laplace_cost(problem: Problem, log_size: float) -> float:
     size = math.exp(log_size)
     edges = np.concatenate([[0.0], size * np.linspace(1e-3, 40.0, 4000)])
-    values = edges * problem.cost_of_interval(edges)
+    values = problem.cost.integral(edges)
     weights = np.exp(-edges / size)
-    return float(np.diff(values) @ (0.5 * (weights[1:] + weights[:-1])) / size)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return float(np.diff(values) @ (0.5 * (weights[1:] + weights[:-1])) / size)
 
 
 def least_size(problem: Problem, epsilon: float) -> float:

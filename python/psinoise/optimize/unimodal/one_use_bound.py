@@ -80,7 +80,7 @@ def _continued(
     reach, more = -int(x[0]), _BEYOND * program.width
     z = float(cheapest.multipliers.max())
     edges = (np.arange(reach, reach + more + 1) + 0.5) / n
-    costs = np.diff(edges * problem.cost_of_interval(edges)) * n
+    costs = np.diff(problem.cost.integral(edges)) * n
     level = cheapest.cost + z * delta
     y = np.append(np.zeros(more), cheapest.multipliers)
     for i in range(more - 1, -1, -1):
@@ -101,9 +101,9 @@ def _least_sum(
     place = np.arange(-reach, reach + 1)
     if times > 1:
         # Around 0 the sum is to be level in the cell that is cut too: an atom at 0 costs nothing.
-        mean = problem.cost_of_interval(np.array([0.5 / program.width]))
+        half = np.array([0.5 / program.width])
         multipliers = multipliers.copy()
-        own = multipliers[x == 0] + mean
+        own = multipliers[x == 0] + problem.cost.integral(half) / half
         multipliers[x == 0] = np.minimum(own, multipliers.max())
     y = np.interp(place / times, x, multipliers, right=0.0)
     # Multipliers to both sides of 0, and of the places that are moved there.
@@ -115,22 +115,24 @@ def _least_sum(
 
     shifted = at(n + far) + at(n - far)
     line = np.append(0.5 * (at(far) + at(-far) - math.exp(epsilon) * shifted), 0.0)
-    return Intervals(line, n, problem.power).least(1.0)
+    return Intervals(line, n, problem.cost).least(1.0)
 
 
 def _staircase_cost(problem: Problem, epsilon: float) -> float:
-    """The least cost of all laws at delta = 0: that of the staircase (Geng and Viswanath 2016).
+    """The least cost of all laws at delta = 0: that of the staircase (Geng and Viswanath 2016), of
+    any even cost that does not decrease.
 
     It falls by the factor ``exp(-epsilon)`` at ``k + gamma`` for ``k = 0, 1, ...``: a mixture of
-    uniform laws up to there.
+    uniform laws up to there. The cost is a convex function of ``gamma`` over a positive linear one,
+    and has no second minimum. Without its last periods it is less.
     """
     if epsilon <= _SMALLEST:
         return math.inf
     k = np.arange(math.ceil(_PERIODS / epsilon) + 2.0)
 
     def cost(gamma: float) -> float:
-        weights = (k + gamma) * np.exp(-epsilon * k)
-        return float(weights @ problem.cost_of_interval(k + gamma)) / float(weights.sum())
+        falls = np.exp(-epsilon * k)
+        return float(falls @ problem.cost.integral(k + gamma)) / float(falls @ (k + gamma))
 
     gammas = np.linspace(0.0, 1.0, 33)[1:]
     best = int(np.argmin([cost(gamma) for gamma in gammas]))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.optimize.cells import Grid
+from psinoise.optimize.unimodal.cost import IntervalCost
 from psinoise.optimize.unimodal.few import epsilon_of_few
 from psinoise.optimize.unimodal.program import Float, Program
 from psinoise.optimize.unimodal.uses import Point, Uses
@@ -57,19 +58,15 @@ class Problem:
     ----------
     cost_of_cells : callable
         From a grid to the expected cost per unit of each mass.
-    power : float
-        Of the cost ``|x|**power``.
+    cost : IntervalCost
+        The same cost, 0 at 0.
     """
 
     delta: float
     count: int
     sampling_rate: float
     cost_of_cells: Callable[[Grid], Float]
-    power: float
-
-    def cost_of_interval(self, a: Float) -> Float:
-        """The mean cost on ``[0, a]``."""
-        return np.asarray(a**self.power / (self.power + 1.0))
+    cost: IntervalCost
 
     @property
     def single(self) -> bool:

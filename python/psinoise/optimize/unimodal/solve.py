@@ -303,7 +303,7 @@ def certify(
                 generator,
                 other.theta,
                 mean_cost,
-                problem.power,
+                problem.cost,
             )
             if bound > best:
                 best, slope = bound, theta

@@ -1,0 +1,115 @@
+"""Costs of optimal unimodal laws: checked, and of a law of unit sensitivity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from psinoise import _validate, costs
+from psinoise.errors import DomainError
+from psinoise.noise._grid import costs_of_cells
+from psinoise.optimize import Grid
+from psinoise.optimize.unimodal import FunctionCost, IntervalCost, PowerCost
+
+__all__ = ["Cost", "UnitCost", "unimodal_cost"]
+
+Float = NDArray[np.float64]
+Cost = float | costs.Cost | Callable[[Float], ArrayLike]
+
+
+def unimodal_cost(cost: object) -> float | costs.Cost:
+    """A power as a number, any other cost as one of `psinoise.costs`."""
+    if isinstance(cost, costs.Power) and cost.weight == 1.0:
+        return cost.p
+    if callable(cost):
+        return costs.as_cost(cost)
+    power = _validate.positive("cost", cost)
+    if not 0.01 <= power <= 100.0:
+        raise DomainError(f"cost must be a power in [1/100, 100] or callable, got {cost!r}")
+    return power
+
+
+@dataclass(frozen=True)
+class UnitCost:
+    """A cost as the law of unit sensitivity has it, less the cost of 0.
+
+    Raises
+    ------
+    DomainError
+        If the power of the sensitivity is no float64.
+    """
+
+    cost: float | costs.Cost
+    sensitivity: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.unit < math.inf:
+            raise DomainError(
+                f"sensitivity must be of a size whose power {self.cost!r} is a float64, got "
+                f"{self.sensitivity!r}"
+            )
+
+    @cached_property
+    def unit(self) -> float:
+        """What the cost is stated in: powers do not see the unit of length."""
+        if not isinstance(self.cost, float):
+            return 1.0
+        try:
+            return math.pow(self.sensitivity, self.cost)
+        except OverflowError:
+            return math.inf
+
+    @cached_property
+    def floor(self) -> float:
+        """The cost of 0."""
+        return 0.0 if isinstance(self.cost, float) else float(self.cost(0.0))
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """What optimal laws of unit sensitivity depend on."""
+        return (self.cost, 1.0 if isinstance(self.cost, float) else self.sensitivity)
+
+    def of_unit(self, mean_cost: float) -> float:
+        """Of the law of unit sensitivity, from what is stated."""
+        if not mean_cost > self.floor:
+            raise DomainError(
+                f"mean_cost must be above the cost of 0, {self.floor!r}, got {mean_cost!r}"
+            )
+        return (mean_cost - self.floor) / self.unit
+
+    def stated(self, mean_cost: float) -> float:
+        """The inverse of `of_unit`."""
+        return self.floor + mean_cost * self.unit
+
+    def of_cells(self, grid: Grid) -> Float:
+        """Expected cost per unit of each mass of the program."""
+        found = costs_of_cells(grid, self._function, self._kinks)
+        if not np.isfinite(found).all():
+            raise DomainError(
+                f"cost must be finite in all cells, and is not below {grid.last / grid.width:g} "
+                "sensitivities"
+            )
+        return found
+
+    @cached_property
+    def on_intervals(self) -> IntervalCost:
+        """With its integral."""
+        if isinstance(self.cost, float):
+            return PowerCost(self.cost)
+        return FunctionCost(self._function, self._kinks)
+
+    @property
+    def _kinks(self) -> tuple[float, ...]:
+        if isinstance(self.cost, float):
+            return ()
+        return tuple(point / self.sensitivity for point in self.cost.breakpoints)
+
+    def _function(self, t: Float) -> Float:
+        if isinstance(self.cost, float):
+            return np.asarray(t**self.cost)
+        return np.asarray(self.cost(t * self.sensitivity)) - self.floor
