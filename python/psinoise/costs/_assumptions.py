@@ -17,8 +17,9 @@ _DENSE = 2.0 ** np.arange(-20.0, 20.0, 0.025)
 _FAR = 2.0 ** np.arange(-300.0, 301.0, 2.0)
 # No np.unique, which imports numpy.ma.
 EXAMINED = np.array(sorted({0.0, *_DENSE.tolist(), *_FAR.tolist()}))
-# Beyond, powers overflow.
+# Beyond, powers overflow; values before an overflow.
 _OVERFLOW = 2.0**80
+_LARGE = 2.0**900
 _ROUNDING = 64.0 * 2.0**-53
 # Falls are those of rounding if they end where the cost is not much more than they are, and are no
 # more than a share of what it is that much farther out.
@@ -86,6 +87,7 @@ def _first(x: Float, bad: NDArray[np.bool_]) -> float:
 
 def examine(function: Callable[[Float], ArrayLike]) -> Examined:
     """Raise an error that names the point where a function is seen not to be a cost."""
+    _check_walls(function)
     last = _last_before_overflow(function)
     points = EXAMINED[last >= EXAMINED]
     near = points[_DENSE[-1] >= points]
@@ -93,9 +95,6 @@ def examine(function: Callable[[Float], ArrayLike]) -> Examined:
     seen = values[: near.size]
     if not np.isfinite(values[0]):
         raise DomainError(f"cost must be finite at 0, got {float(values[0])!r}")
-    infinite = ~np.isfinite(seen) & (near <= 1.0)
-    if infinite.any():
-        raise DomainError(f"cost must be finite, got infinity at x = {_first(near, infinite)!r}")
     with np.errstate(invalid="ignore"):
         fall = np.maximum.accumulate(values) - values
     fall = np.where(values == np.inf, 0.0, fall)
@@ -105,8 +104,12 @@ def examine(function: Callable[[Float], ArrayLike]) -> Examined:
         limit = rounding[: near.size] + noise
         odd = ~((seen == mirrored) | (np.abs(seen - mirrored) <= limit))
     if odd.any():
-        point = _first(near, odd)
-        raise DomainError(f"cost must be even, got cost({point!r}) != cost({-point!r})")
+        point = float(min(near[odd], key=lambda x: abs(np.log(x))))
+        raise DomainError(
+            f"cost must be even, got cost({point!r}) != cost({-point!r}): of noise that is not "
+            "symmetric neither shift is the worst one; take the larger of cost(x) and cost(-x), "
+            "which is even (docs/choosing.md)"
+        )
     falls = ~(fall <= np.maximum(rounding, noise))
     if falls.any():
         point = _first(points, falls)
@@ -115,6 +118,23 @@ def examine(function: Callable[[Float], ArrayLike]) -> Examined:
         _check_growth(points, values)
     deepest = int(np.argmax(fall[: near.size]))
     return Examined(noise, float(points[deepest]), last)
+
+
+def _check_walls(function: Callable[[Float], ArrayLike]) -> None:
+    """Refuse infinite costs, which bound the noise, but for those of an overflow."""
+    low, high = _first_infinite(function)
+    if low == np.inf or (low > 0.0 and values_of(function, np.array([low]))[0] > _LARGE):
+        return
+    try:
+        with np.errstate(over="raise"):
+            function(np.array([high]))
+    except FloatingPointError:
+        if high > 1.0:
+            return
+    raise DomainError(
+        f"cost must be finite, got infinity at x = {high!r}: noise that is bounded, on one side or "
+        "both, reveals what was moved beyond its end at each use (docs/choosing.md)"
+    )
 
 
 def _noise(points: Float, values: Float, fall: Float, rounding: Float) -> float:
@@ -149,20 +169,26 @@ def _check_growth(points: Float, values: Float) -> None:
         )
 
 
-def _last_before_overflow(function: Callable[[Float], ArrayLike]) -> float:
-    """Where ``log(cosh(x))`` and its like overflow on the way, though their values are moderate."""
-    values = values_of(function, EXAMINED)
-    finite = np.isfinite(values)
+def _first_infinite(function: Callable[[Float], ArrayLike]) -> tuple[float, float]:
+    """Neighboring points, at the second of which the function is infinite, if it is at any, though
+    it is finite at 0."""
+    finite = np.isfinite(values_of(function, EXAMINED))
     if finite.all() or not finite[0]:
-        return np.inf
+        return np.inf, np.inf
     low = float(EXAMINED[int(np.argmin(finite)) - 1])
     high = float(EXAMINED[int(np.argmin(finite))])
-    if low == 0.0:
-        return np.inf
-    while high > low * (1.0 + 2.0**-20):
+    while high > low * (1.0 + 2.0**-20) and low > 0.0:
         middle = 0.5 * (low + high)
         inside = bool(np.isfinite(values_of(function, np.array([middle])))[0])
         low, high = (middle, high) if inside else (low, middle)
+    return low, high
+
+
+def _last_before_overflow(function: Callable[[Float], ArrayLike]) -> float:
+    """Where ``log(cosh(x))`` and its like overflow on the way, though their values are moderate."""
+    low, _ = _first_infinite(function)
+    if low in (0.0, np.inf):
+        return np.inf
     last = float(2.0**-20 * np.floor(2.0**20 * low)) if low < 2.0**30 else low
     line = values_of(function, last * _LINE)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,37 +1,24 @@
-"""Costs of optimal unimodal laws: checked, and of a law of unit sensitivity."""
+"""The cost of an optimal unimodal law, as the law of unit sensitivity has it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from psinoise import _validate, costs
+from psinoise import costs
 from psinoise.errors import DomainError
 from psinoise.noise._grid import costs_of_cells
 from psinoise.optimize import Grid
 from psinoise.optimize.unimodal import FunctionCost, IntervalCost, PowerCost
 
-__all__ = ["Cost", "UnitCost", "unimodal_cost"]
+__all__ = ["UnitCost"]
 
 Float = NDArray[np.float64]
-Cost = float | costs.Cost | Callable[[Float], ArrayLike]
-
-
-def unimodal_cost(cost: object) -> float | costs.Cost:
-    """A power as a number, any other cost as one of `psinoise.costs`."""
-    if isinstance(cost, costs.Power) and cost.weight == 1.0:
-        return cost.p
-    if callable(cost):
-        return costs.as_cost(cost)
-    power = _validate.positive("cost", cost)
-    if not 0.01 <= power <= 100.0:
-        raise DomainError(f"cost must be a power in [1/100, 100] or callable, got {cost!r}")
-    return power
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate, costs
 from psinoise.errors import DomainError
-from psinoise.noise import _checks
 from psinoise.noise._cactus_grid import PAPER, gaussian_deviation, grid_for
 from psinoise.noise._cell_costs import Cost, checked_cost
 from psinoise.noise._grid import checked_grid, checked_width, costs_of_cells
@@ -45,9 +44,10 @@ class Cactus(SolvedNoise):
     ----------
     sensitivity : float
         By how much neighboring data sets can move the query.
-    cost : float or callable
-        A number ``p`` stands for ``|x|**p``, and is what ``costs.Power(p)`` becomes. A callable, of
-        arrays, must be even, finite and hashable, and must not grow exponentially.
+    cost : float, Cost or callable
+        A number ``p`` stands for ``|x|**p``, in [1/100, 100], and is what ``costs.Power(p)``
+        becomes. Else a cost from :mod:`psinoise.costs`, or a function of arrays that meets what
+        `costs.Custom` asks of it.
     mean_cost : float
         Bound of the expected cost ``E[cost(X)]``; with the default cost, of the variance.
     cells_per_sensitivity : int, optional
@@ -128,7 +128,7 @@ class Cactus(SolvedNoise):
         "tail_ratio",
     )
 
-    cost: Cost
+    cost: float | costs.Cost
     mean_cost: float
     certificate: Certificate
 
@@ -225,7 +225,7 @@ class Cactus(SolvedNoise):
     def _standard_cost(self, t: Float) -> Float:
         if isinstance(self.cost, float):
             return np.asarray(t**self.cost)
-        return _checks.cost_values(self.cost, t * self.sensitivity)
+        return np.asarray(self.cost(t * self.sensitivity))
 
     def _costs_of_cells(self, grid: Grid) -> Float:
         """Expected cost per unit of each mass of the program."""

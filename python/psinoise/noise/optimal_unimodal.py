@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate, costs
 from psinoise.errors import CalibrationError, DomainError
+from psinoise.noise._cell_costs import Cost, checked_cost
 from psinoise.noise._grid import checked_grid, checked_width
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._solved import SolvedNoise
-from psinoise.noise._unimodal_cost import Cost, UnitCost, unimodal_cost
+from psinoise.noise._unimodal_cost import UnitCost
 from psinoise.optimize import Grid
 from psinoise.optimize import unimodal as program
 
@@ -190,7 +191,7 @@ class OptimalUnimodal(SolvedNoise):
         self, delta: object, count: object, rate: object, cost: object, sensitivity: object
     ) -> None:
         """Check what the law is for and set it."""
-        chosen_cost = unimodal_cost(cost)
+        chosen_cost = checked_cost(cost)
         uses = _validate.positive_count("count", count)
         chosen = _validate.probability("delta", delta)
         if not (chosen == 0.0 or 1e-100 <= chosen < 1.0):

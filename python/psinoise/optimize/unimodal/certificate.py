@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from psinoise.optimize.unimodal.cost import IntervalCost
-from psinoise.optimize.unimodal.generator import Generator
+from psinoise.optimize.unimodal.generator import Tangent
 from psinoise.optimize.unimodal.program import Float, Program
 
 __all__ = ["Intervals", "lower_bound", "lower_bound_on_grid"]
@@ -116,7 +116,7 @@ class Intervals:
 def lower_bound(
     program: Program,
     p: Float,
-    generator: Generator,
+    tangent: Tangent,
     theta: float,
     mean_cost: float,
     cost: IntervalCost,
@@ -125,12 +125,14 @@ def lower_bound(
 
     Parameters
     ----------
+    tangent : callable
+        Lines below the generator.
     theta : float
         Where to look for the best multiplier; every one is valid.
     mean_cost : float
         Bound of the expected cost.
     """
-    intervals = Intervals(program.gradient_on_line(p, generator), program.width, cost)
+    intervals = Intervals(program.gradient_on_line(p, tangent), program.width, cost)
 
     def bound(multiplier: float) -> float:
         return intervals.least(multiplier) - multiplier * mean_cost * (1.0 + _ROUNDING)

@@ -9,6 +9,7 @@ all laws.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +17,10 @@ from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
 
-__all__ = ["Generator"]
+#: Lines below a convex function, by ratios: their value at 0, and their slope.
+Tangent = Callable[[Float], tuple[Float, Float]]
+
+__all__ = ["Generator", "Tangent"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +80,11 @@ class Generator:
         value += slope * (np.exp(inside) * np.expm1(log_ratio - inside))
         curvature = np.exp(self.levels[piece] + self.powers[piece] * y)
         return value, slope, np.where(log_ratio <= self.end, curvature, 0.0)
+
+    def tangent(self, ratio: Float) -> tuple[Float, Float]:
+        """The tangents at ratios."""
+        value, slope, _ = self(ratio)
+        return value - ratio * slope, slope
 
 
 def _growth(power: Float, y: Float) -> Float:

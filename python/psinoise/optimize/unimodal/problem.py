@@ -10,7 +10,7 @@ import numpy as np
 
 from psinoise.optimize.cells import Grid
 from psinoise.optimize.unimodal.cost import IntervalCost
-from psinoise.optimize.unimodal.few import epsilon_of_few
+from psinoise.optimize.unimodal.few import FewUses
 from psinoise.optimize.unimodal.program import Float, Program
 from psinoise.optimize.unimodal.uses import Point, Uses
 
@@ -38,8 +38,8 @@ class UnimodalCertificate:
         symmetric unimodal law of at most the same expected cost, on whatever grid or on none.
         Delta is a convex function of the law of each use while the others are what they are, which
         makes this a bound, for one use at a time. Of one use, and at delta = 0, it is a bound for
-        all of them, and not to first order. ``inf`` where nothing is known: for very few uses whose
-        losses are close to the largest possible.
+        all of them, and not to first order; so it is for a few uses whose losses are close to the
+        largest possible, where tangents say nothing. ``inf`` where nothing is known.
     slope : float
         By how much epsilon falls for a unit of the expected cost.
     """
@@ -106,14 +106,13 @@ class Problem:
     def uses(self, program: Program, masses: Float) -> tuple[Uses, ...]:
         """Of each direction that matters."""
         base, ratio = program.ratios(masses)
+        if self.few:
+            return (FewUses(base, ratio, self.count, False, self.delta),)
         ways = (False,) if self.sampling_rate == 1.0 else (False, True)
         return tuple(Uses(base, ratio, self.count, add) for add in ways)
 
     def worst(self, program: Program, masses: Float) -> tuple[Point, Uses]:
         """The larger epsilon of the directions."""
-        if self.few:
-            uses = self.uses(program, masses)[0]
-            return Point(epsilon_of_few(uses, self.delta), uses.order_at(self.delta)), uses
         found = [(uses.at_delta(self.delta), uses) for uses in self.uses(program, masses)]
         return max(found, key=lambda pair: pair[0].epsilon)
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.optimize.cells import CellProgram, Float
-from psinoise.optimize.unimodal.generator import Generator
+from psinoise.optimize.unimodal.generator import Generator, Tangent
 
 Places = NDArray[np.intp]
 
@@ -104,9 +104,9 @@ class Program(CellProgram):
         weights = rate**2 * curvature[inner] * plain**2 * base[inner]
         return Values(float(base @ f), np.asarray(gradient, dtype=np.float64), weights)
 
-    def gradient_on_line(self, p: Float, generator: Generator) -> Float:
-        """The derivative of ``F`` by the mass in a place ``x = 0, 1, ...``, beyond the last cell
-        too, up to where it no longer changes."""
+    def gradient_on_line(self, p: Float, tangent: Tangent) -> Float:
+        """The derivative of ``F``, or of lines below it, by the mass in a place ``x = 0, 1, ...``,
+        beyond the last cell too, up to where it no longer changes."""
         rate = self.sampling_rate
         x = np.arange(self.last + 2 * self.width)
 
@@ -118,9 +118,9 @@ class Program(CellProgram):
         found = np.zeros(x.size)
         for other in (np.abs(x - self.width), x + self.width):
             ratio = mass(other) / own
-            f, slope, _ = generator(self._mixed(ratio))
-            back = generator(self._mixed(1.0 / ratio))[1]
-            found += f - rate * ratio * slope + rate * back
+            at_zero, slope = tangent(self._mixed(ratio))
+            _, back = tangent(self._mixed(1.0 / ratio))
+            found += at_zero + (1.0 - rate) * slope + rate * back
         return 0.5 * found
 
     def hessian_band(self, weights: Float) -> Float:

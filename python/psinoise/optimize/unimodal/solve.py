@@ -32,6 +32,7 @@ from psinoise.optimize.unimodal.one_use import (
     grid_for_one_use,
     least_cost_of_one_use,
     least_epsilon_of_one_use,
+    least_of_few,
     masses_of_one_use,
 )
 from psinoise.optimize.unimodal.problem import Law, Problem, UnimodalCertificate
@@ -279,7 +280,7 @@ def certify(
     point, uses = problem.worst(program, masses)
     low, high = program.log_ratios(masses, program.last)
     low, high = low - _MARGIN, min(high + _MARGIN, _LARGEST_LOG_RATIO)
-    value = program.values(masses, uses.generator(point, low, high)).value
+    value = uses.value(point, uses.generator(point, low, high))
     best, slope = -math.inf, 0.0
     # Beyond ratios of places that are too rare the generator goes on as a straight line, which is
     # below it: what is proven for that one is a bound for the other.
@@ -300,7 +301,7 @@ def certify(
             bound, theta = lower_bound(
                 finer,
                 places,
-                generator,
+                uses.tangent(point, generator),
                 other.theta,
                 mean_cost,
                 problem.cost,
@@ -310,7 +311,11 @@ def certify(
         if value - best < _NARROW * point.epsilon:
             break
     gap = max(value - best, 0.0)
-    if not abs(value / uses.divergence(point) - 1.0) <= _SAME:
+    if problem.few and best <= 0.0:
+        # Of few uses the divergence is delta itself: the tangents say no more than that it is not
+        # negative.
+        gap = point.epsilon - least_of_few(problem, mean_cost, program.width)
+    elif not abs(value / uses.divergence(point) - 1.0) <= _SAME:
         # The contour integral does not see losses this close to the largest one.
         gap = math.inf
     return UnimodalCertificate(point.epsilon, point.order, gap, slope)

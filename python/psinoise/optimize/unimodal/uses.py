@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.optimize.unimodal.generator import Generator
+from psinoise.optimize.unimodal.generator import Generator, Tangent
 from psinoise.optimize.unimodal.program import Float
 
 Complex = NDArray[np.complex128]
@@ -208,6 +208,14 @@ class Uses:
         fewer = np.exp(-self.moment(c)) * float((rest / (z * (z + 1.0))).real.sum())
         slope = float((wave / (z + 1.0)).real.sum())
         return float(self.count * (float((wave / (z * (z + 1.0))).real.sum()) - fewer) / slope)
+
+    def value(self, point: Point, generator: Generator) -> float:
+        """The divergence of the law itself."""
+        return float(self.base @ generator(self.ratio)[0])
+
+    def tangent(self, point: Point, generator: Generator) -> Tangent:
+        """Lines below what a generator stands for."""
+        return generator.tangent
 
     def generator(self, point: Point, low: float, end: float) -> Generator:
         """Of delta as a function of one use, over the slope of delta in epsilon.
