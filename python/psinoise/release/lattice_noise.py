@@ -79,12 +79,13 @@ class LatticeNoise:
         -------
         LatticeNoise
             ``P(K = k)`` is the probability that ``noise`` rounds to ``k grid``, to a relative error
-            of 2**-23 for all that are above 2**-39; the rest is a tail without end (none where
-            the noise is bounded). Where the noise has a geometric tail, probabilities are larger
-            by some words of 2**-63 (``psinoise.release.ratios``), so that the largest loss is no
-            larger. A power law takes over where it has set in to 2 %, with a common factor to all
-            probabilities (0.3 % at a stable index of 0.4, less above). The privacy of the result
-            rests on its integers, not on this.
+            of 2**-23 for all that are above 2**-39; the rest is a tail without end. Bounded noise
+            has none, and is wider by 2**-20 (``psinoise.release.weights`` says why). Where the
+            noise has a geometric tail, probabilities are larger by some words of 2**-63
+            (``psinoise.release.ratios``), so that the largest loss is no larger. A power law takes
+            over where it has set in to 2 %, with a common factor to all probabilities (0.3 % at a
+            stable index of 0.4, less above). The privacy of the result rests on its integers, not
+            on this.
 
         Raises
         ------

@@ -2,39 +2,44 @@
 
 The largest loss of a law is a ratio of masses, and what there is of epsilon where delta is 0 or
 tiny. Rounding weights of ``2**24`` to whole numbers moves a ratio by ``2**-24``, which is much of a
-loss that is small itself. So what is rounded must leave room: if ``w[k] / p[k]`` does not decrease
-in ``k`` and neither ``w`` nor ``p`` increases, then for ``k < l``
+loss that is small itself. So what is rounded must leave room.
 
-    ``w[k] / w[l] <= p[k] / p[l]``,
+*A few words for each integer* (`raised`). Let ``R`` be the largest ratio of two masses, in either
+order, that are up to some shift apart, ``p`` masses in words of ``2**63``, ``|K| = 0`` counted
+twice as the others are, and ``w[k] = floor(p[k] + U)`` with ``U >= R / (R - 1)``. From
+``p[k] <= R p[l]``
 
-and every loss of ``w`` is at most the loss of ``p`` there, for every shift: neither a shift nor the
-sensitivity need be known.
+    ``w[k] <= p[k] + U <= R (p[l] + U - 1) < R w[l]``,
 
-*Geometric tails* (`raised`). Masses fall by ``q`` in a period of ``r`` cells from some place on,
-and the last ``r`` listed weights are continued by copies. Let ``d`` run through the *drops*, where
-``p[d]`` is below ``p[d - 1]``, and let
+whatever the shape of the law. ``R`` grows with the shift, so that the ``R`` of neighbors will do
+for all: neither a shift nor the sensitivity need be known. All words together are ``2**-25`` of
+``2**63`` where a table is as long as it can be, and ``2**-41`` for Laplace noise on a grid of a
+128-th of its scale. Raising all masses to a least one first (`LEAST_MASS`) makes no ratio larger.
 
-    ``c[k] = A (1 + sum over drops d <= k of u / p[d])``,   ``v[k] = p[k] c[k]``,
+*Geometric tails.* Masses ``P`` fall by ``q`` in a period of ``r`` cells from some place on, and the
+last ``r`` listed weights are continued by copies. They are raised too, the least of them is ``b``,
+and ``rho = (q b + U) / (b + U)`` is by how much copies fall. Shifts are of a period at least, so
+that ``R >= q**-n`` for one of ``n`` periods.
 
-in units of one word of ``2**63``, and in the tail ``v`` falls by ``rho = q c[m] / c[m - r]`` from
-copy to copy, where ``m`` is the number of listed integers and ``p[m] = q p[m - r]``. Rounding a
-weight down, that of a copy, and making seams non-increasing take away at most three words,
-relative to the copy, and ``u = 4``. For ``k < l`` with a drop between them the last one, ``d``, has
-``p[d] = p[l]``, and ``c[l] - 3 / p[l] >= c[d - 1] >= c[k]``, if ``A`` is at least 3/4: so
-``w[k] / w[l] <= v[k] / (v[l] - 3) <= p[k] / p[l]``. With no drop between them both are all but
-equal. The weight of 0 is what is left, at most ``A p[0]``: ``A`` is such that the others have as
-much as that, less three words each.
+* *A copy is not too rare.* As ``(q x + U) / (x + U)`` decreases in ``x`` and is above ``q``,
+  ``(x + U) rho**n >= q**n x + q**(n - 1) U`` for ``x >= b``. Let ``P[k] <= R q**n P[l]`` for some
+  ``k`` that is listed. Copy ``n`` of ``l`` is ``n - 1`` periods away at least: ``R q**(n - 1)`` is
+  at least 1, and ``R`` times the copy is at least ``P[k] + U``.
+* *Nor too likely.* ``q**n b + U`` falls by less from period to period: copies of ``b`` are at most
+  that. Those of another ``x <= b / q`` are larger by ``(x - b) rho**n``, and above ``q**n x + U``
+  by at most ``n q**(n - 1) (1 - q) U (x / b - 1) <= (1 / q - 1) U <= (R - 1) U``.
+* Within a copy, and between copies, it is as in the first one.
 
-Weights are larger than masses by some ``u`` words for each drop within the length in which masses
-fall to a half: all moved together are ``2**-40`` of the words for Laplace noise on a grid of a
-128-th of its scale, and ``2**-24`` where a table is as long as it can be.
+Roundings, of weights and of seams that must not increase, take up to three words of a mass; ``U``
+is such that ``(1 - q) U`` and ``(1 - 1 / R) U`` are four. (What is added up is more than ``2**63``
+by that, so that the largest weight, which has what is left, is not raised by it.) Where the last
+``r`` masses are below the least mass the shape of the tail is lost: it falls by ``sqrt(q)``, since
+a shift of ``n`` periods leads to copies ``n + 1`` apart at most, and ``q**((n + 1) / 2) >= q**n``.
 
 *Periods that are no whole number of cells.* Of a law that falls by ``q`` in a period of ``z`` cells
 ``r`` is ``z`` rounded up. A shift of up to ``n z`` cells is one of up to ``n r``, and leads to the
-same copy or at most ``n`` further, less what the place within the period loses: masses do not
-increase, so that ``k + J <= k + n r`` has at least ``q**n`` of the mass of ``k``.
-
-*Laws that are not unimodal* are raised too, which bounds their losses outwards, ``k < l``.
+same copy or at most ``n`` further, less what the place within the period loses: masses of tails do
+not increase, so that ``k + J <= k + n r`` has at least ``q**n`` of the mass of ``k``.
 
 *Power laws* (`joined`). The mass of copy ``i`` of entry ``j`` is spread over ``2**i`` integers.
 With the masses of the law and the share of its tail copies do not quite meet where they join. This
@@ -66,19 +71,20 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 
-__all__ = ["LEAST_MASS", "covering", "joined", "raised"]
+__all__ = ["LARGEST_RATIO", "LEAST_MASS", "covering", "joined", "raised"]
 
 Float = NDArray[np.float64]
 
 _WORDS = 2.0**63
-# The room that a drop makes, in words, of which roundings take no more than three.
+# The room that is made, in words, of which roundings take no more than three.
 _ROOM, _TAKEN = 4.0, 3.0
-# Masses that differ by less, relatively, are equal but for their rounding.
-_EQUAL = 2.0**-40
 # Of sums, and of ratios.
 _SUM_ROUNDING, _RATIO_ROUNDING = 2.0**-50, 2.0**-50
 
-#: A mass of a listed integer is at least this, of 1: the room for a drop is little of it.
+#: Copies are counted one by one: not more than 2**20 in the mean.
+LARGEST_RATIO = 1.0 - 2.0**-20
+
+#: A mass of a listed integer is at least this, of 1.
 LEAST_MASS = 2.0**-53
 
 
@@ -88,8 +94,8 @@ def raised(masses: Float, repeated: int, fall: float) -> tuple[Float, float]:
     Parameters
     ----------
     masses
-        of ``|K| = 0, 1, ...``, not increasing but for the first, which has one sign; the last
-        ``repeated`` without those of their copies
+        of ``|K| = 0, 1, ...``, where the first has one sign; the last ``repeated`` without those of
+        their copies
     repeated, fall
         the cells of a period, and by what masses fall in it
 
@@ -101,17 +107,20 @@ def raised(masses: Float, repeated: int, fall: float) -> tuple[Float, float]:
     """
     start = masses.size - repeated
     whole = _total(masses, repeated, fall)
-    p = np.maximum(masses * (_WORDS / whole), LEAST_MASS * _WORDS)
-    next_one = min(fall * float(p[start]), float(p[-1]))
+    p = masses * (_WORDS / whole)
+    if p[start:].min() < LEAST_MASS * _WORDS:
+        fall = math.sqrt(fall)
+    p = np.maximum(p, LEAST_MASS * _WORDS)
     # The mass of 0 has one sign, those of all others two.
-    before = np.concatenate([[p[0], 2.0 * p[0]], p[1:-1]])[: p.size]
-    c = 1.0 + np.cumsum(np.where(np.abs(p / before - 1.0) > _EQUAL, _ROOM / p, 0.0))
-    # The seam between copies falls as the masses do, with the room that was made since, and with
-    # its own if it is a drop; the next mass may be 0.
-    drop = abs(next_one / float(p[-1]) - 1.0) > _EQUAL
-    seam = next_one * float(c[-1]) + (_ROOM if drop else 0.0)
-    ratio = seam / (float(p[start]) * float(c[start])) * (1.0 + _RATIO_ROUNDING)
-    listed = p * c
+    p[0] *= 2.0
+    steps = np.append(p[1:], fall * p[start]) / p
+    steepest = min(float(steps.min()), 1.0 / float(steps.max()))
+    room = _ROOM / (1.0 - max(steepest, fall))
+    least = float(p[start:].min())
+    ratio = (fall * least + room) / (least + room) * (1.0 + _RATIO_ROUNDING)
+    ratio = min(ratio, LARGEST_RATIO)
+    listed = p + room
+    listed[0] /= 2.0
     share = _WORDS * (1.0 + _SUM_ROUNDING) + _TAKEN * p.size
     return listed * (share / _total(listed, repeated, ratio)), ratio
 

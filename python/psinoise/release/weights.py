@@ -17,8 +17,16 @@ A translated tail is geometric, a dilated one a power law; ``repeated`` is ``m /
 ``m`` a power of two, so that the copies cover each integer once.
 
 For a unimodal law the probabilities of ``0, 1, 2, ...`` do not increase, and this is a statement
-about integers: `is_unimodal` has it, and `rounded` keeps it. Where the law has a largest loss that
-of the integers is no larger, as ``psinoise.release.ratios`` proves.
+about integers: `is_unimodal` has it, and `rounded` keeps it. Where the law has a geometric tail
+the largest loss of the integers is no larger than that of the law, as ``psinoise.release.ratios``
+proves.
+
+A bounded law leaves its support with a probability that is its delta at any epsilon, and some are
+made for just that delta. Of such a law noise is drawn that is wider by ``2**-20``: the law at a
+sensitivity that is as much smaller. This takes ``2**-20`` of that delta and as much of the losses,
+more than roundings add where a weight at the edge is above ``2**22`` words over its loss. Weights
+are rounded down, and what is left goes to the inner ones, one word each: none that a shift moves
+out of the support is heavier.
 """
 
 from __future__ import annotations
@@ -33,7 +41,7 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise.errors import DomainError
 from psinoise.release.grid import LARGEST_GRID
-from psinoise.release.ratios import covering, joined, raised
+from psinoise.release.ratios import LARGEST_RATIO, covering, joined, raised
 
 __all__ = ["DRAWS", "MOST_LISTED", "ONE", "Weights", "coarser", "fits", "is_unimodal", "weights_of"]
 
@@ -48,6 +56,8 @@ MOST_LISTED = 1 << 20
 # Integers are listed down to this probability: their weights are above 2**24, so that rounding
 # changes them by less than 2**-24 of themselves and losses by no more.
 _LEAST = 2.0**-39
+# By how much the noise of a bounded law is wider than the law.
+_WIDER = 1.0 + 2.0**-20
 # What may be beyond all of them, where they are not continued by a power law.
 _RARE = 2.0**-20
 # Where more than so many units of the spread are above that, a power law is looked for: from so
@@ -58,10 +68,8 @@ _LONG, _FAR, _SELF_SIMILAR = 64, 32, 0.02
 _STATED = 0.005
 # The last listed probability of a law that states a power law: weights are above 2**11.
 _RAREST = 2.0**-52
-# Copies are counted one by one: not more than 2**20 in the mean.
-_LARGEST_RATIO = ONE - (1 << 44)
 _LOG_TWO = float.fromhex("0x1.62e42fefa39efp-1")
-# Room for the rounding of sums: v_0, which takes the rest, never loses by it.
+# Room for the rounding of sums: the weight that takes the rest never loses by it.
 _SHRINK = 1.0 - 2.0**-50
 
 
@@ -144,7 +152,8 @@ def weights_of(law: _Law, grid: float) -> Weights:
             f"grid must be at least {coarser(law, grid)!r} for {law!r} (of which 2**20 multiples "
             f"can be listed), got {grid!r}"
         )
-    masses = law.lattice_masses(grid, 0, plan.listed)
+    bounded = plan.tail == "none"
+    masses = law.lattice_masses(grid / _WIDER if bounded else grid, 0, plan.listed)
     ratio, unit = plan.ratio, None
     if plan.tail == "dilate" and law.tail_index > 0.0:
         masses = covering(masses, law.tail_index)
@@ -152,16 +161,14 @@ def weights_of(law: _Law, grid: float) -> Weights:
         beyond = law.lattice_masses(grid, plan.listed, plan.listed + 2)
         masses, ratio = joined(masses, beyond, ratio)
     elif plan.tail == "translate" and law.decay > 0.0:
-        # First, since masses that are equal but for rounding must have no drop between them.
-        flat = _non_increasing(masses) if law.unimodal else masses
-        (masses, ratio), unit = raised(flat, plan.repeated, ratio), 1.0
+        (masses, ratio), unit = raised(masses, plan.repeated, ratio), 1.0
     return rounded(masses, plan.tail, plan.repeated, int(ratio * ONE), law.unimodal, unit)
 
 
 def _plan(law: _Law, grid: float) -> _Plan | None:
     end = float(law.iccdf(0.0))
     if end < math.inf:
-        count = end / grid + 1.5
+        count = end * _WIDER / grid + 1.5
         return _Plan(int(count), "none", 0, 0.0) if count < MOST_LISTED else None
     reach = _reach(law, grid)
     if reach * grid > _LONG * law.spread or law.tail_index > 0.0:
@@ -219,8 +226,8 @@ def _dilated(law: _Law, grid: float) -> _Plan | None:
         near, first, before, last = (
             _mass(law, grid, k) for k in (count // 2, count, 8 * count, 16 * count)
         )
-        if last > 0.0:
-            change = (first * before) / (near * last)
+        if near > 0.0 and last > 0.0:
+            change = (first / near) * (before / last)
             if abs(change - 1.0) < similar and 2.0 * first < near:
                 half = count // 2
                 if law.tail_index == 0.0:
@@ -251,7 +258,8 @@ def rounded(
     unimodal: bool,
     unit: float | None = None,
 ) -> Weights:
-    """Integer weights for masses. All rounding is downwards, and 0 takes the rest.
+    """Integer weights for masses. All rounding is downwards; the largest weight, or in a bounded
+    law each of the inner ones, takes the rest.
 
     A mass is as many words as ``unit`` says; by default all of them are ``2**63``.
     """
@@ -259,7 +267,7 @@ def rounded(
         masses = _non_increasing(masses)
     if tail != "none":
         masses = masses.copy()
-        ratio = min(max(ratio, 1), _LARGEST_RATIO)
+        ratio = min(max(ratio, 1), int(LARGEST_RATIO * ONE))
         masses[-repeated:] /= (ONE - ratio) / 2.0**64
     if unit is None:
         # Correctly rounded, and so the same on every machine.
@@ -268,10 +276,12 @@ def rounded(
     if tail == "none":
         listed = listed[: int(np.flatnonzero(listed)[-1]) + 1]
     listed = np.maximum(listed, np.uint64(1))
-    _settle(listed, unimodal)
+    if tail == "none":
+        listed[: max(0, DRAWS - int(listed.sum()))] += np.uint64(1)
+    _settle(listed, unimodal, repeated, ratio)
     if unimodal and tail != "none":
         ratio = _continued(listed, tail, repeated, ratio)
-        _settle(listed, unimodal)
+        _settle(listed, unimodal, repeated, ratio)
     return Weights(listed, tail, repeated, ratio)
 
 
@@ -279,14 +289,24 @@ def _non_increasing(masses: Float) -> Float:
     return np.append(masses[:1], np.minimum.accumulate(masses[1:]))
 
 
-def _settle(listed: NDArray[np.uint64], unimodal: bool) -> None:
-    """Give 0 what is left of the words."""
-    listed[0] = DRAWS - int(listed[1:].sum())
-    # The weight of k is that of k and -k together.
+def _settle(listed: NDArray[np.uint64], unimodal: bool, repeated: int, ratio: int) -> None:
+    """Give what is left of the words to the largest weight: in a unimodal law that of 0."""
+    if not unimodal:
+        _take_the_rest(listed, int(np.argmax(listed)))
+        return
+    _take_the_rest(listed, 0)
+    # The weight of k is that of k and -k together, and in the tail that of all copies.
     most = 2 * int(listed[0])
-    if unimodal and listed.size > 1 and int(listed[1]) > most:
+    if listed.size == repeated + 1:
+        most = min(most * ONE // (ONE - ratio), DRAWS)
+    if listed.size > 1 and int(listed[1]) > most:
         np.minimum(listed[1:], np.uint64(most), out=listed[1:])
-        listed[0] = DRAWS - int(listed[1:].sum())
+        _take_the_rest(listed, 0)
+
+
+def _take_the_rest(listed: NDArray[np.uint64], at: int) -> None:
+    listed[at] = 0
+    listed[at] = DRAWS - int(listed.sum())
 
 
 def _continued(listed: NDArray[np.uint64], tail: str, repeated: int, ratio: int) -> int:
@@ -308,9 +328,9 @@ def _continued(listed: NDArray[np.uint64], tail: str, repeated: int, ratio: int)
 def is_unimodal(weights: Weights) -> bool:
     """Whether ``P(K = 0) >= P(K = 1) >= ...`` without end: decided on the integers."""
     listed, tail, repeated, ratio = weights
-    if listed.size > 1 and int(listed[1]) > 2 * int(listed[0]):
-        return False
     start = listed.size - repeated
+    if start > 1 and int(listed[1]) > 2 * int(listed[0]):
+        return False
     parts = (listed[1:start], listed[max(start, 1) :])
     if any((part[1:] > part[:-1]).any() for part in parts):
         return False

@@ -116,7 +116,12 @@ def envelope(pieces: Iterable[tuple[Float, Float]]) -> Envelope:
 def _highest(curves: list[_Curve]) -> Index:
     """The curves that are highest at some point of another."""
     grid = np.unique(np.concatenate([c.q[:: max(c.q.size // 64, 1)] for c in curves]))
-    return np.unique(np.argmax([_height(c.q, c.p, grid) for c in curves], axis=0))
+    highest, best = np.zeros(grid.size, np.int64), np.full(grid.size, -np.inf)
+    for k, curve in enumerate(curves):
+        height = _height(curve.q, curve.p, grid)
+        highest[height > best] = k
+        np.maximum(best, height, out=best)
+    return np.unique(highest)
 
 
 def _height(q: Float, p: Float, at: Float) -> Float:
