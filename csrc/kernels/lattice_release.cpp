@@ -38,8 +38,10 @@ inline Integers widened(Integers x) {
 template <typename Real>
 struct ToFloat {
   explicit ToFloat(double step) : grid(step) {}
+  // Limits are doubles: it is the same before and after the sum is rounded to one.
   Values<Real> operator()(Integers n) const {
-    return __builtin_convertvector(to_doubles(n) * grid, Values<Real>);
+    const Doubles within = clamped(to_doubles(n), -0x1p61, 0x1p61);
+    return __builtin_convertvector(within * grid, Values<Real>);
   }
   double grid;
 };
@@ -47,7 +49,9 @@ struct ToFloat {
 struct ToInt64 {
   explicit ToInt64(double step)
       : grid(static_cast<Integer>(step)), most((Integer{1} << 62) / grid) {}
-  Integers operator()(Integers n) const { return clamped(n, -most, most) * grid; }
+  Integers operator()(Integers n) const {
+    return clamped(clamped(n, -kMostValue, kMostValue), -most, most) * grid;
+  }
   Integer grid;
   Integer most;
 };
@@ -55,34 +59,35 @@ struct ToInt64 {
 template <typename Rounding, typename Convert, typename In, typename Out, typename Bound>
 void release(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first,
              std::size_t count, const In* x, double grid, Bound low, Bound high, Out* out) {
-  for_each_block(
-      law, key, first, count, [&](std::size_t done, std::size_t size, const Integer* noise) {
-        // Made here, their numbers stay in registers whatever is written through pointers.
-        const Rounding rounding(grid, low, high);
-        const Convert convert(grid);
-        const auto released = [&](Values<In> value, Integers added) {
-          return convert(clamped(rounding(widened(value)) + added, -kMostValue, kMostValue));
-        };
-        const In* from = x + done;
-        Out* to = out + done;
-        std::size_t i = 0;
-        for (; i + kWidth <= size; i += kWidth) {
-          Values<In> value;
-          Integers added;
-          __builtin_memcpy(&value, from + i, sizeof(value));
-          __builtin_memcpy(&added, noise + i, sizeof(added));
-          const Values<Out> result = released(value, added);
-          __builtin_memcpy(to + i, &result, sizeof(result));
-        }
-        if (i < size) {
-          Values<In> value{};
-          Integers added{};
-          __builtin_memcpy(&value, from + i, (size - i) * sizeof(In));
-          __builtin_memcpy(&added, noise + i, (size - i) * sizeof(Integer));
-          const Values<Out> result = released(value, added);
-          __builtin_memcpy(to + i, &result, (size - i) * sizeof(Out));
-        }
-      });
+  for_each_block(law, key, first, count,
+                 [&](std::size_t done, std::size_t size, const Integer* noise) {
+                   // Made here, their numbers stay in registers whatever is written through
+                   // pointers.
+                   const Rounding rounding(grid, low, high);
+                   const Convert convert(grid);
+                   const auto released = [&](Values<In> value, Integers added) {
+                     return convert(rounding(widened(value)) + added);
+                   };
+                   const In* from = x + done;
+                   Out* to = out + done;
+                   std::size_t i = 0;
+                   for (; i + kWidth <= size; i += kWidth) {
+                     Values<In> value;
+                     Integers added;
+                     __builtin_memcpy(&value, from + i, sizeof(value));
+                     __builtin_memcpy(&added, noise + i, sizeof(added));
+                     const Values<Out> result = released(value, added);
+                     __builtin_memcpy(to + i, &result, sizeof(result));
+                   }
+                   if (i < size) {
+                     Values<In> value{};
+                     Integers added{};
+                     __builtin_memcpy(&value, from + i, (size - i) * sizeof(In));
+                     __builtin_memcpy(&added, noise + i, (size - i) * sizeof(Integer));
+                     const Values<Out> result = released(value, added);
+                     __builtin_memcpy(to + i, &result, (size - i) * sizeof(Out));
+                   }
+                 });
 }
 
 template <typename In>

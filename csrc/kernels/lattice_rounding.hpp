@@ -3,17 +3,19 @@
 // Computes: m = floor(x / g + 1/2) of the real numbers x and g, for any normal g; x is clipped
 //   first, to bounds and to 2^61 cells.
 // Float64 values: |x| < g/2 is 0. Else x and g are divided by a power of two so that 1 <= g < 2, by
-//   their exponents; |x| is at most 2^61 g. In two or three steps p a multiple n 2^p of g is taken
-//   off, n x's nearest one or next to it, of at most 31 bits. What is left of the last step, where
-//   p is 0, decides by two comparisons with g/2.
+//   their exponents; |x| is at most 2^61 g. In two steps, p = 31 and 0, a multiple n 2^p of g is
+//   taken off, n x's nearest one or next to it, of at most 31 bits. What is left of the last step
+//   decides by two comparisons with g/2.
 //   Error: none. n is q = x / (2^p g) + (1/2 - 2^-20), of the sign of x, cut to an integer. Three
 //   roundings move q by less than 2^-20 in any mode, as |q| <= 2^30 + 2^12. So n and x / (2^p g)
 //   are at most 1/2 + 2^-19 apart, and |x| >= 2^p g/2 if n is not 0. Then r = x - n 2^p g is a
 //   double, and computed as one: it is x if n = 0. For 2^p g/2 <= |x| < 2^p g and n = 1 it is one
 //   by Sterbenz's lemma. For |x| >= 2^p g the last place u of 2^p g divides x and r, and |r| < 2^53
-//   u. Without an instruction for x - n g: g = g1 + g2, g1 its upper 27 bits, and |n| < 2^25. n g1,
-//   n g2 and x - n 2^p g1 are doubles, the last one by the same two reasons: |x - n 2^p g1| < (1/2
-//   + 2^-19) 2^53 u + 2^25 2^26 u, and g1 <= g < 2 g1.
+//   u. Without an instruction for x - n g: g = g1 + g2 + g3, g1 its upper 22 bits and g2 those of
+//   the rest, so that n times each is a double. Let p = 0, and x and n be positive. x - n g1 is a
+//   double by Sterbenz's lemma again; or for x >= 2^k, k >= 0, a multiple of 2^(k - 52) below
+//   1 + 2^-17 + (2^(k + 1) + 1) 2^-21. Less n g2 it is a multiple of 2^-52 below 1 + 2^-10, or for
+//   g/2 <= x < 1 one of 2^-53 from x - g to g - x, which is at most x.
 // Integers: x / g is taken in floating point, which gives a first quotient q. The remainder r = x -
 //   q g, in units of the last place of g, is an integer below 2^63 in size: it is computed modulo
 //   2^64, without an error. A second quotient of r is at most 1 off; what is left decides.
@@ -24,8 +26,8 @@
 //   error of conversion reaches 1, and |r| < 2 G <= 2^63. The second quotient is computed from the
 //   upper 32 bits of r, to 2^-19, and rounded to within 1: |r'| < (1 + 2^-19) G, and the nearest
 //   integer is at most 1 away.
-// Side channels: integer instructions, and floating-point ones on normal numbers from 2^-96 to 2^63
-//   or 0; no instruction sees a subnormal number, an infinity or NaN.
+// Side channels: integer instructions, and floating-point ones on normal numbers or 0. Subnormal
+//   numbers become 0 by integer instructions, infinities and NaN a bound by the first comparisons.
 // Half up: for x < 0 a tie goes towards 0.
 // References: Sterbenz, Floating-Point Computation (1974), theorem 4.3.1.
 #pragma once
@@ -83,8 +85,9 @@ class Multiples {
   explicit Multiples(double unit)
       : inverse_(Doubles{} + 1.0 / unit),
         unit_(Doubles{} + unit),
-        upper_(Doubles{} + bit_cast<double>(bit_cast<Integer>(unit) & ~((Integer{1} << 26) - 1))),
-        lower_(unit_ - upper_) {}
+        upper_(Doubles{} + upper_bits(unit)),
+        middle_(Doubles{} + upper_bits(unit - upper_bits(unit))),
+        lower_(unit_ - upper_ - middle_) {}
 
   Integers take_from(Doubles& x) const {
     const Integers nearly_half = Integers{} + bit_cast<Integer>(0.5 - 0x1p-20);
@@ -95,16 +98,21 @@ class Multiples {
 #elif defined(__FMA__)
     x = _mm256_fnmadd_pd(n.doubles, unit_, x);
 #else
-    x = (x - n.doubles * upper_) - n.doubles * lower_;
+    x = ((x - n.doubles * upper_) - n.doubles * middle_) - n.doubles * lower_;
 #endif
     return n.integers;
   }
 
  private:
+  static double upper_bits(double x) {
+    return bit_cast<double>(bit_cast<Integer>(x) & ~((Integer{1} << 31) - 1));
+  }
+
   // Vectors, so that nothing of them is made again in a loop.
   Doubles inverse_;
   Doubles unit_;
   Doubles upper_;
+  Doubles middle_;
   Doubles lower_;
 };
 
@@ -112,38 +120,26 @@ class Multiples {
 class FloatRounding {
  public:
   FloatRounding(double grid, double low, double high)
-      : low_(ordered(low > -0x1p61 * grid ? low : -0x1p61 * grid)),
-        high_(ordered(high < 0x1p61 * grid ? high : 0x1p61 * grid)),
-        half_(bit_cast<Integer>(0.5 * grid)),
+      : low_(Doubles{} + (low > -0x1p61 * grid ? low : -0x1p61 * grid)),
+        high_(Doubles{} + (high < 0x1p61 * grid ? high : 0x1p61 * grid)),
+        half_(Doubles{} + 0.5 * grid),
         exponent_((bit_cast<Integer>(grid) & ~kSignificand) - bit_cast<Integer>(1.0)),
         grid_(bit_cast<double>(bit_cast<Integer>(grid) - exponent_)),
-#if defined(__FMA__)
         coarse_(0x1p31 * grid_),
-#else
-        coarse_(0x1p42 * grid_),
-        medium_(0x1p21 * grid_),
-#endif
-        fine_(grid_) {
-  }
+        fine_(grid_) {}
 
   Integers operator()(Doubles x) const {
-    const Integers bits = bit_cast<Integers>(x);
-    const Integers order = bits ^ ((bits >> 63) & kMagnitude);
-    // NaN of the other sign is below all numbers.
-    const Integers none = order > bit_cast<Integer>(__builtin_inf());
-    const Integers within = clamped(none ? Integers{} + low_ : order, low_, high_);
-    const Integers given = within ^ ((within >> 63) & kMagnitude);
-    const Integers there = (given & kMagnitude) >= half_;
+    x = without_subnormals(x);
+    // In this order NaN becomes the lower bound.
+    x = x > low_ ? x : low_;
+    x = x < high_ ? x : high_;
+    const Integers given = bit_cast<Integers>(x);
+    const Integers there = bit_cast<Doubles>(given & kMagnitude) >= half_;
 
     // Unsigned: of values below half a cell, which become 0, the difference may wrap.
     const Bits scaled = bit_cast<Bits>(given) - static_cast<std::uint64_t>(exponent_);
     Doubles left = bit_cast<Doubles>(scaled & bit_cast<Bits>(there));
-#if defined(__FMA__)
     Integers cells = coarse_.take_from(left) << 31;
-#else
-    Integers cells = coarse_.take_from(left) << 42;
-    cells += medium_.take_from(left) << 21;
-#endif
     cells += fine_.take_from(left);
     // A comparison that holds is -1.
     const double half = 0.5 * grid_;
@@ -153,21 +149,12 @@ class FloatRounding {
  private:
   static constexpr Integer kSignificand = static_cast<Integer>(kFraction);
 
-  // Doubles as integers in the same order.
-  static Integer ordered(double x) {
-    const Integer bits = bit_cast<Integer>(x);
-    return bits ^ ((bits >> 63) & kMagnitude);
-  }
-
-  Integer low_;
-  Integer high_;
-  Integer half_;
+  Doubles low_;
+  Doubles high_;
+  Doubles half_;
   Integer exponent_;
   double grid_;
   Multiples coarse_;
-#if !defined(__FMA__)
-  Multiples medium_;
-#endif
   Multiples fine_;
 };
 
