@@ -139,13 +139,6 @@ py::array_t<double> balanced_nodes(const py::array& mass, const py::array& exces
   return nodes;
 }
 
-py::array_t<double> decayed_sums(const py::array& values, double decay) {
-  const double* data = input<double>(values, "values");
-  py::array_t<double> out(values.size());
-  kernels().decayed_sums(data, size_of(values), decay, out.mutable_data());
-  return out;
-}
-
 }  // namespace
 
 void bind_lattice(py::module_& module) {
@@ -163,7 +156,6 @@ void bind_lattice(py::module_& module) {
              py::arg("levels"), py::arg("tolerance"));
   module.def("tilted_moments", &tilted_moments, py::arg("log_mass"), py::arg("mass"),
              py::arg("loss"), py::arg("c"), py::arg("drift"), py::arg("lost"));
-  module.def("decayed_sums", &decayed_sums, py::arg("values"), py::arg("decay"));
   module.def("balanced_nodes", &balanced_nodes, py::arg("mass"), py::arg("excess"),
              py::arg("widths"), py::arg("tilt"));
 }

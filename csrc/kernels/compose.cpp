@@ -5,7 +5,7 @@
 // Method: a real transform of N points is a complex one of N/2; powers by repeated squaring.
 // Error: relative 2-norm error of one forward transform at most 6 u log2(N) (math/fft.hpp); the
 //   accounting adds (n + 1) times that for n-fold composition
-//   (psinoise/accounting/compose/window.py).
+//   (psinoise/accounting/compose/spectra.py).
 // Layout: a spectrum is N/2 + 1 complex numbers, interleaved, as scipy.fft.rfft returns it.
 #include <cstddef>
 
@@ -127,14 +127,6 @@ void inverse_spectrum(const double* roots, const double* product, std::size_t si
   for (std::size_t k = 0; k < half; ++k) {
     masses[2 * k] = z.im[k] * scale;
     masses[2 * k + 1] = z.re[k] * scale;
-  }
-}
-
-void decayed_sums(const double* values, std::size_t count, double decay, double* out) {
-  double sum = 0.0;
-  for (std::size_t k = count; k-- > 0;) {
-    sum = values[k] + decay * sum;
-    out[k] = sum;
   }
 }
 

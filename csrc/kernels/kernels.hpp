@@ -122,8 +122,6 @@ struct Kernels {
                        std::uint64_t count, double* product, double* work);
   void (*inverse_spectrum)(const double* roots, const double* product, std::size_t size,
                            double* masses, double* work);
-  // out[k] = sum over j >= k of values[j] * decay^(j - k).
-  void (*decayed_sums)(const double* values, std::size_t count, double decay, double* out);
   // Band matrices; see kernels/band.cpp. `panel` holds (width + kBandSpare) kBandBlock doubles;
   // false if the matrix is not positive definite. Right-hand sides are `count` rows of `size`.
   bool (*band_cholesky)(double* band, std::size_t width, std::size_t size, double* panel);

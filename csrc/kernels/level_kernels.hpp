@@ -88,7 +88,6 @@ void balanced_nodes(const double* mass, const double* excess, std::size_t bins,
 void fft_roots(std::size_t size, double* roots);
 void compose_into(const double* roots, const double* masses, std::size_t size, std::uint64_t count,
                   double* product, double* work);
-void decayed_sums(const double* values, std::size_t count, double decay, double* out);
 void inverse_spectrum(const double* roots, const double* product, std::size_t size, double* masses,
                       double* work);
 bool band_cholesky(double* band, std::size_t width, std::size_t size, double* panel);

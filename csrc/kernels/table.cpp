@@ -51,7 +51,6 @@ const Kernels kernels = {
     fft_roots,
     compose_into,
     inverse_spectrum,
-    decayed_sums,
     band_cholesky,
     band_forward,
     band_backward,

@@ -276,9 +276,6 @@ def suffix_sums(
     """Over the nodes from each on, in order of rising loss: the sum of the masses, and that of
     mass * (1 - exp(loss of the first - loss))."""
 
-def decayed_sums(values: NDArray[np.float64], decay: float) -> NDArray[np.float64]:
-    """out[k] = sum over j >= k of values[j] * decay**(j - k)."""
-
 def piece_masses(
     law: LawTable,
     scale: float,

@@ -230,4 +230,4 @@ def test_the_composers_agree(monkeypatch):
             assert bracket.upper >= exact * (1 - 1e-10), (law, count, bracket)
             assert bracket.width <= 1e-3 * exact
         assert max(b.lower for b in found) <= min(b.upper for b in found)
-    assert seen >= {"window", "frequencies"}
+    assert "frequencies" in seen

@@ -10,7 +10,7 @@ import pytest
 
 import psinoise as pn
 from psinoise.accounting.compose.bins import dense, loss_bins
-from psinoise.accounting.compose.grading import even_edges
+from psinoise.accounting.compose.lattice import even_edges
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each
 

@@ -12,14 +12,14 @@ import mpmath as mp
 import numpy as np
 import pytest
 from profile_oracles import gaussian_epsilon, response_delta
+from targets import target_of
 
 import psinoise as pn
-from psinoise.accounting.compose import lattice, target
+from psinoise.accounting.compose import lattice
 from psinoise.accounting.compose.bins import Bins, dense, loss_bins
-from psinoise.accounting.compose.grading import even_edges
-from psinoise.accounting.compose.lattice import MASS_ROUNDING, node_measure
-from psinoise.accounting.compose.target import Target, profile_bound
-from psinoise.accounting.compose.window import WindowBound, compose, window_size
+from psinoise.accounting.compose.frequencies import lattice_profile
+from psinoise.accounting.compose.lattice import MASS_ROUNDING, even_edges, node_measure
+from psinoise.accounting.compose.target import profile_bound
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each
 
@@ -50,8 +50,7 @@ def test_randomized_response_is_bracketed(count, step):
     for epsilon in (0.1, 0.9, 0.5 * loss * count):
         exact = response_delta(loss, count, epsilon)
         for side, sign in SIGNS.items():
-            parts = [(node_measure(bins, side), count)]
-            bound = WindowBound(compose(parts, *window_size(parts, 1e-18)), side)
+            bound = lattice_profile([(node_measure(bins, side), count)], 1e-18, side)
             assert (mp.exp(bound.log_delta(epsilon)) - exact) * sign >= 0
 
 
@@ -152,21 +151,21 @@ def test_a_billion_uses_of_masses_that_are_off(monkeypatch, factor):
     mechanism, delta = pn.Mechanism(pn.Gaussian(std=1.0)), 1e-8
     exact = mechanism.composed(10**9, 1e-3).estimate.epsilon(delta)
     width = 1e-6 * exact
-    honest = target.loss_bins
+    honest = lattice.loss_bins
 
     def scaled(*arguments):
         bins = honest(*arguments)
         return dataclasses.replace(bins, mass=bins.mass * factor, excess=bins.excess * factor)
 
-    monkeypatch.setattr(target, "loss_bins", scaled)
+    monkeypatch.setattr(lattice, "loss_bins", scaled)
     found = mechanism.epsilon(delta, 10**9, 1e-3, tolerance=width)
     assert found.lower <= exact <= found.upper
     # The mutant, each mass on its own: 10^9 times 1e-13, twice, is as wide as was asked for.
     monkeypatch.setattr(
-        target, "loss_bins", lambda *a: dataclasses.replace(honest(*a), whole=False)
+        lattice, "loss_bins", lambda *a: dataclasses.replace(honest(*a), whole=False)
     )
     steps = ((Pair(pn.Gaussian(std=1.0), 1.0, 1e-3), 10**9),)
-    question = Target(steps, "remove", math.log(delta), exact, width)
+    question = target_of(steps, delta, exact, width)
     low, high = (
         profile_bound(question, question.first_step, side).epsilon(math.log(delta), exact, width)
         for side in SIGNS
@@ -202,7 +201,7 @@ def sides():
     """Both bounds of a coarse lattice at the exact epsilon, over delta."""
     exact = float(gaussian_epsilon(10, 1e-8))
     pair = Pair(pn.Gaussian(std=1.0), 1.0, 1.0)
-    question = Target(((pair, 100),), "remove", math.log(1e-8), exact, 1e-2)
+    question = target_of(((pair, 100),), 1e-8, exact, 1e-2)
     return {
         side: profile_bound(question, question.first_step, side).log_delta(exact) - math.log(1e-8)
         for side in SIGNS
@@ -217,6 +216,8 @@ def test_mutant_all_mass_to_the_lower_node(monkeypatch):
 
 def test_mutant_all_mass_to_the_upper_node_is_no_lower_bound(monkeypatch):
     class Core:
+        graded_edges = staticmethod(lattice.core.graded_edges)
+
         log_mgf = lattice.core.log_mgf
 
         @staticmethod

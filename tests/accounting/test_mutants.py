@@ -23,16 +23,18 @@ from profile_oracles import (
     gaussian_epsilon,
     subsampled_delta,
 )
+from targets import target_of
 
 import psinoise as pn
 from psinoise.accounting import question
 from psinoise.accounting.compose import choose, direct, frequencies, measure, source
 from psinoise.accounting.compose.bins import atoms_source, dense
+from psinoise.accounting.compose.frequencies import lattice_profile
 from psinoise.accounting.compose.lattice import NodeMeasure
 from psinoise.accounting.compose.measure import Measure, lower_nodes, middle_nodes, upper_nodes
 from psinoise.accounting.compose.profile import DirectBound
 from psinoise.accounting.compose.target import Target, profile_bound
-from psinoise.accounting.compose.window import WindowBound, compose, window_needed, window_size
+from psinoise.accounting.compose.window import window_needed
 from psinoise.accounting.imports import DiscreteLoss, LossNodes
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.noise import FAMILIES
@@ -265,7 +267,7 @@ def test_a_composer_that_is_wrong_is_seen(monkeypatch):
 def on_lattice(delta, side, width=1e-4, step=None):
     """A bound of the lattices at the exact epsilon, as a logarithm over delta."""
     exact = float(gaussian_epsilon(mp.sqrt(COUNT), delta))
-    target = Target(STEPS, "remove", math.log(delta), exact, width * exact)
+    target = target_of(STEPS, delta, exact, width * exact)
     return profile_bound(target, step or target.first_step, side).log_delta(exact) - math.log(delta)
 
 
@@ -315,10 +317,7 @@ def test_logarithm_rounded_the_wrong_way(side):
         exact += weight * max(0, 1 - mp.exp(epsilon - value))
 
     def bound(held):
-        parts = [(held, count)]
-        return mp.exp(
-            WindowBound(compose(parts, *window_size(parts, 1e-18)), side).log_delta(epsilon)
-        )
+        return mp.exp(lattice_profile([(held, count)], 1e-18, side).log_delta(epsilon))
 
     honest = two_points(loss, slack)
     # Losses that are off the other way, or exact, are what a mutant believes.

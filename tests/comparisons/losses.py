@@ -38,16 +38,6 @@ def compare_transforms(tables):
             core.Transform(12)
 
 
-@compares("decayed_sums")
-def compare_decayed_sums(tables):
-    values = np.random.default_rng(75).uniform(size=500)
-    ours, theirs = (core.decayed_sums(values, 0.9) for core in (native, reference))
-    np.testing.assert_array_equal(ours, theirs)
-    weights = 0.9 ** np.arange(500.0)
-    assert ours[0] == pytest.approx((values * weights).sum(), rel=1e-13)
-    assert ours[-1] == values[-1]
-
-
 @compares("binned_products")
 def compare_binned_products(tables):
     """Within the error that csrc/losses/binned_products.cpp states; both may have as much of it."""

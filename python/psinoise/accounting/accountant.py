@@ -12,7 +12,6 @@ from psinoise import _validate
 from psinoise.accounting import contract, serialize
 from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.composed import composed
-from psinoise.accounting.deprecated import accepts_method
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.accounting.queries import (
     Numbers,
@@ -169,7 +168,6 @@ class Accountant:
         self, delta: ArrayLike, *, tolerance: float | None = None
     ) -> Bracket | Brackets: ...
 
-    @accepts_method
     def epsilon(self, delta: ArrayLike, *, tolerance: float | None = None) -> Bracket | Brackets:
         """Epsilon of everything composed so far; see `Mechanism.epsilon`."""
         tolerance = contract.check_tolerance(tolerance)
@@ -187,7 +185,6 @@ class Accountant:
         self, epsilon: ArrayLike, *, tolerance: float | None = None
     ) -> Bracket | Brackets: ...
 
-    @accepts_method
     def delta(self, epsilon: ArrayLike, *, tolerance: float | None = None) -> Bracket | Brackets:
         """Delta of everything composed so far; see `Mechanism.delta`."""
         if np.ndim(epsilon):
@@ -195,7 +192,6 @@ class Accountant:
         tolerance = contract.check_tolerance(tolerance)
         return self._answer("delta", delta_of, contract.check_epsilon(epsilon), tolerance)
 
-    @accepts_method
     def profile(self, epsilons: ArrayLike, *, tolerance: float | None = None) -> Brackets:
         """The privacy profile: delta at many epsilons, from few compositions.
 
@@ -222,7 +218,6 @@ class Accountant:
         values = contract.check_epsilons(epsilons)
         return deltas_of(self._question(contract.check_tolerance(tolerance)), values)
 
-    @accepts_method
     def tradeoff(self, alphas: ArrayLike, *, tolerance: float | None = None) -> NDArray[np.float64]:
         """The trade-off function: how few false negatives a test can have.
 

@@ -14,7 +14,6 @@ from psinoise import _validate
 from psinoise.accounting import contract
 from psinoise.accounting.accountant import Accountant
 from psinoise.accounting.bracket import Bracket, Brackets
-from psinoise.accounting.deprecated import accepts_method
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.accounting.sampled import sampled
 from psinoise.errors import DomainError
@@ -97,7 +96,6 @@ class Accounted(ABC):
         tolerance: float | None = None,
     ) -> Bracket | Brackets: ...
 
-    @accepts_method
     def epsilon(
         self,
         delta: ArrayLike,
@@ -178,7 +176,6 @@ class Accounted(ABC):
         tolerance: float | None = None,
     ) -> Bracket | Brackets: ...
 
-    @accepts_method
     def delta(
         self,
         epsilon: ArrayLike,
@@ -198,7 +195,6 @@ class Accounted(ABC):
         """
         return self._asked("delta", epsilon, (count, sampling_rate, adjacency, sampling), tolerance)
 
-    @accepts_method
     def profile(
         self,
         epsilons: ArrayLike,
@@ -213,7 +209,6 @@ class Accounted(ABC):
         composed = self.composed(count, sampling_rate, adjacency, sampling=sampling)
         return composed.profile(epsilons, tolerance=tolerance)
 
-    @accepts_method
     def tradeoff(
         self,
         alphas: ArrayLike,

@@ -26,11 +26,11 @@ class Bracket(float):
     lower, upper : float
         Certified bounds.
     estimate : float
-        A value between them, not certified itself: by contour integration where that settles,
-        which is accurate to about ten digits, else where both bounds point to.
+        Where both bounds point to, not certified itself: off by some hundredths of the width.
+        `Accountant.estimate` has more digits.
     composer : str
-        What made the bounds: "direct", "window" or "frequencies", or "exact" where nothing had to
-        be composed; empty of an element of ``Brackets``.
+        What made the bounds: "frequencies" or "direct", or "exact" where nothing had to be
+        composed; empty of an element of ``Brackets``.
 
     Examples
     --------

@@ -115,7 +115,8 @@ def _sharpen(
                 continue
             found, known_upper = question.bounds_at(way, epsilon)
             high[place:] = np.minimum(high[place:], known_upper)
-            for below, above in found:
+            # Where nothing new was composed what is kept is sharp enough.
+            for below, above in found or kept:
                 low[seen] = np.maximum(low[seen], below.log_deltas(epsilons[seen]))
                 high[seen] = np.minimum(high[seen], above.log_deltas(epsilons[seen]))
             kept.extend(found)

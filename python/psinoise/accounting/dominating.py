@@ -8,7 +8,8 @@ from psinoise.accounting import vectors
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.blocks import BlockLaw, BlockPair, in_blocks
 from psinoise.accounting.loss.cells import CellLaw, CellPair, in_cells
-from psinoise.accounting.loss.pairs import Law, Pair
+from psinoise.accounting.loss.law import Law
+from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.compose.bins import Dense, atoms_source, dense, loss_bins
-from psinoise.accounting.compose.grading import even_edges
-from psinoise.accounting.compose.lattice import node_measure
+from psinoise.accounting.compose.lattice import even_edges, node_measure
 from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import DIRECTIONS, Direction, Float

@@ -18,7 +18,8 @@ from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice
 from psinoise.accounting.loss.blocks import BlockLaw
 from psinoise.accounting.loss.cells import CellLaw, in_cells
 from psinoise.accounting.loss.largest import rounded
-from psinoise.accounting.loss.pairs import Law, Pair, turning_point
+from psinoise.accounting.loss.law import Law
+from psinoise.accounting.loss.pairs import Pair, turning_point
 from psinoise.accounting.loss.steps import Step
 from psinoise.accounting.sums import SumOfReleases
 from psinoise.errors import DomainError

@@ -29,7 +29,7 @@ from psinoise.accounting.estimate.central_limit import gaussian_limit
 from psinoise.accounting.estimate.divergence import concentration, divergences
 from psinoise.accounting.estimate.renyi import renyi_delta, renyi_epsilon
 from psinoise.accounting.loss.steps import Pairs, Steps, are_pairs, directions
-from psinoise.accounting.question import BETWEEN, Question
+from psinoise.accounting.question import Question
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import CertificationError, DomainError
 
@@ -50,6 +50,8 @@ Float = NDArray[np.float64]
 
 # Bounds on delta give way to rounding by this share.
 _ROUNDING = 1e-7
+# Of a profile, whose bounds come from several compositions.
+_BETWEEN = 0.5
 
 
 def epsilon_of(question: Question, delta: float) -> Bracket:
@@ -138,7 +140,7 @@ def deltas_of(question: Question, epsilons: Float) -> Brackets:
                 lower[finite], _ = composed(below, asked).delta(asked)
     upper = np.minimum.accumulate(upper)
     lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
-    between = lower + BETWEEN * (upper - lower)
+    between = lower + _BETWEEN * (upper - lower)
     return Brackets(lower[where], between[where], upper[where])
 
 

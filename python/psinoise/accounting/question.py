@@ -49,8 +49,6 @@ from psinoise.errors import CertificationError
 
 #: Default width of a bracket, as a share of epsilon.
 DEFAULT_WIDTH = 1e-4
-# Where both bounds of the direct composer point to, from the lower one: their biases are as 3 to 5.
-BETWEEN = 0.375
 # Bounds this close may change places: crossings are found to 1e-13 of themselves.
 _SAME_VALUE = 1e-11
 # Log of a delta that leaves float64 no room for the masses that make it.
@@ -93,8 +91,8 @@ class _Part:
     upper: float
     goal: float = math.nan  # log delta of the finite losses, where epsilon is asked for
     doubt: float = 0.0
-    estimate: float | None = None
     composer: str = "exact"
+    between: float = 0.5
     tilt: float = 1.0
     guess: Guess | None = None
     composition: Composition | None = None
@@ -155,7 +153,7 @@ class _Part:
             else:
                 self.upper = min(self.upper, value)
         if self.upper - self.lower < before:
-            self.composer = pair[0].composer
+            self.composer, self.between = pair[0].composer, pair[0].between
         if self.lower > self.upper:
             if self.lower - self.upper > _SAME_VALUE * max(abs(self.lower), abs(self.upper)):
                 raise CertificationError(f"the bounds of {self.composer} contradict others")
@@ -191,7 +189,6 @@ class _Part:
         del kept[:-_MOST_KEPT]
 
     def _rounds(self) -> Iterator[tuple[Bound, Bound]]:
-        settled = self.settle()
         log_delta = self.goal
         if self.point.log_delta is None:
             log_delta = (self.guess.log_delta if self.guess else 0.0) - _BELOW_GUESS
@@ -200,47 +197,36 @@ class _Part:
             self.way,
             log_delta,
             self.tilt,
-            settled,
+            self.guess,
             self._crossing,
             self.question.width_at,
         )
 
-    def settle(self) -> Guess | None:
-        """The point by contour integration, which is the estimate, if that settles in a moment."""
-        found = self.settled()
-        if found is not None:
-            self.estimate = found.epsilon if self.point.log_delta is not None else found.log_delta
-        return found
-
-    def settled(self) -> Guess | None:
-        """The same, and no more."""
+    def settled(self) -> float | None:
+        """The value by contour integration, if that settles in a moment."""
         if self.composition is None or self.question.uses == 1.0:
             return None
-        assert self.guess is not None
         saddle = self.composition.saddle(self.tilt)
         try:
             if self.point.log_delta is None:
-                value = contour_log_delta(self.composition, saddle, self.point.epsilon)
-                return Guess(self.point.epsilon, value)
+                return contour_log_delta(self.composition, saddle, self.point.epsilon)
             value = contour_epsilon(self.composition, saddle, self.goal)
-            return Guess(min(max(value, 0.0), self.upper), self.goal)
+            return min(max(value, 0.0), self.upper)
         except UnsettledError:
             return None
 
-    def _crossing(self, bound: Bound, around: float, stride: float) -> float:
+    def _crossing(self, bound: Bound, around: float, scale: float) -> float:
         """The epsilon of a bound."""
         if self.point.log_delta is None:
             return self.point.epsilon
         doubt = self.doubt if bound.side == "lower" else -self.doubt
-        return bound.epsilon(self.goal + doubt, around, stride)
+        return bound.epsilon(self.goal + doubt, around, scale)
 
     def _value(self, bound: Bound) -> float:
         if self.point.log_delta is None:
             return bound.log_delta(self.point.epsilon)
-        around = self.estimate if self.estimate is not None else 0.0
-        if self.guess is not None and self.estimate is None:
-            around = self.guess.epsilon
-        return self._crossing(bound, around, 1e-3 / max(self.tilt, 1e-6))
+        around = self.guess.epsilon if self.guess is not None else 0.0
+        return self._crossing(bound, around, 1.0 / max(self.tilt, 1e-6))
 
 
 @dataclass(frozen=True)
@@ -384,12 +370,8 @@ class Question:
         for part in parts:
             part.keep()
         lower, upper = leader.lower, max(part.upper for part in parts)
-        if leader.rounds is None and lower < upper:
-            leader.settle()
-        estimate = leader.estimate
-        if estimate is None or not lower <= estimate <= upper:
-            finite = math.isfinite(lower) and math.isfinite(upper)
-            estimate = lower + BETWEEN * (upper - lower) if finite else upper
+        finite = math.isfinite(lower) and math.isfinite(upper)
+        estimate = lower + leader.between * (upper - lower) if finite else upper
         return Bracket(lower, estimate, upper, leader.composer)
 
     @staticmethod
@@ -402,8 +384,7 @@ class Question:
             settled = part.settled()
             if settled is None:
                 return None
-            value = settled.epsilon if part.point.log_delta is not None else settled.log_delta
-            found = max(found, value)
+            found = max(found, settled)
         return found
 
     def width_at(self, epsilon: float, slope: float) -> float:

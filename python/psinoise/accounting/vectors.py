@@ -72,7 +72,8 @@ from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.blocks import BlockLaw, in_blocks
 from psinoise.accounting.loss.cells import CellLaw, in_cells
 from psinoise.accounting.loss.largest import largest_score
-from psinoise.accounting.loss.pairs import Direction, Law, Pair
+from psinoise.accounting.loss.law import Law
+from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.responses import RandomizedResponse
 from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError

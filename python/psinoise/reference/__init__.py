@@ -20,7 +20,6 @@ from psinoise.reference.cumulants import log_mgf, tilted_moments
 from psinoise.reference.lattice import (
     Transform,
     balanced_nodes,
-    decayed_sums,
     level_points,
     piece_masses,
 )
@@ -62,7 +61,6 @@ __all__ = [
     "chacha_block",
     "characteristic",
     "cut_tails",
-    "decayed_sums",
     "evaluate",
     "evaluate_cells",
     "exponential",

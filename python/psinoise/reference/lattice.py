@@ -58,16 +58,6 @@ class Transform:
         return np.fft.irfft(product, self._size)
 
 
-def decayed_sums(values: Float, decay: float) -> Float:
-    """``out[k] = sum over j >= k of values[j] * decay**(j - k)``."""
-    out = np.empty_like(values)
-    total = 0.0
-    for k in range(values.size - 1, -1, -1):
-        total = float(values[k]) + decay * total
-        out[k] = total
-    return out
-
-
 def table_log(law: LawTable, x: Float, scale: float) -> dd.Pair:
     """``log p(x)``, up to the log of the scale; NaN beyond the table."""
     hi, lo = dd.divide(np.abs(x), np.full_like(x, scale))

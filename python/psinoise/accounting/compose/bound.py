@@ -12,6 +12,8 @@ from psinoise.accounting.compose.measure import Side
 from psinoise.accounting.loss.pairs import Float
 
 _MOST_STRIDES = 80
+# The first stride goes a little beyond where the answer should be; in scales at least so far.
+_FARTHER, _LEAST_STRIDE = 1.05, 1e-6
 _MOST_ITERATIONS = 80
 # Crossings are found to this share of themselves.
 _RESOLUTION = 1e-13
@@ -26,10 +28,13 @@ class Bound(ABC):
     ----------
     side : which of both
     composer : what made it
+    between : where the truth is from the lower to the upper bound, if biases are what they are for
+        narrow bins
     """
 
     side: Side
     composer: str
+    between: float
 
     @property
     def sign(self) -> float:
@@ -44,28 +49,29 @@ class Bound(ABC):
         """The same at many epsilons."""
         return np.array([self.log_delta(epsilon) for epsilon in epsilons.tolist()])
 
-    def slope(self, epsilon: float, stride: float) -> float:
+    def slope(self, epsilon: float, scale: float) -> float:
         """How fast the logarithm of delta falls around epsilon, over a factor of e or so.
 
         The slope at epsilon itself is that of a profile with kinks at the nodes.
         """
         value = self.log_delta(epsilon)
         if not value > -700.0:
-            return 1.0 / stride
+            return 1.0 / scale
         # It need not fall at all: infinite losses stay.
-        far = min(self.epsilon(value - 1.0, epsilon, stride), epsilon + 1e12 * stride)
+        far = min(self.epsilon(value - 1.0, epsilon, scale), epsilon + 1e12 * scale)
         fall = value - self.log_delta(far)
         if far > epsilon and 0.0 < fall < 20.0:
             return fall / (far - epsilon)
         return 1.0 / max(far - epsilon, 1e-12 * abs(epsilon), 1e-300)
 
-    def epsilon(self, log_delta: float, around: float, stride: float) -> float:
+    def epsilon(self, log_delta: float, around: float, scale: float) -> float:
         """A bound on the epsilon of a delta, on the same side, as sharp as it is.
 
         Delta falls in epsilon. So where a bound from above is at most ``delta`` epsilon has been
         passed, and where one from below is at least ``delta`` it has not: every such point is an
         answer, whether or not the bound falls everywhere. The search begins ``around`` a guess and
-        strides out from there; ``inf`` and 0 claim nothing.
+        strides out from there, as far as it takes if delta falls by a factor of e over a ``scale``;
+        ``inf`` and 0 claim nothing.
         """
         upper = self.side == "upper"
 
@@ -75,8 +81,9 @@ class Bound(ABC):
             return value if upper else -value
 
         point = max(around, 0.0)
-        stride = max(stride, 1e-15 * point, 1e-300)
         at_point = excess(point)
+        stride = scale * min(max(_FARTHER * abs(at_point), _LEAST_STRIDE), 1.0)
+        stride = max(stride, 1e-15 * point, 1e-300)
         # Towards 0 if the answer can be smaller (upper) or must be (lower).
         towards_zero = (at_point <= 0.0) == upper
         other, at_other = point, at_point

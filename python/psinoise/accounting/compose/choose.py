@@ -3,15 +3,12 @@
 =========== ============================ =========================================================
 composer    when                         what limits it
 =========== ============================ =========================================================
-frequencies the estimate has settled     rounding, where little tilted mass is near epsilon; steps
-            and many uses leave few      whose losses differ too much in scale for one lattice
-            frequencies
-window      the same, with few uses      the same, and the length of the window
+frequencies smooth losses, tables        rounding, where little tilted mass is near epsilon; steps
+                                         whose losses differ too much in scale for one lattice
 direct      always                       its work: see `refine`
 =========== ============================ =========================================================
 
-The first two share their lattices, and decide by the number of frequencies that are left. What
-they cannot do, or not to the width that is asked for, goes to the last.
+What the first cannot do, or not to the width that is asked for, goes to the other.
 """
 
 from __future__ import annotations
@@ -68,7 +65,7 @@ def bounds(
     log_delta, tilt
         about the log delta that is asked for, and the slope there
     guess
-        a point that has settled; without it no lattice is tried
+        a point on the profile, about; without it no lattice is tried
     crossing, width
         what is asked of a bound, and how close both should be
     """
@@ -134,12 +131,16 @@ def _on_lattices(
     if any(isinstance(pair, AtomPair) for pair, _ in steps):
         return  # what a lower bound takes from an isolated atom falls slowly with the step
     asked = width(guess.epsilon, tilt)
-    target = Target(steps, direction, guess.log_delta, guess.epsilon, asked)
-    step = target.first_step
+    target = Target(steps, direction, guess.log_delta, guess.epsilon, tilt, asked)
+    step, ratio, before = target.first_step, 1.0, math.inf
     for _ in range(_LATTICES):
         lower, upper = (profile_bound(target, step, side) for side in ("lower", "upper"))
         yield lower, upper
         found = distance(lower, upper, guess.epsilon, tilt, crossing)
-        if not found < 30.0 * asked:
+        if not 0.0 < found < 30.0 * asked:
             return
-        step *= max(min(math.sqrt(0.7 * asked / max(found, 1e-300)), 0.7), 0.1)
+        # The distance falls with the square of the step, or with the step beside isolated atoms.
+        order = math.log(before / found) / -math.log(ratio) if before < math.inf else 2.0
+        ratio = (0.7 * asked / found) ** (1.0 / min(max(order, 1.0), 2.0))
+        before, ratio = found, max(min(ratio, 0.7), 0.1)
+        step *= ratio

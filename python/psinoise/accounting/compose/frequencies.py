@@ -1,29 +1,34 @@
-"""Bounds on the profile of many uses, from the low frequencies of their composition.
+"""Bounds on a profile from the frequencies of a composition on a window of a lattice.
 
 With ``w(y) = (1 - e^{-y}) e^{-t y}`` for ``y > 0``, and 0 elsewhere, delta is a sum of
 ``w(l_k - eps)`` over the tilted masses ``g_k`` of the composition. On a window of ``N`` nodes
 
-    ``sum g_k w(l_k - eps) = 1/N sum over |m| < N/2 of G_m conj(W_m)``,
+    ``sum g_k w(l_k - eps) = 1/N sum over |m| <= N/2 of G_m conj(W_m)``,
 
-with the Fourier sums ``G`` of the masses and ``W`` of the weights, ``theta = 2 pi m / N``. Both are
-known without a transform: ``G`` is a product of powers that dies within some tens of frequencies,
-where ``spectra.low_frequencies`` has it, and ``W`` is the difference of two geometric series,
+with the Fourier sums ``G`` of the masses and ``W`` of the weights, ``theta = 2 pi m / N``. Most of
+``G`` is next to nothing (``spectra``), and ``W`` is the difference of two geometric series,
 
     ``sum over k >= 0 of w(y + k h) e^{i theta k} = e^{-t y}
     ((1 - e^{-y}) + (1 - e^{-h}) r / (1 - r)) / (1 - r e^{-h})``, ``r = e^{i theta - t h}``,
 
-in which nothing cancels, however small the losses. So neither time nor memory depends on the
-length of the window, which need not be a power of two.
+in which nothing cancels, however small the losses. Where direct sums have the frequencies neither
+time nor memory depends on the length of the window, which need not be a power of two.
 
 Errors that are added to the bound
 ----------------------------------
 *Outside* of the window there is at most twice the tail; it counts with the largest weight.
 
-*Rounding.* ``log G_m`` is off by at most the bound of ``low_frequencies``, ``W_m`` by
-``32 (m + 1) u`` of its largest value over ``y``: its phase ``m theta (k - first)`` is less than
-``2 pi m``, and every factor is right to some ulp.
+*Rounding.* ``G_m`` is off by what ``spectra`` says, ``W_m`` by ``32 (m + 1) u`` of its largest
+value over ``y``: its phase ``m theta (k - first)`` is less than ``2 pi m``, and every factor is
+right to some ulp. Where a transform sums them it adds ``6 u log2 N`` of the sum of their moduli to
+each value: the induction of Higham's theorem 24.2 holds with these in place of 2-norms, because all
+factors have modulus 1.
 
-*Frequencies left out.* Let ``F`` be the Fourier sum of one measure, ``f`` normalized.
+*What is lost*, with a 2-norm that is known in terms of masses, counts with that of the weights
+(Cauchy and Schwarz, Parseval).
+
+*Frequencies left out of direct sums.* Let ``F`` be the Fourier sum of one measure, ``f``
+normalized.
 
 * Near 0: take the nodes of an interval of length ``D``, with mass ``w``, variance ``v`` and the
   Fourier sum ``w E``. For two independent draws ``x, x'`` of them and ``theta <= pi / D`` the angle
@@ -34,7 +39,7 @@ Errors that are added to the bound
   ``theta``. The transform of the masses wrapped around any number ``n`` of nodes has ``F`` at
   ``n`` angles; half way between them ``|F|`` is larger by at most the deviation times ``pi / n``.
 
-``|F|^n <= e^{-DEAD}`` beyond the last frequency then, and ``sum |W_m| <= N W_0``.
+``|F|^n <= e^{-DEAD}`` beyond the last frequency then, and the 2-norm of what these make is no more.
 """
 
 from __future__ import annotations
@@ -50,30 +55,31 @@ from numpy.typing import NDArray
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.lattice import NodeMeasure
 from psinoise.accounting.compose.measure import Side
-from psinoise.accounting.compose.spectra import (
-    MOST_DIRECT,
-    LowFrequencies,
-    low_frequencies,
-)
+from psinoise.accounting.compose.spectra import Frequencies, Product, low_frequencies
 from psinoise.accounting.compose.transforms import UNIT, transform_error, transform_of, wrap
-from psinoise.accounting.compose.window import infinite_mass, largest_weight, window_needed
+from psinoise.accounting.compose.window import (
+    infinite_mass,
+    largest_weight,
+    weights_norm,
+    window_needed,
+)
 from psinoise.accounting.loss.pairs import Float
+from psinoise.errors import CertificationError
 
 Complex = NDArray[np.complex128]
 
 # Frequencies whose product is below e^-DEAD are left out.
 DEAD = 80.0
-# Windows that are long for a transform; on others frequencies must be fewer than nodes by a factor
-# to be summed faster than by that.
-_MOST_FREQUENCIES = 2**17
-_LONG_WINDOW = 2**20
-_FEW = 32
-_LARGEST_EXPONENT = 700.0
+# Of direct sums, and the longest window of transforms.
+_MOST_FREQUENCIES = 512
+_LONGEST = 2**18
 # Half of a cell times the standard deviation, at most; and cells.
 _CELL = 0.05
 _CELLS = (2**8, 2**20)
 # Frequencies and epsilons that are looked at together.
 _LARGEST_BLOCK = 1 << 18
+# More frequencies than these are summed by a transform, for every epsilon at once.
+_FEW = 96
 # After so many factors one looks whether that is enough.
 _FACTORS = 32
 # The nodes near the mean, in standard deviations.
@@ -106,9 +112,10 @@ class FrequencyBound(Bound):
     """A bound on the profile from the low frequencies of a composition."""
 
     composer = "frequencies"
+    between = 2.0 / 3.0
 
     lattice: Lattice
-    low: LowFrequencies
+    low: Frequencies
     side: Side
 
     @property
@@ -123,25 +130,26 @@ class FrequencyBound(Bound):
     def _terms(self) -> tuple[Complex, Complex, float, float]:
         """``conj(G_m) / (N (1 - r e^{-h}))``, that times ``r / (1 - r)``, and what both are off by.
 
-        Twice that for ``m > 0``, which stands for ``-m`` as well.
+        Twice that for ``0 < m < N/2``, which stands for ``-m`` as well.
         """
         t, h = self.lattice.tilt, self.lattice.step
         exponent = 1j * self._turns - t * h
-        terms = np.conj(self.low.values) * (-2.0 / self.lattice.size) / np.expm1(exponent - h)
-        terms[0] *= 0.5
-        later = -terms * np.exp(exponent) / np.expm1(exponent)
-        relative = np.expm1(np.minimum(self.low.error, _LARGEST_EXPONENT))
-        relative += UNIT * 32.0 * (1.0 + np.arange(terms.size))
-        off, off_later = (float(np.sum(np.abs(part) * relative)) for part in (terms, later))
-        return terms, later, off, off_later
+        weight = (-2.0 / self.lattice.size) / np.expm1(exponent - h)
+        weight[0] *= 0.5
+        weight[self.lattice.size // 2 :] *= 0.5
+        repeat = -np.exp(exponent) / np.expm1(exponent)
+        terms = np.conj(self.low.values) * weight
+        units = 32.0 * (1.0 + np.arange(terms.size)) + 6.0 * math.log2(self.lattice.size)
+        error = UNIT * units * np.abs(terms)
+        error += self.low.error * np.abs(weight)
+        off, off_later = float(np.sum(error)), float(np.sum(error * np.abs(repeat)))
+        return terms, terms * repeat, off, off_later
 
     @functools.cached_property
     def _spill(self) -> float:
-        """What is outside of the window, and the frequencies that were left out."""
+        """What is outside of the window, and what was lost."""
         t, h = self.lattice.tilt, self.lattice.step
-        largest = largest_weight(t)
-        total = 1.0 / (t * (t + 1.0) * h) + largest  # of the weights: the integral, and a maximum
-        return largest * self.lattice.outside + math.exp(-DEAD) * total
+        return largest_weight(t) * self.lattice.outside + weights_norm(t, h) * self.low.lost
 
     def log_delta(self, epsilon: float) -> float:
         """Log of the bound on delta at ``epsilon``."""
@@ -174,16 +182,36 @@ class FrequencyBound(Bound):
             return np.asarray(np.logaddexp(finite, math.log(lattice.infinite)))
         return np.asarray(finite)
 
+    @functools.cached_property
+    def _table(self) -> tuple[Float, Float] | None:
+        """The sums over both terms that begin at each node, if a transform is quicker than they."""
+        terms, later, _, _ = self._terms
+        size = self.lattice.size
+        if terms.size <= _FEW or size & (size - 1):
+            return None
+        spectra = np.zeros((2, size // 2 + 1), dtype=np.complex128)
+        spectra[:, : terms.size] = 0.5 * size * np.array([terms, later])
+        spectra[:, :: size // 2] *= 2.0
+        transform = transform_of(size)
+        return transform.inverse(spectra[0]), transform.inverse(spectra[1])
+
+    def _sums(self, k: Float) -> tuple[Float, Float]:
+        """Those that begin at the ``k``-th node; ``G_m conj(W_m)`` and its conjugate add up."""
+        if self._table is not None:
+            node = k.astype(np.int64)
+            return self._table[0][node], self._table[1][node]
+        terms, later, _, _ = self._terms
+        phase = np.exp(1j * np.multiply.outer(k, self._turns))
+        return (terms * phase).real.sum(axis=1), (later * phase).real.sum(axis=1)
+
     def _weighed(self, k: Float, y: Float) -> Float:
         """The sum of weighed masses, with its rounding, from the ``k``-th node, at ``y``, on."""
         t, h = self.lattice.tilt, self.lattice.step
         terms, later, off, off_later = self._terms
-        phase = np.exp(1j * np.multiply.outer(k, self._turns))
         rise = -math.expm1(-h)
-        # G_m conj(W_m) and its conjugate have the same real part.
+        tilted, more = self._sums(k)
         one = -np.expm1(-y)
-        near = one * (terms * phase).real.sum(axis=1) + rise * (later * phase).real.sum(axis=1)
-        near += self.sign * (off * one + off_later * rise)
+        near = one * tilted + rise * more + self.sign * (off * one + off_later * rise)
         beyond = y + (self.lattice.size - k) * h
         one = -np.expm1(-beyond)
         far = one * float(terms.real.sum()) + rise * float(later.real.sum())
@@ -191,22 +219,31 @@ class FrequencyBound(Bound):
         return np.asarray(np.exp(-t * y) * near - np.exp(-t * beyond) * far)
 
 
-def low_profile(
+def lattice_profile(
     parts: list[tuple[NodeMeasure, int]], tail: float, side: Side
-) -> FrequencyBound | None:
+) -> FrequencyBound:
     """A bound on the profile of a composition, of which a window leaves out twice the tail.
 
-    None if too many frequencies matter.
+    Raises
+    ------
+    CertificationError
+        if many frequencies matter, on a window that is too long for transforms
     """
     first, size = window_needed(parts, tail)
     size = max(size, 16)
-    theta = last_frequency(parts)
-    needed = theta * size / (2.0 * math.pi) + 1.0
-    most = max(MOST_DIRECT, size // _FEW) if size <= _LONG_WINDOW else _MOST_FREQUENCIES
-    if needed > min(most, size // 4):
-        return None
-    frequencies = math.ceil(needed)
-    low = low_frequencies(parts, first, size, frequencies)
+    needed = last_frequency(parts) * size / (2.0 * math.pi) + 1.0
+    if needed <= min(_MOST_FREQUENCIES, size // 4):
+        low = low_frequencies(parts, first, size, math.ceil(needed), math.exp(-DEAD))
+    else:
+        size = 2 ** math.ceil(math.log2(size))
+        if size > _LONGEST:
+            raise CertificationError(f"the window needs {size} nodes, more than {_LONGEST}")
+        product = Product.of(size)
+        for measure, count in parts:
+            product = product.times(measure, count)
+        # What is left out may cost as much as what is outside.
+        tilt, step = parts[0][0].tilt, parts[0][0].step
+        low = product.frequencies(first, tail * largest_weight(tilt) / weights_norm(tilt, step))
     lattice = Lattice(
         parts[0][0].step,
         math.fsum(count * measure.offset for measure, count in parts),

@@ -31,12 +31,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from psinoise.accounting.compose.bins import Dense, Mask, dense, loss_bins
-from psinoise.accounting.compose.grading import graded_edges
-from psinoise.accounting.compose.lattice import NodeMeasure, Side, node_measure
+from psinoise.accounting.compose.bins import Dense, Mask, dense
+from psinoise.accounting.compose.frequencies import FrequencyBound, Lattice
+from psinoise.accounting.compose.lattice import NodeMeasure, Side, graded_bins, node_measure
 from psinoise.accounting.compose.spectra import Product
 from psinoise.accounting.compose.transforms import UNIT
-from psinoise.accounting.compose.window import Composed, WindowBound
 from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
@@ -49,7 +48,7 @@ _NODES, _STEP = 1 << 17, 2.0**-15
 _FARTHEST = 2.0
 # Orders of Chernoff's bound, over the unit.
 _ORDERS = 2.0 ** np.arange(-1.0, 11.0)
-_MOST_USES, _LARGEST_TILT, _LEAST_STEP = 1e6, 1e6, 4.0
+_MOST_USES, _LARGEST_TILT = 1e6, 1e6
 
 
 @dataclass(frozen=True)
@@ -153,18 +152,18 @@ class Growing:
         above = float((moments[0] - orders * high).min())
         below = float((moments[1] + orders * low).min())
         outside = math.exp(min(above, 0.0)) + math.exp(min(below, 0.0))
-        masses, rounding = self.product.masses(first)
-        measure = NodeMeasure(
+        lattice = Lattice(
             step,
             self.offset,
-            first + np.arange(_NODES),
-            masses,
             self.point.tilt,
             self.log_norm,
             0.0,
             self.slack,
+            first,
+            _NODES,
+            outside * (1.0 + 1e-9),
         )
-        bound = WindowBound(Composed(measure, rounding, outside * (1.0 + 1e-9)), self.point.side)
+        bound = FrequencyBound(lattice, self.product.frequencies(first), self.point.side)
         found = bound.log_delta(self.point.epsilon)
         if self.log_finite == 0.0:
             return found
@@ -190,12 +189,8 @@ def _measure(pair: Dominating, point: Point) -> NodeMeasure:
     chosen = ~(large | small)
     if not chosen.any() or not math.isfinite(log_norm):
         raise CertificationError("the losses of one step are beyond the window")
-    source = source.rounded_within(chosen)
-    if point.step < _LEAST_STEP * source.rounding:
-        raise CertificationError("the spacing of the lattice is lost in the rounding of losses")
     lattice = point.step, _anchor(source, chosen, tilt)
-    edges = graded_edges(source, chosen, lattice, tilt, log_norm)
-    bins = loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
+    bins = graded_bins(source, chosen, large, lattice, tilt, log_norm)
     held = bins.mass.sum() + (0.0 if bins.at_edges is None else bins.at_edges.sum())
     if not held > 0.0:
         raise CertificationError("the losses of one step have no mass within the window")

@@ -54,15 +54,18 @@ from typing import Literal
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.compose.bins import MASS_ROUNDING, Bins, Index
+from psinoise.accounting.compose.bins import MASS_ROUNDING, Bins, Dense, Index, Mask, loss_bins
 from psinoise.accounting.compose.transforms import UNIT
 from psinoise.accounting.loss.pairs import Float
+from psinoise.errors import CertificationError
 
 Side = Literal["lower", "upper"]
 
 # Of a sum of masses in pairs, and of its difference from 1.
 _SUM_ROUNDING = 4e-15
 _CUT_ROUNDING = 3e-12
+# Nodes are farther apart than so many roundings of a loss.
+_LEAST_STEP = 4.0
 # Masses that are tilted by no more have all of their digits.
 _LARGEST_EXPONENT = 600.0
 
@@ -106,6 +109,43 @@ class NodeMeasure:
     def log_mgf(self, s: float) -> float:
         """Log of ``E[e^{s L}]`` under the tilted measure."""
         return core.log_mgf(self.mass, self.losses, s)
+
+
+def even_edges(source: Dense, chosen: Mask, lattice: tuple[float, float]) -> Index:
+    """Every node from below the smallest to above the largest of the chosen losses."""
+    step, offset = lattice
+    # A loss that is a node but for rounding begins a bin there.
+    first = math.floor((source.lowest[chosen].min() - offset + source.rounding) / step)
+    last = math.floor((source.highest[chosen].max() - offset + source.rounding) / step) + 1
+    return np.arange(first, max(last, first + 2) + 1)
+
+
+def graded_bins(
+    source: Dense,
+    chosen: Mask,
+    large: Mask,
+    lattice: tuple[float, float],
+    tilt: float,
+    log_norm: float,
+) -> Bins:
+    """Bins of 1, 2, 4, ..., 256 steps: one where the tilted mass lies, many where is next to none.
+
+    Both constructions hold for any widths; what ``csrc/losses/loss_edges.cpp`` chooses only decides
+    how close they come. The arguments are those of `bins.loss_bins`.
+
+    Raises
+    ------
+    CertificationError
+        if no loss is chosen, or the losses are not known well enough for the lattice
+    """
+    if not chosen.any():
+        raise CertificationError("there is no mass where the lattice is to be")
+    source = source.rounded_within(chosen)
+    if lattice[0] < _LEAST_STEP * source.rounding:
+        raise CertificationError("the spacing of the lattice is lost in the rounding of losses")
+    parts = source.lowest[chosen], source.highest[chosen], source.log_mass[chosen]
+    edges = core.graded_edges(*parts, *lattice, source.rounding, tilt, log_norm)
+    return loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
 
 
 def node_measure(bins: Bins, side: Side) -> NodeMeasure:

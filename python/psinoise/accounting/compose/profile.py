@@ -23,6 +23,7 @@ class DirectBound(Bound):
     """
 
     composer = "direct"
+    between = 0.375
 
     def __init__(self, first: Measure, second: Measure | None) -> None:
         self.first, self.second = first, second

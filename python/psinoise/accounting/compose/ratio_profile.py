@@ -41,6 +41,7 @@ class AllocationBound(Bound):
     """
 
     composer = "direct"
+    between = 0.375
 
     def __init__(
         self, first: Ratios, second: Ratios, direction: Direction, steps: int, unseen: float

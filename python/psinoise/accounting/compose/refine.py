@@ -65,7 +65,7 @@ def direct_bounds(
                 plans["upper"] = plans["lower"]
                 break
             middle, stages = sided[side].compose("middle", planning, plans.get(side))
-            epsilon = crossing(middle, epsilon, 1e-3 * max(middle.largest, 1e-300))
+            epsilon = crossing(middle, epsilon, 0.03 * max(middle.largest, 1e-300))
             slope = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * middle.largest, 1e-300))
             # What may be trimmed is a share of delta, which is known by now.
             # Of very many uses a coarse composition says nothing: what is assumed limits it.
@@ -103,8 +103,8 @@ def direct_bounds(
 
 def distance(lower: Bound, upper: Bound, epsilon: float, slope: float, crossing: Crossing) -> float:
     """How far two bounds are apart, in units of epsilon."""
-    low = crossing(lower, epsilon, 0.1 / slope)
-    high = crossing(upper, epsilon, 0.1 / slope)
+    low = crossing(lower, epsilon, 1.0 / slope)
+    high = crossing(upper, epsilon, 1.0 / slope)
     if high != low:
         return max(high - low, 0.0)
     # Epsilon is given: the difference of the logarithms of delta.

@@ -13,17 +13,11 @@ import math
 from dataclasses import dataclass, field
 
 from psinoise._backend import core
-from psinoise.accounting.compose.bins import MASS_ROUNDING, Bins, Dense, Mask, dense, loss_bins
+from psinoise.accounting.compose.bins import MASS_ROUNDING, Bins, Dense, Mask, dense
 from psinoise.accounting.compose.bound import Bound
-from psinoise.accounting.compose.frequencies import low_profile
-from psinoise.accounting.compose.grading import graded_edges
-from psinoise.accounting.compose.lattice import NodeMeasure, Side, node_measure
-from psinoise.accounting.compose.window import (
-    WindowBound,
-    compose,
-    tail_within,
-    window_size,
-)
+from psinoise.accounting.compose.frequencies import lattice_profile
+from psinoise.accounting.compose.lattice import NodeMeasure, Side, graded_bins, node_measure
+from psinoise.accounting.compose.window import tail_within
 from psinoise.accounting.estimate.composition import Composition, Saddle
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction
@@ -40,9 +34,6 @@ _LARGEST_EXPONENT = 25.0
 _BESIDE_ATOMS = 0.7
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
-_LARGEST_WINDOW = 2**19
-# Nodes are farther apart than so many roundings of a loss.
-_LEAST_STEP = 4.0
 _LEAST_LOG_TAIL = -200.0
 
 
@@ -54,6 +45,7 @@ class Target:
     ----------
     steps, direction : the composition
     log_delta, epsilon : a point on its profile without infinite losses, by the estimate
+    slope : about how fast log delta falls there: the saddle point
     width : largest distance of the bounds, in units of epsilon
     kept : bins of the last length of a step that was asked for
     """
@@ -62,6 +54,7 @@ class Target:
     direction: Direction
     log_delta: float
     epsilon: float
+    slope: float
     width: float
     kept: dict[float, dict[Dominating, Bins]] = field(default_factory=dict, init=False)
 
@@ -79,9 +72,8 @@ class Target:
 
     @functools.cached_property
     def _at_tilt(self) -> Saddle:
-        saddle = self.composition.saddle_at_epsilon(self.epsilon)
         largest = min(_LARGEST_TILT, _LARGEST_EXPONENT / self.width)
-        return saddle if saddle.c <= largest else self.composition.saddle(largest)
+        return self.composition.saddle(min(self.slope, largest))
 
     @property
     def tilt(self) -> float:
@@ -119,19 +111,10 @@ class Target:
 
 
 def profile_bound(target: Target, step: float, side: Side) -> Bound:
-    """A bound on the profile of one direction, sharp around the target.
-
-    Many uses are known by their low frequencies alone; few are convolved on a window.
-    """
+    """A bound on the profile of one direction, sharp around the target."""
     parts = [(_bound_of_step(target, pair, step, side), count) for pair, count in target.steps]
     tail = tail_within(parts, target.log_delta, target.epsilon, target.share, _LEAST_LOG_TAIL)
-    found = low_profile(parts, tail, side)
-    if found is not None:
-        return found
-    first, size, outside = window_size(parts, tail)
-    if size > _LARGEST_WINDOW:
-        raise CertificationError(f"the window needs {size} nodes, more than {_LARGEST_WINDOW}")
-    return WindowBound(compose(parts, first, size, outside), side)
+    return lattice_profile(parts, tail, side)
 
 
 def _bound_of_step(target: Target, pair: Dominating, step: float, side: Side) -> NodeMeasure:
@@ -149,19 +132,14 @@ def _bins(target: Target, pair: Dominating, step: float) -> Bins:
     source = dense(pair, target.direction, target.reach)
     tilt, log_norm = target.tilt, target.log_norms[pair]
     chosen, large = _cut_tails(target, source, tilt, log_norm)
-    if not chosen.any():
-        raise CertificationError("the bounds find no mass where the estimate has put it")
-    source = source.rounded_within(chosen)
     lattice = _lattice(target, pair, step)
-    if lattice[0] < _LEAST_STEP * source.rounding:
-        raise CertificationError("the spacing of the lattice is lost in the rounding of losses")
-    span = (source.highest[chosen].max() - source.lowest[chosen].min()) / lattice[0]
+    high = source.highest[chosen].max(initial=-math.inf)
+    span = (high - source.lowest[chosen].min(initial=math.inf)) / lattice[0]
     if not span < _LARGEST_SPAN:
         raise CertificationError(
             f"the losses of one step span {span:.3g} nodes, more than {_LARGEST_SPAN}"
         )
-    edges = graded_edges(source, chosen, lattice, tilt, log_norm)
-    bins = loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
+    bins = graded_bins(source, chosen, large, lattice, tilt, log_norm)
     if target.uses * MASS_ROUNDING <= 0.1 * target.share:
         # Each mass may bear its own rounding, which is quicker.
         bins = dataclasses.replace(bins, whole=False)

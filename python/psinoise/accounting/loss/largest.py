@@ -5,25 +5,21 @@ from __future__ import annotations
 import functools
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from psinoise.accounting.loss.pairs import Law
-
-    class _Tabulated(Law, Protocol):
-        """What laws from tables know besides, for sharper bounds."""
-
-        @property
-        def _panel_edges(self) -> Float: ...
-        @property
-        def _steepest(self) -> tuple[float, float]: ...
-        def score(self, t: Float) -> Float: ...
+from psinoise.accounting.loss.law import Float, Law
 
 
-Float = NDArray[np.float64]
+class _Tabulated(Law, Protocol):
+    """What laws from tables know besides, for sharper bounds."""
+
+    @property
+    def _panel_edges(self) -> Float: ...
+    @property
+    def _steepest(self) -> tuple[float, float]: ...
+    def score(self, t: Float) -> Float: ...
 
 
 # A polynomial of degree n on its interval reaches its largest absolute value on the nodes of
@@ -77,7 +73,7 @@ def largest_score(noise: Law) -> float:
         return noise.score_limit
     if not hasattr(noise, "_steepest"):
         return math.inf
-    return cast("_Tabulated", noise)._steepest[1] / noise.scale * (1.0 + 4.0 * _UNIT)
+    return cast(_Tabulated, noise)._steepest[1] / noise.scale * (1.0 + 4.0 * _UNIT)
 
 
 def rounded(exact: Fraction, *, up: bool) -> float:
@@ -143,7 +139,7 @@ def _rise(noise: Law, s: float) -> tuple[float, float, float]:
     if not hasattr(noise, "_steepest"):
         place, low, high = _branch_and_bound(noise, s, _edges(noise, s), polynomial=False)
     else:
-        place, low, high = _rise_of_table(cast("_Tabulated", noise), s)
+        place, low, high = _rise_of_table(cast(_Tabulated, noise), s)
     # The loss at infinity is approached, too.
     return place, max(low, s * noise.score_limit * (1.0 - _UNIT)), high
 
@@ -226,7 +222,7 @@ def _error(noise: Law, logs: Float) -> Float:
 def _edges(noise: Law, s: float) -> Float:
     """Distances from the center, from 0 to beyond four shifts or to the end of the support."""
     if hasattr(noise, "_panel_edges"):
-        edges = cast("_Tabulated", noise)._panel_edges * noise.scale
+        edges = cast(_Tabulated, noise)._panel_edges * noise.scale
     else:
         grid = np.concatenate([[0.0], noise.scale * 2.0 ** np.arange(-60.0, 40.0625, 0.125)])
         edges = np.union1d(grid, [kink for kink in noise.kinks if kink > 0.0])

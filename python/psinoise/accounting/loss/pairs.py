@@ -46,10 +46,9 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from psinoise.accounting.loss.largest import (
     largest_log_ratio,
@@ -57,12 +56,13 @@ from psinoise.accounting.loss.largest import (
     turning_distance,
     turning_point,
 )
+from psinoise.accounting.loss.law import Float, Law
 from psinoise.errors import DomainError
 
 __all__ = [
     "DIRECTIONS",
     "Direction",
-    "Law",
+    "Float",
     "Pair",
     "largest_log_ratio",
     "largest_log_ratio_bounds",
@@ -71,7 +71,6 @@ __all__ = [
     "turning_point",
 ]
 
-Float = NDArray[np.float64]
 Direction = Literal["remove", "add"]
 #: What a record that is removed, or added, changes.
 DIRECTIONS: tuple[Direction, ...] = ("remove", "add")
@@ -81,39 +80,6 @@ DIRECTIONS: tuple[Direction, ...] = ("remove", "add")
 _LARGE_RATIO = 700.0
 # Of the elementary functions that make the largest loss of a sampled pair.
 _LOSS_ROUNDING = 2.0**-50
-
-
-class Law(Protocol):
-    """What accounting needs to know about a noise law: hashable, symmetric about 0.
-
-    Estimates take ``logpdf`` alone; certified bounds also need the distribution function and the
-    table of the law. ``logpdf`` is right to ``5e-14 max(1, |log p|)`` of the standardized law. The
-    density of a law that is not log-concave is such that far out, deeper than ``exp(-1000)`` or
-    2**40 scales and three shifts away, its score is at most the larger of its mean over the octave
-    before and ``score_limit``, the limit of the score.
-    """
-
-    @property
-    def scale(self) -> float: ...
-    @property
-    def log_concave(self) -> bool: ...
-    @property
-    def unimodal(self) -> bool: ...
-    @property
-    def kinks(self) -> tuple[float, ...]: ...
-    @property
-    def score_limit(self) -> float: ...
-    @property
-    def support(self) -> float: ...
-    def __hash__(self) -> int: ...
-    def logpdf(self, x: ArrayLike) -> Any: ...
-    def logcdf(self, x: ArrayLike) -> Any: ...
-    def cdf(self, x: ArrayLike) -> Any: ...
-    def ccdf(self, x: ArrayLike) -> Any: ...
-    @property
-    def _table(self) -> Any: ...
-    @property
-    def _log_kept(self) -> float: ...
 
 
 def mixture_loss(log_ratio: Float, sampling_rate: float) -> Float:
