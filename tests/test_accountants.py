@@ -32,6 +32,7 @@ def test_a_rival_that_is_not_installed_is_left_out_with_a_note(accountants, monk
     assert [row[2] for row in rows[2:]] == ["not installed"] * 3
 
 
+@pytest.mark.deep
 def test_rivals_are_set_to_the_error_and_timed(accountants, monkeypatch):
     chosen = tuple(rival for rival in accountants.RIVALS if rival.package == "dp_accounting")
     monkeypatch.setattr(accountants, "RIVALS", chosen)

@@ -75,6 +75,7 @@ KINDS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_cost_is_refused(kind):
     """Each quantity against another way to it; 7 of the 29 mean costs that it was tried at."""
@@ -221,6 +222,7 @@ def log_cosh_truth(theta, guess, reach):
         )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("bound", [0.01, 2.0])
 @pytest.mark.parametrize(
     "cost",
@@ -273,6 +275,7 @@ def test_steep_powers_against_their_entire_functions(p, end):
     assert law.moment(0) == pytest.approx(1.0, abs=1e-14)
 
 
+@pytest.mark.deep
 def test_a_small_power_against_taylor_series():
     law = pn.Schrodinger(cost=costs.Power(0.05), theta=1.0)
     points = np.append(0.0, law.iccdf([0.4, 0.1, 1e-3, 1e-9]))

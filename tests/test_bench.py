@@ -190,6 +190,7 @@ def test_closed_forms_agree_with_what_the_law_states(law, operation, monkeypatch
     workload.check(workload.run())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("case", [c for c in matrix() if c.operation == "epsilon"], ids=str)
 def test_wrong_epsilon_is_noticed(case):
     workload = case.make()

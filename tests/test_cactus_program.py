@@ -76,6 +76,7 @@ def test_references(row):
         assert max(found) == pytest.approx(certificate.largest_kl, abs=1e-11)
 
 
+@pytest.mark.deep
 def test_never_worse_than_published():
     """The authors' five digits, rounded up; wide laws need a wide grid."""
     for row in DATA["published"]["rows"]:

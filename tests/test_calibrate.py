@@ -45,6 +45,7 @@ def calibrated(law: type[pn.Noise], target: tuple[float, float, int, float]) -> 
     return calibration(law, epsilon=epsilon, delta=delta, count=count, sampling_rate=rate)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("law", FAMILIES, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_the_target_is_met_and_little_noise_wasted(
@@ -214,6 +215,7 @@ def test_scale_is_in_units_of_the_sensitivity() -> None:
         assert other.scale / unit == pytest.approx(one.scale, rel=1e-7)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("law", FAMILIES, ids=lambda law: law.__name__)
 def test_monotone(law: type[pn.Noise]) -> None:
     base: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "count": 100, "sampling_rate": 0.1}

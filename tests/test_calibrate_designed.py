@@ -73,6 +73,7 @@ def test_discrete_laplace_for_whole_numbers() -> None:
         pn.calibrate(pn.DiscreteLaplace, epsilon=1.0, delta=0.0, sensitivity=0.5)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("cost", "words"),
     [

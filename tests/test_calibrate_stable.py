@@ -44,6 +44,7 @@ def test_the_gaussian_has_no_pure_epsilon() -> None:
         pn.calibrate(family, epsilon=1.0, delta=0.0)
 
 
+@pytest.mark.deep
 def test_it_is_stationary_and_beats_its_neighbors(best: dict[float, pn.SymmetricStable]) -> None:
     for epsilon in (0.1, 1.0):
         alpha, least = best[epsilon].alpha, best[epsilon].mean_abs
@@ -57,6 +58,7 @@ def test_it_is_stationary_and_beats_its_neighbors(best: dict[float, pn.Symmetric
                 assert abs(vertex) < 1e-4
 
 
+@pytest.mark.deep
 def test_no_index_on_a_grid_is_better(best: dict[float, pn.SymmetricStable]) -> None:
     """One minimum only, as the search supposes."""
     for epsilon in (1.0, 5.47):
@@ -66,6 +68,7 @@ def test_no_index_on_a_grid_is_better(best: dict[float, pn.SymmetricStable]) -> 
         assert np.count_nonzero(turns) == 1
 
 
+@pytest.mark.deep
 def test_limit_for_small_epsilon() -> None:
     """``E|Y| max(score)``, from the formulas instead of the tables of losses."""
 
@@ -83,6 +86,7 @@ def test_limit_for_small_epsilon() -> None:
         assert noise.mean_abs * epsilon == pytest.approx(found.fun, rel=1e-5)
 
 
+@pytest.mark.deep
 def test_large_epsilon_takes_heavier_tails(best: dict[float, pn.SymmetricStable]) -> None:
     indices = [noise.alpha for noise in best.values()]
     assert indices == sorted(indices, reverse=True)
@@ -95,6 +99,7 @@ def test_large_epsilon_takes_heavier_tails(best: dict[float, pn.SymmetricStable]
         pn.calibrate_stable(epsilon=60.0, alpha=1.1)
 
 
+@pytest.mark.deep
 def test_honestly_beside_laplace(best: dict[float, pn.SymmetricStable]) -> None:
     """Half as much again as Laplace where epsilon is small, ahead of it beyond 5.46, and never
     ahead of the staircase law, the best of all (Geng and Viswanath 2016)."""
@@ -106,6 +111,7 @@ def test_honestly_beside_laplace(best: dict[float, pn.SymmetricStable]) -> None:
         assert noise.mean_abs > math.exp(-0.5 * epsilon) / -math.expm1(-epsilon)
 
 
+@pytest.mark.deep
 def test_sensitivity_and_count_only_scale(best: dict[float, pn.SymmetricStable]) -> None:
     noise = pn.calibrate_stable(epsilon=3.0, sensitivity=7.0, count=3)
     assert noise.alpha == best[1.0].alpha
@@ -116,6 +122,7 @@ def test_sensitivity_and_count_only_scale(best: dict[float, pn.SymmetricStable])
 GAUSSIAN = 3.3709624  # E|Z| of one message at (1, 1e-6)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("clients", "alpha", "most"),
     [(10, 1.83, 5.71), (1000, 1.92, 66.0), (10**6, 1.96, 2303.0), (10**12, 1.98, 2.527e6)],
@@ -195,6 +202,7 @@ def test_a_sum_meets_the_target_without_those_that_dropped_out(
         assert pn.Mechanism(noise.aggregate(present - 1)).pure_epsilon() > 1.0
 
 
+@pytest.mark.deep
 def test_a_delta_and_a_cost() -> None:
     target = {"epsilon": 1.0, "delta": 1e-3}
     noise = pn.calibrate_stable(**target, clients=10**6)
@@ -239,6 +247,7 @@ def test_limit_for_large_scales(alpha: float) -> None:
         assert loss * ratio == pytest.approx(slope, rel=max(2.0 / ratio**2, 1e-6) * 2.0)
 
 
+@pytest.mark.deep
 def test_the_tables_of_the_documentation(best: dict[float, pn.SymmetricStable]) -> None:
     def stable(alpha: float) -> Family:
         return Family(pn.SymmetricStable, alpha=alpha)

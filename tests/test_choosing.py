@@ -42,6 +42,7 @@ def test_every_target_has_a_row_and_every_law_a_column(tool: ModuleType, cost: s
         assert bold == {min(values)}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("cost", ["mean_abs", "variance"])
 @pytest.mark.parametrize("index", [0, 3, 5])
 def test_rows_are_what_the_library_finds(tool: ModuleType, cost: str, index: int) -> None:

@@ -14,6 +14,7 @@ TARGET = {"epsilon": 1.0, "delta": 1e-6, "count": 100}
 BENT = costs.Power(1) + costs.Hinge(1.0, weight=5.0)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("cost", [BENT, costs.Huber(5.0), costs.Power(1.5), costs.Hinge(20.0)])
 def test_the_law_of_a_cost_is_not_beaten_by_stretching_another(cost):
     """Kills: the search among stretched laws of mean cost 1 only."""

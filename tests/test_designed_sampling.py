@@ -55,6 +55,7 @@ LONG = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", LONG)
 def test_cells_and_tails_of_many_samples(name):
     """1e8 draws against the masses of all cells and of copies in the tail, and uniform within.
@@ -128,6 +129,7 @@ def test_sampling_arguments(law):
     np.testing.assert_array_equal(law.sample(200_003, rng=2, threads=3), long)
 
 
+@pytest.mark.deep
 def test_samples_are_the_same_bytes_on_every_machine(run_python):
     """Not those of a cactus, whose masses are solved for: the kernel is covered by test_cells."""
     code = """

@@ -58,6 +58,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.deep
 def test_masses_have_all_digits() -> None:
     with mp.workdps(40):
         for formula, alpha, scale, k in CASES:
@@ -182,6 +183,7 @@ def test_a_message_is_released_as_it_is_accounted(alpha: float, scale: float) ->
     assert shortfall(lattice.noise, law) < 1e-2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("alpha", "last"), [(1.2, 13), (1.9, 13), (0.5, 8), (0.1, 2)])
 def test_scales_that_can_be_released(alpha: float, last: int) -> None:
     """The last power of two, as the class and docs/stable.md have it."""

@@ -123,6 +123,7 @@ def test_levels_next_to_a_turning_point(core, tables_of):
     np.testing.assert_allclose(loss_at(law, pair, points), levels, rtol=0.0, atol=4e-14)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("level", native.build_config()["isa_available"])
 def test_every_level_evaluates_the_same_bits(level, run_python):
     code = """

@@ -24,6 +24,7 @@ def rows(example: ModuleType) -> tuple[list, list]:
     return example.local(1000, 900, 1.0, 1e-6), example.distributed(1000, 900, 1.0, 1e-6)
 
 
+@pytest.mark.deep
 def test_messages_and_sums_have_the_epsilon(rows: tuple[list, list]) -> None:
     local, distributed = rows
     for row in local:
@@ -94,6 +95,7 @@ def test_masks_hide_and_cancel(example: ModuleType) -> None:
     assert np.unique(masks & np.uint64(2**32 - 1)).size > 990
 
 
+@pytest.mark.deep
 def test_it_runs(example: ModuleType, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     plot = tmp_path / "sums.png"
@@ -107,6 +109,7 @@ def test_it_runs(example: ModuleType, capsys: pytest.CaptureFixture[str], tmp_pa
     assert plot.stat().st_size > 10_000
 
 
+@pytest.mark.deep
 def test_the_tables_of_the_documentation(rows: tuple[list, list]) -> None:
     text = (Path(__file__).parents[1] / "docs" / "stable.md").read_text(encoding="utf-8")
     for row in [*rows[0], *rows[1]]:

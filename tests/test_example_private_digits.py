@@ -128,6 +128,7 @@ def test_one_image_less_moves_each_coordinate_by_the_bound_at_most(
     np.testing.assert_allclose(shifted - plain, example.COORDINATE_CLIP, rtol=1e-12)
 
 
+@pytest.mark.deep
 def test_laws_have_one_variance_and_the_cactus_the_least_epsilon(example: ModuleType) -> None:
     laws = {name: make(example.COORDINATE_STD) for name, make in example.LAWS.items()}
     for law in laws.values():

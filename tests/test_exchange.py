@@ -63,6 +63,7 @@ def test_exported_numbers_are_upper_bounds(
         assert to_pld(accountant).get_epsilon_for_delta(delta) == found
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("count_and_rate", USES, ids=str)
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
 def test_round_trip(google: Any, noise: pn.Noise, count_and_rate: tuple[int, float]) -> None:
@@ -142,6 +143,7 @@ def test_mixed_compositions(google: Any) -> None:
     assert exact <= theirs < exact + 1e-3
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("count_and_rate", [(4, 1.0), (20, 1.0), (300, 0.05)], ids=str)
 @pytest.mark.parametrize("noise", NOISES[:2], ids=repr)
 def test_brackets_lie_between_their_bounds(

@@ -46,6 +46,7 @@ def test_moments_against_closed_forms(law_class):
             assert value == near(expected * scale**order, 1e-13), order
 
 
+@pytest.mark.deep
 def test_fractional_moments_keep_the_documented_accuracy(law, truth):
     """The documented 1e-13, also for orders that are not whole."""
     log_density, _ = truth
@@ -128,6 +129,7 @@ def test_fisher_information_against_quadrature(law_class, scale):
     assert law.fisher_information() == near(own / scale**2, 1e-13)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("shift", [1e-3, 0.05, 0.0999, 0.1, 0.4999, 0.6, 1.0, 3.7, 20.0])
 def test_kl_against_mpmath(law, truth, shift):
     log_density, _ = truth
@@ -164,6 +166,7 @@ def test_small_shifts_give_half_the_fisher_information(law):
     assert law.kl(0.0) == 0.0
 
 
+@pytest.mark.deep
 def test_kl_scales_and_refuses(law_class):
     law, unit = law_class(scale=0.3), law_class(scale=1.0)
     assert law.kl(0.6) == near(unit.kl(2.0), 1e-14)

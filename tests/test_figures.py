@@ -55,6 +55,7 @@ def read(path: Path) -> tuple[list[str], dict[str, list[float]]]:
     return notes, {name: list(column) for name, column in zip(header, columns, strict=True)}
 
 
+@pytest.mark.deep
 def test_every_figure_comes_with_its_data(folder: Path) -> None:
     names = {f"{name}.{end}" for name in figures.FIGURES for end in ("csv", *figures.FORMATS)}
     assert {path.name for path in folder.iterdir()} == names
@@ -64,6 +65,7 @@ def test_every_figure_comes_with_its_data(folder: Path) -> None:
         assert "<svg" in (folder / f"{name}.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.deep
 def test_figure_2_has_the_anchors_of_the_paper(folder: Path) -> None:
     notes, data = read(folder / "schrodinger-2.csv")
     airy = dict(zip(data["compositions"], data["Airy"], strict=True))
@@ -83,6 +85,7 @@ def test_figure_2_covers_the_counts_of_the_paper() -> None:
     assert (schrodinger._COUNTS[0], schrodinger._COUNTS[-1]) == (1, 2000)
 
 
+@pytest.mark.deep
 def test_figure_2_rises_and_shows_where_airy_overtakes(folder: Path) -> None:
     _, data = read(folder / "schrodinger-2.csv")
     counts = np.array(data["compositions"])
@@ -98,6 +101,7 @@ def test_figure_2_rises_and_shows_where_airy_overtakes(folder: Path) -> None:
     assert np.all(np.array(data["Gaussian"]) > np.array(data["Airy"]))
 
 
+@pytest.mark.deep
 def test_figure_1_has_densities_of_unit_mean(folder: Path) -> None:
     _, data = read(folder / "schrodinger-1.csv")
     x = np.array(data.pop("x"))
@@ -116,6 +120,7 @@ def test_figure_1_has_densities_of_unit_mean(folder: Path) -> None:
 # -- the paper on the symmetric stable mechanism ---------------------------------------------------
 
 
+@pytest.mark.deep
 def test_stable_1_2_4_and_5_explain(folder: Path) -> None:
     _, data = read(folder / "stable-1.csv")
     one, other = (np.array(data[name]) for name in ("without", "with the record"))
@@ -136,6 +141,7 @@ def test_stable_1_2_4_and_5_explain(folder: Path) -> None:
     assert max(data["p1"]) == pytest.approx(max(data["p1, moved"]), rel=1e-12)
 
 
+@pytest.mark.deep
 def test_stable_3_has_the_closed_forms(folder: Path) -> None:
     _, data = read(folder / "stable-3.csv")
     x = np.array(data["x"])
@@ -146,6 +152,7 @@ def test_stable_3_has_the_closed_forms(folder: Path) -> None:
     assert max(data["alpha=1.5"]) == pytest.approx(peak, rel=1e-14)
 
 
+@pytest.mark.deep
 def test_stable_6_and_7_show_bounded_losses(folder: Path) -> None:
     notes, data = read(folder / "stable-6.csv")
     x = np.array(data.pop("x"))
@@ -164,6 +171,7 @@ def test_stable_6_and_7_show_bounded_losses(folder: Path) -> None:
     assert largest == sorted(largest, reverse=True)
 
 
+@pytest.mark.deep
 def test_stable_8_and_9_have_the_closed_form_and_its_limits(folder: Path) -> None:
     _, data = read(folder / "stable-8.csv")
     scale = np.array(data["scale"])
@@ -183,6 +191,7 @@ def test_stable_8_and_9_have_the_closed_form_and_its_limits(folder: Path) -> Non
     assert any("(95)" in note and "log 2 too large" in note for note in notes)
 
 
+@pytest.mark.deep
 def test_stable_10_and_table_1_have_the_numbers_of_the_paper(folder: Path) -> None:
     _, data = read(folder / "stable-10.csv")
     x, gamma = np.array(data["x"]), np.array(data["Gamma"])
@@ -200,6 +209,7 @@ def test_stable_10_and_table_1_have_the_numbers_of_the_paper(folder: Path) -> No
     assert data["pure epsilon"] == sorted(data["pure epsilon"], reverse=True)
 
 
+@pytest.mark.deep
 def test_stable_index_is_honest_beside_laplace(folder: Path) -> None:
     _, data = read(folder / "stable-index.csv")
     assert data["epsilon"] == list(EPSILONS)
@@ -215,6 +225,7 @@ def test_stable_index_is_honest_beside_laplace(folder: Path) -> None:
     np.testing.assert_allclose(data["Staircase"], least, rtol=1e-13)
 
 
+@pytest.mark.deep
 def test_schrodinger_costs_is_ordered_as_the_theorem_says(folder: Path) -> None:
     notes, data = read(folder / "schrodinger-costs.csv")
     assert set(EXPONENTS) <= set(optimality._EXPONENTS)
@@ -238,6 +249,7 @@ def test_schrodinger_costs_is_ordered_as_the_theorem_says(folder: Path) -> None:
         assert any(condition in note for note in notes)
 
 
+@pytest.mark.deep
 def test_same_data_same_file(folder: Path, tmp_path: Path) -> None:
     # A matter of dates and identifiers, not of numbers: the quick figure will do.
     figures.save_figures(tmp_path, ["schrodinger-1"], figures.FORMATS)

@@ -108,6 +108,7 @@ def curves(request: pytest.FixtureRequest) -> FigureData:
         return cactus.FIGURES[request.param].compute(False)
 
 
+@pytest.mark.deep
 def test_the_cactus_needs_a_fraction_of_the_gaussian(curves: FigureData) -> None:
     lines = curves.lines()
     assert (lines["Cactus"] < 0.6 * lines["Gaussian"]).all()
@@ -116,6 +117,7 @@ def test_the_cactus_needs_a_fraction_of_the_gaussian(curves: FigureData) -> None
         assert (np.diff(values) > 0.0).all()
 
 
+@pytest.mark.deep
 def test_what_the_moments_accountant_overstates_and_misses(curves: FigureData) -> None:
     lines = curves.lines()
     # Upper bounds are above epsilon...
@@ -132,6 +134,7 @@ def test_what_the_moments_accountant_overstates_and_misses(curves: FigureData) -
     assert any("other shifts have larger moments" in note for note in curves.notes)
 
 
+@pytest.mark.deep
 def test_exact_curves_are_certified(curves: FigureData) -> None:
     counts, lines = curves.columns["compositions"], curves.lines()
     sampled = counts[-1] > 20

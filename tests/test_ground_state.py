@@ -98,6 +98,7 @@ def test_further_log_costs(row):
     assert relative(noise.mean_cost, row["C"]) < 1e-13
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("theta", [1e-10, 1e4])
 def test_log_costs_at_every_strength(theta):
     """Against the independent solver."""
@@ -115,6 +116,7 @@ def test_log_costs_at_every_strength(theta):
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("p", [0.5, 6.0])
 def test_powers_against_the_independent_solver(p):
     """Singular at 0 and steep far out, where the tabulated references end early."""

@@ -213,6 +213,7 @@ def accuracy_points(law, largest):
     return t * law.scale
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("scale", SCALES)
 def test_values_against_mpmath(law_class, truth, scale):
     """With the exact binary values of x and scale, to the smallest normal number and beyond."""

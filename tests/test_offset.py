@@ -43,6 +43,7 @@ def test_bad_offsets(offset):
         pn.Airy(mean_abs=1.0).sample(3, rng=1, offset=offset)
 
 
+@pytest.mark.deep
 def test_dask_arrays_are_the_bytes_of_one_process():
     """Any blocks, those that cut rows among them. Mutant: strides in the order of the axes."""
     pytest.importorskip("dask.array")

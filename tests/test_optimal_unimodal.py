@@ -42,6 +42,7 @@ def law_of(row: str, cells: int) -> pn.OptimalUnimodal:
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("row", "cells", "gap"),
     [
@@ -74,6 +75,7 @@ def law() -> pn.OptimalUnimodal:
     return pn.OptimalUnimodal(mean_cost=1.0, **SMALL)
 
 
+@pytest.mark.deep
 def test_it_is_unimodal_and_the_largest_shift_is_the_worst(law: pn.OptimalUnimodal) -> None:
     assert (np.diff(law.masses) <= 0.0).all()
     assert law.worst_shifts(1.0) == (1.0,)
@@ -86,6 +88,7 @@ def test_it_is_unimodal_and_the_largest_shift_is_the_worst(law: pn.OptimalUnimod
     assert epsilons[3] < epsilons[4] < epsilons[5]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("smooth", "power", "size"), [(pn.Gaussian, 2.0, 30.0), (pn.Airy, 1.0, 25.0)]
 )
@@ -101,6 +104,7 @@ def test_large_noise_is_what_is_best_for_many_uses(
     assert best.certificate.epsilon <= known * (1.0 + 1e-4)
 
 
+@pytest.mark.deep
 def test_finer_cells_gain_at_most_the_gap() -> None:
     coarse, fine = (
         pn.OptimalUnimodal(mean_cost=0.4, **{**SMALL, "cells_per_sensitivity": cells})
@@ -118,6 +122,7 @@ def test_sensitivity_is_a_unit_of_length(law: pn.OptimalUnimodal) -> None:
     assert wide != law
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("count", "cost", "delta"), [(2, 2.0, 1e-6), (3, 0.3, 1e-3)])
 def test_few_uses(count: int, cost: float, delta: float) -> None:
     """Below Laplace noise and below the staircase, from which it starts; kills rounds that begin
@@ -166,6 +171,7 @@ def test_one_use_is_the_staircase_and_the_uniform_law_with_an_atom(
         assert float(found.cdf(place)) == pytest.approx(float(known.cdf(place)), abs=0.015)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("words", "gap"),
     [
@@ -345,6 +351,7 @@ def test_the_infimum_over_intervals_without_end() -> None:
 # -- targets ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("cost", "target"),
     [

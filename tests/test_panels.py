@@ -73,6 +73,7 @@ def test_values_are_nan_outside(core):
     np.testing.assert_allclose(core.panel_values(rows, *panels, inside), inside, rtol=0, atol=2e-15)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("back_end", ["_core", "reference"])
 def test_minus_zero_is_zero(run_python, back_end):
     """Panels are found from the bits of a number, and -0.0 >= 0 passes the check of the range.

@@ -59,6 +59,7 @@ def digests_code(names, threads):
 # -- the same bytes everywhere --------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("level", native.build_config()["isa_available"])
 def test_every_instruction_set_gives_the_golden_bytes(level, run_python):
     """A change here is a new version of the stream: a changelog line, never a patch release."""
@@ -75,6 +76,7 @@ def test_reference_gives_the_golden_bytes(law_class, tables_of):
         assert digest(out) == GOLDEN["digests"][law_class.__name__][dtype]
 
 
+@pytest.mark.deep
 def test_reference_back_end_as_a_whole_gives_the_golden_bytes(run_python):
     """Tables too are compiled by the twins here; one law, since that takes seconds."""
     found = json.loads(run_python(digests_code(["Laplace"], 1), PSINOISE_BACKEND="reference"))

@@ -156,6 +156,7 @@ def test_information_is_convex_in_the_bound_with_slope_minus_four_theta():
         assert (above - below) / (2 * step) == near(-4.0 * law.theta, 1e-6)
 
 
+@pytest.mark.deep
 @settings(max_examples=15, deadline=None)
 @given(
     p=st.floats(0.25, 6.0),
@@ -342,6 +343,7 @@ def test_caches_are_bounded():
     assert len(pn.Noise._tables) <= 128
 
 
+@pytest.mark.deep
 def test_the_same_bits_in_every_process_and_at_every_level(run_python):
     code = """
 import hashlib

@@ -121,6 +121,7 @@ def kolmogorov(law, x):
     return float(special.kolmogorov(gap * math.sqrt(x.size)))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("alpha", [0.7, 1.0, 1.5, 1.9])
 def test_sums_of_samples_have_the_law_of_the_aggregate(alpha):
     """1e7 sums of three draws (4e6 where the sampling is not in question)."""
@@ -147,6 +148,7 @@ def chambers_mallows_stuck(alpha, count, seed):
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("alpha", [0.4, 0.99, 1.3, 1.97])
 def test_two_samples_with_chambers_mallows_stuck(alpha):
     count = 400_000

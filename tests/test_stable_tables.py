@@ -28,6 +28,7 @@ def capture_tables(law):
         return compile_law(law)
 
 
+@pytest.mark.deep
 def test_tables_are_the_same_bits_at_every_level_and_in_the_twins(run_python):
     """Series in decimals, integrals without libm: indices of every region and kind of panel."""
     code = """

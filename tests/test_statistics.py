@@ -139,6 +139,7 @@ def summarize(law, chunks):
     return summary
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("dtype", "count"), [("float64", 100_000_000), ("float32", 20_000_000)], ids=["f64", "f32"]
 )
@@ -148,6 +149,7 @@ def test_samples_follow_the_law(law, dtype, count):
     assert min(found.values()) > ALPHA, found
 
 
+@pytest.mark.deep
 def test_statistics_are_calibrated(law):
     """p-values of independent stretches are neither all small nor all large: each statistic is what
     it says. 40 stretches of 5e5; Kolmogorov's distance of 40 uniforms."""
@@ -226,6 +228,7 @@ TABLE_MUTANTS = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("mutant", "dtype", "count", "statistic"),
     TABLE_MUTANTS,
@@ -238,6 +241,7 @@ def test_mutant_tables_are_rejected(tables_of, mutant, dtype, count, statistic):
     assert found[statistic] < ALPHA, found
 
 
+@pytest.mark.deep
 def test_a_scale_off_by_a_thousandth_is_rejected(law):
     # A heavy tail tells less about the scale.
     factor = 1.001 if np.isfinite(law.std) else 1.0015
@@ -298,6 +302,7 @@ class Inverted:
         return heights > self._values
 
 
+@pytest.mark.deep
 def test_an_inverted_wedge_is_rejected(monkeypatch, tables_of):
     real = reference.LawTable.density
     monkeypatch.setattr(reference.LawTable, "density", lambda self, t: Inverted(real(self, t)))

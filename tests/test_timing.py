@@ -83,6 +83,7 @@ def test_band_refuses_nothing():
 # -- interleaved timing -------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_equal_workloads_show_no_difference():
     # Each abstains with at least 95 %; more than 12 of 40 that do not has probability 1e-8.
     shown = 0
@@ -220,6 +221,7 @@ def test_compare_reports_a_failing_case_and_goes_on(compare, monkeypatch, capsys
     assert lines[4].startswith("two")
 
 
+@pytest.mark.deep
 def test_compare_runs_both_installations(compare, capsys):
     home = Path(psinoise.__file__).parents[1]
     words = [str(home), str(home), "--select=sample-Airy-16-float64", "--starts=1", "--rounds=1"]

@@ -133,6 +133,7 @@ def test_last_strip_ends_just_above_the_mode(zig, law):
     assert zig.heights[-1] - mode < 0.01 * last
 
 
+@pytest.mark.deep
 def test_native_equals_reference(law_class, tables_of):
     tables = tables_of(law_class)
     for name, (layers, _, _) in FORMATS.items():

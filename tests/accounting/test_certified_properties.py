@@ -57,6 +57,7 @@ def apart(plan):
             yield law, size, count, rate
 
 
+@pytest.mark.deep
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(plans, deltas, steps)
 def test_plans(plan, delta, more):
@@ -129,6 +130,7 @@ def test_the_order_of_composition_does_not_matter(order, scales, delta, rate):
     assert one.estimate == pytest.approx(other.estimate, rel=1e-4)
 
 
+@pytest.mark.deep
 @FEW
 @given(laws, sizes, counts, rates, st.floats(0.0, 3.0), st.floats(0.01, 1.0))
 def test_delta_is_convex_in_the_exponential_of_epsilon(law, size, count, rate, epsilon, gap):

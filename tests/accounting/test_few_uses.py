@@ -116,6 +116,7 @@ def test_cauchy_noise(scale, share):
 # -- two uses --------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @for_rows(
     [
         (0.01, 0.2454),
@@ -172,6 +173,7 @@ def test_two_uses_next_to_the_largest_loss(scale, rate, epsilon):
 # -- more ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @for_rows([(2, 1.0), (2, 0.2), (3, 2.0), (5, 1.0), (10, 2.0), (10, 5.0), (30, 3.0)])
 def test_laplace_uses_against_the_exact_sum(count, scale):
     mechanism, top = pn.Mechanism(pn.Laplace(scale=scale)), count / scale
@@ -227,6 +229,7 @@ SETTLED = [
 ]
 
 
+@pytest.mark.deep
 @for_rows(SETTLED)
 def test_contour_integrals(law, rate, count, delta, exact):
     mechanism = pn.Mechanism(law)

@@ -9,6 +9,7 @@ import math
 
 import mpmath as mp
 import numpy as np
+import pytest
 from profile_oracles import gaussian_delta, gaussian_epsilon
 
 import psinoise as pn
@@ -112,6 +113,7 @@ def test_a_step_that_hardly_counts():
         assert found.lower <= exact <= found.upper
 
 
+@pytest.mark.deep
 def test_plans_of_a_ledger():
     """A6: of random plans with rare and tiny steps none is refused, and more steps cost more."""
     random = np.random.default_rng(6)
@@ -160,6 +162,7 @@ def test_delta_at_epsilon_0_of_tiny_sensitivities(sensitivity, count):
     assert found.width <= 1e-2 * exact, (found, float(exact))
 
 
+@pytest.mark.deep
 @for_each([pn.Gaussian, pn.Laplace, pn.Airy], [1e3, 1e6], [1, 30])
 def test_brackets_of_small_epsilons_are_narrow(law, size, count):
     """Their width is a share of epsilon, however small that is."""

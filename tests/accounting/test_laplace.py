@@ -34,6 +34,7 @@ def test_one_use_inverted(delta):
     assert epsilon == pytest.approx(1.0 + 2.0 * math.log1p(-delta), abs=1e-9)
 
 
+@pytest.mark.deep
 @for_rows([(2, 1.0), (2, 0.2), (3, 2.0), (5, 1.0), (10, 5.0)])
 def test_few_uses_against_the_exact_sum(count, scale):
     mechanism = pn.Mechanism(pn.Laplace(scale=scale))
@@ -50,6 +51,7 @@ def test_few_uses_against_the_exact_sum(count, scale):
             assert epsilon == pytest.approx(share * top, rel=2e-6, abs=1e-6)
 
 
+@pytest.mark.deep
 def test_a_hundred_uses_against_the_exact_sum():
     mechanism = pn.Mechanism(pn.Laplace(scale=10.0))
     for epsilon in (2.0, 3.7):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import mpmath
 import numpy as np
+import pytest
 
 import psinoise as pn
 from psinoise.accounting.loss.pairs import (
@@ -29,6 +30,7 @@ def losses(law, beyond):
     return law.logpdf(beyond) - law.logpdf(beyond + 1.0)
 
 
+@pytest.mark.deep
 @for_each(INDICES, SCALES)
 def test_no_loss_exceeds_the_bound(alpha, scale):
     """Kills: a grid about max(scale, s / 2), which misses the core of a small index; a first panel

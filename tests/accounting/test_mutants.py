@@ -362,6 +362,7 @@ def test_two_hills_are_worse_at_half_the_shift():
         pn.Mechanism(law).composed().estimate.delta(0.5)
 
 
+@pytest.mark.deep
 @for_each([pn.Cauchy, *FAMILIES], [0.0, 0.4, 1.5])
 def test_no_smaller_shift_is_worse(family, epsilon):
     law = family(scale=1.5)

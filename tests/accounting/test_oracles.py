@@ -13,6 +13,7 @@ from pathlib import Path
 
 import mpmath as mp
 import numpy as np
+import pytest
 from profile_oracles import (
     gaussian_delta,
     gaussian_epsilon,
@@ -60,6 +61,7 @@ def composed(*steps):
 # -- Gaussian noise --------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @for_each([1, 2, 3, 10, 100, 2000, 10**4, 10**6, 10**9], [1e-2, 1e-8, 1e-30, 1e-100])
 def test_gaussian_noise(count, delta):
     mechanism, mu = pn.Mechanism(pn.Gaussian(std=1.0)), mp.sqrt(count)
@@ -92,6 +94,7 @@ def gaussian_plans():
         yield [(float(std), int(count)) for std, count in zip(stds, counts, strict=True)]
 
 
+@pytest.mark.deep
 @for_each(list(gaussian_plans()), [1e-3, 1e-10])
 def test_gaussian_noise_of_different_scales(plan, delta):
     steps = [(pn.Mechanism(pn.Gaussian(std=std)), count) for std, count in plan]
@@ -117,6 +120,7 @@ def test_gaussian_noise_to_a_width_that_is_asked_for(count, delta):
 # -- randomized response ---------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @for_rows(
     [
         (0.25, 1, 1.0),

@@ -28,6 +28,7 @@ def laplace_tradeoff(alphas, shift):
     return np.where(alphas < 0.5 * math.exp(-shift), small, np.where(alphas <= 0.5, middle, large))
 
 
+@pytest.mark.deep
 @for_each([0.1, 1.0, 3.0], [1, 25])
 def test_gaussian(shift, count):
     mechanism = pn.Mechanism(pn.Gaussian(std=math.sqrt(count)), shift)

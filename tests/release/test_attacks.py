@@ -70,6 +70,7 @@ def test_the_list_is_complete():
     assert NOISES.keys() >= {family.__name__ for family in FAMILIES}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", NOISES)
 @pytest.mark.parametrize("x", [0.0, 1.0 / 3.0])
 def test_nothing_is_found_in_a_release(name, x):

@@ -155,6 +155,7 @@ def test_saturated_integers_stay_at_the_limit(core):
     assert 0 < (np.abs(found) == 2**62).sum() < 500
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("level", native.build_config()["isa_available"])
 def test_every_level_gives_the_same_integers(level, run_python):
     code = """

@@ -142,6 +142,7 @@ def check(mechanism, x, kind, out, bounds):
     return True
 
 
+@pytest.mark.deep
 def test_anything():
     generator = Generator(20260)
     lattices = mechanisms()

@@ -174,6 +174,7 @@ def test_gaussian_parameters_of_budgets(epsilon, delta):
 # -- the filter ------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_the_filter_is_kept_by_an_adversary():
     """Brute force: two steps of all choices, the second by the result of the first.
 

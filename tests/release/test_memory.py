@@ -135,11 +135,13 @@ CASES = [(level, what) for level in LEVELS for what in ("float64", "scalar")]
 CASES += [(LEVELS[-1], "float32"), (LEVELS[0], "int64")]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("level", "what"), CASES)
 def test_nothing_is_left(level, what):
     assert found_in_child(level, what, LATTICE) == NOTHING
 
 
+@pytest.mark.deep
 def test_what_is_kept_would_be_found():
     """The test of the test: a child that keeps its key, its noise and its words."""
     keeping = _CHILD.replace(

@@ -56,6 +56,7 @@ def costs_no_more(ideal, released):
 PAIRS = [(name, s) for name in LAWS for s in SENSITIVITIES if "alpha" not in name or s == 0.3]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("name", "sensitivity"), PAIRS, ids=str)
 def test_one_use(name, sensitivity):
     """Kills: a grid that is a power of two, which cost up to a thousandth at 0.3; a tail with
@@ -178,6 +179,7 @@ def test_the_largest_loss_of_whole_numbers(epsilon):
         assert released <= mechanism.epsilon(delta).upper * (1.0 + PRICE)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["Gaussian", "Airy", "Laplace", "Cauchy", "Staircase"])
 def test_uses_and_samples(name):
     """At the ends of the brackets, which are some 1e-4 wide here.

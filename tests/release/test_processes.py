@@ -37,6 +37,7 @@ def all_different(found):
             assert (np.array(first) == np.array(second)).sum() <= 6
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", METHODS)
 def test_processes(method):
     """A pool of two workers, and the process itself before and after."""
@@ -97,6 +98,7 @@ time.sleep(0.05)
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "call",
     [
@@ -280,6 +282,7 @@ NEEDS_X86 = pytest.mark.skipif(
 )
 
 
+@pytest.mark.deep
 @NEEDS_X86
 @pytest.mark.parametrize("mode", [0x400, 0x800, 0xC00], ids=["down", "up", "towards zero"])
 def test_another_rounding_mode_changes_nothing(run_python, mode):
