@@ -54,18 +54,21 @@ CASES = [
     *((by_series, 1.0, 2.5, 10**power) for power in (30, 124)),
     *((by_series, 1.9, 60.0, 10**power) for power in (20, 85)),
     *((lambda _a, c, k: mp.exp(-2 * c**2) * mp.besseli(k, 2 * c**2), 2.0, 3.0, k)
-      for k in (1, 40, 171)),
+      for k in (1, 40, 171, 200)),
+    *((lambda _a, c, k: mp.exp(-2 * mp.mpf(c)**2) * mp.besseli(k, 2 * mp.mpf(c)**2), 2.0, c, k)
+      for c, k in ((1.0, 136), (6.0, 360), (40.0, 1720))),
 ]  # fmt: skip
 
 
 @pytest.mark.deep
 def test_masses_have_all_digits() -> None:
+    """Kills: a coarser rule near the normal law (4e-10), the exponent by a logarithm (5e-13)."""
     with mp.workdps(40):
         for formula, alpha, scale, k in CASES:
             mp.mp.dps = 300 if formula is by_series else 40
             exact = mp.log(formula(alpha, scale, k))
             found = pn.DiscreteStable(alpha=alpha, scale=scale).logpmf(float(k))
-            assert abs(found - exact) < 1e-13 * max(1.0, -float(exact) / 200.0), (alpha, scale, k)
+            assert abs(found - exact) < 1e-13 * max(1.0, -float(exact) / 576.0), (alpha, scale, k)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_costs_and_divergences_are_sums() -> None:
     )
     for alpha, scale, shift in ((1.9, 4.0, 3), (2.0, 20.0, 8), (1.5, 64.0, 1)):
         law = pn.DiscreteStable(alpha=alpha, scale=scale)
-        k = np.arange(-100_000.0, 100_001.0)
+        k = np.arange(-20_000.0, 20_001.0)
         base, moved = law.log_mass(np.abs(k)), law.log_mass(np.abs(k - shift))
         masses, losses = np.exp(base), base - moved
         mean = float(masses @ losses)
