@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kMostListed = std::size_t{1} << 20;
 constexpr int kMostDrawBits = 63;
+constexpr int kHeadBits = 31;
 
 struct Shape {
   std::size_t columns;
@@ -89,9 +90,22 @@ class LatticeStore {
     fill_columns(data, count, shape, entries->data());
     const std::uint64_t mask = shape.columns - 1;
     const std::uint64_t first = none ? shape.columns : count - repeated;
+    // A first word has a sign and 31 bits of the draw.
+    int column_bits = 0;
+    while ((std::uint64_t{1} << column_bits) < shape.columns) ++column_bits;
+    const int lower_bits = shape.draw_bits > kHeadBits ? shape.draw_bits - kHeadBits : 0;
+    const auto heads = std::make_shared<std::vector<std::uint32_t>>(shape.columns);
+    for (std::size_t k = 0; k < shape.columns; ++k) {
+      const std::uint64_t entry = (*entries)[k];
+      const std::uint64_t upper = entry >> column_bits >> lower_bits << column_bits;
+      (*heads)[k] = static_cast<std::uint32_t>(upper | (entry & mask));
+    }
     entries_.push_back(entries);
-    digits_.push_back({{entries->data(), mask, (std::uint64_t{1} << shape.draw_bits) - 1, first,
-                        kind, repeated, ratio},
+    heads_.push_back(heads);
+    const std::uint64_t draw_mask = (std::uint64_t{1} << shape.draw_bits) - 1;
+    digits_.push_back({{entries->data(), heads->data(), column_bits, lower_bits,
+                        static_cast<std::uint32_t>(draw_mask & ((1u << kHeadBits) - 1)), mask,
+                        draw_mask, first, kind, repeated, ratio},
                        0});
   }
 
@@ -100,6 +114,7 @@ class LatticeStore {
     if (shift < 0 || shift > 60) throw py::value_error("shift must be 0 to 60");
     LatticeStore sum = *this;
     sum.entries_.insert(sum.entries_.end(), other.entries_.begin(), other.entries_.end());
+    sum.heads_.insert(sum.heads_.end(), other.heads_.begin(), other.heads_.end());
     for (const LatticeDigit& digit : other.digits_) {
       sum.digits_.push_back({digit.table, digit.shift + shift});
     }
@@ -120,6 +135,7 @@ class LatticeStore {
 
  private:
   std::vector<std::shared_ptr<const std::vector<std::uint64_t>>> entries_;
+  std::vector<std::shared_ptr<const std::vector<std::uint32_t>>> heads_;
   std::vector<LatticeDigit> digits_;
 };
 

@@ -7,40 +7,42 @@ namespace psinoise::PSINOISE_LEVEL {
 namespace {
 
 using Word = std::uint64_t;
-using Words = Vector<Word>;
+using Head = std::uint32_t;
+using Heads = Vector<Head>;
+using SignedHeads = Vector<std::int32_t>;
 using Integers = Vector<std::int64_t>;
 
-inline constexpr std::size_t kWidth = kVectorSize<Word>;
+inline constexpr std::size_t kWidth = kVectorSize<Head>;
+static_assert(kLatticeBlock % kWidth == 0);
 inline constexpr int kMostDoublings = 62;
 // Between the elements of a digit and those of the next one.
 inline constexpr std::uint64_t kDigitElements = std::uint64_t{1} << 48;
 
 using Further = FurtherWordsOf<kReleaseRounds>;
 
-// The listed integers that words choose, without their signs.
-inline Integers choices(const LatticeTable& table, const Word* words) {
-  Words word;
-  __builtin_memcpy(&word, words, sizeof(word));
-  const Words entry = look_up<Word>(table.entries, words, table.column_mask);
-  // Below 2^63, so that a signed comparison, which every level has, is right.
-  const Integers position = bit_cast<Integers>(word & table.draw_mask);
-  const Integers threshold = bit_cast<Integers>(entry & ~table.column_mask);
-  return bit_cast<Integers>((position < threshold ? word : entry) & table.column_mask);
-}
-
-inline Integers with_sign(Integers listed, const Word* words) {
-  Integers sign;
-  __builtin_memcpy(&sign, words, sizeof(sign));
-  sign >>= 63;
-  return (listed ^ sign) - sign;
-}
-
-// The listed integer of one word.
-inline std::int64_t choice(const LatticeTable& table, Word word) {
-  const Word entry = table.entries[word & table.column_mask];
+// The listed integer of a draw; of a word, what entries or heads hold of it.
+template <typename Bits>
+inline Bits choice(const Bits* entries, Bits draw_mask, Bits column_mask, Bits word) {
+  const Bits entry = entries[word & column_mask];
   // Both sides hold the position, or the threshold, above the bits of the column.
-  const bool own = (word & table.draw_mask) < (entry & ~table.column_mask);
-  return static_cast<std::int64_t>((own ? word : entry) & table.column_mask);
+  const bool own = (word & draw_mask) < (entry & ~column_mask);
+  return (own ? word : entry) & column_mask;
+}
+
+inline Word choice(const LatticeTable& table, Word draw) {
+  return choice(table.entries, table.draw_mask, table.column_mask, draw);
+}
+
+inline Word choice(const LatticeTable& table, Head first) {
+  return choice(table.heads, table.head_mask, static_cast<Head>(table.column_mask), first);
+}
+
+// The draw of a first word whose lower bits are the upper ones of another word.
+inline Word completed(const LatticeTable& table, Head first, Word further) {
+  const Word upper = (first & table.head_mask) >> table.column_bits;
+  const Word lower = table.lower_bits > 0 ? further >> (64 - table.lower_bits) : 0;
+  const Word position = upper << table.lower_bits | lower;
+  return position << table.column_bits | (first & table.column_mask);
 }
 
 // An integer of the tail after its copies.
@@ -59,8 +61,10 @@ std::int64_t beyond(const LatticeTable& table, Word listed, Further& further) {
   return copies > last ? kMostNoise : static_cast<std::int64_t>(listed + copies * table.repeated);
 }
 
-void finish(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t first,
+// Replaces what first words chose where they do not decide.
+void finish(const LatticeDigit& digit, const std::uint32_t key[8], std::uint64_t first,
             LatticeWork& work) {
+  const LatticeTable& table = digit.table;
   alignas(64) std::uint32_t group[kGroupWords];
   for (std::size_t start = 0; start < work.pending_count; start += kLanes) {
     const std::size_t left = work.pending_count - start;
@@ -70,51 +74,62 @@ void finish(const LatticeTable& table, const std::uint32_t key[8], std::uint64_t
     chacha_blocks<kReleaseRounds>(key, counters, 1, group);
     for (std::size_t j = 0; j < lanes; ++j) {
       Further further(key, counters[j], group, static_cast<int>(j));
-      const std::size_t i = static_cast<std::size_t>(work.pending[start + j]);
-      const Word word = work.words[i];
-      const std::int64_t sign = static_cast<std::int64_t>(word) >> 63;
-      const Word listed = static_cast<Word>(choice(table, word));
-      work.noise[i] = (beyond(table, listed, further) ^ sign) - sign;
+      const std::size_t i = work.pending[start + j];
+      const Head word = work.words[i];
+      const Word listed = choice(table, completed(table, word, further.next()));
+      const bool in_tail = listed >= table.tail_first;
+      const std::int64_t right =
+          in_tail ? beyond(table, listed, further) : static_cast<std::int64_t>(listed);
+      const std::int64_t change = right - static_cast<std::int64_t>(choice(table, word));
+      work.noise[i] += (word >> 31 != 0 ? -change : change) * (std::int64_t{1} << digit.shift);
     }
   }
 }
 
-// (Tables are copies here: members of one in memory would be read again after each write.)
-
-// Listed integers of `count` words, with their signs; notes which of them are in the tail.
-void choose(LatticeTable table, std::size_t count, LatticeWork& work) {
-  const Word* words = work.words;
-  work.pending_count = 0;
-  std::size_t i = 0;
-  for (; i + kWidth <= count; i += kWidth) {
-    const Integers listed = choices(table, words + i);
-    const Integers number = with_sign(listed, words + i);
-    __builtin_memcpy(work.noise + i, &number, sizeof(number));
-    const unsigned tail = at_least(bit_cast<Words>(listed), Words{} + table.tail_first);
-    if (__builtin_expect(tail != 0, 0)) {
-      Words place;
-      for (std::size_t j = 0; j < kWidth; ++j) place[j] = i + j;
-      compress<Word>(tail, place, work.pending + work.pending_count);
-      work.pending_count += static_cast<std::size_t>(__builtin_popcount(tail));
-    }
-  }
-  for (; i < count; ++i) {
-    const std::int64_t listed = choice(table, words[i]);
-    const std::int64_t sign = static_cast<std::int64_t>(words[i]) >> 63;
-    work.noise[i] = (listed ^ sign) - sign;
-    work.pending[work.pending_count] = i;
-    work.pending_count += static_cast<Word>(listed) >= table.tail_first ? 1u : 0u;
-  }
-}
-
-// Adds a further digit, which has no tail. Words beyond the count are read, and mean nothing.
-void add(LatticeDigit digit, std::size_t count, LatticeWork& work) {
+// What first words choose, with its sign: as the noise, or added to it. Notes which do not decide.
+// Words beyond the count are read, and mean nothing. (The digit is a copy: members of one in memory
+// would be read again after each write.)
+template <bool Added>
+void choose(LatticeDigit digit, std::size_t count, LatticeWork& work) {
+  const LatticeTable& table = digit.table;
+  const Head column_mask = static_cast<Head>(table.column_mask);
+  const Head position_mask = table.head_mask & ~column_mask;
+  const Heads tail_first = Heads{} + static_cast<Head>(table.tail_first);
+  Heads places;
+  for (std::size_t j = 0; j < kWidth; ++j) places[j] = static_cast<Head>(j);
+  std::size_t pending_count = 0;
   for (std::size_t i = 0; i < count; i += kWidth) {
-    Integers noise;
-    __builtin_memcpy(&noise, work.noise + i, sizeof(noise));
-    noise += with_sign(choices(digit.table, work.words + i), work.words + i) << digit.shift;
-    __builtin_memcpy(work.noise + i, &noise, sizeof(noise));
+    Heads word;
+    __builtin_memcpy(&word, work.words + i, sizeof(word));
+    const Heads head = look_up<Head>(table.heads, work.words + i, column_mask);
+    const Heads position = word & position_mask;
+    const Heads threshold = head & position_mask;
+    // Below 2^31, so that a signed comparison, which every level has, is right.
+    const SignedHeads own = bit_cast<SignedHeads>(position) < bit_cast<SignedHeads>(threshold);
+    const Heads listed = (own ? word : head) & column_mask;
+    const SignedHeads sign = bit_cast<SignedHeads>(word) >> 31;
+    const SignedHeads number = (bit_cast<SignedHeads>(listed) ^ sign) - sign;
+    Values<std::int32_t> halves[2];
+    __builtin_memcpy(halves, &number, sizeof(halves));
+    for (std::size_t half = 0; half < 2; ++half) {
+      std::int64_t* to = work.noise + i + half * kWidth / 2;
+      Integers noise = __builtin_convertvector(halves[half], Integers);
+      if constexpr (Added) {
+        Integers before;
+        __builtin_memcpy(&before, to, sizeof(before));
+        noise = before + (noise << digit.shift);
+      }
+      __builtin_memcpy(to, &noise, sizeof(noise));
+    }
+    const Heads open = bit_cast<Heads>(position == threshold) | listed;
+    const unsigned pending = at_least(open, tail_first);
+    if (__builtin_expect(pending != 0, 0)) {
+      compress<Head>(pending, places + static_cast<Head>(i), work.pending + pending_count);
+      pending_count += static_cast<std::size_t>(__builtin_popcount(pending));
+    }
   }
+  while (pending_count > 0 && work.pending[pending_count - 1] >= count) --pending_count;
+  work.pending_count = pending_count;
 }
 
 }  // namespace
@@ -123,25 +138,23 @@ void draw(const LatticeSum& law, const std::uint32_t key[8], std::uint64_t first
           LatticeWork& work) {
   for (std::size_t place = 0; place < law.count; ++place) {
     const LatticeDigit& digit = law.digits[place];
-    first_words<Word, kReleaseRounds>(key, place * kDigitElements + first, count,
+    const std::uint64_t element = place * kDigitElements + first;
+    first_words<Head, kReleaseRounds>(key, element, count,
                                       reinterpret_cast<unsigned char*>(work.words));
     if (place > 0) {
-      add(digit, count, work);
+      choose<true>(digit, count, work);
     } else {
-      choose(digit.table, count, work);
-      finish(digit.table, key, first, work);
+      choose<false>(digit, count, work);
     }
+    finish(digit, key, element, work);
   }
 }
 
 void lattice_choices(const LatticeTable& table, const std::uint64_t* words, std::size_t count,
                      std::int64_t* out) {
-  LatticeWork work;
-  for (std::size_t done = 0; done < count; done += kLatticeBlock) {
-    const std::size_t size = count - done < kLatticeBlock ? count - done : kLatticeBlock;
-    __builtin_memcpy(work.words, words + done, size * sizeof(Word));
-    choose(table, size, work);
-    __builtin_memcpy(out + done, work.noise, size * sizeof(*out));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t listed = static_cast<std::int64_t>(choice(table, words[i]));
+    out[i] = words[i] >> 63 != 0 ? -listed : listed;
   }
 }
 

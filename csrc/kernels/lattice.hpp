@@ -2,10 +2,15 @@
 // them.
 //
 // Computes: K_i from element first + i of the ChaCha20 stream of a key.
-// Method: Walker's alias method. The top bit of the first word is the sign, its low bits
-//   (draw_mask) are a column and a position; the position against the column's threshold picks the
-//   listed integer, exactly: no bits are left over to be compared later. The integers of the tail
-//   stand for copies, whose number counts successes of further words against `ratio`:
+// Method: Walker's alias method. A draw is a column and a position; the position against the
+//   column's threshold picks the listed integer. The first word of an element has 32 bits: the top
+//   one is the sign, the low ones the column, and those between the upper bits of the position.
+//   They decide unless they are those of the threshold, which 2^-21 of all draws from 2^10 columns
+//   are: then a further word has the lower bits, as many as the table needs. So the integer is that
+//   of a draw of all bits, exactly: whatever the lower bits are, they change nothing else.
+//   Elements whose first word does not decide, or that are in the tail, take a further word first.
+//   The integers of the tail stand for copies, whose number counts successes of more words against
+//   `ratio`:
 //     translate: k + copies * repeated;
 //     dilate:    k 2^copies and as many low bits of one more word: the copies of k are 2^copies
 //                integers that are equally likely.
@@ -26,9 +31,9 @@ inline constexpr std::int64_t kMostNoise = std::int64_t{1} << 62;
 
 // What one task keeps: secrets all of it, which must not outlive `call_and_forget`.
 struct LatticeWork {
-  alignas(64) std::uint64_t words[kLatticeBlock];
+  alignas(64) std::uint32_t words[kLatticeBlock];
   alignas(64) std::int64_t noise[kLatticeBlock];
-  std::uint64_t pending[kLatticeBlock + kVectorSize<std::uint64_t>];
+  std::uint32_t pending[kLatticeBlock + kVectorSize<std::uint32_t>];
   std::size_t pending_count;
 };
 static_assert(2 * sizeof(LatticeWork) <= kWipedStack);

@@ -51,8 +51,9 @@ template <typename T, typename Limit>
 inline T clamped(T x, Limit low, Limit high) {
   const T least = T{} + low;
   const T most = T{} + high;
-  x = x < least ? least : x;
-  return x > most ? most : x;
+  // In this order there is an instruction for each, where x are doubles.
+  x = x > least ? x : least;
+  return x < most ? x : most;
 }
 
 // The nearest integer to q + r / grid, half up, where r is a remainder of the first quotient q.
@@ -130,10 +131,8 @@ class FloatRounding {
 
   Integers operator()(Doubles x) const {
     x = without_subnormals(x);
-    // In this order NaN becomes the lower bound.
-    x = x > low_ ? x : low_;
-    x = x < high_ ? x : high_;
-    const Integers given = bit_cast<Integers>(x);
+    // NaN, which is not above it, becomes the lower bound.
+    const Integers given = bit_cast<Integers>(clamped(x, low_, high_));
     const Integers there = bit_cast<Doubles>(given & kMagnitude) >= half_;
 
     // Unsigned: of values below half a cell, which become 0, the difference may wrap.

@@ -112,6 +112,10 @@ enum class LatticeTail : std::int32_t { none, translate, dilate };
 // for themselves and for their copies.
 struct LatticeTable {
   const std::uint64_t* entries;  // [column_mask + 1]
+  const std::uint32_t* heads;    // the same with the upper bits of thresholds
+  int column_bits;
+  int lower_bits;           // of positions and thresholds that heads and first words do not have
+  std::uint32_t head_mask;  // of first words: the other bits of a draw
   std::uint64_t column_mask;
   std::uint64_t draw_mask;
   std::uint64_t tail_first;  // column_mask + 1 where there is no tail

@@ -10,7 +10,7 @@
 #pragma once
 
 #include <cstdint>
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__SSE2__) && !defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -35,6 +35,11 @@ inline Words32 rotate_left(Words32 x) {
       order[i] = static_cast<std::uint8_t>((i & 12) | ((i + 4 - N / 8) & 3));
     }
     return (Words32)_mm256_shuffle_epi8((__m256i)x, (__m256i)order);
+  }
+#elif defined(__SSE2__) && !defined(__AVX512F__)
+  // Halves of words change places in two shuffles.
+  if constexpr (N == 16) {
+    return (Words32)_mm_shufflehi_epi16(_mm_shufflelo_epi16((__m128i)x, 0xb1), 0xb1);
   }
 #endif
   return (x << N) | (x >> (32 - N));

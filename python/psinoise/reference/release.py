@@ -18,7 +18,7 @@ Integers = NDArray[np.int64]
 _ROUNDS = 20
 _BLOCK = 1 << 16
 _MOST_LISTED = 1 << 20
-_MOST_DRAW_BITS = 63
+_MOST_DRAW_BITS, _HEAD_BITS = 63, 31
 _MOST_NOISE, _MOST_DOUBLINGS = 1 << 62, 62
 _MOST_VALUE, _MOST_INTEGER = 1 << 61, 1 << 62
 # How far a sum of digits may reach, and the elements between those of one and of the next.
@@ -157,18 +157,18 @@ def _beyond(table: LatticeTable, listed: int, copies: int, word: int) -> int:
     return min(listed + copies * table.repeated, _MOST_NOISE)
 
 
-def _copies(table: LatticeTable, listed: Integers, further: FurtherWords) -> Integers:
-    """How often each integer of the tail is moved on."""
+def _copies(table: LatticeTable, listed: Integers, further: FurtherWords, tail: Any) -> Integers:
+    """How often each integer of the tail, where it is among those listed, is moved on."""
     copies = np.zeros_like(listed)
     most = np.full_like(listed, _MOST_DOUBLINGS)
     if table.tail == "translate":
         most = (_MOST_NOISE - listed) // table.repeated + 1
-    going = np.arange(listed.size)
+    going = tail
     while going.size:
         going = going[copies[going] < most[going]]
         going = going[further.next(going) < np.uint64(table.ratio)]
         copies[going] += 1
-    return copies
+    return np.asarray(copies[tail])
 
 
 def _draw(law: LatticeTable, key: bytes, first: int, count: int) -> Integers:
@@ -178,23 +178,44 @@ def _draw(law: LatticeTable, key: bytes, first: int, count: int) -> Integers:
     return total
 
 
+def _completed(table: LatticeTable, heads: Words64, further: Words64) -> Words64:
+    """Draws whose upper bits are those of first words, and the lower ones of other words."""
+    column_bits = np.uint64(table.column_mask.bit_length())
+    lower_bits = max(table.draw_mask.bit_length() - _HEAD_BITS, 0)
+    positions = (heads & np.uint64(table.draw_mask & (1 << _HEAD_BITS) - 1)) >> column_bits
+    if lower_bits:
+        positions = positions << np.uint64(lower_bits) | further >> np.uint64(64 - lower_bits)
+    return positions << column_bits | heads & np.uint64(table.column_mask)
+
+
 def _draw_digit(table: LatticeTable, key: bytes, first: int, count: int) -> Integers:
-    words = np.array(first_words(key, _ROUNDS, first, count, 64), dtype=np.uint64)
-    numbers = _listed(table, words)
-    tail = np.flatnonzero(numbers >= table.tail_first)
-    if tail.size:
-        listed = numbers[tail]
-        further = FurtherWords(key, _ROUNDS, tail.astype(np.uint64) + np.uint64(first))
-        copies = _copies(table, listed, further)
-        low = np.zeros(tail.size, dtype=np.uint64)
+    words: Words64 = first_words(key, _ROUNDS, first, count, 32).astype(np.uint64)
+    negative = words >> np.uint64(31) == 1
+    least = _completed(table, words, np.zeros(count, np.uint64))
+    most = _completed(table, words, np.full(count, 2**64 - 1, np.uint64))
+    numbers = _listed(table, least)
+    thresholds = table.entries[(least & np.uint64(table.column_mask)).astype(np.intp)]
+    thresholds &= ~np.uint64(table.column_mask)
+    lowest = least & ~np.uint64(table.column_mask)
+    highest = most | np.uint64(table.column_mask)
+    open_ones = (lowest <= thresholds) & (thresholds <= highest)
+    pending = np.flatnonzero(open_ones | (numbers >= table.tail_first))
+    if pending.size:
+        further = FurtherWords(key, _ROUNDS, pending.astype(np.uint64) + np.uint64(first))
+        everywhere = np.arange(pending.size)
+        listed = _listed(table, _completed(table, words[pending], further.next(everywhere)))
+        copies = np.zeros_like(listed)
+        tail = np.flatnonzero(listed >= table.tail_first)
+        copies[tail] = _copies(table, listed, further, tail)
+        low = np.zeros(pending.size, dtype=np.uint64)
         if table.tail == "dilate":
             moved = np.flatnonzero((copies > 0) & (listed < _MOST_NOISE >> copies))
             low[moved] = further.next(moved)
-        numbers[tail] = [
+        numbers[pending] = [
             _beyond(table, *each)
             for each in zip(listed.tolist(), copies.tolist(), low.tolist(), strict=True)
         ]
-    return _with_sign(numbers, words)
+    return np.where(negative, -numbers, numbers)
 
 
 def lattice_noise(table: LatticeTable, key: bytes, first: int, out: Integers, threads: int) -> None:
