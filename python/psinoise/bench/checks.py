@@ -124,13 +124,14 @@ def epsilon(law: Noise, answer: float, delta: float, count: int, sampling_rate: 
 
 
 def bracket(law: Noise, answer: Bracket, delta: float, count: int, sampling_rate: float) -> None:
-    """No wider than brackets are by default, around an estimate that passes its own check."""
-    if not answer.lower <= answer.estimate <= answer.upper:
-        raise AssertionError(f"the estimate must lie between the bounds, got {answer!r}")
+    """No wider than brackets are by default, around a contour integral that passes its own check."""
+    exact = Mechanism(law).composed(count, sampling_rate).estimate.epsilon(delta)
+    if not answer.lower <= exact <= answer.upper:
+        raise AssertionError(f"the estimate {exact!r} must lie between the bounds, got {answer!r}")
     widest = 1e-4 * answer.upper
     if not answer.upper - answer.lower <= widest:
         raise AssertionError(f"bounds must be at most {widest:.3g} apart, got {answer!r}")
-    epsilon(law, answer.estimate, delta, count, sampling_rate)
+    epsilon(law, exact, delta, count, sampling_rate)
 
 
 def calibrated(law: Noise, target: float, delta: float, count: int, sampling_rate: float) -> None:
