@@ -18,6 +18,7 @@ __all__ = [
     "covering",
     "last_of",
     "least_size",
+    "moved",
     "size_of",
     "start",
     "width_for",
@@ -73,6 +74,19 @@ def start(program: Program, mean_cost: float) -> Float:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if program.costs @ mixed(middle) > mean_cost else (low, middle)
     return np.asarray(-np.diff(np.append(mixed(high), 0.0)) + 1e-14 * flat[0])
+
+
+def moved(before: Grid, masses: Float, grid: Grid) -> Float:
+    """A law on other cells, which have its mean densities."""
+    edges = (np.arange(grid.last + 1) + 0.5) / grid.width
+    more = max(0, math.ceil(edges[-1] * before.width) - before.last)
+    tail = masses[-1] * np.exp(np.log(before.tail_ratio) * np.arange(1.0, more + 1.0))
+    known = np.append(0.0, np.cumsum(np.concatenate([[0.5 * masses[0]], masses[1:], tail])))
+    old = np.append(0.0, (np.arange(known.size - 1) + 0.5) / before.width)
+    below = np.interp(edges, old, known)
+    found = np.diff(np.append(0.0, below))
+    found[0] *= 2.0
+    return np.asarray(np.minimum.accumulate(np.maximum(found, 1e-300)))
 
 
 def width_for(far: float) -> int:

@@ -20,6 +20,7 @@ from psinoise.optimize.unimodal.problem import Law, Problem, UnimodalCertificate
 from psinoise.optimize.unimodal.program import Float, Program
 
 __all__ = [
+    "MOST_LINEAR",
     "certify_one_use",
     "grid_for_one_use",
     "least_cost_of_one_use",
@@ -35,6 +36,9 @@ _ROOM, _SHORTEST = 1.3, 2.5
 _STEEP = 2.0
 # Of the cost, roots, and the largest epsilon.
 _CLOSE, _MOST_ROOTS, _LARGEST = 1e-9, 60, 500.0
+# The same where a law only begins a search, and the cells up to which it does.
+_NEAR = 1e-3
+MOST_LINEAR = 3000
 
 
 def certify_one_use(
@@ -75,7 +79,7 @@ def least_epsilon_of_one_use(problem: Problem, grid: Grid, mean_cost: float) -> 
     """
     delta = problem.inner_delta
     guess: float | None = None
-    for cells, close in ((coarser(grid), 1e-3), (grid, _CLOSE)):
+    for cells, close in ((coarser(grid), _NEAR), (grid, _CLOSE)):
         program = problem.program(cells)
         found, guess = _root(program, delta, mean_cost, guess, close)
     certificate = certify_one_use(problem, program, found.masses, mean_cost, found)
@@ -84,7 +88,7 @@ def least_epsilon_of_one_use(problem: Problem, grid: Grid, mean_cost: float) -> 
 
 def masses_of_one_use(program: Program, mean_cost: float, delta: float) -> Float:
     """The law of least epsilon of one use without sampling at a delta and an expected cost."""
-    return _root(program, delta, mean_cost, None, _CLOSE)[0].masses
+    return _root(program, delta, mean_cost, None, _NEAR)[0].masses
 
 
 def least_of_few(problem: Problem, mean_cost: float, width: int) -> float:
@@ -101,7 +105,10 @@ def least_of_few(problem: Problem, mean_cost: float, width: int) -> float:
     one = replace(problem, delta=root, count=1)
     size = size_of(problem, mean_cost)
     try:
-        grid = grid_for_one_use(one, min(width, COARSE), size=size)
+        cells = min(width, COARSE)
+        grid = grid_for_one_use(one, cells, size=size)
+        if grid.last > MOST_LINEAR:
+            grid = grid_for_one_use(one, max(1, cells * MOST_LINEAR // grid.last), size=size)
         best = least_epsilon_of_one_use(one, grid, mean_cost).certificate
     except CalibrationError:
         return 0.0

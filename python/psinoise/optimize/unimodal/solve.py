@@ -7,6 +7,7 @@ generator then makes delta itself stationary, in what one of the uses contribute
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 
@@ -21,6 +22,7 @@ from psinoise.optimize.unimodal.first import (
     coarser,
     covering,
     least_size,
+    moved,
     size_of,
     start,
     width_for,
@@ -28,6 +30,7 @@ from psinoise.optimize.unimodal.first import (
 from psinoise.optimize.unimodal.generator import Generator
 from psinoise.optimize.unimodal.interior_point import Optimum, masses_of, minimize
 from psinoise.optimize.unimodal.one_use import (
+    MOST_LINEAR,
     certify_one_use,
     grid_for_one_use,
     least_cost_of_one_use,
@@ -45,8 +48,8 @@ _ORDER_ROUNDS, _DELTA_ROUNDS, _FINE_ROUNDS = 6, 30, 3
 # Of epsilon: what a round must gain for another one, and how sharply programs are solved.
 _GAIN, _SHARP, _ROUGH = 2e-6, 1e-7, 1e-4
 _SHORTEST = 1.0 / 64.0
-# Of delta, at which a law of one use is tried for few.
-_SHARES = (0.03,)
+# Of delta, at which a law of one use is tried for few, and how far costs are apart that are mixed.
+_SHARE, _APART = 0.03, 2.0
 # Cells of the first look at how far a law reaches.
 _WIDE = 1500
 # Shares of delta below which places do not count in a certificate, until one is narrow.
@@ -95,12 +98,14 @@ def least_epsilon(
     coarse = coarser(grid)
     first = _Search(problem, coarse, mean_cost, progress)
     first.rounds_of_orders()
-    share = first.begin_with_one_use(_SHARES)
+    if problem.few:
+        first.begin_with_one_use()
     first.rounds_of_delta(_DELTA_ROUNDS)
     if coarse == grid:
         return first.law()
     last = _Search(problem, grid, mean_cost, progress, first)
-    last.begin_with_one_use(share)
+    if problem.few:
+        last.begin_with(first)
     last.rounds_of_delta(_FINE_ROUNDS)
     return last.law()
 
@@ -203,26 +208,35 @@ class _Search:
                 return
             last = point.epsilon
 
-    def begin_with_one_use(self, shares: tuple[float, ...]) -> tuple[float, ...]:
-        """Take the best law of one use at a share of delta, if it is better; which share it is.
+    def begin_with_one_use(self) -> None:
+        """Take the best law of one use at a share of delta, if it is better.
 
         Delta is convex in the law of one use, and not in that of all: of few uses there are laws
         from which rounds do not lead to better ones.
         """
-        problem = self.problem
-        if not problem.few:
-            return ()
-        best: tuple[float, ...] = ()
-        for share in shares:
-            delta = share * problem.delta / problem.count
-            try:
-                masses = masses_of_one_use(self.program, self.mean_cost, delta)
-            except CalibrationError:
-                continue
-            point, uses = problem.worst(self.program, masses)
-            if point.epsilon < self.point.epsilon:
-                self.masses, self.point, self.uses, best = masses, point, uses, (share,)
-        return best
+        if self.program.last > MOST_LINEAR:
+            return
+        delta = _SHARE * self.problem.delta / self.problem.count
+        with contextlib.suppress(CalibrationError):
+            self._take_better(masses_of_one_use(self.program, self.mean_cost, delta))
+
+    def begin_with(self, before: _Search) -> None:
+        """Take the law of other cells, if it is better; a little of a wider or narrower law makes
+        up for the cost that steps have which are not at edges here."""
+        masses = moved(before.grid, before.masses, self.grid)
+        masses = masses / float(self.program.multiplicities @ masses)
+        cost = float(self.program.costs @ masses)
+        with contextlib.suppress(CalibrationError):
+            goal = self.mean_cost * (_APART if cost < self.mean_cost else 1.0 / _APART)
+            other = masses_of(start(self.program, goal))
+            other = other / float(self.program.multiplicities @ other)
+            share = (cost - self.mean_cost) / (cost - float(self.program.costs @ other))
+            self._take_better((1.0 - share) * masses + share * other)
+
+    def _take_better(self, masses: Float) -> None:
+        point, uses = self.problem.worst(self.program, masses)
+        if point.epsilon < self.point.epsilon:
+            self.masses, self.point, self.uses = masses, point, uses
 
     def generator(self) -> Generator:
         """What the law of one use contributes to delta."""
@@ -286,7 +300,7 @@ def certify(
     # below it: what is proven for that one is a bound for the other.
     ends = [
         min(program.log_ratios(masses, problem.reach(program, masses, rare))[1], high)
-        for rare in _RARER
+        for rare in (_RARER[:1] if problem.few else _RARER)
     ]
     sharp = _SHARP * max(1.0, point.epsilon)
     near: Float | Optimum = solved or start(program, mean_cost)
