@@ -119,7 +119,7 @@ def main() -> int:
 
     def cluster(workers: int) -> Any:
         return LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None, memory_limit=0
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0
         )
 
     times: dict[str, list[float]] = {"alone": [], "1 worker": [], "2 workers": []}
