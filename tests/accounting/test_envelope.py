@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -86,3 +88,15 @@ def test_tails_keep_their_relative_accuracy():
     np.testing.assert_allclose(found.loss[: cells.size], 2e-4 * (6.0 * cells - 9.0), rtol=1e-12)
     expected = log_half[cells.astype(int)] - np.log(2.0 * half.sum() - half[0])
     np.testing.assert_allclose(found.log_mass[: cells.size], expected, rtol=1e-13)
+
+
+def test_memory_is_that_of_the_curves():
+    """Kills: all curves at the points of all others, 180 MB here and 9 GB for 4,096 cells."""
+    masses = spiky(400, 1)
+    pieces = [shifted_pieces(masses, k) for k in range(1, 401)]
+    tracemalloc.start()
+    try:
+        envelope(pieces)
+        assert tracemalloc.get_traced_memory()[1] < 40e6
+    finally:
+        tracemalloc.stop()
