@@ -71,6 +71,17 @@ def test_masses_have_all_digits() -> None:
             assert abs(found - exact) < 1e-13 * max(1.0, -float(exact) / 576.0), (alpha, scale, k)
 
 
+def test_the_tail_of_the_skellam_law_does_not_end() -> None:
+    """By Debye's formula, to where a float64 ends."""
+    for scale in (2.0**-6, 4.0, 1e3):
+        law = pn.DiscreteStable(alpha=2.0, scale=scale)
+        k, x = 10.0 ** np.arange(9.0, 301.0, 12.0), 2.0 * scale**2
+        root = np.hypot(k, x)
+        expected = root - x - k * np.arcsinh(k / x) - 0.5 * np.log(2.0 * math.pi * root)
+        np.testing.assert_allclose(law.logpmf(k), expected, rtol=1e-12)
+        np.testing.assert_allclose(law.logccdf(k - 1.0), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("alpha", "scale"), [(0.3, 1e3), (1.0, 30.0), (1.9, 8.0), (1.9999999, 64.0), (2.0, 1e4)]
 )

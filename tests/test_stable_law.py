@@ -109,6 +109,9 @@ def test_weighted_sums():
 def test_no_sample_overflows_its_type(alpha, scale, dtype):
     with pytest.raises(pn.DomainError, match="dtype must be wider"):
         stable(alpha, scale).sample(1000, rng=1, dtype=dtype)
+    if scale == 1.0:
+        with pytest.raises(pn.DomainError, match="dtype must be wider"):
+            pn.DiscreteStable(alpha=alpha, scale=scale).sample(2, rng=1, dtype=dtype)
     assert np.isfinite(stable(alpha, scale).sample(100_000, rng=1)).all()
     assert np.isfinite(stable(2.0, 1e30).sample(1000, rng=1, dtype=dtype)).all()
 

@@ -17,6 +17,9 @@ Float = NDArray[np.float64]
 _SERIAL = 1 << 17
 # Elements of a stream are numbered up to here.
 _ELEMENTS = 1 << 62
+# Draws of a type that would be infinite more often than this are refused: no sample may be infinite
+# where the law has no mass there.
+_OVERFLOW = 2.0**-64
 _SAMPLED = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -133,3 +136,12 @@ def worker_count(threads: int | None, size: int) -> int:
     if threads is None:
         return 1 if size < _SERIAL else 0
     return _validate.count("threads", threads)
+
+
+def wide_enough(law: object, dtype: np.dtype[Any], probability: float) -> None:
+    """Refuse a type whose largest number draws exceed with a probability that is not negligible."""
+    if not probability <= _OVERFLOW:
+        raise DomainError(
+            f"dtype must be wider for {law!r}, draws of which exceed the largest {dtype} with "
+            f"probability {probability:.1e}"
+        )

@@ -191,7 +191,7 @@ class _Law:
 def _integral(alpha: float, scale: float, k: Float, tail: bool) -> Float:
     law = _Law(alpha, scale)
     found = np.empty_like(k)
-    with np.errstate(under="ignore"):
+    with np.errstate(under="ignore", over="ignore"):
         far = law.far(k)
         if far.any():
             distant = k[far][:, None]
@@ -210,7 +210,9 @@ def _summed(*parts: tuple[Float, Float]) -> Float:
     """Logarithms of sums of terms: their moduli, as logarithms, and signs or cosines."""
     peak = np.max([sizes.max(axis=1) for sizes, _ in parts], axis=0)
     sums = [np.sum(np.exp(sizes - peak[:, None]) * signs, axis=1) for sizes, signs in parts]
-    return np.asarray(peak + np.log(np.sum(sums, axis=0)) - math.log(math.pi))
+    # Terms of exponents beyond 1e15 have no phase left. The largest one is the answer, to rounding.
+    total = np.maximum(np.sum(sums, axis=0), 2.0**-53)
+    return np.asarray(peak + np.log(total) - math.log(math.pi))
 
 
 def _axis(law: _Law, k: Float, top: Float, tail: bool) -> tuple[Float, Float]:
@@ -242,8 +244,7 @@ def _ray(law: _Law, k: Float, top: Float, tail: bool) -> tuple[Float, Float]:
     x, y = math.cos(law.angle) * r, top + math.sin(law.angle) * r
     real, imaginary = np.sin(0.5 * x) * np.cosh(0.5 * y), np.cos(0.5 * x) * np.sinh(0.5 * y)
     chord, turn = np.hypot(real, imaginary), np.arctan2(imaginary, real)
-    with np.errstate(over="ignore"):
-        size, around = (law.twice * chord) ** law.alpha, law.alpha * turn
+    size, around = (law.twice * chord) ** law.alpha, law.alpha * turn
     found = -k * y - size * np.cos(around) + weight + np.log(longest)
     phase = k * x - size * np.sin(around) + law.angle
     if tail:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from psinoise import _validate
 from psinoise.compile import FarTail, Layout
 from psinoise.errors import DomainError
-from psinoise.noise import _integrals
+from psinoise.noise import _checks, _integrals
 from psinoise.noise._base import Float, Noise
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._stable_forms import form
@@ -24,9 +24,6 @@ __all__ = ["Cauchy", "SymmetricStable"]
 _SMALLEST_INDEX = 0.1
 # Below this distance from 2, other than 0, panels are too wide for the bend of the density.
 _SMALLEST_DISTANCE = 1e-16
-# Draws of a type that would be infinite more often than this are refused: no sample may be infinite
-# where the law has no mass there.
-_OVERFLOW = 2.0**-64
 
 
 class SymmetricStable(Noise):
@@ -298,11 +295,7 @@ class SymmetricStable(Noise):
         alpha = self._index[0]
         mass = math.gamma(alpha) * math.sin(0.5 * math.pi * alpha) * 2.0 / math.pi
         largest = float(np.finfo(out.dtype).max)
-        if not mass * (self._scale / largest) ** alpha <= _OVERFLOW:
-            raise DomainError(
-                f"dtype must be wider for {self!r}, draws of which exceed the largest {out.dtype} "
-                f"with probability {mass * (self._scale / largest) ** alpha:.1e}"
-            )
+        _checks.wide_enough(self, out.dtype, mass * (self._scale / largest) ** alpha)
         super()._draw(key, first, out, workers)
 
 
