@@ -316,3 +316,26 @@ def test_rounding_is_told_from_a_fall_at_any_size():
             pn.Schrodinger(cost=cost, mean_cost=1e-9 * size)
         with pytest.raises(DomainError, match="cost must not decrease"):
             costs.Custom(lambda x, size=size: size * (np.abs(x) + 1e-9 * np.cos(1e10 * x)))
+
+
+@pytest.mark.parametrize(
+    ("cost", "reason"),
+    [
+        (lambda x: np.where(np.abs(x) < 1.0, np.abs(x), np.inf), "infinity at x = 1.0: .* bounded"),
+        (lambda x: np.where(np.abs(x) < 9.0, x * x, np.inf), "infinity at x = 9.0.*: .* bounded"),
+        (lambda x: np.where(x < 0.0, np.inf, x), r"even, got cost\(1.0\) != cost\(-1.0\)"),
+        (lambda x: np.where(x < 0.0, -3.0 * x, x), r"even, .* larger of cost\(x\) and cost\(-x\)"),
+    ],
+    ids=["straight, bounded", "square, bounded", "half line", "asymmetric"],
+)
+def test_what_is_beyond_the_assumption_is_refused_with_the_reason(cost, reason):
+    """A wall is no overflow: a straight line up to it was continued beyond, silently."""
+    use = {"delta": 1e-5, "count": 100, "mean_cost": 0.3}
+    for make in (
+        lambda: pn.Schrodinger(cost=cost, mean_cost=0.3),
+        lambda: pn.OptimalUnimodal(cost=cost, **use),
+        lambda: pn.Cactus(cost=cost, mean_cost=0.3),
+        lambda: pn.compare(cost=cost, epsilon=1.0, delta=1e-6, laws=[pn.Schrodinger]),
+    ):
+        with pytest.raises(DomainError, match=reason):
+            make()

@@ -256,9 +256,9 @@ def test_bad_numbers(law, given, name):
         (lambda: pn.Cactus(cells=1600.0), TypeError, "cells must be an integer, got 1600.0"),
         (lambda: pn.Cactus(tail_ratio=1.0), DomainError, "tail_ratio must be in [1e-6, 1 - 1e-6]"),
         (
-            lambda: pn.Cactus(cost=13.0),
+            lambda: pn.Cactus(cost=101.0),
             DomainError,
-            "cost must be a power in [1/8, 12] or callable",
+            "cost must be a power in [1/100, 100] or callable",
         ),
         (lambda: pn.Cactus(cost=[1]), TypeError, "cost must be a real number, got [1]"),
         (lambda: pn.Cactus(cost=lambda x: x), DomainError, "cost must be even"),

@@ -2,7 +2,7 @@
 
 The figures of one paper are one module: `schrodinger`, `stable`, `cactus`, `uniform`;
 `stable_concepts` has those of the second that explain. `optimality`
-shows theorems of the first for costs that it does not draw.
+shows theorems of the first for costs that it does not draw, and `unimodal` what no paper has.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psinoise import _validate, plotting
-from psinoise.figures import cactus, optimality, schrodinger, stable, stable_concepts, uniform
+from psinoise.figures import (
+    cactus,
+    optimality,
+    schrodinger,
+    stable,
+    stable_concepts,
+    uniform,
+    unimodal,
+)
 from psinoise.figures._figure import FigureData, PaperFigure
 
 if TYPE_CHECKING:
@@ -31,6 +39,7 @@ FIGURES: dict[str, PaperFigure] = {
     **stable.FIGURES,
     **cactus.FIGURES,
     **uniform.FIGURES,
+    **unimodal.FIGURES,
 }
 
 

@@ -91,7 +91,10 @@ class Cactus(SolvedNoise):
     -----
     Theorem 2 of Alghamdi et al., "Cactus mechanisms: optimal differential privacy mechanisms in
     the large-composition regime" (ISIT 2022), solved by a primal-dual interior point method to a
-    gap of 1e-10. That the law is optimal in the limit of fine cells is their theorem 3.
+    gap of 1e-10. That the law is optimal in the limit of fine cells is their theorem 3. Cells add a
+    share of ``width**2 / (12 E[X**2])`` to the divergence, which is more than what the law gains on
+    the Gaussian from a deviation of 18 sensitivities on: up to there it is below the Gaussian's for
+    the cost ``x**2``, and beyond above it by a share of at most 1e-7.
 
     Optima are kept in memory while the program runs, and on disk by `save`.
 
@@ -181,11 +184,14 @@ class Cactus(SolvedNoise):
     ) -> None:
         """Check the arguments and set them."""
         grid = checked_grid(checked_width(cells_per_sensitivity), cells, tail_ratio)
+        chosen = checked_cost(cost)
+        if isinstance(chosen, costs.Cost) and not chosen(0.0) >= 0.0:
+            raise DomainError(f"cost must not be negative, got {float(chosen(0.0))!r} at x = 0.0")
         scale = _validate.positive("sensitivity", sensitivity)
         self._set(
             _scale=scale,
             sensitivity=scale,
-            cost=checked_cost(cost),
+            cost=chosen,
             mean_cost=_validate.positive("mean_cost", mean_cost),
             cells_per_sensitivity=grid.width,
             cells=grid.last,
