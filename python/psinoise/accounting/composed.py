@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from psinoise.accounting.question import DEFAULT_WIDTH, Question
 _MOST_COMPOSITIONS = 48
 # Of the reach of a composition: how far the next is looked at.
 _SEEN = 4.0
+# Slopes that are read from a table are known to this factor.
+_ROOM = 1.25
 # So many of them may end wider than is asked for.
 _MOST_MISSED = 4
 _LEAST_LOG_DELTA = -700.0
@@ -60,6 +62,8 @@ def composed(question: Question, epsilons: Float) -> Composed:
     epsilons
         finite numbers that rise
     """
+    # Of no delta more than four digits are asked for.
+    question = replace(question, least=1.0)
     ways = question.directions if question.steps else ()
     pairs = {way: list(question.kept.get(way, ())) for way in ways}
     if question.uses == 1.0:
@@ -136,6 +140,8 @@ def _next(wide: np.typing.NDArray[np.bool_], epsilons: Float, reach: float) -> i
     places = np.flatnonzero(wide)
     first = int(places[0])
     last = int(places[np.append(np.diff(places) > 1, True)][0])
+    if reach == 0.0:
+        return (first + last) // 2
     if first > 0:
         return min(max(int(np.searchsorted(epsilons, epsilons[first] + reach)), first), last)
     if last < epsilons.size - 1:
@@ -157,4 +163,4 @@ def _wide(
     width = DEFAULT_WIDTH * np.maximum(np.abs(epsilons), 1.0 / slope)
     if question.tolerance is not None:
         width = np.full(epsilons.shape, question.tolerance)
-    return np.asarray(gap > np.maximum(slope * width, 1e-9))
+    return np.asarray(gap > np.maximum(_ROOM * slope * width, 1e-9))

@@ -146,8 +146,10 @@ class _Part:
     def read(self, pair: tuple[Bound, Bound]) -> None:
         """Take what a pair of bounds says about the value."""
         before = self.upper - self.lower
+        around = self.guess.epsilon if self.guess is not None else 0.0
         for bound in pair:
-            value = self._value(bound)
+            value = self._value(bound, around)
+            around = value if math.isfinite(value) else around
             if bound.side == "lower":
                 self.lower = max(self.lower, value)
             else:
@@ -222,10 +224,9 @@ class _Part:
         doubt = self.doubt if bound.side == "lower" else -self.doubt
         return bound.epsilon(self.goal + doubt, around, scale)
 
-    def _value(self, bound: Bound) -> float:
+    def _value(self, bound: Bound, around: float) -> float:
         if self.point.log_delta is None:
             return bound.log_delta(self.point.epsilon)
-        around = self.guess.epsilon if self.guess is not None else 0.0
         return self._crossing(bound, around, 1.0 / max(self.tilt, 1e-6))
 
 
@@ -234,14 +235,16 @@ class Question:
     """Steps, composed in one direction or both.
 
     With ``settle`` an estimate is enough: a contour integral that settles needs no bounds, and
-    where none does bounds are brought close together. ``kept`` holds bounds of earlier questions
-    about the same composition.
+    where none does bounds are brought close together. A width is a share of epsilon, or of
+    ``least`` of the distance over which delta falls by a factor of e. ``kept`` holds bounds of
+    earlier questions about the same composition.
     """
 
     steps: Steps
     ways: tuple[Direction, ...] | None = None
     tolerance: float | None = None
     settle: bool = False
+    least: float = 1e-3
     kept: Kept = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -392,7 +395,7 @@ class Question:
         if self.tolerance is not None:
             return self.tolerance
         share = _ESTIMATE_WIDTH if self.settle else DEFAULT_WIDTH
-        return share * max(abs(epsilon), 1e-3 / slope)
+        return share * max(abs(epsilon), self.least / slope)
 
     def _allowed(self, leader: _Part) -> float:
         """How wide the bracket of the leading direction may be."""

@@ -79,14 +79,15 @@ def _highest(alphas: Float, largest_loss: float, prepare: Prepare, close: float)
     # The steep line is below 0 beyond log(1/alpha), and the flat one mirrors it.
     reach = min(end, max(1.0, -math.log(float(alphas.min()))))
     lines: _Lines | None = None
-    first = 0.0
+    first, highest = 0.0, np.zeros(alphas.size)
     while True:
         epsilons = np.linspace(first, reach, _FIRST_LINES)
         deltas = prepare(np.linspace(0.0, reach, _FIRST_LINES))
         lines = _Lines(deltas) if lines is None else lines.of(deltas)
         lines.add(epsilons)
-        best = lines.refine(alphas, close)
-        if float(np.abs(lines.epsilons[best]).max()) < reach or reach >= end:
+        best = lines.refine(alphas, close, highest)
+        highest = lines.epsilons[best]
+        if float(np.abs(highest).max()) < reach or reach >= end:
             return np.maximum(lines.values(alphas, best), 0.0)
         first, reach = reach, min(2.0 * reach, end)
 
@@ -141,14 +142,15 @@ class _Lines:
             best = places
         return best
 
-    def refine(self, alphas: Float, share: float) -> NDArray[np.intp]:
-        """Halve the gaps beside the highest lines until no line between can rise above them.
+    def refine(self, alphas: Float, share: float, around: Float) -> NDArray[np.intp]:
+        """The highest lines at each alpha, sought from those of some epsilons.
+
+        The gaps beside them are halved until no line between can rise above them.
 
         As a function of the slope the height at alpha is concave: it stays below the chords of its
         neighbors, extended.
         """
-        every = np.arange(self.epsilons.size)
-        best: NDArray[np.intp] = np.argmax(self.values(alphas[:, None], every[None]), axis=1)
+        best = self._climbed(alphas, np.searchsorted(self.epsilons, around))
         for _ in range(_MOST_ROUNDS):
             close = share * np.maximum(self.values(alphas, best), 0.0) + _LEAST
             new = []

@@ -13,12 +13,10 @@ from psinoise.accounting.loss.pairs import Float
 
 _MOST_STRIDES = 80
 # The first stride goes a little beyond where the answer should be; in scales at least so far.
-_FARTHER, _LEAST_STRIDE = 1.05, 1e-6
+_FARTHER, _LEAST_STRIDE = 1.02, 1e-6
 _MOST_ITERATIONS = 80
 # Crossings are found to this share of themselves.
 _RESOLUTION = 1e-13
-# Logs of delta that differ by less are the same but for rounding.
-_SAME_DELTA = 1e-12
 
 
 class Bound(ABC):
@@ -30,11 +28,13 @@ class Bound(ABC):
     composer : what made it
     between : where the truth is from the lower to the upper bound, if biases are what they are for
         narrow bins
+    same : logs of the bound that differ by less are the same but for rounding
     """
 
     side: Side
     composer: str
     between: float
+    same: float = 1e-12
 
     @property
     def sign(self) -> float:
@@ -100,17 +100,20 @@ class Bound(ABC):
             return math.inf if upper else (point if at_point <= 0.0 else 0.0)
         if at_point <= 0.0:
             point, at_point, other, at_other = other, at_other, point, at_point
-        return _narrowed(excess, (point, at_point), (other, at_other))
+        return _narrowed(excess, (point, at_point), (other, at_other), self.same)
 
 
 def _narrowed(
-    excess: Callable[[float], float], inner: tuple[float, float], outer: tuple[float, float]
+    excess: Callable[[float], float],
+    inner: tuple[float, float],
+    outer: tuple[float, float],
+    same: float,
 ) -> float:
     """A point where the bound answers, next to one where it does not: the Illinois method."""
     (no, at_no), (yes, at_yes) = inner, outer
     kept = 0
     for iteration in range(_MOST_ITERATIONS):
-        if abs(yes - no) <= _RESOLUTION * max(abs(yes), abs(no)) or at_yes >= -_SAME_DELTA:
+        if abs(yes - no) <= _RESOLUTION * max(abs(yes), abs(no)) or at_yes >= -same:
             break
         point = 0.5 * (yes + no)
         if iteration % 8 != 7 and math.isfinite(at_no) and math.isfinite(at_yes):

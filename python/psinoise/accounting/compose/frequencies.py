@@ -113,6 +113,7 @@ class FrequencyBound(Bound):
 
     composer = "frequencies"
     between = 2.0 / 3.0
+    same = 1e-10
 
     lattice: Lattice
     low: Frequencies
@@ -201,7 +202,12 @@ class FrequencyBound(Bound):
             node = k.astype(np.int64)
             return self._table[0][node], self._table[1][node]
         terms, later, _, _ = self._terms
-        phase = np.exp(1j * np.multiply.outer(k, self._turns))
+        phase = np.ones((k.size, terms.size), dtype=np.complex128)
+        done = 1
+        while done < terms.size:
+            turn = np.exp(1j * (k * self._turns[done]))[:, None]
+            np.multiply(phase[:, : terms.size - done][:, :done], turn, phase[:, done : 2 * done])
+            done *= 2
         return (terms * phase).real.sum(axis=1), (later * phase).real.sum(axis=1)
 
     def _weighed(self, k: Float, y: Float) -> Float:
