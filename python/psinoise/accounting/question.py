@@ -191,15 +191,17 @@ class _Part:
         del kept[:-_MOST_KEPT]
 
     def _rounds(self) -> Iterator[tuple[Bound, Bound]]:
-        log_delta = self.goal
+        guess, log_delta = self.guess, self.goal
         if self.point.log_delta is None:
-            log_delta = (self.guess.log_delta if self.guess else 0.0) - _BELOW_GUESS
+            log_delta = (guess.log_delta if guess else 0.0) - _BELOW_GUESS
+        if guess is not None and guess.log_delta <= _UNDERFLOW:
+            guess = None
         return bounds(
             self.question.steps,
             self.way,
             log_delta,
             self.tilt,
-            self.guess,
+            guess,
             self._crossing,
             self.question.width_at,
         )
