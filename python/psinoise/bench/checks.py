@@ -124,7 +124,7 @@ def epsilon(law: Noise, answer: float, delta: float, count: int, sampling_rate: 
 
 
 def bracket(law: Noise, answer: Bracket, delta: float, count: int, sampling_rate: float) -> None:
-    """No wider than brackets are by default, around a contour integral that passes its own check."""
+    """As narrow as by default, around a contour integral that passes its own check."""
     exact = Mechanism(law).composed(count, sampling_rate).estimate.epsilon(delta)
     if not answer.lower <= exact <= answer.upper:
         raise AssertionError(f"the estimate {exact!r} must lie between the bounds, got {answer!r}")
