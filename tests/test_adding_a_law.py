@@ -62,10 +62,12 @@ def _run(tree: Path, *command: str) -> str:
     return done.stdout
 
 
+@pytest.mark.deep
 def test_it_is_a_law_of_the_package(tree: Path) -> None:
     _run(tree, "-c", PROGRAM)
 
 
+@pytest.mark.deep
 def test_it_meets_the_contract(tree: Path) -> None:
     """Mutant: a log density that is off by 1e-12."""
     found = _run(
@@ -75,6 +77,7 @@ def test_it_meets_the_contract(tree: Path) -> None:
     assert "passed" in found
 
 
+@pytest.mark.deep
 def test_it_is_typed_and_formatted(tree: Path) -> None:
     _run(tree, "-m", "mypy", "--cache-dir", str(tree / "cache"), "python/psinoise/noise")
     if shutil.which("ruff"):

@@ -182,6 +182,7 @@ TABLES = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("bound", [0.1, 1.0, 30.0])
 @pytest.mark.parametrize("known", [True, False])

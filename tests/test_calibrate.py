@@ -62,6 +62,7 @@ def test_the_target_is_met_and_little_noise_wasted(
     assert delta_of(less, target, "estimate") > delta
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("epsilon", "count", "rate"), [(4.0, 2400, 1 / 2400), (0.1, 10, 1e-3)])
 def test_rare_large_losses(epsilon: float, count: int, rate: float) -> None:
     """Where each record is used once or so: one use with a large loss decides."""
@@ -80,6 +81,7 @@ def test_the_guess_is_not_at_the_largest_loss() -> None:
     assert found.excess <= 1e-4
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("law", FAMILIES, ids=lambda law: law.__name__)
 def test_what_mechanism_says_by_default(law: Family) -> None:
     for epsilon, delta, count, rate in TARGETS:
@@ -114,6 +116,7 @@ QUESTIONS: list[tuple[Any, float, float, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("law", "epsilon", "delta", "words"), QUESTIONS, ids=str)
 def test_both_questions_are_answered_within_the_target(
     law: Any, epsilon: float, delta: float, words: dict[str, Any]
@@ -354,6 +357,7 @@ def test_never_too_little_noise(
     assert found.excess < 1e-4
 
 
+@pytest.mark.deep
 def test_a_few_answers_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes some milliseconds; a clock would measure what else the machine does."""
     answers = 0

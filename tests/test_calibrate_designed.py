@@ -109,6 +109,7 @@ def _upper(law: pn.Cactus, use: tuple[float, float], width: float) -> float:
         return float(unmet.bracket)
 
 
+@pytest.mark.deep
 def test_any_cost_of_a_cactus() -> None:
     law = functools.partial(pn.Cactus, cost=pn.costs.Log(), **COARSE)
     found = pn.calibrate(law, epsilon=8.0, delta=1e-5)
@@ -160,6 +161,7 @@ def comparison() -> pn.compare:
     return pn.compare(epsilon=4.0, delta=1e-5)
 
 
+@pytest.mark.deep
 def test_compare_shows_every_law(comparison: pn.compare) -> None:
     names = [law.__name__ for law in FAMILIES] + [law.__name__ for law in DESIGNED]
     assert sorted(row.law for row in comparison.rows) == sorted(names)

@@ -140,6 +140,7 @@ def test_the_index_grows_with_the_crowd(clients: int, alpha: float, most: float)
         assert error < given.aggregate(clients).mean_abs
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("clients", [10, 1000, 10**12])
 def test_whole_numbers_cost_hardly_more(clients: int) -> None:
     """A message as it is released has the epsilon, and the error of the sum is that of the

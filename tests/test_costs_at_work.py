@@ -74,6 +74,7 @@ def test_a_cactus_knows_its_own_cost():
     assert np.isfinite(law.moment(2))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("bound", [0.04, 1.0, 1.5, 25.0, 100.0])
 def test_a_cactus_on_cells_of_its_own_choice_beats_the_gaussian(bound):
     law = pn.Cactus(mean_cost=bound, sensitivity=1.0)

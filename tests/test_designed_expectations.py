@@ -27,6 +27,7 @@ def summed(law, function):
     return float(2.0 * np.sum(np.diff(function(x)) * law.ccdf(middle)) + function(np.zeros(1))[0])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("order", [0.5, 1.0, 2.0, 3.0, 6.0])
 def test_moments(law, order):
     exists = order < getattr(law, "tail_index", 0.0) or law.std < math.inf

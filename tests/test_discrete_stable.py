@@ -116,6 +116,7 @@ def test_the_mean_absolute_value() -> None:
     assert pn.DiscreteStable(alpha=1.0, scale=1.0).mean_abs == math.inf
 
 
+@pytest.mark.deep
 def test_costs_and_divergences_are_sums() -> None:
     """Kills: no correction at the end of the terms that are listed (the first law)."""
     for alpha, scale in ((1.3, 0.5), (1.5, 300.0), (1.9, 1e6)):
@@ -220,6 +221,7 @@ def test_a_lighter_table_has_no_sum() -> None:
     assert shortfall(cut, law) == 1.0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("alpha", "scale", "count"), [(1.3, 1.0, 8), (1.9, 0.5, 40)])
 def test_sums_of_table_draws_are_as_private_as_certified(
     alpha: float, scale: float, count: int

@@ -149,6 +149,7 @@ ANSWERED = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ANSWERED)
 def test_answers_are_ours_and_between_theirs(name: str) -> None:
     """Kills: one sensitivity for both relations, rates added, two samples where there is one."""

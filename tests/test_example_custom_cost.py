@@ -65,6 +65,7 @@ def test_the_table_of_the_documentation(example: ModuleType) -> None:
     assert checked == 24
 
 
+@pytest.mark.deep
 def test_it_runs(example: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert example.main(["--mean-cost", "0.3"]) == 0
     text = capsys.readouterr().out

@@ -141,6 +141,7 @@ def test_laws_have_one_variance_and_the_cactus_the_least_epsilon(example: Module
     assert estimate <= found["Gaussian"] <= estimate * (1.0 + 1e-4)
 
 
+@pytest.mark.deep
 def test_the_table_says_what_was_reached(
     example: ModuleType,
     capsys: pytest.CaptureFixture[str],

@@ -41,6 +41,7 @@ def bias(step: float, count: int, epsilon: float, delta: float) -> float:
     return count * step**2 * (tilt + 1.0) / 6.0 + 1e-8
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("count_and_rate", USES, ids=str)
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
 def test_exported_numbers_are_upper_bounds(

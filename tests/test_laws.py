@@ -248,6 +248,7 @@ def test_values_against_mpmath(law_class, truth, scale):
             assert error <= bound, (name, point)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("scale", [7.3e-5, 1e-100])
 def test_density_of_small_scales_is_accurate_to_its_own_underflow(law_class, truth, scale):
     """The documented 5e-14 wherever the result is a normal number: the density of the

@@ -51,6 +51,7 @@ def exact_delta(count: int, infinite: Fraction, level: int) -> Fraction:
     return 1 - kept + kept * total
 
 
+@pytest.mark.deep
 @for_each([1, 3, 40, 500], [Fraction(0), Fraction(1, 2**23), Fraction(3, 4)])
 def test_randomized_response_is_a_binomial_sum(count: int, infinite: Fraction) -> None:
     accountant = pn.Accountant().compose(randomized_response(float(infinite)), count)

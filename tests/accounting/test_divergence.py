@@ -13,6 +13,7 @@ import psinoise as pn
 from refusals import for_each, for_rows, refused
 
 
+@pytest.mark.deep
 @for_each([0.3, 1e3], [1.5], [1, 10**6])
 def test_rho_of_gaussian_noise(std, sensitivity, count):
     mechanism = pn.Mechanism(pn.Gaussian(std=std), sensitivity)

@@ -41,6 +41,7 @@ def holds(bracket, exact, share, error=0.0):
 # -- one use ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @for_each([1e-3, 0.1, 1.0, 37.0, 100.0, 333.0, 1000.0], [0.3, 1e-2, 1e-10, 1e-100, 1e-300])
 def test_gaussian_noise_of_any_size(mu, delta):
     """Kills: wide bins whose excess is not resolved, rounding that is not that of large logs."""
@@ -87,6 +88,7 @@ def test_sampled_noise(law, rate):
             holds(mechanism.epsilon(float(exact), 1, rate), epsilon, 3e-8, 1e-12)
 
 
+@pytest.mark.deep
 @for_each([1.0, 0.1], [0.2, 2.0, 20.0], [1e-3, 1e-6, 1e-9])
 def test_where_a_loss_turns(rate, scale, below):
     """Cauchy noise next to its largest loss, where delta falls by its 3/2 power."""

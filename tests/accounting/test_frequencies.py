@@ -36,6 +36,7 @@ def parts_of(target, side, step=None):
     return [(_bound_of_step(target, p, step, side), n) for p, n in target.steps]
 
 
+@pytest.mark.deep
 @for_rows(
     (law, rate, count, side)
     for law in LAWS

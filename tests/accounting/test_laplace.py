@@ -63,6 +63,7 @@ def test_a_hundred_uses_against_the_exact_sum():
         assert found.lower - 1e-12 <= epsilon <= found.upper + 1e-12
 
 
+@pytest.mark.deep
 @for_each([2, 7, 40])
 def test_saturation_at_the_largest_loss(count):
     mechanism = pn.Mechanism(pn.Laplace(scale=2.0))

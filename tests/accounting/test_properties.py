@@ -46,6 +46,7 @@ def test_delta_falls_in_epsilon(law, count):
     assert rising([-delta for delta in deltas])
 
 
+@pytest.mark.deep
 @for_each(LAWS, [0.02, 1.0])
 def test_five_and_seven_are_twelve(law, rate):
     mechanism = pn.Mechanism(law(mean_abs=2.0))
@@ -63,6 +64,7 @@ def test_steps_that_are_equal_but_not_merged(law, rate):
     assert accountant.estimate.epsilon(1e-4) == pytest.approx(together, rel=2e-6)
 
 
+@pytest.mark.deep
 @for_rows(
     (law, count, rate)
     for law in LAWS

@@ -69,6 +69,7 @@ def test_best_order_of_gaussian(delta, std, count):
         assert mechanism.composed(count).renyi.delta(epsilon) == pytest.approx(delta, rel=1e-6)
 
 
+@pytest.mark.deep
 @for_rows(
     (law, count, rate)
     for law in [pn.Gaussian, pn.Airy, pn.Laplace]
@@ -95,6 +96,7 @@ def test_above_the_certified_lower_bound():
     assert accountant.renyi.delta(1.0) >= accountant.delta(1.0).lower
 
 
+@pytest.mark.deep
 @for_each([2, 10])
 def test_close_to_the_largest_loss_of_laplace(count):
     """Large orders, at which the panels of the quadrature are too wide."""

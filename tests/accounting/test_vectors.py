@@ -163,6 +163,7 @@ def test_one_coin_for_gaussian_coordinates(rate, dimension, count):
     assert true.lower <= found.upper <= true.upper * (1.0 + 1e-3)
 
 
+@pytest.mark.deep
 def test_one_coin_is_worse_than_one_for_each():
     law, rate = pn.Laplace(scale=3.0), 0.1
     together = pn.Mechanism(law, dimension=5).epsilon(1e-6, 20, rate)

@@ -44,6 +44,7 @@ def test_default_grids(sensitivity, halvings):
     assert lattice.noise.weights.size <= 2**20
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "name",
     ["Gaussian", "Laplace", "Airy", "SymmetricStable(alpha=1.5)", "Cauchy", "discrete Laplace"],

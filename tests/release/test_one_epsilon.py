@@ -88,6 +88,7 @@ WITH_A_LARGEST_LOSS = {
 }  # fmt: skip
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", WITH_A_LARGEST_LOSS)
 def test_the_largest_loss(name):
     """Without delta, and with one that no table resolves: all that is left is the largest loss.
