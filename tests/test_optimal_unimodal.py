@@ -340,7 +340,7 @@ def test_derivatives_are_those_of_the_divergence() -> None:
         change = (up.gradient - down.gradient) / 2e-5 * p
         np.testing.assert_allclose(change, hessian[i], atol=1e-8 * np.abs(hessian).max())
     assert values.value == pytest.approx(values.gradient @ p, rel=1e-13)  # Euler's identity
-    line = program.gradient_on_line(p, generator)
+    line = program.gradient_on_line(p, generator.tangent)
     np.testing.assert_allclose(2.0 * line[1:20], values.gradient[1:20], rtol=1e-12)
 
 

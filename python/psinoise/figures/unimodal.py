@@ -15,7 +15,7 @@ from psinoise import plotting
 from psinoise._progress import track
 from psinoise.accounting import Mechanism
 from psinoise.figures._figure import FigureData, PaperFigure, panel
-from psinoise.noise import Airy, Cactus, Gaussian, Laplace, NoiseLaw, OptimalUnimodal
+from psinoise.noise import Airy, Cactus, Gaussian, Laplace, Noise, OptimalUnimodal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,15 +27,15 @@ Float = NDArray[np.float64]
 _RIVALS = (Gaussian, Airy, Laplace)
 _STD, _RATE, _COUNT, _DELTA = 0.615, 1.0 / 240.0, 2400, 1e-5
 _COUNTS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
-# A multiple of what each law is sampled at, so that lines have corners where densities jump.
-_CELLS, _LARGEST, _POINTS = 40, 2.5, 1001
-# Noise of one deviation, without sampling.
+# Cells to a sensitivity, and points of the drawing.
+_CELLS, _LARGEST, _POINTS = 120, 2.5, 1001
+# For epsilon against the number of uses, without sampling.
 _LARGE, _LARGE_DELTA, _FEW_CELLS = 2.0, 1e-6, 10
 
 
 def _densities(progress: bool) -> FigureData:
     x = np.linspace(-_LARGEST, _LARGEST, _POINTS)
-    laws: list[NoiseLaw] = [law(std=_STD) for law in _RIVALS]
+    laws: list[Noise | OptimalUnimodal] = [law(std=_STD) for law in _RIVALS]
     laws.append(_optimal(_STD, _COUNT, _RATE, _DELTA, _CELLS))
     columns = {
         type(law).__name__: np.asarray(law.pdf(x))
@@ -72,13 +72,14 @@ def _draw_densities(data: FigureData) -> Figure:
         "Density",
         f"Standard deviation {_STD:g}; 2,400 uses sampled at 1/240, delta 1e-5",
     )
-    plotting.plot_lines(data.columns["x"], data.lines(), ax=ax, log_y=True)
+    plotting.plot_lines(data.columns["x"], data.lines(), ax=ax, log_y=True, name=False)
     ax.set(xlim=(-_LARGEST, _LARGEST), ylim=(1e-4, 5.0))
+    plotting.label_ends(ax)
     return figure
 
 
 def _epsilons(progress: bool) -> FigureData:
-    rivals: list[NoiseLaw] = [law(std=_LARGE) for law in _RIVALS]
+    rivals: list[Noise | Cactus] = [law(std=_LARGE) for law in _RIVALS]
     rivals.append(Cactus(mean_cost=_LARGE**2, cells_per_sensitivity=20, cells=320, tail_ratio=0.9))
     columns: dict[str, list[float]] = {type(law).__name__: [] for law in rivals}
     columns["OptimalUnimodal"] = []
@@ -104,8 +105,9 @@ def _draw_epsilons(data: FigureData) -> Figure:
         "Epsilon over that of the best unimodal law",
         f"Standard deviation {_LARGE:g} sensitivities, delta 1e-6, no sampling",
     )
-    plotting.plot_lines(data.columns["count"], data.lines(), ax=ax, log_x=True)
-    ax.set(xlim=(1.0, _COUNTS[-1]), ylim=(0.97, 1.75))
+    plotting.plot_lines(data.columns["count"], data.lines(), ax=ax, log_x=True, name=False)
+    ax.set(xlim=(1.0, _COUNTS[-1]), ylim=(0.9, 1.75))
+    plotting.label_ends(ax)
     return figure
 
 

@@ -70,7 +70,7 @@ def start(program: Program, mean_cost: float) -> Float:
         raise CalibrationError(
             f"mean_cost must be between {least!r} and {most!r} for these cells, got {mean_cost!r}"
         )
-    for _ in range(60):
+    for _ in range(45):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if program.costs @ mixed(middle) > mean_cost else (low, middle)
     return np.asarray(-np.diff(np.append(mixed(high), 0.0)) + 1e-14 * flat[0])

@@ -36,8 +36,8 @@ _ROOM, _SHORTEST = 1.3, 2.5
 _STEEP = 2.0
 # Of the cost, roots, and the largest epsilon.
 _CLOSE, _MOST_ROOTS, _LARGEST = 1e-9, 60, 500.0
-# The same where a law only begins a search, and the cells up to which it does.
-_NEAR = 1e-3
+# Of the cost on coarse cells, and where a law begins a search; the cells up to which it does.
+_NEAR, _SHARP = 1e-3, 1e-6
 MOST_LINEAR = 3000
 
 
@@ -86,9 +86,15 @@ def least_epsilon_of_one_use(problem: Problem, grid: Grid, mean_cost: float) -> 
     return Law(grid, found.masses, mean_cost, certificate)
 
 
-def masses_of_one_use(program: Program, mean_cost: float, delta: float) -> Float:
-    """The law of least epsilon of one use without sampling at a delta and an expected cost."""
-    return _root(program, delta, mean_cost, None, _NEAR)[0].masses
+def masses_of_one_use(program: Program, mean_cost: float, delta: float, guess: float) -> Float:
+    """About the law of least epsilon of one use without sampling at a delta and an expected cost.
+
+    Parameters
+    ----------
+    guess : float
+        Of that epsilon.
+    """
+    return _root(program, delta, mean_cost, guess, _SHARP)[0].masses
 
 
 def least_of_few(problem: Problem, mean_cost: float, width: int) -> float:

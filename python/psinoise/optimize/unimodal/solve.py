@@ -217,8 +217,9 @@ class _Search:
         if self.program.last > MOST_LINEAR:
             return
         delta = _SHARE * self.problem.delta / self.problem.count
+        guess = self.point.epsilon / self.problem.count
         with contextlib.suppress(CalibrationError):
-            self._take_better(masses_of_one_use(self.program, self.mean_cost, delta))
+            self._take_better(masses_of_one_use(self.program, self.mean_cost, delta, guess))
 
     def begin_with(self, before: _Search) -> None:
         """Take the law of other cells, if it is better; a little of a wider or narrower law makes
