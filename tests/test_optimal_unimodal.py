@@ -404,7 +404,7 @@ def test_no_law_is_below_the_bound() -> None:
     generator = uses.generator(point, -0.5, 1.5)
     found = minimize(program, generator, 1.0, start, tolerance=1e-8)
     bound, _ = lower_bound(
-        program, found.masses, generator, found.theta, 1.0, optimize.PowerCost(2.0)
+        program, found.masses, generator.tangent, found.theta, 1.0, optimize.PowerCost(2.0)
     )
     assert found.value - 0.1 < bound < found.value
     fine = asked.program(Grid(35, 420, 0.8 ** (1 / 7)))
