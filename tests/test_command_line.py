@@ -58,13 +58,13 @@ def test_epsilon_as_json_has_full_precision(capsys: pytest.CaptureFixture[str]) 
     mechanism = psinoise.Mechanism(psinoise.Airy(mean_abs=2.0))
     bounds = mechanism.epsilon(1e-8, 2000, 0.01)
     assert isinstance(found, dict)
-    assert (found["lower"], found["upper"]) == (bounds.lower, bounds.upper)
+    assert (found["lower"], found["estimate"], found["upper"]) == tuple(bounds)
     assert found["epsilon"] == bounds.upper
     assert found["noise"] == "Airy(mean_abs=2.0)"
     assert (found["count"], found["sampling_rate"], found["delta"]) == (2000, 0.01, 1e-8)
     estimated = strict(answer(capsys, *words, "--method", "estimate"))
     assert isinstance(estimated, dict)
-    assert estimated["epsilon"] == found["estimate"]
+    assert estimated["epsilon"] == bounds.estimate
     assert "upper" not in estimated
 
 

@@ -236,11 +236,7 @@ def report(arguments: argparse.Namespace, wanted: str, given: str) -> int:
     at = getattr(arguments, given)
     value: Bracket | float
     if _validate.choice("method", arguments.method, METHODS) in METHODS[:2]:
-        bounds = getattr(composed, wanted)(at, tolerance=arguments.tolerance)
-        # Between the bounds the contour integral, which has more digits than they say.
-        estimate = getattr(composed.estimate, wanted)(at)
-        between = min(max(estimate, bounds.lower), bounds.upper)
-        value = Bracket(bounds.lower, between, bounds.upper, bounds.composer)
+        value = getattr(composed, wanted)(at, tolerance=arguments.tolerance)
     else:
         value = getattr(getattr(composed, arguments.method), wanted)(at)
     if arguments.method == "upper":
