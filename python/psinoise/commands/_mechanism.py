@@ -293,7 +293,7 @@ def bounds_of(value: object) -> dict[str, float]:
 def print_bracket(name: str, bracket: Bracket) -> None:
     """Print three numbers; the bounds are rounded away from the estimate."""
     print(f"{name} <= {rounded(bracket.upper, 1):<16} certified")
-    print(f"{'estimate':>{len(name)}}    {bracket.estimate:.10g}")
+    print(f"{'estimate':>{len(name)}}    {bracket.estimate:.5g}")
     print(f"{name} >= {rounded(bracket.lower, -1):<16} certified")
 
 
