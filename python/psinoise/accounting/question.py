@@ -196,7 +196,8 @@ class _Part:
         guess, log_delta = self.guess, self.goal
         if self.point.log_delta is None:
             log_delta = (guess.log_delta if guess else 0.0) - _BELOW_GUESS
-        if guess is not None and guess.log_delta <= _UNDERFLOW:
+        # Where no contour settles there are atoms, of which lattices do not know a millionth.
+        if guess is not None and (self.question.settle or guess.log_delta <= _UNDERFLOW):
             guess = None
         return bounds(
             self.question.steps,
