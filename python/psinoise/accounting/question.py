@@ -63,8 +63,6 @@ _LEAST_LOG_WIDTH = 1e-9
 _LEAST_TILT = 1e-6
 # An estimate that no contour gives lies between bounds this close, as a share of epsilon.
 _ESTIMATE_WIDTH = 1e-6
-# And no farther apart than delta changes by this share of itself.
-_ESTIMATE_LOG_WIDTH = 1e-5
 # So many bounds of a direction are kept for other questions.
 _MOST_KEPT = 6
 
@@ -400,9 +398,7 @@ class Question:
         if self.tolerance is not None:
             return self.tolerance
         share = _ESTIMATE_WIDTH if self.settle else DEFAULT_WIDTH
-        width = share * max(abs(epsilon), self.least / slope)
-        # Near the largest loss delta falls by much within a small part of epsilon.
-        return min(width, _ESTIMATE_LOG_WIDTH / slope) if self.settle else width
+        return share * max(abs(epsilon), self.least / slope)
 
     def _allowed(self, leader: _Part) -> float:
         """How wide the bracket of the leading direction may be."""
