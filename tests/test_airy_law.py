@@ -147,6 +147,7 @@ def survival_at(x, scale):
     return tail / (2 * abs(slope_zero) * mpmath.airyai(slope_zero) ** 2)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("scale", [3.0, 0.1, 1e-3])
 def test_other_scales_against_mpmath(scale):
     law = Airy(mean_abs=scale)

@@ -157,6 +157,7 @@ def test_whole_numbers_cost_hardly_more(clients: int) -> None:
         assert grid * error < 66.0 * 1.01
 
 
+@pytest.mark.deep
 def test_a_sum_on_a_grid_meets_the_target() -> None:
     """Of table draws with a delta, of draws of the law without; nine of ten clients are there."""
     for delta in (0.0, 1e-6):

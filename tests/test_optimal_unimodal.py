@@ -134,6 +134,7 @@ COSTS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", COSTS)
 def test_any_cost(name: str, tmp_path: Path) -> None:
     """Ahead of the laws with a formula, at the cost that was stated, in any unit of length; kills
@@ -180,6 +181,7 @@ def test_a_square_is_a_square() -> None:
     assert 3.0 * laws[1].slope == pytest.approx(laws[0].slope, rel=1e-6)
 
 
+@pytest.mark.deep
 def test_calibration_for_a_cost() -> None:
     cost = costs.Huber(1.0)
     law = functools.partial(pn.OptimalUnimodal, cost=cost, cells_per_sensitivity=10)
@@ -190,6 +192,7 @@ def test_calibration_for_a_cost() -> None:
     assert found.expected_cost(cost) < airy.expected_cost(cost) * 0.99
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("count", "cost", "delta", "gap"),
     [(2, 2.0, 1e-6, 0.02), (3, 0.3, 1e-3, 1.0), (16, 4.0, 1e-5, 0.06)],

@@ -30,6 +30,7 @@ def narrow(bracket, share=1e-3):
     assert bracket.width <= share * bracket.upper, bracket
 
 
+@pytest.mark.deep
 @for_each([3, 5, 10])
 def test_many_kinds_of_sampled_steps(kinds):
     """A3: crashed for more than half of all epsilons."""

@@ -74,6 +74,7 @@ def test_small_shifts_against_the_score(alpha, scale):
     assert upper - lower <= 5e-12 * upper
 
 
+@pytest.mark.deep
 @for_each(INDICES, [1e-6, 1e-2, 0.3, 1.0, 10.0, 1e3, 1e6, 1e9])
 def test_the_loss_rises_and_falls_at_the_turning_point(alpha, scale):
     """The quadrature takes it for monotone on both sides. Kills: the old grid; a place found from
@@ -103,6 +104,7 @@ def test_pure_epsilon_of_a_small_index():
     assert mechanism.epsilon(1e-6).upper > 2.3
 
 
+@pytest.mark.deep
 @for_each([0.1, 0.12, 0.15, 0.17])
 def test_calibration_of_a_small_index(alpha):
     """Kills: a largest loss that is not the largest, which gave 4.18 for 0.1."""

@@ -71,6 +71,7 @@ def test_gaussian_noise(count, delta):
     holds_delta(mechanism.delta(epsilon, count), lambda e: gaussian_delta(e, mu), epsilon, 1.5e-4)
 
 
+@pytest.mark.deep
 @for_each([0.05, 0.3, 30.0, 1e4], [1, 2, 7, 500], [1e-2, 1e-12, 1e-300])
 def test_gaussian_noise_of_other_scales(std, count, delta):
     exact = gaussian_epsilon(mp.sqrt(count) / mp.mpf(std), delta)
