@@ -123,7 +123,9 @@ class TruncatedLaplace(NoiseLaw):
     @property
     def _growth(self) -> float:
         """``exp(A / scale) - 1``, the ratio of the densities at 0 and ``A`` less one."""
-        return exponential_minus_one(self.epsilon) / (2.0 * self.delta)
+        # A little more, so that the mass that a shift moves out of the support is not above delta
+        # by rounding, where no epsilon would be finite.
+        return exponential_minus_one(self.epsilon) / (2.0 * self.delta) * (1.0 + 2.0**-36)
 
     @property
     def _reach(self) -> float:
