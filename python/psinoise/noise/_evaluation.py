@@ -31,11 +31,11 @@ class Evaluated(ABC):
         x : array_like of real numbers
             Any shape; a scalar gives a scalar.
         out : array, optional
-            Where the results are written, of the shape of ``x`` and as for `sample`; it may be
+            Where the results are written, of the shape of ``x`` and as for ``sample``; it may be
             ``x`` itself. Results are float64 unless it is float32; then they are rounded once more.
         threads : int or None
-            As for `sample`; the results do not depend on it. Of whole numbers and of
-            `TruncatedLaplace`, which are evaluated by NumPy, one thread is used.
+            As for ``sample``; the results do not depend on it. Of whole numbers and of
+            ``TruncatedLaplace``, which are evaluated by NumPy, one thread is used.
 
         Returns
         -------

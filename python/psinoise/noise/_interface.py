@@ -55,7 +55,7 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
     for_whole_numbers: ClassVar[bool] = False
 
     #: Whether members differ by their ``scale`` and hide more the larger it is, so that the least
-    #: one for a target is searched for. Of other laws `for_target`, or a program, makes the member.
+    #: one for a target is searched for. Of others ``for_target``, or a program, makes the member.
     ordered_by_scale: ClassVar[bool] = False
 
     #: Whether arguments alone make the law again; else it carries a solution, and saves itself.

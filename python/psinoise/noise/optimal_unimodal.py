@@ -73,7 +73,7 @@ class OptimalUnimodal(SolvedNoise):
     certificate : UnimodalCertificate
         Epsilon as estimated, the order of its saddle point, and the gap: by how much epsilon would
         fall at most, to first order, with any other unimodal law of the cost. Its slope is that of
-        the law of unit sensitivity; `slope` is in the units of `mean_cost`.
+        the law of unit sensitivity; `slope` is in the units of ``mean_cost``.
     masses : ndarray of shape (cells + 1,)
         Probabilities of the cells around ``0, 1, ..., cells`` times
         ``sensitivity / cells_per_sensitivity``. They, and not the program that they solve, are the
@@ -278,7 +278,7 @@ class OptimalUnimodal(SolvedNoise):
 
     @property
     def slope(self) -> float:
-        """By how much epsilon falls for a unit of `mean_cost`, to first order."""
+        """By how much epsilon falls for a unit of ``mean_cost``, to first order."""
         return self.certificate.slope / self._unit_cost.unit
 
     @property
