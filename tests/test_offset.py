@@ -69,7 +69,7 @@ def test_dask_workers_draw_the_same_bytes():
     law = pn.Laplace(scale=3.0)
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, processes=False
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=False
         ) as cluster,
         distributed.Client(cluster),
     ):
