@@ -66,14 +66,25 @@ def _optimal(
 
 
 def _draw_densities(data: FigureData) -> Figure:
-    figure, ax = panel(
-        "The best unimodal law for a training run",
-        "Noise in sensitivities",
-        "Density",
-        f"Standard deviation {_STD:g}; 2,400 uses sampled at 1/240, delta 1e-5",
-    )
-    plotting.plot_lines(data.columns["x"], data.lines(), ax=ax, log_y=True, name=False)
-    ax.set(xlim=(-_LARGEST, _LARGEST), ylim=(1e-4, 5.0))
+    conditions = f"Standard deviation {_STD:g}; 2,400 uses sampled at 1/240, delta 1e-5"
+    words = "The best unimodal law for a training run", "Noise in sensitivities", "Density"
+    return _lines(data, (*words, conditions), (-_LARGEST, _LARGEST), (1e-4, 5.0), log_y=True)
+
+
+def _lines(
+    data: FigureData,
+    words: tuple[str, str, str, str],
+    x: tuple[float, float],
+    y: tuple[float, float],
+    *,
+    log_x: bool = False,
+    log_y: bool = False,
+) -> Figure:
+    """Lines over the first column, named where they end."""
+    figure, ax = panel(*words)
+    first = next(iter(data.columns.values()))
+    plotting.plot_lines(first, data.lines(), ax=ax, log_x=log_x, log_y=log_y, name=False)
+    ax.set(xlim=x, ylim=y)
     plotting.label_ends(ax)
     return figure
 
@@ -99,16 +110,10 @@ def _epsilons(progress: bool) -> FigureData:
 
 
 def _draw_epsilons(data: FigureData) -> Figure:
-    figure, ax = panel(
-        "What the best unimodal law saves, by the number of uses",
-        "Number of uses",
-        "Epsilon over that of the best unimodal law",
-        f"Standard deviation {_LARGE:g} sensitivities, delta 1e-6, no sampling",
-    )
-    plotting.plot_lines(data.columns["count"], data.lines(), ax=ax, log_x=True, name=False)
-    ax.set(xlim=(1.0, _COUNTS[-1]), ylim=(0.9, 1.75))
-    plotting.label_ends(ax)
-    return figure
+    title = "What the best unimodal law saves, by the number of uses"
+    words = title, "Number of uses", "Epsilon over that of the best unimodal law"
+    conditions = f"Standard deviation {_LARGE:g} sensitivities, delta 1e-6, no sampling"
+    return _lines(data, (*words, conditions), (1.0, _COUNTS[-1]), (0.9, 1.75), log_x=True)
 
 
 #: By the names that the command line uses.
