@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from psinoise._progress import track
-from psinoise.bench.timing import LEAST_ROUNDS, median_band
+from psinoise.bench.timing import LEAST_ROUNDS, Band
 
 # One visit; long enough that its ends do not count, short enough that both meet the same machine.
 _VISIT_NS = 20_000_000
@@ -120,7 +120,7 @@ def serve() -> int:
     # Imported here: a worker needs more of its installation than the parent does of its own.
     import psinoise
     from psinoise.bench import cases
-    from psinoise.bench.fingerprint import fingerprint
+    from psinoise.bench.report import fingerprint
     from psinoise.bench.timing import collector_off, measure
 
     replies, sys.stdout = sys.stdout, sys.stderr
@@ -192,7 +192,7 @@ def compare(options: argparse.Namespace) -> int:
             print(f"{name:<{width}}  failed in {failures[name]}")
             continue
         of_a, of_b, ratios = zip(*visits[name], strict=True)
-        band = median_band(ratios)
+        band = Band.of(ratios)
         verdict = "  SLOWER" if band.low > options.tolerance else ""
         slower += bool(verdict)
         medians = f"{statistics.median(of_a):>15,.0f}  {statistics.median(of_b):>15,.0f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from psinoise.bench.fingerprint import fingerprint
+from psinoise.bench.report import fingerprint
 from psinoise.bench.timing import Workload
 
 # With timing disabled only the answers matter, and this many elements show a wrong one.

@@ -23,8 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         metavar="FILE",
-        help="write all rows and the fingerprint of the machine to FILE; a directory gets a file "
-        "named after processor, instruction set and date, and - is standard output",
+        help="write all rows and the fingerprint of the machine to FILE; - is standard output",
     )
     parser.add_argument(
         "--select",

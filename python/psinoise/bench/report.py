@@ -5,22 +5,26 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import os
+import platform
+import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 
+import psinoise
 from psinoise._progress import track
 from psinoise.bench.cases import Case, matrix
-from psinoise.bench.fingerprint import file_name, fingerprint
 from psinoise.bench.references import references
-from psinoise.bench.timing import Band, interleave, ratio_band
+from psinoise.bench.timing import Band, interleave
 
-__all__ = ["SCHEMA", "Row", "document", "report", "table", "time_case"]
+__all__ = ["SCHEMA", "Row", "fingerprint", "report", "table"]
 
 #: Version of the layout of the JSON.
 SCHEMA = 1
@@ -30,6 +34,7 @@ _SECONDS = 2.0
 # share; whatever the laws and the machine, no case starts after the limit.
 _QUICK_SHARED_SECONDS = 4.0
 _QUICK_LIMIT_SECONDS = 15.0
+_CPU_INFO = Path("/proc/cpuinfo")
 
 
 @dataclass(frozen=True)
@@ -48,48 +53,17 @@ class Row:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON, which has no infinity."""
-        ratio = {
-            key: value if math.isfinite(value) else None
-            for key, value in asdict(self.ratio).items()
-        }
+        values = asdict(self)
+        band = values["ratio"]
         return {
+            **values.pop("case"),
+            **values,
             "case": self.case.name,
             "group": self.case.group,
-            **asdict(self.case),
             "elements": self.case.elements,
-            "reference": self.reference,
-            "ns_per_element": self.ns_per_element,
-            "reference_ns_per_element": self.reference_ns_per_element,
-            "ratio": ratio,
+            "ratio": {key: band[key] if math.isfinite(band[key]) else None for key in band},
             "shows_difference": self.ratio.shows_difference,
-            "rounds": self.rounds,
         }
-
-
-def time_case(case: Case, seconds: float) -> list[Row]:
-    """Time a case in turn with its reference rows.
-
-    Raises
-    ------
-    AssertionError
-        If an answer is wrong; nothing is timed then.
-    """
-    rivals = references(case)
-    workloads = [case.make(), *(rival.make() for rival in rivals)]
-    times = interleave(workloads, seconds)
-    per_element = np.median(times, axis=1) / [workload.elements for workload in workloads]
-    # Reference and case of one row do the same number of elements.
-    return [
-        Row(
-            case,
-            rival.name,
-            float(per_element[0]),
-            float(per_element[index]),
-            ratio_band(times[index], times[0]),
-            times.shape[1],
-        )
-        for index, rival in enumerate(rivals, start=1)
-    ]
 
 
 def report(*, quick: bool, json_target: str | None, select: str) -> int:
@@ -107,8 +81,9 @@ def report(*, quick: bool, json_target: str | None, select: str) -> int:
             f"select must be part of the name of a case (<operation>-<law>-<size>, with the "
             f"operations {operations}), got {select!r}"
         )
-    machine, now = fingerprint(), datetime.datetime.now(datetime.UTC)
-    target = _json_file(json_target, machine, now)
+    # Looked at before the timing: a misspelled folder shows at once.
+    if json_target == "" or not Path(json_target or ".").parent.is_dir():
+        raise ValueError(f"json must be a file in an existing directory, got {json_target!r}")
     rows: list[Row] = []
     wrong: list[str] = []
     late: list[str] = []
@@ -119,17 +94,14 @@ def report(*, quick: bool, json_target: str | None, select: str) -> int:
             late.append(case.name)
             continue
         try:
-            rows += time_case(case, seconds)
+            rows += _time_case(case, seconds)
         except AssertionError as error:
             wrong.append(f"wrong answer: {case.name}: {error}")
     if json_target != "-":
-        print(heading(machine))
+        print(_heading())
         print(table(rows))
-    if target is not None:
-        text = json.dumps(
-            document(rows, machine, now, quick=quick, left_out=late), indent=1, allow_nan=False
-        )
-        _write(target, text + "\n")
+    if json_target is not None:
+        _write(json_target, quick, late, rows)
     if late:
         print(f"left out, no time: {', '.join(late)}", file=sys.stderr)
     for line in wrong:
@@ -137,27 +109,61 @@ def report(*, quick: bool, json_target: str | None, select: str) -> int:
     return 1 if wrong else 0
 
 
-def document(
-    rows: Iterable[Row],
-    machine: dict[str, Any],
-    now: datetime.datetime,
-    *,
-    quick: bool = False,
-    left_out: Sequence[str] = (),
-) -> dict[str, Any]:
-    """What the JSON file holds."""
+def table(rows: Iterable[Row]) -> str:
+    """Aligned columns; a case is named on its first row."""
+    lines = [("case", "ns", "reference", "ns", "ratio")]
+    previous = ""
+    for row in rows:
+        name, ns = row.case.name, _figure(row.ns_per_element)
+        first = ("", "") if name == previous else (name, ns)
+        other = _figure(row.reference_ns_per_element)
+        lines.append((*first, row.reference, other, str(row.ratio)))
+        previous = name
+    widths = [max(len(line[column]) for line in lines) for column in range(5)]
+    return "\n".join(
+        f"{case:<{widths[0]}}  {ns:>{widths[1]}}  {other:<{widths[2]}}  {its:>{widths[3]}}  {ratio}"
+        for case, ns, other, its, ratio in lines
+    )
+
+
+def fingerprint() -> dict[str, Any]:
+    """Machine, compiler and instruction set, without the name of the host.
+
+    Returns
+    -------
+    dict
+        ``cpu``, ``cores`` (those this process may use), ``machine``, ``platform``, ``python``,
+        ``numpy``, ``scipy`` and ``psinoise`` (`psinoise.build_config`).
+    """
+    text = _CPU_INFO.read_text("utf-8") if _CPU_INFO.is_file() else ""
+    model = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    allowed = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     return {
-        "schema": SCHEMA,
-        "created": now.isoformat(timespec="seconds"),
-        "quick": quick,
-        "left_out": list(left_out),
-        "fingerprint": machine,
-        "rows": [row.as_dict() for row in rows],
+        # Linux on ARM states no model, and other systems have no such file.
+        "cpu": model[1].strip() if model else platform.processor() or platform.machine(),
+        "cores": len(allowed(0)),
+        "machine": platform.machine(),
+        "platform": platform.platform(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "psinoise": psinoise.build_config(),
     }
 
 
-def heading(machine: dict[str, Any]) -> str:
-    """The fingerprint, and what the columns are."""
+def _time_case(case: Case, seconds: float) -> list[Row]:
+    rivals = references(case)
+    workloads = [case.make(), *(rival.make() for rival in rivals)]
+    times = interleave(workloads, seconds)
+    ns = np.median(times, axis=1) / [workload.elements for workload in workloads]
+    return [
+        Row(case, rival.name, ns[0], of_rival, Band.of(its / times[0]), its.size)
+        for rival, of_rival, its in zip(rivals, ns[1:], times[1:], strict=True)
+    ]
+
+
+def _heading() -> str:
+    machine = fingerprint()
     build = machine["psinoise"]
     return (
         f"{machine['cpu']}, {machine['cores']} cores; psinoise {build['version']} "
@@ -167,50 +173,24 @@ def heading(machine: dict[str, Any]) -> str:
     )
 
 
-def table(rows: Iterable[Row]) -> str:
-    """Aligned columns; a case is named on its first row."""
-    lines = [("case", "ns", "reference", "ns", "ratio")]
-    previous = ""
-    for row in rows:
-        name = row.case.name
-        lines.append(
-            (
-                "" if name == previous else name,
-                "" if name == previous else _figure(row.ns_per_element),
-                row.reference,
-                _figure(row.reference_ns_per_element),
-                str(row.ratio),
-            )
-        )
-        previous = name
-    widths = [max(len(line[column]) for line in lines) for column in range(5)]
-    return "\n".join(
-        f"{case:<{widths[0]}}  {ns:>{widths[1]}}  {other:<{widths[2]}}  {its:>{widths[3]}}  {ratio}"
-        for case, ns, other, its, ratio in lines
-    )
-
-
 def _figure(nanoseconds: float) -> str:
     return f"{nanoseconds:,.0f}" if nanoseconds >= 100.0 else f"{nanoseconds:.3g}"
 
 
-def _json_file(target: str | None, machine: dict[str, Any], now: datetime.datetime) -> Path | None:
-    # Looked at before the timing: a misspelled folder shows at once.
-    if target is None:
-        return None
-    path = Path(target)
-    if target and path.is_dir():
-        return path / file_name(machine, now.date().isoformat())
-    if not target or (target != "-" and not path.parent.is_dir()):
-        raise ValueError(f"json must be a file in an existing directory, got {target!r}")
-    return path
-
-
-def _write(target: Path, text: str) -> None:
-    if str(target) == "-":
+def _write(target: str, quick: bool, left_out: list[str], rows: list[Row]) -> None:
+    content = {
+        "schema": SCHEMA,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "quick": quick,
+        "left_out": left_out,
+        "fingerprint": fingerprint(),
+        "rows": [row.as_dict() for row in rows],
+    }
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    if target == "-":
         sys.stdout.write(text)
         return
     try:
-        target.write_text(text, encoding="utf-8")
+        Path(target).write_text(text, encoding="utf-8")
     except OSError as error:
         raise ValueError(f"json must be a writable file: {error}") from None

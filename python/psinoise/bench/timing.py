@@ -2,12 +2,9 @@
 
 Two rows are compared in pairs (A, B, A, B, ...) because clock speed, temperature and neighbors
 change within seconds: both halves of a pair meet the same machine. What is reported is the median
-of the ratios of pairs with a band around it.
-
-The band is the order-statistic confidence interval of the median. It assumes nothing about the
-shape of the distribution (timings have a long right tail), is exact from six pairs on where the
-bootstrap of a median is not, and is the same each time for the same data. It does assume
-independent pairs; a disturbance that outlasts several pairs makes it too narrow, so a small
+of the ratios of pairs, with the order-statistic interval around it (`scipy.stats.quantile_test`):
+it assumes nothing about the shape of the distribution, and timings have a long right tail. It does
+assume independent pairs; a disturbance that outlasts several pairs makes it too narrow, so a small
 difference wants a second run.
 """
 
@@ -23,8 +20,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
-__all__ = ["LEAST_ROUNDS", "Band", "Workload", "interleave", "measure", "median_band", "ratio_band"]
+__all__ = ["LEAST_ROUNDS", "Band", "Workload", "collector_off", "interleave", "measure"]
 
 #: The fewest pairs whose smallest and largest ratio hold the median with 95 %: 1 - 2 / 2**6.
 LEAST_ROUNDS = 6
@@ -60,11 +58,31 @@ class Workload:
 
 @dataclass(frozen=True)
 class Band:
-    """A median and the interval that holds the true one with the stated confidence."""
+    """A median and the interval that holds the true one with 95 %."""
 
     median: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, values: ArrayLike) -> Band:
+        """The band of independent values; unbounded if they are fewer than `LEAST_ROUNDS`.
+
+        Raises
+        ------
+        ValueError
+            For no values.
+        """
+        found = np.asarray(values, dtype=np.float64)
+        if not found.size:
+            raise ValueError("values must not be empty")
+        low, high = stats.quantile_test(found, q=1.0, p=0.5).confidence_interval(0.95)
+        bounded = found.size >= LEAST_ROUNDS
+        return cls(
+            float(np.median(found)),
+            float(low) if bounded else 0.0,
+            float(high) if bounded else math.inf,
+        )
 
     @property
     def shows_difference(self) -> bool:
@@ -75,51 +93,6 @@ class Band:
         if not self.shows_difference:
             return "no difference shown"
         return f"{self.median:.3g} [{self.low:.3g}, {self.high:.3g}]"
-
-
-def median_band(values: ArrayLike, confidence: float = 0.95) -> Band:
-    """Median of a sample with its order-statistic confidence interval.
-
-    Parameters
-    ----------
-    values : array_like
-        Independent positive numbers, at least one.
-    confidence : float
-        In (0, 1). The interval is from the k-th smallest to the k-th largest value, with the
-        largest k whose binomial tails stay within ``1 - confidence``.
-
-    Returns
-    -------
-    Band
-        ``low`` is 0 and ``high`` infinite if there are too few values for any interval.
-
-    Raises
-    ------
-    ValueError
-        For no values, or a confidence outside (0, 1).
-    """
-    ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())
-    count = ordered.size
-    if not count:
-        raise ValueError("values must not be empty")
-    if not (0.0 < confidence < 1.0):
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
-    rank, tail = 0, 0
-    while True:
-        tail += math.comb(count, rank)
-        # True division of whole numbers does not overflow, whatever the count.
-        if tail / 2**count > 0.5 * (1.0 - confidence):
-            break
-        rank += 1
-    median = float(np.median(ordered))
-    if not rank:
-        return Band(median, 0.0, math.inf)
-    return Band(median, float(ordered[rank - 1]), float(ordered[count - rank]))
-
-
-def ratio_band(numerators: ArrayLike, denominators: ArrayLike) -> Band:
-    """Median ratio of pairs with its band; entry i of both was measured in round i."""
-    return median_band(np.asarray(numerators, dtype=np.float64) / np.asarray(denominators))
 
 
 def measure(workload: Workload, repeats: int = 1, clock: Clock = time.perf_counter_ns) -> float:
@@ -134,16 +107,12 @@ def measure(workload: Workload, repeats: int = 1, clock: Clock = time.perf_count
 
 
 def interleave(
-    workloads: Sequence[Workload],
-    seconds: float,
-    *,
-    clock: Clock = time.perf_counter_ns,
+    workloads: Sequence[Workload], seconds: float, *, clock: Clock = time.perf_counter_ns
 ) -> NDArray[np.float64]:
-    """Time workloads in turn, round after round.
+    """Time workloads in turn, round after round, without the garbage collector.
 
     Everything runs once to warm up (code, caches, first touch of buffers), which is when its answer
-    is checked, and once to see how often a short one must be repeated. The garbage collector is off
-    meanwhile.
+    is checked, and once to see how often a short one must be repeated.
 
     Parameters
     ----------
@@ -166,24 +135,16 @@ def interleave(
     """
     with collector_off():
         stop = clock() + int(1e9 * seconds)
-        for workload in workloads:
-            workload.check(workload.run())
-        repeats = [_repeats(workload, clock) for workload in workloads]
+        for work in workloads:
+            work.check(work.run())
+        repeats = [
+            1 if work.self_timed else math.ceil(_SHORTEST_NS / measure(work, 1, clock))
+            for work in workloads
+        ]
         rounds: list[list[float]] = []
         while len(rounds) < LEAST_ROUNDS or (len(rounds) < _MOST_ROUNDS and clock() < stop):
-            rounds.append(
-                [
-                    measure(work, times, clock)
-                    for work, times in zip(workloads, repeats, strict=True)
-                ]
-            )
+            rounds.append([measure(*row, clock) for row in zip(workloads, repeats, strict=True)])
     return np.array(rounds).T
-
-
-def _repeats(workload: Workload, clock: Clock) -> int:
-    if workload.self_timed:
-        return 1
-    return math.ceil(_SHORTEST_NS / measure(workload, 1, clock))
 
 
 @contextmanager
