@@ -9,6 +9,8 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 namespace psinoise::PSINOISE_LEVEL {
@@ -63,8 +65,8 @@ inline Vector<double> without_subnormals(Vector<double> x) {
   // Exponents are in the upper halves, which there is an instruction to compare.
   typedef Vector<std::int32_t> Halves;
   const Halves none = (bit_cast<Halves>(x) & 0x7ff00000) == 0;
-  return bit_cast<Vector<double>>(bit_cast<Halves>(x) &
-                                  ~__builtin_shuffle(none, Halves{1, 1, 3, 3}));
+  const __m128i of_both = _mm_shuffle_epi32(bit_cast<__m128i>(none), _MM_SHUFFLE(3, 3, 1, 1));
+  return bit_cast<Vector<double>>(bit_cast<Halves>(x) & ~bit_cast<Halves>(of_both));
 #else
   typedef Vector<std::int64_t> Integers;
   const Integers normal = (bit_cast<Integers>(x) & 0x7ff0000000000000) != 0;

@@ -86,9 +86,8 @@ class Multiples {
   explicit Multiples(double unit)
       : inverse_(Doubles{} + 1.0 / unit),
         unit_(Doubles{} + unit),
-        upper_(Doubles{} + upper_bits(unit)),
-        middle_(Doubles{} + upper_bits(unit - upper_bits(unit))),
-        lower_(unit_ - upper_ - middle_) {}
+        parts_{Doubles{} + upper_bits(unit), Doubles{} + upper_bits(unit - upper_bits(unit)),
+               unit_ - parts_[0] - parts_[1]} {}
 
   Integers take_from(Doubles& x) const {
     const Integers nearly_half = Integers{} + bit_cast<Integer>(0.5 - 0x1p-20);
@@ -99,7 +98,7 @@ class Multiples {
 #elif defined(__FMA__)
     x = _mm256_fnmadd_pd(n.doubles, unit_, x);
 #else
-    x = ((x - n.doubles * upper_) - n.doubles * middle_) - n.doubles * lower_;
+    x = ((x - n.doubles * parts_[0]) - n.doubles * parts_[1]) - n.doubles * parts_[2];
 #endif
     return n.integers;
   }
@@ -112,9 +111,7 @@ class Multiples {
   // Vectors, so that nothing of them is made again in a loop.
   Doubles inverse_;
   Doubles unit_;
-  Doubles upper_;
-  Doubles middle_;
-  Doubles lower_;
+  Doubles parts_[3];  // where products are not fused: the unit in parts whose products are exact
 };
 
 // Of float64 values. NaN is taken to the lower bound.
