@@ -1,7 +1,9 @@
 #include "base/thread_pool.hpp"
 
+#if !defined(_WIN32)
 #include <pthread.h>
 #include <sched.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -81,9 +83,11 @@ std::atomic<Pool*> current{nullptr};
 // The pool is never destroyed: its threads may wait on it when the process ends, and a forked
 // child, which has none of them, leaves the parent's object alone and makes another.
 Pool& pool() {
+#if !defined(_WIN32)
   static std::once_flag registered;
   std::call_once(registered,
                  [] { pthread_atfork(nullptr, nullptr, [] { current.store(nullptr); }); });
+#endif
   Pool* existing = current.load();
   if (existing != nullptr) return *existing;
   auto fresh = std::make_unique<Pool>();

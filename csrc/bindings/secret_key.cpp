@@ -1,8 +1,15 @@
 #include "bindings/secret_key.hpp"
 
 #include <pybind11/stl.h>
+
+#if defined(_WIN32)
+#include <windows.h>
+// After the types that it needs.
+#include <bcrypt.h>
+#else
 #include <sys/random.h>
 #include <unistd.h>
+#endif
 
 #include <memory>
 #include <optional>
@@ -12,10 +19,18 @@
 namespace psinoise {
 
 SecretKey::SecretKey() {
+#if defined(_WIN32)
+  if (BCryptGenRandom(nullptr, reinterpret_cast<unsigned char*>(words_.data()), sizeof(words_),
+                      BCRYPT_USE_SYSTEM_PREFERRED_RNG) != 0) {
+    PyErr_SetString(PyExc_OSError, "the operating system has no entropy to give");
+    throw py::error_already_set();
+  }
+#else
   if (getentropy(words_.data(), sizeof(words_)) != 0) {
     PyErr_SetFromErrno(PyExc_OSError);
     throw py::error_already_set();
   }
+#endif
 }
 
 SecretKey::~SecretKey() {

@@ -1,7 +1,7 @@
 // The key of one release: 32 bytes that are nowhere but in this object, and overwritten with it.
 //
 // They come from getentropy, which waits until the system's generator has been seeded and gives all
-// of them or fails. There is no other source.
+// of them or fails, on Windows from BCryptGenRandom. There is no other source.
 #pragma once
 
 #include "bindings/arrays.hpp"

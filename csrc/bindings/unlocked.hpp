@@ -8,10 +8,10 @@
 #pragma once
 
 #include <pybind11/pybind11.h>
-#include <unistd.h>
 
 #if defined(__GLIBCXX__)
 #include <cxxabi.h>
+#include <unistd.h>
 #endif
 
 namespace psinoise {

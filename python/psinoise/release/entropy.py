@@ -10,8 +10,9 @@ __all__ = ["fresh_key"]
 def fresh_key() -> core.SecretKey:
     """32 bytes for one release; never stored, never used again, and overwritten when they go.
 
-    ``getentropy`` waits until the kernel's generator has been seeded. There is no fallback: what
-    fails raises, and no environment variable has a say. The bytes never become a Python object.
+    ``getentropy`` waits until the kernel's generator has been seeded; on Windows it is
+    ``BCryptGenRandom``. There is no fallback: what fails raises, and no environment variable has a
+    say. The bytes never become a Python object.
 
     Raises
     ------
