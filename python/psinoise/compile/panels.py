@@ -7,7 +7,6 @@ linear-algebra library: the tables, and with them every sample, are the same bit
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import cache
 from math import cos, pi
 from typing import NamedTuple
@@ -71,22 +70,24 @@ class Layout(NamedTuple):
 def _interpolation(degree: int) -> tuple[Float, Float]:
     """Matrix from values at `chebyshev_points` to monomial coefficients, as hi + lo.
 
-    Exact rational arithmetic, then two roundings. With the products also accumulated in pairs, the
+    Exact arithmetic in integers, in units of the points' last bit, then two roundings: Python
+    rounds a quotient of integers once. With the products also accumulated in pairs, the
     coefficients carry only the errors of the values, which interpolation amplifies by at most 2.5.
     """
-    nodes = [Fraction(point) for point in chebyshev_points(degree)]
+    nodes = [int(point * _SHORT) for point in chebyshev_points(degree)]
     hi = np.empty((degree + 1, degree + 1))
     lo = np.empty_like(hi)
     for k, node in enumerate(nodes):
-        basis = [Fraction(1)]
+        basis, divisor = [1], 1
         for other in nodes:
             if other != node:
-                shifted = [Fraction(0), *basis]
-                scaled = [c * other for c in basis] + [Fraction(0)]
-                basis = [(a - b) / (node - other) for a, b in zip(shifted, scaled, strict=True)]
+                basis = [a - other * b for a, b in zip([0, *basis], [*basis, 0], strict=True)]
+                divisor *= node - other
         for power, coefficient in enumerate(basis):
-            hi[power, k] = float(coefficient)
-            lo[power, k] = float(coefficient - Fraction(hi[power, k]))
+            dividend = coefficient * _SHORT**power
+            hi[power, k] = dividend / divisor
+            above, below = float(hi[power, k]).as_integer_ratio()
+            lo[power, k] = (dividend * below - above * divisor) / (divisor * below)
     return hi, lo
 
 

@@ -7,47 +7,62 @@ import numpy as np
 from psinoise._backend import core
 from psinoise.compile.panels import Float, Layout, PanelArguments
 
-# Edges are found to this relative width; what is left of the last strip above the mode is rejected,
-# which costs about layers * 2**-24 of the draws.
-_RESOLUTION = 2.0**-24
-_ATTEMPTS = 200
+# How much of the last strip may lie above the mode: one draw in 16 * layers is rejected there.
+_ABOVE = 2.0**-4
+# Rounded widths jump, and the strips with them: after so many edges a worse one will do.
+_USUAL = 12
+_ATTEMPTS = 100
+
+Strips = tuple[np.ndarray, Float, float, float]
 
 
 def strips(
     log_density: PanelArguments, log_mills: PanelArguments, layout: Layout, layers: int
-) -> tuple[np.ndarray, Float, float, float]:
-    """Strips of equal area that cover the half density.
+) -> Strips:
+    """Strips of equal area that cover the half density and end just above the mode.
 
-    Larger edges give smaller strips. ``low`` always covers the mode and ``high`` never does; the
-    answer is ``low`` once the two are close.
+    Larger edges give smaller strips, of which more are needed: about one over their area. ``low``
+    needs too few, ``high`` too many, and the next edge is where the secant through the last two
+    says, or half way if that is not between.
     """
+
+    def area(edges: Float) -> Float:
+        # That of strip 0, which decreases in the edge for a decreasing density:
+        # d/dr (r p + S) = r p' <= 0.
+        zero = np.zeros_like(edges)
+        density = core.exponential(core.panel_values(*log_density, edges), zero)
+        mills = core.exponential(core.panel_values(*log_mills, edges), zero)
+        return edges * density + density * mills
+
+    mode = float(core.exponential(core.panel_values(*log_density, np.zeros(1)), np.zeros(1))[0])
     centers, halves = layout.centers()
     edges = centers + halves * (1.0 - 2.0**-20)
-    zero = np.zeros_like(edges)
-    density = core.exponential(core.panel_values(*log_density, edges), zero)
-    mills = core.exponential(core.panel_values(*log_mills, edges), zero)
-    # The area of a strip is that of strip 0; a little more than 1/2 is covered by all of them. It
-    # decreases in the edge for a decreasing density: d/dr (r p + S) = r p' <= 0.
-    area = edges * density + density * mills
-    share = 0.5 / layers
-    low = float(edges[np.flatnonzero(area >= 1.25 * share)[-1]])
-    high = float(edges[np.flatnonzero(area < share)[0]])
-    mode = core.exponential(core.panel_values(*log_density, np.zeros(1)), np.zeros(1))[0]
-    found = None
-    edge = low + 0.5 * (high - low)
-    for _ in range(_ATTEMPTS):
-        candidate = core.ziggurat(log_density, log_mills, edge, layers)
-        reached = candidate[1][-1]
-        if reached >= mode:
-            low = edge
-            found = candidate if reached < np.inf else found
-        else:
-            high = edge
-        if high - low > _RESOLUTION * low:
+    for _ in range(2):
+        # A little more than 1/2 is covered by all strips.
+        areas = layers * area(edges)
+        first, last = np.flatnonzero(areas >= 0.625)[-1], np.flatnonzero(areas < 0.5)[0]
+        low, high = float(edges[first]), float(edges[last])
+        before, now = ((float(edges[i]), 0.5 * layers / float(areas[i])) for i in (first, last))
+        edges = low + (high - low) * (np.arange(65.0) / 64.0)
+    wanted = layers - 0.5 * _ABOVE
+    best = 0.0
+    found: Strips | None = None
+    for attempt in range(_ATTEMPTS):
+        edge = now[0] + (now[0] - before[0]) * ((wanted - now[1]) / (now[1] - before[1]))
+        if not low < edge < high:
             edge = low + 0.5 * (high - low)
-        elif found is not None:
+        candidate = core.ziggurat(log_density, log_mills, edge, layers)
+        before, now = now, (edge, _count(candidate[1], mode))
+        if max(best, layers - 1) < now[1] <= layers:
+            best, found = now[1], candidate
+        if found is not None and (best >= layers - _ABOVE or attempt >= _USUAL):
             return found
-        else:
-            # Rounded widths jump, and the strips with them: look a little further down.
-            edge = edge * (1.0 - 16.0 * _RESOLUTION)
+        low, high = (edge, high) if now[1] <= layers else (low, edge)
     raise ValueError(f"no ziggurat of {layers} layers covers the density")
+
+
+def _count(heights: Float, mode: float) -> float:
+    """How many strips reach the mode, with the part of the last one that is below it."""
+    last = min(int(np.searchsorted(heights, mode)), heights.size - 1)
+    below, above = float(heights[last - 1]), float(heights[last])
+    return last - 1 + (mode - below) / (above - below)

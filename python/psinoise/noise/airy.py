@@ -56,6 +56,11 @@ class Airy(ScaleFamily):
     _canonical = "mean_abs"
     _score_limit = math.inf
 
+    @property
+    def costly(self) -> bool:
+        """True: an Airy function."""
+        return True
+
     def log_density(self, t: Float) -> dd.Pair:
         """``2 log(Ai(z) / Ai(a1')) - log 3``, ``z = a1' + kappa t``."""
         log_hi, log_lo, _, _ = core.airy(*_argument(t))

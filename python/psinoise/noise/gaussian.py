@@ -46,6 +46,11 @@ class Gaussian(ScaleFamily):
     _score_limit = math.inf
     rotation_invariant = True
 
+    @property
+    def costly(self) -> bool:
+        """True: a Mills ratio is a sum over eighty points."""
+        return True
+
     def log_density(self, t: Float) -> dd.Pair:
         """``-t**2 / 2 - log sqrt(2 pi)``."""
         with np.errstate(over="ignore", invalid="ignore"):

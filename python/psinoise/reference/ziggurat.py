@@ -68,8 +68,8 @@ class _ScalarPanels:
         return total * inverse * stretch
 
 
-def _inverse(density: _ScalarPanels, log_height: float, right: float) -> float:
-    low, high, t = 0.0, right, right
+def _inverse(density: _ScalarPanels, log_height: float, right: float, start: float) -> float:
+    low, high, t = 0.0, right, start
     for _ in range(100):
         excess = density.value(t) - log_height
         if excess >= 0.0:
@@ -80,7 +80,7 @@ def _inverse(density: _ScalarPanels, log_height: float, right: float) -> float:
         step = t - excess / slope if slope != 0.0 else math.nan
         if not (low < step < high):
             step = low + 0.5 * (high - low)
-        if abs(step - t) <= 2.0**-51 * t or step in (low, high):
+        if abs(step - t) <= 2.0**-30 * t or step in (low, high):
             return step
         t = step
     return t
@@ -129,7 +129,7 @@ def _threshold(form: _Form, inner: float, width: float) -> int:
 def ziggurat(
     log_density: PanelArguments, log_mills: PanelArguments, edge: float, layers: int
 ) -> ZigguratArguments:
-    """Strips for the edge of strip 0; the last height is infinite if the edge is too small."""
+    """Strips for the edge of strip 0; the last heights are infinite if the edge is too small."""
     if layers not in (2048, 512):
         raise ValueError("layers must be 2048 or 512")
     form = _Wide if layers == 2048 else _Narrow
@@ -151,18 +151,19 @@ def ziggurat(
     for i in range(1, layers):
         above = _with_threshold(form, form.round_down(reach), 0) + (1 << form.low_bits)
         wanted = (1 << form.low_bits) - 1
+        inner = reach
         while True:
             entries[i] = _with_threshold(form, above, wanted)
             width = form.width(entries[i])
             heights[i + 1] = heights[i] + area / width
             below = heights[i + 1] < mode
-            inner = _inverse(density, _log(heights[i + 1]), reach) if below else 0.0
+            inner = _inverse(density, _log(heights[i + 1]), reach, inner) if below else 0.0
             most = _threshold(form, inner, width)
             if wanted <= most:
                 break
             wanted = most
-        if heights[i + 1] >= mode and i + 1 < layers:
-            heights[layers] = math.inf
+        if heights[i + 1] >= mode:
+            heights[i + 2 :] = [math.inf] * (layers - i - 1)
             break
         reach = inner
     return (
