@@ -53,6 +53,8 @@ def probability(name: str, value: object) -> float:
 
 def count(name: str, value: object) -> int:
     """A whole number from 0 to 2**63 - 1; floats, strings and booleans are refused."""
+    if type(value) is int and 0 <= value <= _LARGEST_COUNT:
+        return value
     if isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, ClassVar
 
 import numpy as np
@@ -160,13 +160,17 @@ class Noise(NoiseLaw):
         if core.evaluate(self._table, quantity, self._scale, x, out, workers):
             fill_beyond(self, self._scale, quantity, x, out)
 
+    @cached_property
+    def _kind(self) -> tuple[Any, ...]:
+        """What laws that share their tables have in common."""
+        return type(self), self._shape
+
     @property
     def _table(self) -> core.LawTable:
-        key = (type(self), self._shape)
-        table = self._tables.get(key)
+        table = self._tables.get(self._kind)
         if table is None:
             # Two threads may compile the same law at once; the tables are equal and one is kept.
-            table = self._tables.setdefault(key, compile_law(self))
+            table = self._tables.setdefault(self._kind, compile_law(self))
             # The oldest goes first: who sweeps over a parameter does not fill the memory.
             if len(self._tables) > _MOST_TABLES:
                 self._tables.popitem(last=False)
@@ -185,10 +189,9 @@ class Noise(NoiseLaw):
     @property
     def _steepest(self) -> tuple[float, float]:
         """Where the score of the standardized law is largest, and an upper bound of it."""
-        key = (type(self), self._shape)
-        found = self._steepest_points.get(key)
+        found = self._steepest_points.get(self._kind)
         if found is None:
-            found = self._steepest_points.setdefault(key, steepest(self))
+            found = self._steepest_points.setdefault(self._kind, steepest(self))
             if len(self._steepest_points) > _MOST_TABLES:
                 self._steepest_points.popitem(last=False)
         return found

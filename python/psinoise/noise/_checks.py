@@ -59,8 +59,6 @@ def _shape_of(shape: object) -> int | tuple[int, ...]:
 
 
 def _sample_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    if dtype is np.float64:
-        return _SAMPLED[0]
     try:
         chosen = np.dtype(dtype)
     except (TypeError, DeprecationWarning):  # "a" is a type that NumPy warns of
@@ -74,6 +72,9 @@ def output(shape: object, dtype: DTypeLike, out: object) -> NDArray[Any]:
     """The array that samples are written to: a new one, or the memory of ``out``."""
     if out is not None:
         return _checked_out(out, shape, dtype)
+    # Most calls; those for a few numbers would feel more checks.
+    if dtype is np.float64 and type(shape) is int and 0 <= shape <= _ELEMENTS:
+        return np.empty(shape)
     chosen = _sample_dtype(dtype)
     return np.empty(() if shape is None else _shape_of(shape), dtype=chosen)
 

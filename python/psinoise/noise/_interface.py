@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, overload
 
@@ -294,18 +295,20 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
         scale = self._scale
         if array.itemsize == 4 and not (2.0**-126 <= scale <= 2.0**120):
             raise DomainError(f"scale must be within the range of float32, got {scale!r}")
-        workers = _checks.worker_count(threads, array.size)
-        first = _checks.first_element(offset, array.size)
-        if array.size:
-            self._draw(self._key(rng), first, array, workers)
+        size = array.size
+        workers = _checks.worker_count(threads, size)
+        first = _checks.first_element(offset, size)
+        if size:
+            key = fresh_key() if rng is None else stream_key(rng, self._tag)
+            self._draw(key, first, array, workers)
         if out is not None:
             return out
         return array if array.ndim else array[()]
 
-    def _key(self, rng: RandomSource | None) -> bytes:
-        if rng is None:
-            return fresh_key()
-        return stream_key(rng, f"{type(self).__name__}{self._shape!r}".encode())
+    @cached_property
+    def _tag(self) -> bytes:
+        """Which streams of a seed are those of this law."""
+        return f"{type(self).__name__}{self._shape!r}".encode()
 
     @abstractmethod
     def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
