@@ -91,6 +91,72 @@ inline Cut cut(Vector<double> x) {
 #endif
 }
 
+// The elements of two vectors in turn: the first halves of both in a, the second ones in b.
+inline void zip(Vector<double>& a, Vector<double>& b) {
+#if defined(__AVX512F__)
+  const __m512i lower = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+  const __m512i upper = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+  const __m512d x = bit_cast<__m512d>(a);
+  const __m512d y = bit_cast<__m512d>(b);
+  a = bit_cast<Vector<double>>(_mm512_permutex2var_pd(x, lower, y));
+  b = bit_cast<Vector<double>>(_mm512_permutex2var_pd(x, upper, y));
+#elif defined(__AVX2__)
+  const __m256d x = bit_cast<__m256d>(a);
+  const __m256d y = bit_cast<__m256d>(b);
+  const __m256d even = _mm256_unpacklo_pd(x, y);
+  const __m256d odd = _mm256_unpackhi_pd(x, y);
+  a = bit_cast<Vector<double>>(_mm256_permute2f128_pd(even, odd, 0x20));
+  b = bit_cast<Vector<double>>(_mm256_permute2f128_pd(even, odd, 0x31));
+#else
+  static_assert(kVectorSize<double> == 2);
+  const Vector<double> x = a;
+  a = Vector<double>{x[0], b[0]};
+  b = Vector<double>{x[1], b[1]};
+#endif
+}
+
+// The inverse of zip.
+inline void unzip(Vector<double>& a, Vector<double>& b) {
+#if defined(__AVX512F__)
+  const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+  const __m512i odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+  const __m512d x = bit_cast<__m512d>(a);
+  const __m512d y = bit_cast<__m512d>(b);
+  a = bit_cast<Vector<double>>(_mm512_permutex2var_pd(x, even, y));
+  b = bit_cast<Vector<double>>(_mm512_permutex2var_pd(x, odd, y));
+#else
+  // Of two or four elements, each zip halves their distance.
+  zip(a, b);
+  if constexpr (kVectorSize<double> == 4) zip(a, b);
+#endif
+}
+
+inline Vector<double> reverse(Vector<double> x) {
+#if defined(__AVX512F__)
+  const __m512i backwards = _mm512_setr_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512d y = bit_cast<__m512d>(x);
+  return bit_cast<Vector<double>>(_mm512_permutex2var_pd(y, backwards, y));
+#elif defined(__AVX2__)
+  return bit_cast<Vector<double>>(_mm256_permute4x64_pd(bit_cast<__m256d>(x), 0x1b));
+#else
+  return Vector<double>{x[1], x[0]};
+#endif
+}
+
+// Rows and columns of a square change places.
+inline void transpose(Vector<double>* rows) {
+  constexpr std::size_t kSize = kVectorSize<double>;
+  for (std::size_t done = 1; done < kSize; done *= 2) {
+    Vector<double> next[kSize];
+    for (std::size_t r = 0; r < kSize / 2; ++r) {
+      next[2 * r] = rows[r];
+      next[2 * r + 1] = rows[r + kSize / 2];
+      zip(next[2 * r], next[2 * r + 1]);
+    }
+    for (std::size_t r = 0; r < kSize; ++r) rows[r] = next[r];
+  }
+}
+
 // table[index[0]], table[index[1]], ...: scalar loads, faster than a gather where tables are in the
 // first-level cache.
 template <typename Word>

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <complex>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "bindings/arrays.hpp"
@@ -12,12 +13,31 @@
 namespace psinoise {
 namespace {
 
+// Doubles at the start of a cache line, which the vectors of kernels do not cross then.
+class AlignedDoubles {
+ public:
+  explicit AlignedDoubles(std::size_t size)
+      : data_(static_cast<double*>(::operator new(size * sizeof(double), kLine))) {}
+  ~AlignedDoubles() { ::operator delete(data_, kLine); }
+  AlignedDoubles(const AlignedDoubles&) = delete;
+  AlignedDoubles& operator=(const AlignedDoubles&) = delete;
+
+  double* data() const { return data_; }
+
+ private:
+  static constexpr std::align_val_t kLine{64};
+  double* data_;
+};
+
 // Transforms of one length: roots of unity, and room to work in, for one thread at a time.
 class Transform {
  public:
-  explicit Transform(std::size_t size) : size_(size), roots_(size), work_(2 * size) {
-    if (size < 2 || (size & (size - 1)) != 0) throw py::value_error("size must be a power of two");
-    kernels().fft_roots(size, roots_.data());
+  explicit Transform(std::size_t size)
+      : size_(checked(size)),
+        shape_(kernels().fft_shape(size)),
+        roots_(shape_.roots),
+        work_(shape_.work) {
+    kernels().fft_roots(shape_, roots_.data());
   }
 
   std::size_t size() const { return size_; }
@@ -28,7 +48,7 @@ class Transform {
     require(size_of(masses), size_, "masses");
     const Unlocked unlocked;
     const std::lock_guard<std::mutex> lock(mutex_);
-    kernels().compose_into(roots_.data(), values, size_, count, spectrum, work_.data());
+    kernels().compose_into(shape_, roots_.data(), values, count, spectrum, work_.data());
   }
 
   py::array_t<double> inverse(py::array& product) {
@@ -37,11 +57,16 @@ class Transform {
     double* values = out.mutable_data();
     const Unlocked unlocked;
     const std::lock_guard<std::mutex> lock(mutex_);
-    kernels().inverse_spectrum(roots_.data(), spectrum, size_, values, work_.data());
+    kernels().inverse_spectrum(shape_, roots_.data(), spectrum, values, work_.data());
     return out;
   }
 
  private:
+  static std::size_t checked(std::size_t size) {
+    if (size < 2 || (size & (size - 1)) != 0) throw py::value_error("size must be a power of two");
+    return size;
+  }
+
   static void require(std::size_t size, std::size_t wanted, const char* name) {
     if (size != wanted) throw py::value_error(std::string(name) + " has the wrong size");
   }
@@ -53,8 +78,9 @@ class Transform {
   }
 
   std::size_t size_;
-  std::vector<double> roots_;
-  std::vector<double> work_;
+  FftShape shape_;
+  AlignedDoubles roots_;
+  AlignedDoubles work_;
   std::mutex mutex_;
 };
 

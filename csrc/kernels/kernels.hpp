@@ -115,12 +115,14 @@ struct Kernels {
                        std::size_t stride, std::size_t from, std::size_t to, double* out);
   void (*balanced_nodes)(const double* mass, const double* excess, std::size_t bins,
                          const double* growth, const double* rise, double* share, double* nodes);
-  // Roots of unity for transforms of `size` points (a power of two): size doubles.
-  void (*fft_roots)(std::size_t size, double* roots);
-  // product *= transform(masses) ** count; `work` holds 2 size doubles.
-  void (*compose_into)(const double* roots, const double* masses, std::size_t size,
+  // Real transforms of `size` points, a power of two. Roots and room to work in are aligned to 64
+  // bytes.
+  FftShape (*fft_shape)(std::size_t size);
+  void (*fft_roots)(const FftShape& shape, double* roots);
+  // product *= transform(masses) ** count.
+  void (*compose_into)(const FftShape& shape, const double* roots, const double* masses,
                        std::uint64_t count, double* product, double* work);
-  void (*inverse_spectrum)(const double* roots, const double* product, std::size_t size,
+  void (*inverse_spectrum)(const FftShape& shape, const double* roots, const double* product,
                            double* masses, double* work);
   // Band matrices; see kernels/band.cpp. `panel` holds (width + kBandSpare) kBandBlock doubles;
   // false if the matrix is not positive definite. Right-hand sides are `count` rows of `size`.

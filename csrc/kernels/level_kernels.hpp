@@ -85,11 +85,12 @@ void lattice_sums(const double* a, std::size_t m, const double* b, std::size_t n
                   std::size_t stride, std::size_t from, std::size_t to, double* out);
 void balanced_nodes(const double* mass, const double* excess, std::size_t bins,
                     const double* growth, const double* rise, double* share, double* nodes);
-void fft_roots(std::size_t size, double* roots);
-void compose_into(const double* roots, const double* masses, std::size_t size, std::uint64_t count,
-                  double* product, double* work);
-void inverse_spectrum(const double* roots, const double* product, std::size_t size, double* masses,
-                      double* work);
+FftShape fft_shape(std::size_t size);
+void fft_roots(const FftShape& shape, double* roots);
+void compose_into(const FftShape& shape, const double* roots, const double* masses,
+                  std::uint64_t count, double* product, double* work);
+void inverse_spectrum(const FftShape& shape, const double* roots, const double* product,
+                      double* masses, double* work);
 bool band_cholesky(double* band, std::size_t width, std::size_t size, double* panel);
 void band_forward(const double* band, std::size_t width, std::size_t size, double* right,
                   std::size_t count);

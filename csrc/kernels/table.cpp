@@ -48,6 +48,7 @@ const Kernels kernels = {
     log_mgf,
     lattice_sums,
     balanced_nodes,
+    fft_shape,
     fft_roots,
     compose_into,
     inverse_spectrum,

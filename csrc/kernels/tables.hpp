@@ -203,6 +203,16 @@ struct PanelVerdict {
   int halvings;  // to come nearer to fine, at once
 };
 
+// A real transform of 2 length points, length = rows * columns (one column if it is short), and how
+// many doubles its table of roots and the room to work in have; see math/fft.hpp.
+struct FftShape {
+  std::size_t length;
+  std::size_t rows;
+  std::size_t columns;
+  std::size_t roots;
+  std::size_t work;
+};
+
 enum class Quantity : std::int32_t { pdf, logpdf, cdf, ccdf, logcdf, logccdf };
 
 // Zeros on both sides of the second sequence of a sum of products.

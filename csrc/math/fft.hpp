@@ -1,10 +1,15 @@
-// Fast Fourier transform of a power-of-two length, with twiddle factors right to half an ulp.
+// Fast Fourier transform of a power-of-two length n, with twiddle factors right to 3 u, u = 2^-53.
 //
-// Computes: the complex transform sum_k x_k exp(-+ 2 pi i j k / n) by Stockham's radix-4 passes
-//   (one of radix 2 if the exponent is odd), on split real and imaginary arrays, and the real
-//   transform of 2n points through it.
-// Error: relative 2-norm error at most 6 u log2(n) with u = 2^-53 (Higham, Accuracy and Stability
-//   of Numerical Algorithms, theorem 24.2, with twiddles right to u); measured 20 times less.
+// Computes: z_k = sum_j x_j exp(-2 pi i j k / n). An inverse swaps real and imaginary parts.
+// Method: with n = M V, j = m V + v and k = k1 + M k2, transforms over m for eight v side by side,
+//   twiddles, and transforms over v for eight k1 side by side, each by Stockham's passes of radix 4
+//   (the last one of radix 2 if the exponent is odd). Both fit in the second-level cache, so that
+//   memory is gone through twice whatever the length. Short transforms are one series of passes.
+// Error: relative 2-norm error at most (3.65 log2(n) + 5.3) u, without terms of u^2. A pass is a
+//   multiple of a unitary map, so that relative errors add: u for each of its levels of additions,
+//   and for twiddles their 3 u and sqrt(5) u of a complex product (Brent, Percival, Zimmermann,
+//   2007). A radix-4 pass has 7.3 u and a last one 2 u, one of radix 2 has u, the twiddles between,
+//   products of two, 10.5 u. Measured 20 times less.
 // Why our own: certified bounds need a transform whose rounding is known.
 // Edge values: length 1 is the identity; infinities and NaN spread.
 #pragma once
@@ -12,11 +17,59 @@
 #include <cstddef>
 
 #include "base/level.hpp"
+#include "base/vector.hpp"
+#include "kernels/tables.hpp"
 
 namespace psinoise::PSINOISE_LEVEL {
 
-// cos and sin of 2 pi k / n, from arguments in [0, pi/4], where libm is right to an ulp.
-inline void unit_root(std::size_t k, std::size_t n, double* re, double* im) {
+template <typename T>
+struct Complex {
+  T re;
+  T im;
+};
+
+template <typename T>
+inline Complex<T> operator+(Complex<T> a, Complex<T> b) {
+  return {a.re + b.re, a.im + b.im};
+}
+
+template <typename T>
+inline Complex<T> operator-(Complex<T> a, Complex<T> b) {
+  return {a.re - b.re, a.im - b.im};
+}
+
+// One of them may be a number for all elements of the other.
+template <typename S, typename T>
+inline Complex<T> operator*(Complex<S> w, Complex<T> a) {
+  return {a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re};
+}
+
+template <typename T>
+inline T load(const double* from) {
+  T value;
+  __builtin_memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+template <typename T>
+inline void store(double* to, T value) {
+  __builtin_memcpy(to, &value, sizeof(value));
+}
+
+template <typename T>
+struct SplitComplex {
+  double* re;
+  double* im;
+
+  Complex<T> operator()(std::size_t i) const { return {load<T>(re + i), load<T>(im + i)}; }
+  void operator()(std::size_t i, Complex<T> z) const {
+    store(re + i, z.re);
+    store(im + i, z.im);
+  }
+};
+
+// exp(-2 pi i k / n), from arguments in [0, pi/4], where libm is right to an ulp.
+inline Complex<double> unit_root(std::size_t k, std::size_t n) {
   const double quarter_turn = 1.5707963267948966;
   const std::size_t scaled = 8 * (k % n);  // in units of 1/(8 n) turns
   const std::size_t octant = scaled / n;
@@ -28,100 +81,125 @@ inline void unit_root(std::size_t k, std::size_t n, double* re, double* im) {
   const bool swap = octant % 4 == 1 || octant % 4 == 2;
   const double x = swap ? s : c;
   const double y = swap ? c : s;
-  *re = octant >= 2 && octant <= 5 ? -x : x;
-  *im = octant >= 4 ? -y : y;
+  return {octant >= 2 && octant <= 5 ? -x : x, octant >= 4 ? y : -y};
 }
 
-// cos and sin of 2 pi k / size, k < size / 2: the twiddles of a real transform of `size` points,
-// and with k even those of the complex one of half the length.
-struct Twiddles {
-  const double* re;
-  const double* im;
-  std::size_t size;
-};
-
-struct SplitComplex {
-  double* re;
-  double* im;
-};
-
-// One radix-4 pass: from x, viewed as [4][quarter][stride], to y, viewed as [quarter][4][stride].
-// The forward sign; the inverse transform swaps real and imaginary arrays.
-inline void radix4_pass(const Twiddles& twiddles, std::size_t quarter, std::size_t stride,
-                        SplitComplex x, SplitComplex y) {
-  const std::size_t step = twiddles.size / (4 * quarter);
+// One radix-4 pass: from [4][quarter][stride] to [quarter][4][stride]; roots[step k] is
+// exp(-2 pi i k / (4 quarter)).
+template <typename T, typename From, typename To>
+inline void radix4_pass(const Complex<double>* roots, std::size_t step, std::size_t quarter,
+                        std::size_t stride, const From& from, const To& to) {
   const std::size_t block = quarter * stride;
   for (std::size_t p = 0; p < quarter; ++p) {
-    const double w1r = twiddles.re[step * p];
-    const double w1i = -twiddles.im[step * p];
-    const double w2r = twiddles.re[2 * step * p];
-    const double w2i = -twiddles.im[2 * step * p];
-    // Three quarters of the circle are beyond the table: w3 = w1 w2 would cost accuracy, -w is
-    // exact.
-    const std::size_t third = 3 * step * p;
-    const std::size_t half = twiddles.size / 2;
-    const double sign = third < half ? 1.0 : -1.0;
-    const double w3r = sign * twiddles.re[third < half ? third : third - half];
-    const double w3i = -sign * twiddles.im[third < half ? third : third - half];
-    const double* ar = x.re + p * stride;
-    const double* ai = x.im + p * stride;
-    double* br = y.re + 4 * p * stride;
-    double* bi = y.im + 4 * p * stride;
-    for (std::size_t q = 0; q < stride; ++q) {
-      const double s02r = ar[q] + ar[q + 2 * block];
-      const double s02i = ai[q] + ai[q + 2 * block];
-      const double d02r = ar[q] - ar[q + 2 * block];
-      const double d02i = ai[q] - ai[q + 2 * block];
-      const double s13r = ar[q + block] + ar[q + 3 * block];
-      const double s13i = ai[q + block] + ai[q + 3 * block];
-      const double d13r = ar[q + block] - ar[q + 3 * block];
-      const double d13i = ai[q + block] - ai[q + 3 * block];
-      br[q] = s02r + s13r;
-      bi[q] = s02i + s13i;
-      const double t1r = d02r + d13i;
-      const double t1i = d02i - d13r;
-      const double t2r = s02r - s13r;
-      const double t2i = s02i - s13i;
-      const double t3r = d02r - d13i;
-      const double t3i = d02i + d13r;
-      br[q + stride] = t1r * w1r - t1i * w1i;
-      bi[q + stride] = t1r * w1i + t1i * w1r;
-      br[q + 2 * stride] = t2r * w2r - t2i * w2i;
-      bi[q + 2 * stride] = t2r * w2i + t2i * w2r;
-      br[q + 3 * stride] = t3r * w3r - t3i * w3i;
-      bi[q + 3 * stride] = t3r * w3i + t3i * w3r;
+    const Complex<double> w1 = roots[step * p];
+    const Complex<double> w2 = roots[2 * step * p];
+    const Complex<double> w3 = roots[3 * step * p];
+    for (std::size_t q = 0; q < stride; q += sizeof(T) / sizeof(double)) {
+      const std::size_t i = p * stride + q;
+      const Complex<T> a = from(i);
+      const Complex<T> b = from(i + block);
+      const Complex<T> c = from(i + 2 * block);
+      const Complex<T> d = from(i + 3 * block);
+      const Complex<T> even = a + c;
+      const Complex<T> odd = b + d;
+      const Complex<T> left = a - c;
+      const Complex<T> right = b - d;
+      const std::size_t j = 4 * p * stride + q;
+      to(j, even + odd);
+      to(j + stride, w1 * Complex<T>{left.re + right.im, left.im - right.re});
+      to(j + 2 * stride, w2 * (even - odd));
+      to(j + 3 * stride, w3 * Complex<T>{left.re - right.im, left.im + right.re});
     }
   }
 }
 
 // The last pass where log2 of the length is odd: no twiddles are left.
-inline void radix2_pass(std::size_t stride, SplitComplex x, SplitComplex y) {
-  for (std::size_t q = 0; q < stride; ++q) {
-    y.re[q] = x.re[q] + x.re[q + stride];
-    y.im[q] = x.im[q] + x.im[q + stride];
-    y.re[q + stride] = x.re[q] - x.re[q + stride];
-    y.im[q + stride] = x.im[q] - x.im[q + stride];
+template <typename T, typename From, typename To>
+inline void radix2_pass(std::size_t stride, const From& from, const To& to) {
+  for (std::size_t q = 0; q < stride; q += sizeof(T) / sizeof(double)) {
+    const Complex<T> a = from(q);
+    const Complex<T> b = from(q + stride);
+    to(q, a + b);
+    to(q + stride, a - b);
   }
 }
 
-// Forward transform of x; the result is in x or in scratch, whichever is returned.
-inline SplitComplex forward_transform(const Twiddles& twiddles, std::size_t length, SplitComplex x,
-                                      SplitComplex scratch) {
-  std::size_t remaining = length;
-  std::size_t stride = 1;
-  while (remaining >= 4) {
-    radix4_pass(twiddles, remaining / 4, stride, x, scratch);
-    const SplitComplex result = scratch;
-    scratch = x;
-    x = result;
-    remaining /= 4;
-    stride *= 4;
+// Transforms of `length` rows, at least 2, of `width` numbers each; roots[step k] is
+// exp(-2 pi i k / length).
+template <typename T, typename From, typename To>
+inline void stockham(const Complex<double>* roots, std::size_t step, std::size_t length,
+                     std::size_t width, const From& from, SplitComplex<T> here,
+                     SplitComplex<T> there, const To& to) {
+  if (length == 2) return radix2_pass<T>(width, from, to);
+  if (length == 4) return radix4_pass<T>(roots, step, 1, width, from, to);
+  radix4_pass<T>(roots, step, length / 4, width, from, here);
+  for (;;) {
+    length /= 4;
+    step *= 4;
+    width *= 4;
+    if (length == 2) return radix2_pass<T>(width, here, to);
+    if (length == 4) return radix4_pass<T>(roots, step, 1, width, here, to);
+    radix4_pass<T>(roots, step, length / 4, width, here, there);
+    const SplitComplex<T> other = there;
+    there = here;
+    here = other;
   }
-  if (remaining == 2) {
-    radix2_pass(stride, x, scratch);
-    return scratch;
+}
+
+// The parts of a table of roots and of the room to work in; see FftShape in kernels/tables.hpp.
+struct FftTables {
+  const Complex<double>* rows;   // [M]: exp(-2 pi i k / M)
+  const Complex<double>* tiles;  // [V / 8][M]: exp(-2 pi i 8 v k1 / n)
+  const double* near_re;         // [M][8]: exp(-2 pi i v k1 / n)
+  const double* near_im;
+};
+
+// The transform of from(0), ..., from(n - 1) to to(0, .), ..., to(n - 1, .), a vector at a time.
+template <typename From, typename To>
+inline void long_transform(const FftShape& shape, const FftTables& tables, const From& from,
+                           double* work, const To& to) {
+  typedef Vector<double> T;
+  constexpr std::size_t kLanes = kVectorSize<double>;
+  const std::size_t m = shape.rows;
+  const std::size_t v = shape.columns;
+  // A cache line between arrays: powers of two apart, they would all be in the same sets.
+  const std::size_t apart = 8 * m + 8;
+  const SplitComplex<T> here = {work, work + apart};
+  const SplitComplex<T> there = {work + 2 * apart, work + 3 * apart};
+  const SplitComplex<T> found = {work + 4 * apart, work + 5 * apart};
+  const SplitComplex<T> between = {work + 6 * apart, work + 6 * apart + shape.length + 8};
+  for (std::size_t first = 0; first < v; first += 8) {
+    const auto column = [&](std::size_t i) { return from(i / 8 * v + first + i % 8); };
+    stockham<T>(tables.rows, 1, m, 8, column, here, there, found);
+    const Complex<double>* far = tables.tiles + first / 8 * m;
+    for (std::size_t k = 0; k < m; k += 8) {
+      // Eight columns of eight frequencies become eight rows of them.
+      for (std::size_t lane = 0; lane < 8; lane += kLanes) {
+        T re[8];
+        T im[8];
+        for (std::size_t r = 0; r < 8; ++r) {
+          const std::size_t i = 8 * (k + r) + lane;
+          const Complex<T> near = {load<T>(tables.near_re + i), load<T>(tables.near_im + i)};
+          const Complex<T> turned = (far[k + r] * near) * found(i);
+          re[r] = turned.re;
+          im[r] = turned.im;
+        }
+        const std::size_t at = k * v + 8 * (first + lane);
+        for (std::size_t part = 0; part < 8; part += kLanes) {
+          transpose(re + part);
+          transpose(im + part);
+          for (std::size_t r = 0; r < kLanes; ++r) {
+            between(at + 8 * r + part, {re[part + r], im[part + r]});
+          }
+        }
+      }
+    }
   }
-  return x;
+  for (std::size_t k = 0; k < m; k += 8) {
+    const SplitComplex<T> row = {between.re + k * v, between.im + k * v};
+    const auto frequency = [&](std::size_t i, Complex<T> z) { to(i / 8 * m + k + i % 8, z); };
+    stockham<T>(tables.rows, m / v, v, 8, row, here, there, frequency);
+  }
 }
 
 }  // namespace psinoise::PSINOISE_LEVEL
