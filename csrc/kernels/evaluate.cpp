@@ -63,54 +63,76 @@ double quantile_value(const Panels& panels, double t) {
   return panel_value(panels, kSplit ? cross(panels, at) : at);
 }
 
-// One block of probabilities.
-struct Tails {
-  double tail[kBlock];   // the smaller of p and 1 - p, 1/2 where p is none
-  double depth[kBlock];  // of the tail, in the range of the table
-  double value[kBlock];  // the quantile of the tail in units of the scale
+// Some probabilities of a block, and where in it they are.
+struct Chosen {
+  std::size_t count;
+  std::size_t place[kBlock];
+  double argument[kBlock];  // of the table
+  double value[kBlock];     // the quantile in units of the scale
 };
 
 inline constexpr double kCenter = 0.25;  // tails above have a table of 1/2 - p
 inline constexpr double kLeastDepth = 0.5;
 
 template <bool kSplit>
-void quantiles(const LawTable& law, std::size_t size, Tails& block) {
-  for (std::size_t i = 0; i < size; ++i) {
-    const double depth = -log_of_normal_or_less(2.0 * block.tail[i]);
-    block.depth[i] = depth > kLeastDepth ? depth : kLeastDepth;
+void central_quantiles(const LawTable& law, Chosen& chosen) {
+  for (std::size_t i = 0; i < chosen.count; ++i) {
+    const double v = chosen.argument[i];
+    chosen.value[i] = v * quantile_value<kSplit>(law.central_quantile, v);
   }
-  for (std::size_t i = 0; i < size; ++i) {
-    const bool central = block.tail[i] > kCenter;
-    const double v = 0.5 - block.tail[i];  // exact where it is used: Sterbenz
-    block.value[i] = quantile_value<kSplit>(central ? law.central_quantile : law.tail_quantile,
-                                            central ? v : block.depth[i]);
+}
+
+// The arguments are tails, and depths afterwards.
+template <bool kSplit>
+void tail_quantiles(const LawTable& law, Chosen& chosen) {
+  for (std::size_t i = 0; i < chosen.count; ++i) {
+    const double depth = -log_of_normal_or_less(2.0 * chosen.argument[i]);
+    chosen.argument[i] = depth > kLeastDepth ? depth : kLeastDepth;
   }
-  for (std::size_t i = 0; i < size; ++i) {
-    const double outer = exponential(block.value[i]);
-    const double central = (0.5 - block.tail[i]) * block.value[i];
-    block.value[i] = block.tail[i] > kCenter ? central : outer;
+  for (std::size_t i = 0; i < chosen.count; ++i) {
+    chosen.value[i] = quantile_value<kSplit>(law.tail_quantile, chosen.argument[i]);
   }
+  for (std::size_t i = 0; i < chosen.count; ++i) chosen.value[i] = exponential(chosen.value[i]);
   if (law.tail_quantile.bits == 3) return;
-  for (std::size_t i = 0; i < size; ++i) {
-    if (block.tail[i] <= kCenter) block.value[i] = polished(law, block.value[i], block.depth[i]);
+  for (std::size_t i = 0; i < chosen.count; ++i) {
+    chosen.value[i] = polished(law, chosen.value[i], chosen.argument[i]);
   }
 }
 
 template <bool kSplit>
 void invert(const LawTable& law, const double* probability, std::size_t count, double scale,
             double* out) {
-  Tails block;
+  double value[kBlock];
+  std::uint64_t central[kBlock];
+  Chosen center;
+  Chosen tails;
   for (std::size_t start = 0; start < count; start += kBlock) {
     const std::size_t size = count - start < kBlock ? count - start : kBlock;
     const double* p = probability + start;
+    // Which table serves is not to be predicted, and so told by sums and not by branches.
     for (std::size_t i = 0; i < size; ++i) {
-      const double tail = p[i] <= 0.5 ? p[i] : 1.0 - p[i];  // exact above 1/2
-      block.tail[i] = tail >= 0.0 && tail <= 0.5 ? tail : 0.5;
+      const double other = 1.0 - p[i];  // exact above 1/2
+      const double smaller = p[i] < other ? p[i] : other;
+      value[i] = smaller >= 0.0 ? smaller : 0.5;
+      central[i] = value[i] > kCenter ? 1 : 0;
     }
-    quantiles<kSplit>(law, size, block);
+    center.count = 0;
+    tails.count = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      center.place[center.count] = i;
+      center.argument[center.count] = 0.5 - value[i];  // exact: Sterbenz
+      center.count += central[i];
+      tails.place[tails.count] = i;
+      tails.argument[tails.count] = value[i];
+      tails.count += 1 - central[i];
+    }
+    central_quantiles<kSplit>(law, center);
+    tail_quantiles<kSplit>(law, tails);
+    for (std::size_t i = 0; i < center.count; ++i) value[center.place[i]] = center.value[i];
+    for (std::size_t i = 0; i < tails.count; ++i) value[tails.place[i]] = tails.value[i];
     for (std::size_t i = 0; i < size; ++i) {
       const double q = p[i];
-      const double t = block.tail[i] == 0.0 ? __builtin_inf() : block.value[i] * scale;
+      const double t = q == 0.0 || q == 1.0 ? __builtin_inf() : value[i] * scale;
       const double x = q <= 0.5 ? t : -t;
       out[start + i] = q >= 0.0 && q <= 1.0 ? x : __builtin_nan("");
     }
