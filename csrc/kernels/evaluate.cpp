@@ -25,9 +25,9 @@ struct Points : Block<kBlock> {
 // log P(X > t) = log p(t) + log m(t), m the Mills ratio, whose table has the same panels.
 void log_survival(const LawTable& law, std::size_t size, Points& block) {
   log_density(law, size, block);
-  for (std::size_t i = 0; i < size; ++i) {
-    block.value[i] = panel_value(law.log_mills, PanelPosition{block.row[i], block.u[i]});
-  }
+  double head[kBlock];
+  panel_parts(law.log_mills, block.row, block.u, size, head, block.value);
+  for (std::size_t i = 0; i < size; ++i) block.value[i] = head[i] + block.value[i];
   for (std::size_t i = 0; i < size; ++i) {
     const DoubleDouble sum = two_sum(block.hi[i], block.value[i]);
     block.hi[i] = sum.hi;
@@ -56,86 +56,54 @@ void log_of_survival(const LawTable& law, const double* x, std::size_t size, boo
   }
 }
 
-// Laws without splits have a loop of their own: a look at the splits of every point costs a fifth.
-template <bool kSplit>
-double quantile_value(const Panels& panels, double t) {
-  const PanelPosition at = locate(panels, t, 0.0);
-  return panel_value(panels, kSplit ? cross(panels, at) : at);
-}
-
 // Some probabilities of a block, and where in it they are.
 struct Chosen {
   std::size_t count;
   std::size_t place[kBlock];
   double argument[kBlock];  // of the table
-  double value[kBlock];     // the quantile in units of the scale
+  std::int64_t row[kBlock];
+  double u[kBlock];
+  double value[kBlock];  // the quantile in units of the scale
 };
 
 inline constexpr double kCenter = 0.25;  // tails above have a table of 1/2 - p
 inline constexpr double kLeastDepth = 0.5;
 
-template <bool kSplit>
-void central_quantiles(const LawTable& law, Chosen& chosen) {
+// The values of a table at the arguments.
+void table_values(const Panels& panels, Chosen& chosen) {
   for (std::size_t i = 0; i < chosen.count; ++i) {
-    const double v = chosen.argument[i];
-    chosen.value[i] = v * quantile_value<kSplit>(law.central_quantile, v);
+    const PanelPosition at = locate(panels, chosen.argument[i], 0.0);
+    chosen.row[i] = at.row;
+    chosen.u[i] = at.u;
   }
+  // A look at the splits of every point costs a fifth.
+  for (std::size_t i = 0; panels.split_count > 0 && i < chosen.count; ++i) {
+    const PanelPosition at = cross(panels, PanelPosition{chosen.row[i], chosen.u[i]});
+    chosen.row[i] = at.row;
+    chosen.u[i] = at.u;
+  }
+  fill_up(chosen.count, chosen.row, chosen.u);
+  double head[kBlock];
+  panel_parts(panels, chosen.row, chosen.u, chosen.count, head, chosen.value);
+  for (std::size_t i = 0; i < chosen.count; ++i) chosen.value[i] = head[i] + chosen.value[i];
+}
+
+void central_quantiles(const LawTable& law, Chosen& chosen) {
+  table_values(law.central_quantile, chosen);
+  for (std::size_t i = 0; i < chosen.count; ++i) chosen.value[i] *= chosen.argument[i];
 }
 
 // The arguments are tails, and depths afterwards.
-template <bool kSplit>
 void tail_quantiles(const LawTable& law, Chosen& chosen) {
   for (std::size_t i = 0; i < chosen.count; ++i) {
     const double depth = -log_of_normal_or_less(2.0 * chosen.argument[i]);
     chosen.argument[i] = depth > kLeastDepth ? depth : kLeastDepth;
   }
-  for (std::size_t i = 0; i < chosen.count; ++i) {
-    chosen.value[i] = quantile_value<kSplit>(law.tail_quantile, chosen.argument[i]);
-  }
+  table_values(law.tail_quantile, chosen);
   for (std::size_t i = 0; i < chosen.count; ++i) chosen.value[i] = exponential(chosen.value[i]);
   if (law.tail_quantile.bits == 3) return;
   for (std::size_t i = 0; i < chosen.count; ++i) {
     chosen.value[i] = polished(law, chosen.value[i], chosen.argument[i]);
-  }
-}
-
-template <bool kSplit>
-void invert(const LawTable& law, const double* probability, std::size_t count, double scale,
-            double* out) {
-  double value[kBlock];
-  std::uint64_t central[kBlock];
-  Chosen center;
-  Chosen tails;
-  for (std::size_t start = 0; start < count; start += kBlock) {
-    const std::size_t size = count - start < kBlock ? count - start : kBlock;
-    const double* p = probability + start;
-    // Which table serves is not to be predicted, and so told by sums and not by branches.
-    for (std::size_t i = 0; i < size; ++i) {
-      const double other = 1.0 - p[i];  // exact above 1/2
-      const double smaller = p[i] < other ? p[i] : other;
-      value[i] = smaller >= 0.0 ? smaller : 0.5;
-      central[i] = value[i] > kCenter ? 1 : 0;
-    }
-    center.count = 0;
-    tails.count = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-      center.place[center.count] = i;
-      center.argument[center.count] = 0.5 - value[i];  // exact: Sterbenz
-      center.count += central[i];
-      tails.place[tails.count] = i;
-      tails.argument[tails.count] = value[i];
-      tails.count += 1 - central[i];
-    }
-    central_quantiles<kSplit>(law, center);
-    tail_quantiles<kSplit>(law, tails);
-    for (std::size_t i = 0; i < center.count; ++i) value[center.place[i]] = center.value[i];
-    for (std::size_t i = 0; i < tails.count; ++i) value[tails.place[i]] = tails.value[i];
-    for (std::size_t i = 0; i < size; ++i) {
-      const double q = p[i];
-      const double t = q == 0.0 || q == 1.0 ? __builtin_inf() : value[i] * scale;
-      const double x = q <= 0.5 ? t : -t;
-      out[start + i] = q >= 0.0 && q <= 1.0 ? x : __builtin_nan("");
-    }
   }
 }
 
@@ -185,8 +153,41 @@ std::size_t evaluate(const LawTable& law, Quantity quantity, double scale, const
 
 void inverse_survival(const LawTable& law, const double* probability, std::size_t count,
                       double scale, double* out) {
-  const bool split = law.central_quantile.split_count + law.tail_quantile.split_count > 0;
-  (split ? invert<true> : invert<false>)(law, probability, count, scale, out);
+  double value[kBlock];
+  std::uint64_t central[kBlock];
+  Chosen center;
+  Chosen tails;
+  for (std::size_t start = 0; start < count; start += kBlock) {
+    const std::size_t size = count - start < kBlock ? count - start : kBlock;
+    const double* p = probability + start;
+    // Which table serves is not to be predicted, and so told by sums and not by branches.
+    for (std::size_t i = 0; i < size; ++i) {
+      const double other = 1.0 - p[i];  // exact above 1/2
+      const double smaller = p[i] < other ? p[i] : other;
+      value[i] = smaller >= 0.0 ? smaller : 0.5;
+      central[i] = value[i] > kCenter ? 1 : 0;
+    }
+    center.count = 0;
+    tails.count = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      center.place[center.count] = i;
+      center.argument[center.count] = 0.5 - value[i];  // exact: Sterbenz
+      center.count += central[i];
+      tails.place[tails.count] = i;
+      tails.argument[tails.count] = value[i];
+      tails.count += 1 - central[i];
+    }
+    central_quantiles(law, center);
+    tail_quantiles(law, tails);
+    for (std::size_t i = 0; i < center.count; ++i) value[center.place[i]] = center.value[i];
+    for (std::size_t i = 0; i < tails.count; ++i) value[tails.place[i]] = tails.value[i];
+    for (std::size_t i = 0; i < size; ++i) {
+      const double q = p[i];
+      const double t = q == 0.0 || q == 1.0 ? __builtin_inf() : value[i] * scale;
+      const double x = q <= 0.5 ? t : -t;
+      out[start + i] = q >= 0.0 && q <= 1.0 ? x : __builtin_nan("");
+    }
+  }
 }
 
 }  // namespace psinoise::PSINOISE_LEVEL

@@ -12,9 +12,11 @@
 // Edge values: callers keep t below the limit and free of NaN.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/level.hpp"
+#include "base/vector.hpp"
 #include "kernels/tables.hpp"
 #include "math/double_double.hpp"
 #include "math/elementary.hpp"
@@ -75,6 +77,43 @@ inline double polynomial_part(const double* row, double u) {
   const double odd = (((c[9] * v + c[7]) * v + c[5]) * v + c[3]) * v + c[1];
   const double even = (((c[10] * v + c[8]) * v + c[6]) * v + c[4]) * v + c[2];
   return u * odd + v * even;
+}
+
+// The constants and the rest of the polynomials at many positions; with vectors of eight, arrays
+// are read and written up to a multiple of eight.
+inline void panel_parts(const Panels& panels, const std::int64_t* row, const double* u,
+                        std::size_t size, double* head, double* rest) {
+#if defined(__AVX512F__)
+  // Loads of single coefficients would set the pace: rows are loaded whole and change places with
+  // columns. The operations are those of polynomial_part.
+  constexpr int kLanes = 8;
+  constexpr int kBefore = kPanelRow - kLanes;  // coefficients before the last eight
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    Vector<double> first[kLanes];
+    Vector<double> last[kLanes];
+    for (std::size_t r = 0; r < kLanes; ++r) {
+      __builtin_memcpy(first + r, panels.rows + row[i + r], sizeof(first[r]));
+      __builtin_memcpy(last + r, panels.rows + row[i + r] + kBefore, sizeof(last[r]));
+    }
+    transpose(first);
+    transpose(last);
+    const auto c = [&](int k) { return k < kLanes ? first[k] : last[k - kBefore]; };
+    Vector<double> x;
+    __builtin_memcpy(&x, u + i, sizeof(x));
+    const Vector<double> v = x * x;
+    const Vector<double> odd = (((c(10) * v + c(8)) * v + c(6)) * v + c(4)) * v + c(2);
+    const Vector<double> even = (((c(11) * v + c(9)) * v + c(7)) * v + c(5)) * v + c(3);
+    const Vector<double> sum = (x * odd + v * even) + c(1);
+    __builtin_memcpy(head + i, first, sizeof(x));
+    __builtin_memcpy(rest + i, &sum, sizeof(x));
+  }
+#else
+  for (std::size_t i = 0; i < size; ++i) {
+    const double* at = panels.rows + row[i];
+    head[i] = at[0];
+    rest[i] = polynomial_part(at, u[i]) + at[1];
+  }
+#endif
 }
 
 inline DoubleDouble panel_pair(const Panels& panels, PanelPosition at) {
