@@ -53,6 +53,13 @@ def test_tolerance_is_a_width_in_epsilon(tolerance):
     assert 0.0 < bracket.width <= tolerance
 
 
+def test_tolerance_may_be_wider_than_any_epsilon():
+    """Kills: a step of that width, the square of which overflows."""
+    accountant = pn.Accountant().compose(MECHANISM, 3)
+    with np.errstate(over="raise"):
+        assert accountant.delta(0.1, tolerance=1e300).upper <= 1.0
+
+
 def test_what_cannot_be_reached_is_refused_and_shown():
     """Only where a tolerance is given; the error has what was reached."""
     mechanism = pn.Mechanism(pn.Gaussian(std=1.0))

@@ -112,6 +112,34 @@ def test_the_largest_loss(name):
         assert released.upper <= ideal.upper * (1.0 + PRICE)
 
 
+@pytest.mark.parametrize(
+    ("name", "ratios"),
+    [
+        ("Cauchy", (7.0, 3000.0)),
+        pytest.param("Cauchy", (0.03, 0.1, 0.3, 1.0, 300.0), marks=pytest.mark.deep),
+        *(
+            pytest.param(name, (0.03, 0.3, 7.0, 300.0), marks=pytest.mark.deep)
+            for name in LAWS
+            if "alpha" in name
+        ),
+    ],
+)
+def test_power_laws_whose_copies_are_steps(name, ratios):
+    """Every profile of one use is below that of the law, and so are all compositions and samples.
+
+    Kills: noise that is no wider (4e-3 of epsilon at 3000 scales and a delta of 1e-4, 3e-5 at a
+    hundredth of the sensitivity); copies that begin before a shift has passed.
+    """
+    for ratio in ratios:
+        mechanism = pn.Mechanism(LAWS[name](0.3 * ratio), 0.3)
+        lattice, top = mechanism.on_lattice(), mechanism.pure_epsilon()
+        for epsilon in top * np.array([0.0, 1e-4, 0.01, 0.03, 0.1, 0.5, 0.9]):
+            ideal = mechanism.delta(epsilon)
+            assert lattice.delta(epsilon).upper <= ideal.lower, (ratio, epsilon)
+    ideal, released = (made.epsilon(1e-5, 20, 0.1) for made in (mechanism, lattice))
+    assert released.lower <= ideal.upper * (1.0 + PRICE)
+
+
 def falling(generator, unimodal):
     """Random masses, spines and valleys among them, with a geometric tail below all that a table
     holds or well above: the masses, the cells of a period, and by how much they fall in it."""

@@ -12,6 +12,8 @@ from psinoise.accounting.loss.pairs import DIRECTIONS, Direction
 from psinoise.errors import DomainError
 
 _ADJACENCIES = ("add-remove", "replace")
+# Its square is a float64.
+_WIDEST = 2.0**300
 
 
 def check_adjacency(adjacency: str) -> str:
@@ -30,8 +32,8 @@ def ways_of(adjacency: str) -> tuple[Direction, ...] | None:
 
 
 def check_tolerance(tolerance: float | None) -> float | None:
-    """A positive width in epsilon, or None."""
-    return None if tolerance is None else _validate.positive("tolerance", tolerance)
+    """A positive width in epsilon, or None; one beyond all epsilons is as good as the next."""
+    return None if tolerance is None else min(_validate.positive("tolerance", tolerance), _WIDEST)
 
 
 def check_delta(delta: object) -> float:

@@ -358,8 +358,7 @@ def on_lattice(
         if grid is None:
             _too_wide(noise, sensitivity)
         grid = grid_from(grid)
-        cells_of(sensitivity, grid)
-        made = LatticeNoise.of(noise, grid)
+        made = LatticeNoise.of(noise, grid, cells_of(sensitivity, grid))
     return LatticeMechanism(made, sensitivity, dimension=dimension, norm=norm, law=repr(noise))
 
 

@@ -56,6 +56,9 @@ def read(name: str, x: ArrayLike, limits: tuple[float, float] | None) -> NDArray
     """
     if type(x) is np.ndarray:
         array = x
+    elif type(x) is float:
+        _limits_fit(name, limits)
+        return np.array(x)
     elif (column := column_of(x)) is not None:
         array = column.filled(name, limits is not None)
     else:
@@ -94,11 +97,7 @@ def declares_a_type(x: object) -> bool:
 
 def _listed(name: str, x: ArrayLike, limits: tuple[float, float] | None) -> NDArray[Any]:
     """Numbers without a declared type, as float64 or, without bounds, int64."""
-    if limits is not None and not max(-limits[0], limits[1]) <= _MOST_WHOLE:
-        raise DomainError(
-            f"bounds must be within 2**53 where {name} is no array, got {limits!r}; "
-            f"np.asarray({name}, dtype=float) has no such limit"
-        )
+    _limits_fit(name, limits)
     try:
         array = np.array(x, dtype=object)
     except ValueError:
@@ -121,6 +120,14 @@ def _listed(name: str, x: ArrayLike, limits: tuple[float, float] | None) -> NDAr
             return np.array(whole, dtype=np.int64).reshape(array.shape)
         items = [_float(item) for item in items]
     return np.array(items, dtype=np.float64).reshape(array.shape)
+
+
+def _limits_fit(name: str, limits: tuple[float, float] | None) -> None:
+    if limits is not None and not max(-limits[0], limits[1]) <= _MOST_WHOLE:
+        raise DomainError(
+            f"bounds must be within 2**53 where {name} is no array, got {limits!r}; "
+            f"np.asarray({name}, dtype=float) has no such limit"
+        )
 
 
 def _is_real(kind: type) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from psinoise import _validate
 from psinoise._backend import core
 from psinoise._hashed_json import canonical, hexadecimal, members_of, parsed
 from psinoise.errors import DomainError
@@ -67,13 +68,16 @@ class LatticeNoise:
         raise TypeError("LatticeNoise is made by LatticeNoise.of(noise, grid) or from_json(text)")
 
     @classmethod
-    def of(cls, noise: NoiseLaw, grid: float) -> LatticeNoise:
+    def of(cls, noise: NoiseLaw, grid: float, cells: int = 0) -> LatticeNoise:
         """Put a law on the lattice of the multiples of ``grid``.
 
         Parameters
         ----------
         noise : NoiseLaw
         grid : float
+        cells : int
+            How many multiples neighbors are apart, where it is known: of a power law so many more
+            are listed.
 
         Returns
         -------
@@ -84,8 +88,8 @@ class LatticeNoise:
             noise has a geometric tail, probabilities are larger by some words of 2**-63
             (``psinoise.release.ratios``), so that the largest loss is no larger. A power law takes
             over where it has set in to 2 %, with a common factor to all probabilities (0.3 % at a
-            stable index of 0.4, less above). The privacy of the result rests on its integers, not
-            on this.
+            stable index of 0.4, less above); it is wider by some 2**-11, so that it costs no more
+            than the law. The privacy of the result rests on its integers, not on this.
 
         Raises
         ------
@@ -96,7 +100,7 @@ class LatticeNoise:
         if not isinstance(noise, NoiseLaw):
             raise TypeError(f"noise must be a noise law, got {noise!r}")
         grid = grid_from(grid)
-        return cls._made(grid, weights_of(noise, grid))
+        return cls._made(grid, weights_of(noise, grid, _validate.count("cells", cells)))
 
     @classmethod
     def _made(cls, grid: float, weights: Weights) -> LatticeNoise:

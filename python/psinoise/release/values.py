@@ -31,6 +31,7 @@ _MOST_INTEGER = 1 << 62
 _FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 _FLOAT32: np.dtype[Any] = np.dtype(np.float32)
 _INT64: np.dtype[Any] = np.dtype(np.int64)
+_WITHOUT_COLUMNS = (np.ndarray, float)  # most calls; to ask others what they can do takes 1 us
 # Powers of two between which the grid must be.
 _RANGES = {_FLOAT64: (-1000, 900), _FLOAT32: (-100, 60), _INT64: (-61, 62)}
 
@@ -100,7 +101,7 @@ def prepared(
         See `psinoise.LatticeMechanism.release`.
     """
     limits = None if bounds is None else _limits(bounds)
-    column = None if type(x) is np.ndarray else column_of(x)
+    column = None if type(x) in _WITHOUT_COLUMNS else column_of(x)
     array = read("x", x if column is None else column, limits)  # type: ignore[arg-type]
     values = _native(array)
     dtype = values.dtype
@@ -127,9 +128,11 @@ def prepared(
 
 
 def _limits(bounds: object) -> tuple[float, float]:
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         raise TypeError(f"bounds must be a pair (low, high), got {bounds!r}")
-    low, high = (_validate.real("bounds", bound) for bound in bounds)
+    low, high = bounds
+    if type(low) is not float or type(high) is not float:
+        low, high = _validate.real("bounds", low), _validate.real("bounds", high)
     if not (-math.inf < low <= high < math.inf):
         raise DomainError(f"bounds must be finite, the lower one first, got {bounds!r}")
     return low, high

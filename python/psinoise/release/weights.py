@@ -27,6 +27,25 @@ sensitivity that is as much smaller. This takes ``2**-20`` of that delta and as 
 more than roundings add where a weight at the edge is above ``2**22`` words over its loss. Weights
 are rounded down, and what is left goes to the inner ones, one word each: none that a shift moves
 out of the support is heavier.
+
+*Copies of a power law* (where the law states none) are blocks of equal probability, a step between
+them: their losses are not those of the law, though they have its mass. Of such a law noise is drawn
+that is wider by a share ``c``, and costs no more than the law whatever its tail is like. Let ``W``
+be the wider law on the lattice and ``T`` the table, ``W`` up to the first copy, at ``h``. A shift
+of ``J`` cells has
+
+    ``delta_T(e) = sum over k > J / 2 of (T(k - J) - exp(e) T(k))^+``.
+
+Terms of ``k < h`` are those of ``W``. The others are together at most ``sum of T(k - J) - T(k)``,
+which is ``T(h - J) + ... + T(h - 1)``, as ``T`` does not increase; and they are 0 for any ``e``
+above the losses of the tail, some ``(1 + alpha) J / (h - J)``. A law ``f`` moved by ``s`` whose
+losses are above ``e`` from ``x`` to ``y`` has ``d delta / d s = f(x - s) - f(y - s)``; where ``e``
+is that small, ``x`` is near ``s / 2``. So ``W``, the law at a sensitivity ``s / (1 + c)``, gains
+``c J W(J / 2)`` less what is small beside it, and with ``c = 2 W(h) / W(J / 2)`` it is twice what
+the tail takes, for ``h`` many times ``J``. Both directions have one profile, by symmetry. So the
+pair of the law dominates that of the table, for all ``e``, and with it all compositions and samples
+(Zhu, Dong and Wang, AISTATS 2022, theorems 10 and 11). ``c`` is some ``2**-11``; for noise a
+hundredth of the shift, where ``h`` is not far, it is ``2**-8``.
 """
 
 from __future__ import annotations
@@ -64,6 +83,11 @@ _RARE = 2.0**-20
 # many units on, and with probabilities that fall by the same factor, but for so much, in one octave
 # and in one three octaves later.
 _LONG, _FAR, _SELF_SIMILAR = 64, 32, 0.02
+# What is listed of it, for copies to begin far out: so many units, and times the shift, if it is no
+# longer than a list that accountants pass through in a moment.
+_UNITS, _SHIFTS, _QUICK = 128, 16, 1 << 16
+# By how much its noise is wider: so many times what the module says, and not more.
+_ROOM, _WIDEST = 2.0, 2.0**-8
 # The same of a law that states its power law, whose copies are a little too heavy instead.
 _STATED = 0.005
 # The last listed probability of a law that states a power law: weights are above 2**11.
@@ -105,12 +129,13 @@ class Weights(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How many integers are listed, and how they go on."""
+    """How many integers are listed, how they go on, and how much wider than the law they are."""
 
     listed: int
     tail: str
     repeated: int
     ratio: float
+    wider: float = 1.0
 
 
 def fits(law: _Law, grid: float) -> bool:
@@ -133,15 +158,21 @@ def coarser(law: _Law, grid: float) -> float:
     return grid
 
 
-def weights_of(law: _Law, grid: float) -> Weights:
+def weights_of(law: _Law, grid: float, cells: int = 0) -> Weights:
     """The weights of a law on the lattice of a grid.
+
+    Parameters
+    ----------
+    law, grid
+    cells
+        how far neighbors will be apart, where it is known
 
     Raises
     ------
     DomainError
         If the lattice is so fine that more than ``MOST_LISTED`` integers would have to be listed.
     """
-    plan = _plan(law, grid)
+    plan = _plan(law, grid, cells)
     if plan is None and law.own_grid is not None:
         raise DomainError(
             "noise must be narrow enough for 2**20 of its values to reach to where its tail sets "
@@ -152,27 +183,27 @@ def weights_of(law: _Law, grid: float) -> Weights:
             f"grid must be at least {coarser(law, grid)!r} for {law!r} (of which 2**20 multiples "
             f"can be listed), got {grid!r}"
         )
-    bounded = plan.tail == "none"
-    masses = law.lattice_masses(grid / _WIDER if bounded else grid, 0, plan.listed)
+    narrowed = grid / plan.wider
+    masses = law.lattice_masses(narrowed, 0, plan.listed)
     ratio, unit = plan.ratio, None
     if plan.tail == "dilate" and law.tail_index > 0.0:
         masses = covering(masses, law.tail_index)
     elif plan.tail == "dilate":
-        beyond = law.lattice_masses(grid, plan.listed, plan.listed + 2)
+        beyond = law.lattice_masses(narrowed, plan.listed, plan.listed + 2)
         masses, ratio = joined(masses, beyond, ratio)
     elif plan.tail == "translate" and law.decay > 0.0:
         (masses, ratio), unit = raised(masses, plan.repeated, ratio), 1.0
     return rounded(masses, plan.tail, plan.repeated, int(ratio * ONE), law.unimodal, unit)
 
 
-def _plan(law: _Law, grid: float) -> _Plan | None:
+def _plan(law: _Law, grid: float, cells: int = 0) -> _Plan | None:
     end = float(law.iccdf(0.0))
     if end < math.inf:
         count = end * _WIDER / grid + 1.5
-        return _Plan(int(count), "none", 0, 0.0) if count < MOST_LISTED else None
+        return _Plan(int(count), "none", 0, 0.0, _WIDER) if count < MOST_LISTED else None
     reach = _reach(law, grid)
     if reach * grid > _LONG * law.spread or law.tail_index > 0.0:
-        dilated = _dilated(law, grid)
+        dilated = _dilated(law, grid, cells)
         if dilated is not None:
             return dilated
     # Of a law far wider than the grid all integers are rare, and not only those of the tail.
@@ -218,10 +249,12 @@ def _reach(law: _Law, grid: float) -> int:
     return reach
 
 
-def _dilated(law: _Law, grid: float) -> _Plan | None:
+def _dilated(law: _Law, grid: float, cells: int) -> _Plan | None:
     """A power law from ``count / 2`` on, if there is one."""
     similar = _SELF_SIMILAR if law.tail_index == 0.0 else _STATED
-    count = max(64, 1 << math.ceil(math.log2(max(_FAR * law.spread / grid, 1.0))))
+    units = law.spread / grid
+    wanted = min(max(_UNITS * units, _SHIFTS * cells), _QUICK)
+    count = max(64, 1 << math.ceil(math.log2(max(_FAR * units, wanted, 1.0))))
     while count <= MOST_LISTED:
         near, first, before, last = (
             _mass(law, grid, k) for k in (count // 2, count, 8 * count, 16 * count)
@@ -231,7 +264,10 @@ def _dilated(law: _Law, grid: float) -> _Plan | None:
             if abs(change - 1.0) < similar and 2.0 * first < near:
                 half = count // 2
                 if law.tail_index == 0.0:
-                    return _Plan(count, "dilate", half, _share(law, grid, count, half))
+                    least = _ROOM * near / _mass(law, grid, cells // 2)
+                    wider = 1.0 + min(least, _WIDEST)
+                    share = _share(law, grid / wider, count, half)
+                    return _Plan(count, "dilate", half, share, wider)
                 if first < _RAREST:
                     return None
                 ratio = max(_in_the_end(law.tail_index), _above(2.0 * first / near))
