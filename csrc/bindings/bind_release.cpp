@@ -105,8 +105,28 @@ class LatticeStore {
     const std::uint64_t draw_mask = (std::uint64_t{1} << shape.draw_bits) - 1;
     digits_.push_back({{entries->data(), heads->data(), column_bits, lower_bits,
                         static_cast<std::uint32_t>(draw_mask & ((1u << kHeadBits) - 1)), mask,
-                        draw_mask, first, kind, repeated, ratio},
+                        draw_mask, first, kind, repeated, ratio, nullptr},
                        0});
+    last_ = count - 1;
+  }
+
+  // The same law, whose last integer stands for one of another.
+  LatticeStore with_rest(const LatticeStore& other) const {
+    const bool single = digits_.size() == 1 && other.digits_.size() == 1;
+    if (!single || digits_[0].table.tail != LatticeTail::none ||
+        other.digits_[0].table.tail != LatticeTail::none) {
+      throw py::value_error("rest must be a law without a tail or digits, for such a law");
+    }
+    if (other.last_ >= last_) throw py::value_error("rest must have fewer integers");
+    LatticeStore made = *this;
+    made.entries_.insert(made.entries_.end(), other.entries_.begin(), other.entries_.end());
+    made.heads_.insert(made.heads_.end(), other.heads_.begin(), other.heads_.end());
+    made.rests_.push_back(std::make_shared<const LatticeTable>(other.digits_[0].table));
+    LatticeTable& table = made.digits_[0].table;
+    table.tail = LatticeTail::rest;
+    table.tail_first = last_;
+    table.rest = made.rests_.back().get();
+    return made;
   }
 
   // The sum with 2^shift times another law, the digits of which come after its own.
@@ -115,12 +135,13 @@ class LatticeStore {
     LatticeStore sum = *this;
     sum.entries_.insert(sum.entries_.end(), other.entries_.begin(), other.entries_.end());
     sum.heads_.insert(sum.heads_.end(), other.heads_.begin(), other.heads_.end());
+    sum.rests_.insert(sum.rests_.end(), other.rests_.begin(), other.rests_.end());
     for (const LatticeDigit& digit : other.digits_) {
       sum.digits_.push_back({digit.table, digit.shift + shift});
     }
     std::uint64_t reach = 0;
     for (const LatticeDigit& digit : sum.digits_) {
-      if (digit.table.tail != LatticeTail::none) {
+      if (digit.table.tail != LatticeTail::none && digit.table.tail != LatticeTail::rest) {
         throw py::value_error("tail must be none where laws are added");
       }
       if (digit.shift > 60 || digit.table.column_mask > (kMostSum - reach) >> digit.shift) {
@@ -136,7 +157,9 @@ class LatticeStore {
  private:
   std::vector<std::shared_ptr<const std::vector<std::uint64_t>>> entries_;
   std::vector<std::shared_ptr<const std::vector<std::uint32_t>>> heads_;
+  std::vector<std::shared_ptr<const LatticeTable>> rests_;
   std::vector<LatticeDigit> digits_;
+  std::uint64_t last_ = 0;  // of the listed integers of a law without digits
 };
 
 py::array_t<std::int64_t> lattice_choices(const LatticeStore& table, const py::array& words) {
@@ -245,6 +268,7 @@ void bind_release(py::module_& module) {
   py::class_<LatticeStore>(module, "LatticeTable")
       .def(py::init<const py::array&, const std::string&, std::uint64_t, std::uint64_t>(),
            py::arg("weights"), py::arg("tail"), py::arg("repeated"), py::arg("ratio"))
+      .def("with_rest", &LatticeStore::with_rest, py::arg("rest"))
       .def("plus", &LatticeStore::plus, py::arg("other"), py::arg("shift"));
   module.def("lattice_columns", &lattice_columns, py::arg("weights"));
   module.def("lattice_choices", &lattice_choices, py::arg("table"), py::arg("words"));

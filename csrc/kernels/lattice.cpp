@@ -45,8 +45,11 @@ inline Word completed(const LatticeTable& table, Head first, Word further) {
   return position << table.column_bits | (first & table.column_mask);
 }
 
-// An integer of the tail after its copies.
+// An integer of the tail after its copies, or of the rest.
 std::int64_t beyond(const LatticeTable& table, Word listed, Further& further) {
+  if (table.tail == LatticeTail::rest) {
+    return static_cast<std::int64_t>(choice(*table.rest, further.next()));
+  }
   const Word most = static_cast<Word>(kMostNoise);
   Word copies = 0;
   if (table.tail == LatticeTail::dilate) {

@@ -14,6 +14,8 @@
 //     translate: k + copies * repeated;
 //     dilate:    k 2^copies and as many low bits of one more word: the copies of k are 2^copies
 //                integers that are equally likely.
+//   In a law with a rest the last integer stands for a draw from a second table, of one more word:
+//   what weights of 2^-63 leave over, so that a probability is right to 2^-63 of that.
 // Sums: digit j is drawn from elements j 2^48 + first + i, and added 2^shift times.
 // Error: none; integers only. |K| is at most 2^62, where it stays.
 // References: Walker, ACM Trans. Math. Softw. 3(3), 1977.

@@ -103,7 +103,7 @@ struct CellLaw {
 };
 
 // What follows the listed integers of a lattice law; kernels/lattice.cpp has the meaning.
-enum class LatticeTail : std::int32_t { none, translate, dilate };
+enum class LatticeTail : std::int32_t { none, translate, dilate, rest };
 
 // A law of integers, symmetric about 0, by Walker's alias method in integers. The low bits of a
 // word (draw_mask, which includes column_mask) choose |K| among the listed integers 0, 1, ...; the
@@ -120,12 +120,13 @@ struct LatticeTable {
   std::uint64_t draw_mask;
   std::uint64_t tail_first;  // column_mask + 1 where there is no tail
   LatticeTail tail;
-  std::uint64_t repeated;  // the period of a translated tail
-  std::uint64_t ratio;     // a further copy has probability ratio / 2^64
+  std::uint64_t repeated;    // the period of a translated tail
+  std::uint64_t ratio;       // a further copy has probability ratio / 2^64
+  const LatticeTable* rest;  // of which the last integer is a draw, where that is its meaning
 };
 
 // A law of integers as a sum of independent digits, each times 2^shift: the first one by 0. Where
-// there are several none has a tail, and the sum stays within 2^60.
+// there are several none has copies, and the sum stays within 2^60.
 struct LatticeDigit {
   LatticeTable table;
   int shift;

@@ -110,6 +110,8 @@ class LatticeTable(metaclass=_PybindType):
     def __init__(
         self, weights: NDArray[np.uint64], tail: str, repeated: int, ratio: int
     ) -> None: ...
+    def with_rest(self, rest: LatticeTable) -> LatticeTable:
+        """The same law, whose last integer stands for a draw from another; neither has a tail."""
     def plus(self, other: LatticeTable, shift: int) -> LatticeTable:
         """The sum with 2**shift times another law, both without tails and within 2**60. Digit j of
         a sum is drawn from the elements from j 2**48 on."""

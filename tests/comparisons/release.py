@@ -27,12 +27,14 @@ LATTICES = {
 
 
 def made(core, name):
+    if name == "rest":
+        return core.LatticeTable(*LATTICES["none"]).with_rest(core.LatticeTable(*LATTICES["one"]))
     return in_digits(core) if name == "digits" else core.LatticeTable(*LATTICES[name])
 
 
 def in_digits(core):
-    """A sum of three, added from both ends."""
-    low, high = (core.LatticeTable(*LATTICES[name]) for name in ("none", "one"))
+    """A sum of three, added from both ends; one of them has a rest."""
+    low, high = made(core, "rest"), made(core, "one")
     upper = low.plus(low, 57 - 10)
     return low.plus(upper, 10).plus(high, 1)
 
@@ -79,6 +81,11 @@ def compare_lattice_table(tables):
         ):
             with pytest.raises(ValueError, match=message):
                 core.LatticeTable(*LATTICES[lower]).plus(core.LatticeTable(*LATTICES[upper]), shift)
+        for law, rest in (("power", "one"), ("none", "power"), ("digits", "one")):
+            with pytest.raises(ValueError, match="rest must be a law"):
+                made(core, law).with_rest(made(core, rest))
+        with pytest.raises(ValueError, match="rest must have fewer"):
+            made(core, "none").with_rest(made(core, "none"))
         with pytest.raises(ValueError, match="one digit"):
             core.lattice_choices(in_digits(core), np.zeros(1, np.uint64))
 
@@ -112,7 +119,7 @@ def compare_lattice_choices(tables):
 
 @compares("lattice_noise")
 def compare_lattice_noise(tables):
-    for name in (*LATTICES, "digits"):
+    for name in (*LATTICES, "digits", "rest"):
         for first, size in ((0, 0), (0, 1), (511, 3), (2**40 + 1, 3001)):
             found = []
             for core in CORES:
@@ -202,7 +209,7 @@ def compare_lattice_release(tables):
         *((whole, g, "f8", b) for g in (2.0**-61, 0.3, 1.0, 2.5, 2.0**62) for b in whole_bounds),
         *((whole, g, "i8", b) for g in (1.0, 3.0, 2.0**53 + 2, 2.0**62) for b in whole_bounds),
     ]
-    for name in ("power", "none", "far", "digits"):
+    for name in ("power", "none", "far", "digits", "rest"):
         for x, grid, dtype, (low, high) in cases:
             found = []
             for core in CORES:

@@ -76,7 +76,8 @@ def lattice_columns(weights: Words64) -> Words64:
 class LatticeTable:
     """A lattice law of integers with the columns of the alias method; immutable.
 
-    ``above`` has the further digits of a sum, as pairs of a table and a shift.
+    ``above`` has the further digits of a sum, as pairs of a table and a shift; the last integer of
+    a table with a ``rest`` is a draw from that.
     """
 
     entries: Words64
@@ -86,6 +87,8 @@ class LatticeTable:
     tail: str
     repeated: int
     ratio: int
+    last: int
+    rest: LatticeTable | None
     above: tuple[tuple[LatticeTable, int], ...]
 
     def __init__(self, weights: Words64, tail: str, repeated: int, ratio: int) -> None:
@@ -105,16 +108,29 @@ class LatticeTable:
             ("tail", tail),
             ("repeated", repeated),
             ("ratio", ratio),
+            ("last", count - 1),
+            ("rest", None),
             ("above", ()),
         ):
             object.__setattr__(self, name, value)
+
+    def with_rest(self, rest: LatticeTable) -> LatticeTable:
+        """The same law, whose last integer stands for one of another."""
+        if any(table.above or table.tail != "none" for table in (self, rest)):
+            raise ValueError("rest must be a law without a tail or digits, for such a law")
+        if rest.last >= self.last:
+            raise ValueError("rest must have fewer integers")
+        made = copy.copy(self)
+        for name, value in (("tail", "rest"), ("tail_first", self.last), ("rest", rest)):
+            object.__setattr__(made, name, value)
+        return made
 
     def plus(self, other: LatticeTable, shift: int) -> LatticeTable:
         """The sum with ``2**shift`` times another law, the digits of which come after its own."""
         if not 0 <= shift <= 60:
             raise ValueError("shift must be 0 to 60")
         digits = [*self.digits, *((table, further + shift) for table, further in other.digits)]
-        if any(table.tail != "none" for table, _ in digits):
+        if any(table.tail not in ("none", "rest") for table, _ in digits):
             raise ValueError("tail must be none where laws are added")
         if sum(table.column_mask << further for table, further in digits) > _MOST_SUM:
             raise ValueError("shift must keep the sum within 2^60")
@@ -206,6 +222,9 @@ def _draw_digit(table: LatticeTable, key: bytes, first: int, count: int) -> Inte
         listed = _listed(table, _completed(table, words[pending], further.next(everywhere)))
         copies = np.zeros_like(listed)
         tail = np.flatnonzero(listed >= table.tail_first)
+        if table.rest is not None:
+            listed[tail] = _listed(table.rest, further.next(tail))
+            tail = tail[:0]
         copies[tail] = _copies(table, listed, further, tail)
         low = np.zeros(pending.size, dtype=np.uint64)
         if table.tail == "dilate":
