@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise.optimize.cells import dot
 from psinoise.optimize.unimodal.generator import Generator, Tangent
 from psinoise.optimize.unimodal.program import Float
 from psinoise.optimize.unimodal.uses import Point, Uses
@@ -200,7 +201,7 @@ class FewUses(Uses):
         """Delta, by the function as it is, in units of epsilon."""
         mass, other = self._above(self.count - 1, point.epsilon - np.log(self.ratio))
         terms = self.ratio * mass - np.exp(point.epsilon) * other
-        return self._unit(point) * float(self.base @ terms)
+        return self._unit(point) * dot(self.base, terms)
 
     def divergence(self, point: Point) -> float:
         """Delta, by the losses of all uses, in units of epsilon."""

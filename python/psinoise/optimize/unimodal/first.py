@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from psinoise.errors import CalibrationError
-from psinoise.optimize.cells import Grid
+from psinoise.optimize.cells import Grid, dot
 from psinoise.optimize.unimodal.problem import Problem
 from psinoise.optimize.unimodal.program import Float, Program
 
@@ -55,24 +55,25 @@ def start(program: Program, mean_cost: float) -> Float:
 
     def law(rate: float) -> Float:
         p = np.exp(-np.minimum(rate * x, _LOWEST))
-        return np.asarray(p / (program.multiplicities @ p))
+        return np.asarray(p / dot(program.multiplicities, p))
 
     wide = law(STEEPEST / program.width)
-    share = min(0.5, 0.1 * mean_cost / float(program.costs @ wide))
+    share = min(0.5, 0.1 * mean_cost / dot(program.costs, wide))
     low, high = 1e-8, 50.0
 
     def mixed(rate: float) -> Float:
         added = share if rate * program.width > STEEPEST else 0.0
         return np.asarray((1.0 - added) * law(rate) + added * wide)
 
-    least, most = float(program.costs @ law(high)), float(program.costs @ flat)
+    least, most = dot(program.costs, law(high)), dot(program.costs, flat)
     if not least < mean_cost < most:
         raise CalibrationError(
             f"mean_cost must be between {least!r} and {most!r} for these cells, got {mean_cost!r}"
         )
     for _ in range(45):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if program.costs @ mixed(middle) > mean_cost else (low, middle)
+        dear = dot(program.costs, mixed(middle)) > mean_cost
+        low, high = (middle, high) if dear else (low, middle)
     return np.asarray(-np.diff(np.append(mixed(high), 0.0)) + 1e-14 * flat[0])
 
 
@@ -140,8 +141,8 @@ def least_size(problem: Problem, epsilon: float) -> float:
         grid = _laplace_grid(size)
         program = problem.program(grid)
         p = np.exp(-np.minimum(np.arange(grid.last + 1.0) / (grid.width * size), _LOWEST))
-        p /= float(program.multiplicities @ p)
-        cost = float(program.costs @ p)
+        p /= dot(program.multiplicities, p)
+        cost = dot(program.costs, p)
         point, _ = problem.worst(program, p)
         low, high = (middle, high) if point.epsilon > epsilon else (low, middle)
     return cost

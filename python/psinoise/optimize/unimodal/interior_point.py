@@ -19,6 +19,7 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.errors import CalibrationError
+from psinoise.optimize.cells import dot
 from psinoise.optimize.unimodal.certificate import lower_bound_on_grid
 from psinoise.optimize.unimodal.generator import Generator
 from psinoise.optimize.unimodal.program import Float, Program, Values
@@ -103,7 +104,7 @@ def minimize(
     interior: _State | None = None
     stalled = 0
     for _ in range(_MOST_ITERATIONS):
-        met = abs(float(program.costs @ state.p) / mean_cost - 1.0) < 1e-9
+        met = abs(dot(program.costs, state.p) / mean_cost - 1.0) < 1e-9
         if state.theta > 0.0 and met:
             bound = lower_bound_on_grid(program, values.gradient, state.theta, mean_cost)
             if interior is None and values.value - bound < _NEAR * abs(values.value):
@@ -130,7 +131,7 @@ def minimize(
 def _cold(program: Program, generator: Generator, start: Float) -> _State:
     """Multipliers for differences of which nothing else is known."""
     p = masses_of(start)
-    total = float(program.multiplicities @ p)
+    total = dot(program.multiplicities, p)
     d, p = start / total, p / total
     spread = max(program.values(p, generator).value, 1e-9)
     return _State(d, p, spread / start.size / d, 0.0, 0.0)
@@ -143,11 +144,11 @@ def _advance(
     newton = _Newton(program, state, values, mean_cost)
     if not newton.definite:
         return None
-    mu = float(state.d @ state.z) / state.d.size
+    mu = dot(state.d, state.z) / state.d.size
     predictor = newton.step(0.0, 0.0)
     primal, dual = _longest(state, predictor)
-    predicted = (state.d + primal * predictor.d) @ (state.z + dual * predictor.z)
-    share = min(max(float(predicted) / state.d.size / mu, 0.0), 1.0) ** 3
+    predicted = dot(state.d + primal * predictor.d, state.z + dual * predictor.z)
+    share = min(max(predicted / state.d.size / mu, 0.0), 1.0) ** 3
     share = max(share, 0.9 * (1.0 - min(primal, dual)) ** 2, 1e-4)
     step = newton.step(max(share * mu, least), primal * dual * predictor.d * predictor.z)
     primal, dual = _longest(state, step)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.errors import CalibrationError
+from psinoise.optimize.cells import dot
 from psinoise.optimize.unimodal.program import Float, Places, Program
 
 __all__ = ["Cheapest", "NoLawError", "epsilon_of_one_use", "least_cost", "places_of"]
@@ -115,7 +116,7 @@ def least_cost(program: Program, epsilon: float, delta: float) -> Cheapest:
     if delta > 0.0:
         y = np.minimum(y, max(-float(found.ineqlin.marginals[-1]), 0.0) * typical / delta)
     slope = grown * float(y @ (masses[at] * fall))
-    return Cheapest(masses, float(program.costs @ masses), y, slope)
+    return Cheapest(masses, dot(program.costs, masses), y, slope)
 
 
 def _repaired(program: Program, p: Float, epsilon: float, delta: float) -> Float:
@@ -137,7 +138,7 @@ def _repaired(program: Program, p: Float, epsilon: float, delta: float) -> Float
         rate = max(-epsilon / n, decay)
         little = np.exp(np.maximum(rate * np.arange(p.size), _LOWEST))
         p = p + _SPARE * delta * float(p.max()) * little
-    return np.asarray(p / float(program.multiplicities @ p))
+    return np.asarray(p / dot(program.multiplicities, p))
 
 
 def epsilon_of_one_use(program: Program, masses: Float, delta: float) -> float:

@@ -12,11 +12,11 @@ import math
 from dataclasses import replace
 
 from psinoise.errors import CalibrationError
-from psinoise.optimize.cells import Grid
+from psinoise.optimize.cells import Grid, dot
 from psinoise.optimize.unimodal.first import COARSE, coarser, last_of, size_of, width_for
 from psinoise.optimize.unimodal.linear import Cheapest, NoLawError, epsilon_of_one_use, least_cost
 from psinoise.optimize.unimodal.one_use_bound import least_possible
-from psinoise.optimize.unimodal.problem import Law, Problem, UnimodalCertificate
+from psinoise.optimize.unimodal.problem import Law, Problem, Progress, UnimodalCertificate
 from psinoise.optimize.unimodal.program import Float, Program
 
 __all__ = [
@@ -60,17 +60,29 @@ def certify_one_use(
     return UnimodalCertificate(outer, math.inf, gap, slope)
 
 
-def least_cost_of_one_use(problem: Problem, grid: Grid, epsilon: float) -> Law:
+def least_cost_of_one_use(
+    problem: Problem, grid: Grid, epsilon: float, progress: Progress | None = None
+) -> Law:
     """The law of least expected cost at an epsilon of all uses."""
     program = problem.program(grid)
     inner = problem.inner(epsilon)
     found = least_cost(program, inner, problem.inner_delta)
     certificate = certify_one_use(problem, program, found.masses, found.cost, found)
+    if progress is not None:
+        progress(grid.width, certificate.gap)
     return Law(grid, found.masses, found.cost, certificate)
 
 
-def least_epsilon_of_one_use(problem: Problem, grid: Grid, mean_cost: float) -> Law:
+def least_epsilon_of_one_use(
+    problem: Problem, grid: Grid, mean_cost: float, progress: Progress | None = None
+) -> Law:
     """The law of least epsilon at an expected cost: a root, on coarse cells first.
+
+    Parameters
+    ----------
+    progress : callable, optional
+        Called after each linear program with the cells to a unit of sensitivity, and by which share
+        its cost is off.
 
     Raises
     ------
@@ -81,7 +93,7 @@ def least_epsilon_of_one_use(problem: Problem, grid: Grid, mean_cost: float) -> 
     guess: float | None = None
     for cells, close in ((coarser(grid), _NEAR), (grid, _CLOSE)):
         program = problem.program(cells)
-        found, guess = _root(program, delta, mean_cost, guess, close)
+        found, guess = _root(program, delta, mean_cost, guess, close, progress)
     certificate = certify_one_use(problem, program, found.masses, mean_cost, found)
     return Law(grid, found.masses, mean_cost, certificate)
 
@@ -127,9 +139,15 @@ def least_of_few(problem: Problem, mean_cost: float, width: int) -> float:
 
 
 def _root(
-    program: Program, delta: float, mean_cost: float, guess: float | None, close: float
+    program: Program,
+    delta: float,
+    mean_cost: float,
+    guess: float | None,
+    close: float,
+    progress: Progress | None = None,
 ) -> tuple[Cheapest, float]:
     """The cheapest law of about a cost, at most the cost, and its epsilon."""
+    report: Progress = progress or (lambda width, gap: None)
     # At delta = 0 the tail allows no less.
     least = -math.log(program.tail_ratio) * program.width * (1.0 + 1e-12) if delta == 0.0 else 0.0
     under, high = None, math.inf
@@ -141,6 +159,7 @@ def _root(
         except NoLawError:
             low, epsilon = epsilon, 2.0 * epsilon + 0.1
             continue
+        report(program.width, abs(found.cost / mean_cost - 1.0))
         if found.cost > mean_cost:
             over, low = found, epsilon
         else:
@@ -179,7 +198,7 @@ def _mixed(program: Program, under: Cheapest, over: Cheapest | None, mean_cost: 
         return under
     share = (mean_cost - under.cost) / (over.cost - under.cost)
     masses = (1.0 - share) * under.masses + share * over.masses
-    masses = masses / float(program.multiplicities @ masses)
+    masses = masses / dot(program.multiplicities, masses)
     return Cheapest(masses, mean_cost, under.multipliers, under.slope)
 
 

@@ -14,7 +14,9 @@ from psinoise.optimize.unimodal.few import FewUses
 from psinoise.optimize.unimodal.program import Float, Program
 from psinoise.optimize.unimodal.uses import Point, Uses
 
-__all__ = ["Law", "Problem", "UnimodalCertificate"]
+__all__ = ["Law", "Problem", "Progress", "UnimodalCertificate"]
+
+Progress = Callable[[int, float], None]
 
 # Noise reaches as far as it is likelier than this share of delta.
 _RARE = 1e-4

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.optimize.cells import CellProgram, Float
+from psinoise.optimize.cells import CellProgram, Float, dot
 from psinoise.optimize.unimodal.generator import Generator, Tangent
 
 Places = NDArray[np.intp]
@@ -102,7 +102,7 @@ class Program(CellProgram):
         gradient += np.bincount(moved, far * rate * slope[inner], size)
         gradient[-1] += float(masses @ f[-2:])
         weights = rate**2 * curvature[inner] * plain**2 * base[inner]
-        return Values(float(base @ f), np.asarray(gradient, dtype=np.float64), weights)
+        return Values(dot(base, f), np.asarray(gradient, dtype=np.float64), weights)
 
     def gradient_on_line(self, p: Float, tangent: Tangent) -> Float:
         """The derivative of ``F``, or of lines below it, by the mass in a place ``x = 0, 1, ...``,

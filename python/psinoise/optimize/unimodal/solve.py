@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from psinoise.errors import CalibrationError
-from psinoise.optimize.cells import Grid
+from psinoise.optimize.cells import Grid, dot
 from psinoise.optimize.unimodal.certificate import lower_bound, refined
 from psinoise.optimize.unimodal.first import (
     COARSE,
@@ -38,7 +37,7 @@ from psinoise.optimize.unimodal.one_use import (
     least_of_few,
     masses_of_one_use,
 )
-from psinoise.optimize.unimodal.problem import Law, Problem, UnimodalCertificate
+from psinoise.optimize.unimodal.problem import Law, Problem, Progress, UnimodalCertificate
 from psinoise.optimize.unimodal.program import Float, Program
 from psinoise.optimize.unimodal.uses import Point
 
@@ -66,9 +65,6 @@ _LARGEST_LOG_RATIO = 60.0
 _CLOSE, _MOST_ROOTS = 1e-7, 40
 
 
-Progress = Callable[[int, float], None]
-
-
 def least_epsilon(
     problem: Problem,
     grid: Grid | None,
@@ -94,7 +90,7 @@ def least_epsilon(
     """
     grid = grid or grid_for(problem, mean_cost, width)
     if problem.single:
-        return least_epsilon_of_one_use(problem, grid, mean_cost)
+        return least_epsilon_of_one_use(problem, grid, mean_cost, progress)
     coarse = coarser(grid)
     first = _Search(problem, coarse, mean_cost, progress)
     first.rounds_of_orders()
@@ -104,9 +100,8 @@ def least_epsilon(
     if coarse == grid:
         return first.law()
     last = _Search(problem, grid, mean_cost, progress, first)
-    if problem.few:
-        last.begin_with(first)
-    last.rounds_of_delta(_FINE_ROUNDS)
+    if first.solvable or not problem.few:
+        last.rounds_of_delta(_FINE_ROUNDS)
     return last.law()
 
 
@@ -120,7 +115,7 @@ def least_cost(
     """The law of least expected cost at an epsilon; parameters as of `least_epsilon`."""
     if problem.single:
         cells = grid or grid_for_one_use(problem, width, epsilon=epsilon)
-        return least_cost_of_one_use(problem, cells, epsilon)
+        return least_cost_of_one_use(problem, cells, epsilon, progress)
     rough = least_size(problem, epsilon)
     cost, seen = rough, {}
     for _ in range(_MOST_ROOTS):
@@ -166,17 +161,18 @@ class _Search:
         self.program = problem.program(grid)
         self._report = None if progress is None else lambda gap: progress(grid.width, gap)
         self._start = start(self.program, mean_cost)
-        self.theta = 0.0
         # The last program that was solved: the next one begins near it.
         self.solved: Optimum | None = None
         # About the epsilon that programs are solved for.
         self.goal = 1.0 if before is None else before.point.epsilon
         if before is None:
             self.masses = masses_of(self._start)
+        elif problem.few:
+            # What losses make of coarse and of fine cells is far apart: rounds begin at the law.
+            self.masses = self._law_of(before)
         else:
-            found = self._minimize(before.generator())
-            self.masses, self.theta = found.masses, found.theta
-        self.masses = self.masses / float(self.program.multiplicities @ self.masses)
+            self.masses = self._minimize(before.generator()).masses
+        self.masses = self.masses / dot(self.program.multiplicities, self.masses)
         self.point: Point
         self.point, self.uses = problem.worst(self.program, self.masses)
 
@@ -199,11 +195,11 @@ class _Search:
         point, uses = Point(best, order), self.uses
         for number in range(_ORDER_ROUNDS):
             found = self._minimize(uses.power_generator(point))
-            masses = found.masses / float(self.program.multiplicities @ found.masses)
+            masses = found.masses / dot(self.program.multiplicities, found.masses)
             point, uses = self.problem.worst(self.program, masses)
             if point.epsilon < best or number == 0:
                 best = point.epsilon
-                self.masses, self.point, self.uses, self.theta = masses, point, uses, found.theta
+                self.masses, self.point, self.uses = masses, point, uses
             if abs(point.epsilon - last) < _ROUGH * point.epsilon:
                 return
             last = point.epsilon
@@ -219,25 +215,32 @@ class _Search:
         delta = _SHARE * self.problem.delta / self.problem.count
         guess = self.point.epsilon / self.problem.count
         with contextlib.suppress(CalibrationError):
-            self._take_better(masses_of_one_use(self.program, self.mean_cost, delta, guess))
+            masses = masses_of_one_use(self.program, self.mean_cost, delta, guess)
+            point, uses = self.problem.worst(self.program, masses)
+            if point.epsilon < self.point.epsilon:
+                self.masses, self.point, self.uses = masses, point, uses
 
-    def begin_with(self, before: _Search) -> None:
-        """Take the law of other cells, if it is better; a little of a wider or narrower law makes
-        up for the cost that steps have which are not at edges here."""
+    def _law_of(self, before: _Search) -> Float:
+        """The law of other cells; a little of a wider or narrower one makes up for the cost that
+        steps have which are not at edges here."""
         masses = moved(before.grid, before.masses, self.grid)
-        masses = masses / float(self.program.multiplicities @ masses)
-        cost = float(self.program.costs @ masses)
-        with contextlib.suppress(CalibrationError):
-            goal = self.mean_cost * (_APART if cost < self.mean_cost else 1.0 / _APART)
+        masses = masses / dot(self.program.multiplicities, masses)
+        cost = dot(self.program.costs, masses)
+        goal = self.mean_cost * (_APART if cost < self.mean_cost else 1.0 / _APART)
+        try:
             other = masses_of(start(self.program, goal))
-            other = other / float(self.program.multiplicities @ other)
-            share = (cost - self.mean_cost) / (cost - float(self.program.costs @ other))
-            self._take_better((1.0 - share) * masses + share * other)
+        except CalibrationError:
+            return self._minimize(before.generator()).masses
+        other = other / dot(self.program.multiplicities, other)
+        share = (cost - self.mean_cost) / (cost - dot(self.program.costs, other))
+        return (1.0 - share) * masses + share * other
 
-    def _take_better(self, masses: Float) -> None:
-        point, uses = self.problem.worst(self.program, masses)
-        if point.epsilon < self.point.epsilon:
-            self.masses, self.point, self.uses = masses, point, uses
+    @property
+    def solvable(self) -> bool:
+        """Whether the last program was solved. That of a few uses whose largest losses decide has
+        next to no curvature, and its optimum nothing to do with delta."""
+        found = self.solved
+        return found is not None and found.value - found.bound <= _ROUGH * max(1.0, self.goal)
 
     def generator(self) -> Generator:
         """What the law of one use contributes to delta."""
@@ -249,8 +252,7 @@ class _Search:
         """Optimal laws for one of the uses, mixed with the law until epsilon falls."""
         for _ in range(most):
             found = self._minimize(self.generator())
-            self.theta = found.theta
-            other = found.masses / float(self.program.multiplicities @ found.masses)
+            other = found.masses / dot(self.program.multiplicities, found.masses)
             if self._improved_by(other) <= _GAIN:
                 return
 

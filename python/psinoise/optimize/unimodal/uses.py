@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise.optimize.cells import dot
 from psinoise.optimize.unimodal.generator import Generator, Tangent
 from psinoise.optimize.unimodal.program import Float
 
@@ -77,8 +78,8 @@ class Uses:
     def _atoms(self) -> tuple[Float, Float]:
         """Logarithms of masses and of ratios; ratios that are nearly equal are one."""
         loss = np.log(self.ratio)
-        mean = float(self.base @ loss)
-        spread = float(np.sqrt(self.base @ (loss - mean) ** 2))
+        mean = dot(self.base, loss)
+        spread = float(np.sqrt(dot(self.base, (loss - mean) ** 2)))
         place = np.floor(loss / (_BIN * spread + 1e-300))
         _, number = np.unique(place, return_inverse=True)
         mass = np.bincount(number, self.base)
@@ -93,8 +94,8 @@ class Uses:
         weight = np.exp(exponent - top)
         total = float(weight.sum())
         signed = -loss if self.add else loss
-        mean = float(weight @ signed) / total
-        return top + np.log(total), mean, float(weight @ (signed - mean) ** 2) / total
+        mean = dot(weight, signed) / total
+        return top + np.log(total), mean, dot(weight, (signed - mean) ** 2) / total
 
     def order_at(self, delta: float) -> float:
         """The order of the saddle point at about a delta."""
@@ -211,7 +212,7 @@ class Uses:
 
     def value(self, point: Point, generator: Generator) -> float:
         """The divergence of the law itself."""
-        return float(self.base @ generator(self.ratio)[0])
+        return dot(self.base, generator(self.ratio)[0])
 
     def tangent(self, point: Point, generator: Generator) -> Tangent:
         """Lines below what a generator stands for."""
