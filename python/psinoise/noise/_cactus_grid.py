@@ -15,10 +15,11 @@ PAPER = (200, 1600, 0.9)
 _REACH = 8.0
 # Cells add their variance, width**2 / 12, to what the law pays, which costs a share of about
 # 1 / (12 n**2 C) of the divergence; what a cactus law gains on the Gaussian falls like
-# 1 / (100 C**2) for large C (both seen for the cost x**2). Cells that are as many to a sensitivity
-# as this many deviations lose a third of the gain, while their number
-# allows it.
-_FINENESS, _FINE, _MOST_CELLS = 5.0, 100, 8000
+# 1 / (100 C**2) for large C (both seen for the cost x**2). With five times as many cells to a
+# sensitivity as deviations a third of the gain is lost; with 3.5 two thirds, which is kept to while
+# seven deviations of cells fit.
+_FINENESS, _FINE, _MANY = 5.0, 100, 8000
+_LEAST_FINENESS, _LEAST_REACH, _MOST = 3.5, 7.0, 32_767
 _LARGEST_LOG = 690.0
 
 
@@ -40,8 +41,9 @@ def grid_for(deviations: float) -> tuple[int, int, float]:
     if deviations <= 1.0:
         return PAPER
     fine = max(math.ceil(_FINENESS * deviations), _FINE)
-    width = min(fine, int(_MOST_CELLS / (_REACH * deviations)))
-    width = min(max(width, 1), PAPER[0])
+    width = min(fine, int(_MANY / (_REACH * deviations)))
+    width = max(width, math.ceil(_LEAST_FINENESS * deviations))
+    width = max(min(width, int(_MOST / (_LEAST_REACH * deviations)), PAPER[0]), 1)
     cells = max(width + 1, math.ceil(_REACH * deviations * width))
     ratio = math.exp(PAPER[0] * math.log(PAPER[2]) / (width * deviations))
-    return width, min(cells, 32_767), min(ratio, 1.0 - 1e-6)
+    return width, min(cells, _MOST), min(ratio, 1.0 - 1e-6)

@@ -27,8 +27,8 @@ Float = NDArray[np.float64]
 
 # Largest difference between the divergence that a file states and that of its masses.
 _AGREEMENT = 1e-9
-# By which share the divergence may be above that of Gaussian noise of the same mean cost.
-_MOST_EXCESS = 1e-3
+# Of the divergence, for the comparison with Gaussian noise.
+_ROUNDING = 1e-12
 
 
 class Cactus(SolvedNoise):
@@ -84,8 +84,8 @@ class Cactus(SolvedNoise):
     Warns
     -----
     UserWarning
-        If the divergence is above that of Gaussian noise of the same mean cost, by a share of 1e-3:
-        the cells that were given do not fit.
+        If the divergence is above that of Gaussian noise of the same mean cost: the cells that were
+        given do not fit, or the noise is so large that the most cells there can be are too wide.
 
     Notes
     -----
@@ -166,10 +166,12 @@ class Cactus(SolvedNoise):
             solution = solve(self._grid, self._costs_of_cells, self._bound, progress=progress)
         self._keep(solution, self._problem)
         excess = self.certificate.largest_kl * 2.0 * size**2 - 1.0
-        if excess > _MOST_EXCESS:
+        if excess > _ROUNDING:
+            given = not cells_per_sensitivity is cells is tail_ratio is None
+            advice = "leave cells to be chosen" if given else "take Gaussian noise"
             warnings.warn(
-                f"the divergence of {self!r} is {excess:.2g} above that of Gaussian noise of the "
-                "same mean cost: its cells are too few or too wide, leave them to be chosen",
+                f"the divergence of {self!r} is above that of Gaussian noise of the same mean cost "
+                f"by a share of {excess:.2g}: its cells are too few or too wide, {advice}",
                 stacklevel=2,
             )
 

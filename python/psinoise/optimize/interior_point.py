@@ -30,6 +30,8 @@ _MOST_CENTERING = 20
 # A step may use up this part of a mass, and multiply it by at most _RISE: the logarithms of masses
 # that fall to nothing in one step are worthless in the next.
 _FALL, _RISE = 0.9, 10.0
+# Shares of the way to the border; a multiplier that is there is 0, where others are divided by it.
+_LEAST_SHARE, _MOST_SHARE = 0.9, 1.0 - 2.0**-30
 # Of a linear slack, what curvature must leave; and of the gap, what raising tau may give back.
 _KEEP, _GIVE_BACK = 0.2, 0.25
 
@@ -180,7 +182,7 @@ def _advance(
         damping * predictor.slacks * predictor.multipliers,
         damping * predictor.u * predictor.barrier,
     )
-    length = max(0.9, 1.0 - mu) * min(step.longest(state))
+    length = min(max(_LEAST_SHARE, 1.0 - mu), _MOST_SHARE) * min(step.longest(state))
     length = min(length, _FALL / max(_FALL, -step.u.min()), _RISE / max(_RISE, step.u.max()))
     return _move(program, shifts, state, step, length)
 
