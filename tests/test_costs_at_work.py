@@ -75,7 +75,7 @@ def test_a_cactus_knows_its_own_cost():
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("bound", [0.04, 1.0, 1.5, 25.0, 100.0])
+@pytest.mark.parametrize("bound", [1e-3, 0.04, 1.0, 1.5, 25.0, 100.0, 562.0, 1300.0])
 def test_a_cactus_on_cells_of_its_own_choice_beats_the_gaussian(bound):
     law = pn.Cactus(mean_cost=bound, sensitivity=1.0)
     assert law.certificate.largest_kl < 0.5 / bound
@@ -85,9 +85,23 @@ def test_a_cactus_on_cells_of_its_own_choice_beats_the_gaussian(bound):
 def test_a_cactus_on_cells_that_do_not_fit_says_so():
     with pytest.warns(UserWarning, match="above that of Gaussian noise of the same mean cost"):
         law = pn.Cactus(0.1, 2.0, 0.2, 20, 160, 0.35)
+    with pytest.warns(UserWarning, match=r"share of .*, take Gaussian noise"):
+        pn.Cactus(mean_cost=1e6)  # whose cells are as many as there can be
     assert law.certificate.largest_kl > 0.5 * 0.1**2 / 0.2
     huber = pn.Cactus(cost=costs.Huber(2.0), mean_cost=9.0)
     gaussian = pn.Gaussian(std=1.0)
     assert huber.cells > 8 * huber.cells_per_sensitivity
     assert huber.expected_cost(costs.Huber(2.0)) == pytest.approx(9.0, rel=1e-5)
     assert gaussian.expected_cost(costs.Huber(2.0)) < 9.0
+
+
+def test_a_comparison_for_a_cost_has_the_law_of_the_cost():
+    """Kills: the list of laws that is the same for every cost."""
+    from psinoise import plotting
+
+    use = {"delta": 1e-6, "sensitivity": 0.01, "speed": False, "progress": False}
+    found = pn.compare(cost=BENT, mean_cost=3.0, counts=[10**5], **use)
+    assert isinstance(found.rows[0].noise, pn.Schrodinger)
+    assert found.rows[0].noise == pn.Schrodinger(cost=BENT, mean_cost=3.0)
+    colors = [plotting.color_of(law) for law in ("Schrodinger", *plotting._LAW_COLORS)]
+    assert len(set(colors)) == len(plotting._LAW_COLORS)

@@ -23,7 +23,7 @@ from psinoise._optional import required
 from psinoise._progress import track
 from psinoise.accounting import Mechanism
 from psinoise.errors import DomainError
-from psinoise.noise import DESIGNED, FAMILIES, Noise
+from psinoise.noise import DESIGNED, FAMILIES, Noise, Schrodinger
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,9 +46,9 @@ __all__ = [
 # Okabe and Ito, "Color universal design" (2008), for any color vision; no yellow, for white paper.
 _PALETTE = ("#009E73", "#D55E00", "#0072B2", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # Dark ones of Tol, "Colour schemes" (2021), for the laws that are left.
-_MORE = ("#882255", "#332288", "#999933", "#117733", "#AA4499", "#44AA99")
+_MORE = ("#882255", "#332288", "#999933", "#117733", "#AA4499", "#44AA99", "#661100")
 _NAMES = [law.__name__ for law in FAMILIES] + [law.__name__ for law in DESIGNED]
-_LAW_COLORS = dict(zip(_NAMES, cycle(_PALETTE + _MORE)))
+_LAW_COLORS = dict(zip([*_NAMES, Schrodinger.__name__], cycle(_PALETTE + _MORE)))
 _INK = "#333333"
 #: The color of what stands back.
 FAINT = "#6b6b6b"

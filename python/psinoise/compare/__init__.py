@@ -9,7 +9,7 @@ from psinoise import _validate
 from psinoise.compare.equal_cost import Comparison, ComparisonRow, compare_at_equal_cost
 from psinoise.compare.target import COSTS, TargetComparison, TargetRow, compare_at_target
 from psinoise.errors import DomainError
-from psinoise.noise import DESIGNED, FAMILIES, Family, Noise, NoiseLaw
+from psinoise.noise import DESIGNED, FAMILIES, Family, Noise, NoiseLaw, Schrodinger
 
 __all__ = ["Comparison", "ComparisonRow", "TargetComparison", "TargetRow", "compare"]
 
@@ -76,7 +76,8 @@ def compare(
         Subclasses of :class:`psinoise.Noise` that take ``mean_abs`` and ``scale``; None takes all
         of ``psinoise.noise.FAMILIES``. Target: of ``psinoise.noise.DESIGNED`` as well, made for the
         target where they can be; those for queries whose values are whole numbers if they are
-        named, ``Family(DiscreteStable, alpha=1.9)`` or ``DiscreteLaplace``.
+        named, ``Family(DiscreteStable, alpha=1.9)`` or ``DiscreteLaplace``. With a callable
+        ``cost``, in both modes, the Schrodinger law of that cost as well.
     adjacency : str
         The neighboring relation; see :meth:`psinoise.Mechanism.epsilon`.
     contribution : float, optional
@@ -143,11 +144,13 @@ def compare(
         "progress": progress,
     }
     _check_words(words)
+    # The law that is made for a cost of one's own.
+    own = (Schrodinger,) if callable(words.get("cost")) else ()
     if "epsilon" in words:
-        every: tuple[Family | type[NoiseLaw], ...] = (*FAMILIES, *DESIGNED)
+        every: tuple[Family | type[NoiseLaw], ...] = (*own, *FAMILIES, *DESIGNED)
         chosen = _checked_laws(laws, every, designed=True)
         return _at_target(chosen, whole_numbers=laws is not None, **shared, **words)
-    smooth: tuple[Any, ...] = _checked_laws(laws, FAMILIES, designed=False)
+    smooth: tuple[Any, ...] = _checked_laws(laws, (*own, *FAMILIES), designed=False)
     return compare_at_equal_cost(smooth, **shared, **words)
 
 

@@ -97,7 +97,7 @@ def _epsilons(progress: bool) -> FigureData:
     for count in track(_COUNTS, "unimodal-epsilon", enabled=progress):
         best = _optimal(_LARGE, count, 1.0, _LARGE_DELTA, _FEW_CELLS)
         for law in (*rivals, best):
-            found = float(Mechanism(law).epsilon(_LARGE_DELTA, count).estimate)
+            found = float(Mechanism(law).composed(count).estimate.epsilon(_LARGE_DELTA))
             columns[type(law).__name__].append(found)
     least = np.array(columns.pop("OptimalUnimodal"))
     notes = (
