@@ -46,7 +46,6 @@ Masses have a relative error of ``rounding``, which counts ``t`` times at the en
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -54,9 +53,10 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.accounting.compose.bins import MASS_ROUNDING, Dense, Mask
-from psinoise.accounting.compose.measure import UNIT, Bins, Measure, Side
+from psinoise.accounting.compose.measure import UNIT, Bins, Side
 from psinoise.accounting.compose.source import apart, covering, measure_of
 from psinoise.accounting.loss.pairs import Direction, Float
+from psinoise.errors import CertificationError
 
 # Logs of ratios beyond these would overflow in products with masses.
 _LARGEST_LOG = 600.0
@@ -204,22 +204,19 @@ def _merged(value: Float, mass: Float) -> tuple[Float, Float]:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What is cut into bins: outputs whose loss is above 0 somewhere, and the others.
-
-    Of the former the mass under ``P`` is known to relative accuracy, and so is that under ``Q``,
-    which is smaller by the factor ``e^-loss``; of the latter that under ``Q``.
+    """What of one step is cut into bins: the masses under ``Q``, and where the rest counts.
 
     Attributes
     ----------
-    above, below : losses of these panels and atoms, under *remove* and under *add*
+    source : loss under *add*, the log of ``dQ/dP``, on the outputs that matter
+    unseen : mass under ``Q`` of a ratio of 0
     infinite : mass under ``P`` that may count as an infinite loss, from above
     nowhere : mass under ``Q`` that may count as a ratio of 0, from above
     light : mass under ``Q`` whose value may count as that of the least node, from above
     """
 
     direction: Direction
-    above: Dense
-    below: Dense
+    source: Dense
     unseen: float
     infinite: float
     nowhere: float
@@ -228,36 +225,24 @@ class Parts:
     @property
     def panels(self) -> int:
         """How many panels there are."""
-        return self.above.panels + self.below.panels
+        return self.source.panels
 
     @property
     def atoms(self) -> Float:
-        """Losses of the atoms, under *remove*."""
-        above, below = self.above, self.below
-        return np.concatenate([above.lowest[above.panels :], -below.lowest[below.panels :]])
+        """Logs of the ratios of the atoms."""
+        return -self.source.lowest[self.source.panels :]
 
     @property
     def span(self) -> tuple[float, float]:
-        """The least and the largest loss under *remove*."""
-        ends = [covering(self.above, _all(self.above))] if self.above.log_mass.size else []
-        if self.below.log_mass.size:
-            low, high = covering(self.below, _all(self.below))
-            ends.append((-high, -low))
-        return min(e[0] for e in ends), max(e[1] for e in ends)
+        """The least and the largest log of a ratio."""
+        low, high = covering(self.source, _all(self.source))
+        return -high, -low
 
     @property
     def moments(self) -> tuple[float, float]:
-        """About the mean, and three times the deviation, of the loss under ``Q``."""
-        middle = np.concatenate(
-            [
-                0.5 * (self.above.lowest + self.above.highest),
-                -0.5 * (self.below.lowest + self.below.highest),
-            ]
-        )
-        log_q = np.concatenate(
-            [self.above.log_mass - middle[: self.above.log_mass.size], self.below.log_mass]
-        )
-        weight = np.exp(log_q - log_q.max())
+        """About the mean, and three times the deviation, of the log of the ratio under ``Q``."""
+        middle = -0.5 * (self.source.lowest + self.source.highest)
+        weight = np.exp(self.source.log_mass - self.source.log_mass.max())
         weight /= weight.sum()
         center = float(weight @ middle)
         return center, 3.0 * math.sqrt(float(weight @ (middle - center) ** 2))
@@ -280,102 +265,73 @@ def parts_of(step: Step, direction: Direction, rare: float, share: float) -> Par
         mass under ``P`` (*remove*) that may count as an infinite loss
     share
         mass under ``Q`` that may be moved at either end
+
+    Raises
+    ------
+    CertificationError
+        if all ratios are too large for float64
     """
     remove, add = step.remove, step.add
     p, q = np.exp(remove.log_mass), np.exp(add.log_mass)
+    far = remove.highest > _LARGEST_LOG
     if direction == "remove":
-        large = remove.rarest(p, rare)
+        large = remove.rarest(p, rare) | far
         small = add.rarest(q, share) & ~large
         infinite = float(p[large].sum()) * (1.0 + 1e-12) + remove.beyond
         nowhere = 0.0
         # What is moved to infinity has less mass under Q, its losses being positive; or all of it.
         light = float(q[small].sum() + q[large].sum()) * (1.0 + 1e-12) + add.beyond
     else:
-        large = add.rarest(q, share)
+        large = add.rarest(q, share) & ~far
         # Rare under Q: those with the largest ratios.
-        small = remove.rarest(q, share) & ~large
+        small = (remove.rarest(q, share) | far) & ~large
         infinite = 0.0
         nowhere = float(q[large].sum()) * (1.0 + 1e-12) + add.beyond
         light = float(q[small].sum()) * (1.0 + 1e-12)
     kept = ~(large | small)
     if not kept.any():
-        kept[:] = True
-    upper = remove.highest > 0.0
-    return Parts(
-        direction,
-        remove.only(kept & upper),
-        add.only(kept & ~upper),
-        step.unseen,
-        infinite,
-        nowhere,
-        light,
-    )
+        kept = ~far
+    if not kept.any():
+        raise CertificationError("the likelihood ratios of one step are too large")
+    source = add.only(kept)
+    source = source.rounded_within(_all(source))
+    return Parts(direction, source, step.unseen, infinite, nowhere, light)
 
 
 def base_edges(parts: Parts, inner: Float, atoms: bool) -> Float:
-    """Edges in the loss that hold all of it, are no wider than 1, and hold the atoms."""
+    """Edges in the log of the ratio that hold all of it, no wider than 1; and the atoms."""
     low, high = parts.span
     regular = np.arange(math.ceil(low), math.floor(high) + 1.0, _WIDEST)
     edges = np.unique(np.concatenate([[low, high], regular, inner[(inner > low) & (inner < high)]]))
-    rounding = max(parts.above.rounding, parts.below.rounding)
-    edges = apart(edges, _LEAST_BIN * rounding)
+    edges = apart(edges, _LEAST_BIN * parts.source.rounding)
     return np.unique(np.concatenate([edges, parts.atoms])) if atoms else edges
 
 
 def base(parts: Parts, edges: Float, side: Side) -> Ratios:
-    """The measure of one step; edges are losses under *remove*."""
-    sign = 1.0 if parts.direction == "remove" else -1.0
-    values, masses, lost, slack = [], [], 0.0, 0.0
-    infinite = parts.infinite if side == "upper" else 0.0
-    for source, own in ((parts.above, 1.0), (parts.below, -1.0)):
-        if not source.log_mass.size:
-            continue
-        # From above values are rounded up, whichever direction the losses are those of.
-        up = (side == "upper") == (own == sign)
-        made = _half(source, own * edges[:: int(own)], side, up)
-        slack, lost = max(slack, made.slack), lost + made.infinite
-        loss, mass = made.loss, made.mass
-        if own > 0.0:
-            mass = mass * np.exp(-loss)
-        if side != "middle":
-            shift = made.slack + 8.0 * UNIT * np.maximum(np.abs(loss), 1.0)
-            loss = loss + (shift if up else -shift)
-        loss = own * loss
-        far = loss > _LARGEST_LOG
-        if far.any() and side == "upper" and sign > 0.0:
-            infinite += float(made.mass[far].sum()) * (1.0 + 1e-12)
-        ratio = np.exp(np.clip(loss, -_LARGEST_LOG, _LARGEST_LOG))
-        if (side == "upper") == (sign < 0.0):
-            ratio[loss < -_LARGEST_LOG] = 0.0
-        if side != "upper" and sign < 0.0:
-            mass[far] = 0.0
-        values.append(sign * ratio)
-        masses.append(mass)
-    zero = parts.unseen + (parts.nowhere + lost if side == "upper" else 0.0)
-    value, mass = np.concatenate(values), np.concatenate(masses)
-    zero += float(mass[value == 0.0].sum())
-    held = (mass > 0.0) & (value != 0.0)
-    value, mass = _merged(value[held], mass[held])
-    if side == "upper":
-        mass[0] += parts.light + lost
-        infinite += lost
-    rounding = MASS_ROUNDING * (1.0 + 4.0 * math.expm1(_WIDEST)) + slack + 16.0 * UNIT
-    return Ratios(side, value, mass, zero, infinite, rounding)
-
-
-def _half(source: Dense, edges: Float, side: Side, up: bool) -> Measure:
-    """The measure of a part of the outputs of one step."""
-    every = _all(source)
-    source = source.rounded_within(every)
-    low, high = covering(source, every)
-    inner = edges[(edges > low) & (edges < high)]
-    edges = np.concatenate([[low], inner, [high]])
+    """The measure of one step; edges are logs of ratios."""
+    source, sign = parts.source, 1.0 if parts.direction == "remove" else -1.0
     # The mean ratio of a bin, and not its mean loss, is what a sum of ratios keeps.
     kept: Side = "upper" if side == "upper" else "lower"
-    made = measure_of(source, every, ~every, edges, kept, up=up)[0]
-    held = made.mass > 0.0
-    loss, mass = made.loss[held], made.mass[held]
-    return dataclasses.replace(made, loss=loss, point=loss, mass=mass)
+    # Values rise with the loss under add where they are minus the ratio.
+    up = (side == "upper") == (sign < 0.0)
+    made, _ = measure_of(source, _all(source), ~_all(source), -edges[::-1], kept, up=up)
+    loss, mass, lost = made.loss, made.mass, made.infinite
+    if side != "middle":
+        shift = made.slack + 8.0 * UNIT * np.maximum(np.abs(loss), 1.0)
+        loss = loss + (shift if up else -shift)
+    ratio = np.exp(np.clip(-loss, -_LARGEST_LOG, _LARGEST_LOG + 1.0))
+    if up:
+        ratio[loss > _LARGEST_LOG] = 0.0
+    value, infinite = sign * ratio, 0.0
+    zero = parts.unseen + float(mass[ratio == 0.0].sum())
+    held = (mass > 0.0) & (ratio > 0.0)
+    value, mass = _merged(value[held], mass[held])
+    if side == "upper":
+        zero += parts.nowhere + lost
+        mass[0] += parts.light + lost
+        infinite = parts.infinite + lost * max(float(ratio.max()), 1.0)
+    rounding = MASS_ROUNDING * (1.0 + 4.0 * math.expm1(_WIDEST)) + made.slack + 16.0 * UNIT
+    return Ratios(side, value, mass, zero, infinite, rounding)
 
 
 def base_bins(parts: Parts, edges: Float, middle: Ratios) -> Bins:
