@@ -1,8 +1,8 @@
 """Random allocation: the profile of one epoch, in which each record takes part in one of the steps.
 
 The average of ``t`` independent ratios (``ratios``) is made as compositions are (``direct``): by
-binary powers of ``t`` in the manner of Horner, all products of two measures binned again, and the
-last of them read without binning. A coarse epoch says where nodes should be (``ratio_plan``). No
+binary powers of ``t``, all products of two measures binned again, and the last of them read without
+binning. A coarse epoch says where nodes should be (``ratio_plan``). No
 proof depends on that.
 """
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from psinoise.accounting.compose.measure import Side
 from psinoise.accounting.compose.plan import Key, Plan, Stages, first_edges
+from psinoise.accounting.compose.powers import halves
 from psinoise.accounting.compose.ratio_plan import edges_of_sum, plan_for
 from psinoise.accounting.compose.ratio_profile import AllocationBound
 from psinoise.accounting.compose.ratios import (
@@ -83,16 +84,6 @@ class Allocation:
         del side
         return self
 
-    @property
-    def operations(self) -> list[tuple[bool, int]]:
-        """The products in order: with itself or with one step, and how often the result counts."""
-        found: list[tuple[bool, int]] = []
-        for bit in range(self.steps.bit_length() - 2, -1, -1):
-            found.append((True, 1 << bit))
-            if self.steps >> bit & 1:
-                found.append((False, 1 << bit))
-        return found
-
     def compose(self, side: Side, nodes: int, plan: Plan | None) -> tuple[AllocationBound, Stages]:
         """The profile of one side, and the bins of every stage of one that is in the middle."""
         first, second, stages = self._halves(side, nodes, plan)
@@ -111,17 +102,13 @@ class Allocation:
         """The two sums that make all of it."""
         stages: Stages = {}
         one = self._base(side, nodes, plan, stages)
-        current = one
-        operations = self.operations
-        for place, (square, uses) in enumerate(operations[:-1]):
-            other = current if square else one
-            current = self._product(current, other, ("product", place), uses, nodes, plan, stages)
-        return current, current if operations[-1][0] else one, stages
 
-    def work(self, nodes: int, plan: Plan) -> float:
-        """About how many products of masses an epoch takes, on both sides."""
-        counts = [plan.count(key, nodes) for key in plan.spreads]
-        return 2.0 * nodes * float(sum(counts))
+        def added(a: Ratios, b: Ratios, key: Key, uses: int) -> Ratios:
+            return self._product(a, b, key, uses, nodes, plan, stages)
+
+        first, second = halves([one], [self.steps], added)
+        assert second is not None
+        return first, second, stages
 
     def plan(self, bound: AllocationBound, stages: Stages, epsilon: float, slope: float) -> Plan:
         """Where a finer epoch should have its nodes, from a coarse one."""

@@ -1,10 +1,8 @@
 """The composer that always works: all products of two measures, binned again.
 
 All terms are positive, so that a delta of 1e-200 has as many digits as one of 1e-2, and nodes are
-free: losses of any scales compose. Uses are composed by binary powers, in the manner of Horner:
-from the highest binary digit of the counts on, what there is is composed with itself, and with one
-use of each step whose count has the next digit. The last product of two measures is never binned,
-since the profile can be read from both.
+free: losses of any scales compose. Uses are composed by binary powers (``powers``). The last
+product of two measures is never binned, since the profile can be read from both.
 
 Any nodes give bounds. A first composition of a few hundred says where more of them should be
 (``plan``).
@@ -31,12 +29,12 @@ from psinoise.accounting.compose.measure import (
 from psinoise.accounting.compose.plan import (
     Key,
     LossPlan,
-    Plan,
     Rest,
     Stages,
     first_edges,
     spread_of,
 )
+from psinoise.accounting.compose.powers import halves
 from psinoise.accounting.compose.profile import DirectBound
 from psinoise.accounting.compose.source import apart, covering, measure_of
 from psinoise.accounting.loss.pairs import Float
@@ -73,30 +71,15 @@ class Composition:
         sources = tuple((pair[side == "upper"],) * 2 for pair in self.sources)
         return dataclasses.replace(self, sources=sources)
 
-    @property
-    def operations(self) -> list[tuple[int, int]]:
-        """The products in order: which step is composed (-1: all so far), and for how many uses."""
-        found: list[tuple[int, int]] = []
-        for bit in range(max(self.counts).bit_length() - 1, -1, -1):
-            if found:
-                found.append((-1, 1 << bit))
-            found += [(k, 1 << bit) for k, n in enumerate(self.counts) if n >> bit & 1]
-        return found
-
     def compose(self, side: Side, nodes: int, plan: LossPlan | None) -> tuple[DirectBound, Stages]:
         """The profile of one side; the bins of every stage, and the uses that they stand for."""
         stages: Stages = {}
         bases = [self._base(k, side, nodes, plan, stages) for k in range(len(self.counts))]
-        operations = self.operations
-        current = bases[operations[0][0]]
-        other: Measure | None = None
-        before = 1
-        for place, (which, uses) in enumerate(operations[1:], 1):
-            if other is not None:
-                key = "product", place - 1
-                current = self._product(current, other, key, before, nodes, plan, stages)
-            other, before = current if which < 0 else bases[which], uses
-        return DirectBound(current, other), stages
+
+        def composed(a: Measure, b: Measure, key: Key, uses: int) -> Measure:
+            return self._product(a, b, key, uses, nodes, plan, stages)
+
+        return DirectBound(*halves(bases, self.counts, composed)), stages
 
     def measure(self, side: Side, nodes: int) -> Measure:
         """All steps as one measure, which can be changed and composed further."""
@@ -104,11 +87,6 @@ class Composition:
         if bound.second is None:
             return bound.first
         return self._product(bound.first, bound.second, ("product", -1), 1, nodes, None, {})
-
-    def work(self, nodes: int, plan: Plan) -> float:
-        """About how many products of masses a composition of both sides takes."""
-        counts = [plan.count(key, nodes) for key in plan.spreads]
-        return 2.0 * nodes * float(sum(counts))
 
     def one_use(self, side: Side, inner: Float) -> DirectBound:
         """The profile of one use, from bins that end at some losses; it is exact at these.

@@ -282,6 +282,10 @@ class Plan:
         share = math.exp(0.25 * (self.spreads[key].log_gap - largest))
         return max(int(nodes * max(share, _LEAST_SHARE)), _LEAST_NODES)
 
+    def work(self, nodes: int) -> float:
+        """About how many products of masses a composition of both sides takes."""
+        return 2.0 * nodes * float(sum(self.count(key, nodes) for key in self.spreads))
+
     def nodes_for(self, log_gap: float) -> float:
         """Nodes of the largest stage at which all stages add this to delta."""
         gaps = np.array([spread.log_gap for spread in self.spreads.values()])

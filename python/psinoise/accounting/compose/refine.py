@@ -48,7 +48,6 @@ class Composing(Protocol):
     def sided(self, side: Side) -> Self: ...
     def compose(self, side: Side, nodes: int, plan: Any) -> tuple[Any, Stages]: ...
     def plan(self, bound: Any, stages: Stages, epsilon: float, slope: float) -> Plan: ...
-    def work(self, nodes: int, plan: Plan) -> float: ...
 
 
 def direct_bounds(
@@ -82,7 +81,7 @@ def direct_bounds(
                 wanted = more if attempt else min(_TRUSTED * wanted, more)
             most = _GROWTH * planning if planning < _MORE_NODES else _MOST_NODES
             nodes = int(min(max(wanted, _FIRST_NODES), most))
-            work = composition.work(nodes, plans["upper"])
+            work = plans["upper"].work(nodes)
             if spent + work > _MOST_PRODUCTS:
                 nodes = int(nodes * math.sqrt(max(_MOST_PRODUCTS - spent, 0.0) / work))
                 work = _MOST_PRODUCTS
