@@ -162,7 +162,7 @@ def test_the_same_integers_on_every_back_end(run_python):
 def test_the_leak_covers_the_total_variation(shift, rate, eta):
     """Wherever the bound of the total variation says something, in both directions, by closed
     forms. Kills: a leak without the factor 1 + exp(e), one that forgets the direction "add"."""
-    leak = leak_of_normal(shift, rate, eta).probability
+    leak = leak_of_normal(shift, rate, eta)
     assert 2.0 * eta <= leak < 10.0 * eta * math.exp(8.0 * shift)
 
     def normal(e):

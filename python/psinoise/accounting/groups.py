@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
 
 from psinoise import _validate
 from psinoise.accounting.accounted import Accounted
+from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.errors import DomainError
 from psinoise.sampling import Poisson, Sampling
 
-__all__ = ["Group", "group_size"]
+__all__ = ["Group", "group_of", "group_size"]
 
 
 @dataclass(frozen=True)
@@ -63,3 +66,9 @@ class Group(Accounted):
 def group_size(size: int) -> int:
     """A positive number of records."""
     return _validate.positive_count("size", size)
+
+
+def group_of(mechanism: Any, size: int, **changes: Any) -> Group:
+    """A mechanism for data sets that differ in so many records, which move its query farther."""
+    moved = rounded(group_size(size) * Fraction(mechanism.sensitivity), up=True)
+    return Group(replace(mechanism, sensitivity=moved, **changes), group_size(size))

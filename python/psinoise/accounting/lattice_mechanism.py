@@ -32,7 +32,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, NoReturn
 
@@ -44,11 +44,9 @@ from psinoise._version import __version__
 from psinoise.accounting import vectors
 from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.adjacency import worst_shift
-from psinoise.accounting.dominating import dominating_pair
-from psinoise.accounting.groups import Group, group_size
+from psinoise.accounting.groups import Group, group_of
 from psinoise.accounting.leak import leak_of_normal
-from psinoise.accounting.loss.cells import CellPair
-from psinoise.accounting.loss.largest import rounded
+from psinoise.accounting.loss.responses import RandomizedResponse
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
@@ -120,11 +118,7 @@ class LatticeMechanism(Accounted):
     def __post_init__(self) -> None:
         if not isinstance(self.noise, LatticeNoise | DigitNoise):
             raise TypeError(f"noise must be a LatticeNoise or a DigitNoise, got {self.noise!r}")
-        object.__setattr__(
-            self, "sensitivity", _validate.positive_above("sensitivity", self.sensitivity)
-        )
-        object.__setattr__(self, "dimension", vectors.check_dimension(self.dimension))
-        vectors.check_norm(self.norm)
+        vectors.check_query(self)
         if isinstance(self.noise, LatticeNoise):
             _refuse_norm(self.dimension, self.norm)
             cells_of(self.sensitivity, self.noise.grid)
@@ -153,9 +147,11 @@ class LatticeMechanism(Accounted):
             moved = self.cells * self.grid
             shift, replaced = worst_shift(moved, None, sampling_rate, adjacency)
             dimension = self.dimension
-            return dominating_pair(self.noise, shift, replaced, sampling_rate, dimension, "linf")
+            return vectors.dominating_pair(
+                self.noise, shift, replaced, sampling_rate, dimension, "linf"
+            )
         shift, replaced = worst_shift(self._moved, None, sampling_rate, adjacency)
-        return dominating_pair(self.noise.ideal, shift, replaced, sampling_rate, 1, "linf")
+        return vectors.dominating_pair(self.noise.ideal, shift, replaced, sampling_rate, 1, "linf")
 
     def sampled(self, sampling_rate: float, sampling: Sampling | None, adjacency: str) -> Steps:
         """What dominates one use under sampling, with what noise in digits costs beside it.
@@ -176,8 +172,8 @@ class LatticeMechanism(Accounted):
             )
         rate = sampling_rate if sampling is None else sampling.rate
         shift = self._moved / self.noise.std * (1.0 + 2.0**-50)
-        leak = leak_of_normal(shift, rate, self.dimension * self.noise.price)
-        return (*steps, (CellPair(leak, 1.0, 1.0), 1))
+        told = leak_of_normal(shift, rate, self.dimension * self.noise.price)
+        return (*steps, (RandomizedResponse(0.0, 0.0, told, 1.0), 1))
 
     @property
     def _moved(self) -> float:
@@ -192,9 +188,7 @@ class LatticeMechanism(Accounted):
 
     def for_group(self, size: int) -> Group:
         """The same mechanism for data sets that differ in several records; see `Mechanism`."""
-        size = group_size(size)
-        moved = rounded(size * Fraction(self.sensitivity), up=True)
-        return Group(replace(self, sensitivity=moved), size)
+        return group_of(self, size)
 
     # -- release ---------------------------------------------------------------------------------
 

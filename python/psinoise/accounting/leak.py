@@ -7,8 +7,9 @@ event has ``P'(E) <= P(E) + eta`` and ``P(E) <= P'(E) + eta``, so that the relea
     ``delta'(e) <= delta(e) + (1 + exp(e)) eta``,                                               (1)
 
 and it is not above 1 nor increasing in ``e``. This is dominated by a second mechanism beside the
-first: with probability ``c`` it tells which of the two data sets there is, else nothing. Together
-they have ``c + (1 - c) delta(e)`` for ``e >= 0``, in both directions. For any ``t >= 0`` let
+first: with probability ``c`` it tells which of the two data sets there is, else nothing (randomized
+response with the losses 0). Together they have ``c + (1 - c) delta(e)`` for ``e >= 0``, in both
+directions. For any ``t >= 0`` let
 
     ``c = (delta(t) + (1 + exp(t)) eta) / (1 - delta(0))``.                                     (2)
 
@@ -26,12 +27,11 @@ most ``q delta(e)`` before, since the term in brackets is at most ``q (p - exp(e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Leak", "leak_of_normal"]
+__all__ = ["leak_of_normal"]
 
 Float = NDArray[np.float64]
 
@@ -40,25 +40,8 @@ _POINTS = np.append(0.0, np.geomspace(1e-6, 60.0, 400))
 _ROUNDING = 1.0 + 1e-9
 
 
-@dataclass(frozen=True)
-class Leak:
-    """Tells all with some probability, and nothing else: a law in cells of three pieces."""
-
-    probability: float
-
-    def worst_shifts(self, sensitivity: float) -> tuple[float, ...]:
-        """The probability does not depend on the shift."""
-        return (sensitivity,)
-
-    def pieces(self, shift: float) -> tuple[Float, Float]:
-        """Told for one data set, told for the other, and not told."""
-        del shift
-        told, rest = self.probability, 1.0 - self.probability
-        return np.array([told, 0.0, rest]), np.array([0.0, told, rest])
-
-
-def leak_of_normal(shift: float, sampling_rate: float, eta: float) -> Leak:
-    """The leak that covers a total variation of ``eta`` beside a normal law of variance 1.
+def leak_of_normal(shift: float, sampling_rate: float, eta: float) -> float:
+    """The ``c`` that covers a total variation of ``eta`` beside a normal law of variance 1.
 
     Parameters
     ----------
@@ -79,7 +62,7 @@ def leak_of_normal(shift: float, sampling_rate: float, eta: float) -> Leak:
         told = np.where(early, np.maximum(told, other), told)
     same = sampling_rate * math.erf(0.5 * shift / math.sqrt(2.0))
     found = float(((told + (1.0 + gamma) * eta) / max(1.0 - same, 1e-300)).min()) * _ROUNDING
-    return Leak(min(found, 1.0))
+    return min(found, 1.0)
 
 
 def _upper_tail(x: Float) -> Float:

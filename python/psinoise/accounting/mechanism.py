@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, field
 from typing import ClassVar, NoReturn
 
 from psinoise import _validate
 from psinoise.accounting import vectors
 from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.adjacency import worst_shift
-from psinoise.accounting.dominating import dominating_pair
-from psinoise.accounting.groups import Group, group_size
+from psinoise.accounting.groups import Group, group_of
 from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice
 from psinoise.accounting.loss.blocks import BlockLaw
 from psinoise.accounting.loss.cells import CellLaw, in_cells
-from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.law import Law
 from psinoise.accounting.loss.pairs import Pair, turning_point
 from psinoise.accounting.loss.steps import Step
@@ -83,14 +80,10 @@ class Mechanism(Accounted):
             raise TypeError(f"noise must be a noise law, got the class {name}: call it first")
         if not (in_cells(self.noise) or callable(getattr(self.noise, "logpdf", None))):
             raise TypeError(f"noise must be a noise law, got {self.noise!r}")
-        object.__setattr__(
-            self, "sensitivity", _validate.positive_above("sensitivity", self.sensitivity)
-        )
+        vectors.check_query(self)
         if self.contribution is not None:
             contribution = _validate.positive_above("contribution", self.contribution)
             object.__setattr__(self, "contribution", contribution)
-        object.__setattr__(self, "dimension", vectors.check_dimension(self.dimension))
-        vectors.check_norm(self.norm)
 
     def __repr__(self) -> str:
         vector = f", dimension={self.dimension}, norm={self.norm!r}" if self.dimension > 1 else ""
@@ -117,9 +110,7 @@ class Mechanism(Accounted):
         >>> couples.pure_epsilon()
         1.0
         """
-        size = group_size(size)
-        moved = rounded(size * Fraction(self.sensitivity), up=True)
-        return Group(replace(self, sensitivity=moved, contribution=None), size)
+        return group_of(self, size, contribution=None)
 
     def for_sum(self, count: int) -> SumOfReleases:
         """The sum of what ``count`` clients release, each by `on_lattice`.
@@ -263,7 +254,7 @@ class Mechanism(Accounted):
             where the worst case is not proven
         """
         shift, replaced = worst_shift(self.sensitivity, self.contribution, sampling_rate, adjacency)
-        return dominating_pair(
+        return vectors.dominating_pair(
             self.noise, shift, replaced, sampling_rate, self.dimension, self.norm
         )
 

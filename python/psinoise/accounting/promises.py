@@ -15,7 +15,9 @@ promise              dominated by                                lower ends of b
                      divergences, added up before
 ==================== =========================================== ==================================
 
-Proofs are in ``loss.responses`` and ``concentrated``.
+Proofs are in ``loss.responses`` and ``concentrated``. For groups of ``k`` records ``mu`` is ``k``
+times as large (Dong, Roth and Su 2022, theorem 2.14), as pure epsilons and ranges are, and ``rho``
+``k^2`` times (Bun and Steinke 2016, proposition 1.9).
 
 >>> import psinoise as pn
 >>> plan = pn.Accountant().compose(pn.promises.PureDP(0.5)).compose(pn.promises.ZCDP(0.01))
@@ -28,7 +30,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from psinoise import _validate
 from psinoise.accounting.accounted import Accounted
@@ -48,6 +50,8 @@ class Promise(Accounted):
     """What is known of a mechanism. Equal promises are equal, and immutable."""
 
     _names: ClassVar[tuple[str, ...]]
+    # The power of their size with which the number grows for groups of records.
+    _degree: ClassVar[int] = 1
 
     def __init__(self, *values: float) -> None:
         self._values = values
@@ -67,8 +71,7 @@ class Promise(Accounted):
         said = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         return f"{type(self).__name__}({said})"
 
-    @abstractmethod
-    def for_group(self, size: int) -> Promise:
+    def for_group(self, size: int) -> Self:
         """What is promised to groups of so many records: neighbors differ in all of them.
 
         Raises
@@ -76,6 +79,7 @@ class Promise(Accounted):
         DomainError
             if nothing is left of the promise
         """
+        return type(self)(*(_times(group_size(size) ** self._degree, x) for x in self._values))
 
     @abstractmethod
     def _step(self, sampling_rate: float) -> Step:
@@ -124,12 +128,12 @@ class ApproximateDP(Promise):
             raise DomainError("delta must be below 1, where nothing is promised, got 1.0")
         super().__init__(_not_negative("epsilon", epsilon), delta)
 
-    def for_group(self, size: int) -> ApproximateDP:
+    def for_group(self, size: int) -> Self:
         """``(k epsilon, delta (1 + e^epsilon + ... + e^{(k - 1) epsilon}))`` for ``k`` records."""
         size = group_size(size)
         epsilon, delta = self._values
         if delta == 0.0:
-            return ApproximateDP(_times(size, epsilon), 0.0)
+            return type(self)(_times(size, epsilon), 0.0)
         log_sum = math.log(size)
         if epsilon > 0.0:
             log_sum = (size - 1) * epsilon + math.log(
@@ -141,7 +145,7 @@ class ApproximateDP(Promise):
         delta = math.exp(min(log_delta, 1.0)) * (1.0 + margin)
         if not delta < 1.0:
             raise DomainError(f"size must leave a delta below 1, got {size!r} for {self!r}")
-        return ApproximateDP(_times(size, epsilon), delta)
+        return type(self)(_times(size, epsilon), delta)
 
     def _step(self, sampling_rate: float) -> Step:
         epsilon, delta = self._values
@@ -167,10 +171,6 @@ class PureDP(Promise):
 
     def __init__(self, epsilon: float) -> None:
         super().__init__(_not_negative("epsilon", epsilon))
-
-    def for_group(self, size: int) -> PureDP:
-        """``k epsilon`` for ``k`` records."""
-        return PureDP(_times(group_size(size), self._values[0]))
 
     def _step(self, sampling_rate: float) -> Step:
         (epsilon,) = self._values
@@ -204,10 +204,6 @@ class BoundedRange(Promise):
     def __init__(self, eta: float) -> None:
         super().__init__(_validate.positive("eta", eta))
 
-    def for_group(self, size: int) -> BoundedRange:
-        """``k eta`` for ``k`` records."""
-        return BoundedRange(_times(group_size(size), self._values[0]))
-
     def _step(self, sampling_rate: float) -> Step:
         return RangePair(self._values[0], sampling_rate)
 
@@ -234,10 +230,6 @@ class GDP(Promise):
     def __init__(self, mu: float) -> None:
         super().__init__(_validate.positive("mu", mu))
 
-    def for_group(self, size: int) -> GDP:
-        """``k mu`` for ``k`` records (Dong, Roth and Su 2022, theorem 2.14)."""
-        return GDP(_times(group_size(size), self._values[0]))
-
     def _step(self, sampling_rate: float) -> Step:
         return Pair(Gaussian(std=1.0), self._values[0], sampling_rate)
 
@@ -259,14 +251,10 @@ class ZCDP(Promise):
     2.813632
     """
 
-    _names = ("rho",)
+    _names, _degree = ("rho",), 2
 
     def __init__(self, rho: float) -> None:
         super().__init__(_validate.positive("rho", rho))
-
-    def for_group(self, size: int) -> ZCDP:
-        """``k^2 rho`` for ``k`` records (Bun and Steinke 2016, proposition 1.9)."""
-        return ZCDP(_times(group_size(size) ** 2, self._values[0]))
 
     def _step(self, sampling_rate: float) -> Step:
         if 0.0 < sampling_rate < 1.0:

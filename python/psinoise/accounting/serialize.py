@@ -28,11 +28,11 @@ from psinoise._hashed_json import canonical, hexadecimal, members_of
 from psinoise.accounting import contract
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.arguments import read_argument, written_argument
-from psinoise.accounting.dominating import dominating_pair
 from psinoise.accounting.loss.blocks import BlockPair
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.steps import Step, Steps
+from psinoise.accounting.vectors import dominating_pair
 from psinoise.errors import DomainError
 from psinoise.noise import DESIGNED, LAWS, NoiseLaw
 from psinoise.release import LatticeNoise

@@ -60,17 +60,16 @@ What a law knows about itself (``rotation_invariant``, ``axis_is_worst``) decide
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from psinoise import _validate
 from psinoise.accounting.compose.bins import Dense, dense
 from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.compose.sampled import SampledVector
 from psinoise.accounting.loss.atoms import Dominating
-from psinoise.accounting.loss.blocks import BlockLaw, in_blocks
-from psinoise.accounting.loss.cells import CellLaw, in_cells
+from psinoise.accounting.loss.blocks import BlockLaw, BlockPair, in_blocks
+from psinoise.accounting.loss.cells import CellLaw, CellPair, in_cells
 from psinoise.accounting.loss.largest import largest_score
 from psinoise.accounting.loss.law import Law
 from psinoise.accounting.loss.pairs import Direction, Pair
@@ -81,14 +80,13 @@ from psinoise.errors import DomainError
 _NORMS = ("linf", "l1", "l2")
 
 
-def check_dimension(dimension: int) -> int:
-    """A positive number of coordinates."""
-    return _validate.positive_count("dimension", dimension)
-
-
-def check_norm(norm: str) -> str:
-    """One of "linf", "l1", "l2"."""
-    return _validate.choice("norm", norm, _NORMS)
+def check_query(mechanism: Any) -> None:
+    """Refuse what is no sensitivity, dimension or norm; the former become plain numbers."""
+    sensitivity = _validate.positive_above("sensitivity", mechanism.sensitivity)
+    object.__setattr__(mechanism, "sensitivity", sensitivity)
+    dimension = _validate.positive_count("dimension", mechanism.dimension)
+    object.__setattr__(mechanism, "dimension", dimension)
+    _validate.choice("norm", mechanism.norm, _NORMS)
 
 
 @dataclass(frozen=True)
@@ -127,39 +125,44 @@ class ScoreBound(Measured):
         return found, found
 
 
-def dominating(
+def dominating_pair(
     noise: Law | CellLaw | BlockLaw,
-    pair: Callable[[float, float], Dominating],
-    sensitivity: float,
+    shift: float,
+    replaced: bool,
+    sampling_rate: float,
     dimension: int,
     norm: str,
-    sampling_rate: float,
 ) -> tuple[Step, int]:
-    """What dominates one use on a vector, and how many uses of it.
-
-    Parameters
-    ----------
-    noise
-        of each coordinate
-    pair
-        of one coordinate, for how far it moves and a sampling rate
-    sensitivity, dimension, norm, sampling_rate
-        of the mechanism
+    """What dominates noise on a query that a record moves by ``shift``, and how many uses of it.
 
     Raises
     ------
     DomainError
-        where the worst direction is not known
+        where the worst case is not proven
     """
+    cells, blocks = in_cells(noise), in_blocks(noise)
+    if (cells or blocks) and replaced:
+        raise DomainError(
+            "noise must be log-concave for adjacency 'replace' with sampling (the worst case "
+            f"of other laws is not known), got {noise!r}"
+        )
+
+    def pair(shift: float, rate: float) -> Dominating:
+        if in_blocks(noise):
+            return BlockPair(((1.0, noise),), noise.worst_shifts(shift)[-1], rate)
+        if in_cells(noise):
+            return CellPair(noise, shift, rate)
+        return Pair(cast(Law, noise), shift, rate, replaced)
+
     if dimension == 1:
-        return pair(sensitivity, sampling_rate), 1
+        return pair(shift, sampling_rate), 1
     if getattr(noise, "rotation_invariant", False):
-        longest = sensitivity * (math.sqrt(dimension) if norm == "linf" else 1.0)
+        longest = shift * (math.sqrt(dimension) if norm == "linf" else 1.0)
         return pair(longest, sampling_rate), 1
     if norm == "l1" and getattr(noise, "axis_is_worst", False):
-        return pair(sensitivity, sampling_rate), 1
+        return pair(shift, sampling_rate), 1
     sampled = 0.0 < sampling_rate < 1.0
-    one = pair(sensitivity, sampling_rate)
+    one = pair(shift, sampling_rate)
     if sampled and isinstance(one, Pair) and one.replaced:
         raise DomainError(
             "adjacency must not be 'replace' for this noise on a vector with sampling (one coin "
@@ -168,11 +171,11 @@ def dominating(
         )
     if norm == "linf":
         if sampled:
-            return SampledVector(pair(sensitivity, 1.0), dimension, sampling_rate), 1
+            return SampledVector(pair(shift, 1.0), dimension, sampling_rate), 1
         return one, dimension
-    score = math.inf if in_cells(noise) or in_blocks(noise) else largest_score(cast("Law", noise))
+    score = math.inf if cells or blocks else largest_score(cast("Law", noise))
     if norm == "l1" and isinstance(one, Pair) and score < math.inf:
-        return ScoreBound(sensitivity * score * (1.0 + 2.0**-51), one), 1
+        return ScoreBound(shift * score * (1.0 + 2.0**-51), one), 1
     raise DomainError(
         f"norm must be 'linf' for this noise (for {norm!r} the worst direction is not known), got "
         f"{noise!r} in {dimension} dimensions"

@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.accounting import LatticeMechanism, Mechanism
-from psinoise.accounting.leak import Leak
-from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.largest import rounded
+from psinoise.accounting.loss.responses import RandomizedResponse
 from psinoise.accounting.loss.steps import Step
 from psinoise.ledger._charge import Charge
 from psinoise.ledger._gaussian import gaussian_parameter, largest_parameter
@@ -105,7 +104,8 @@ class Sums:
     square: float = 0.0
     """Of the parameter of Gaussian differential privacy."""
     leak: float = 0.0
-    """The probabilities of `psinoise.accounting.leak`, which are in nothing else here."""
+    """The probabilities of answers that tell all or nothing (`psinoise.accounting.leak`), which are
+    in nothing else here."""
 
     @staticmethod
     def none(orders: tuple[int, ...]) -> Sums:
@@ -123,8 +123,8 @@ class Sums:
 
     def _with(self, pair: Step, uses: int) -> Sums:
         """These sums and some uses of a step."""
-        if isinstance(pair, CellPair) and isinstance(pair.noise, Leak):
-            told = math.nextafter(uses * pair.noise.probability, math.inf)
+        if isinstance(pair, RandomizedResponse) and pair.up == 0.0:
+            told = math.nextafter(uses * pair.infinite("remove"), math.inf)
             return replace(self, leak=math.nextafter(self.leak + told, math.inf))
         more = _up(math.nextafter(float(uses), math.inf) * log_moments(pair, self.orders))
         losses = (

@@ -69,7 +69,7 @@ class RandomizedResponse(AtomPair):
     up, down
         not negative, and both 0 or both positive
     delta
-        in [0, 1)
+        in [0, 1]
     sampling_rate
         of Poisson sampling
     silent
@@ -85,6 +85,8 @@ class RandomizedResponse(AtomPair):
     @property
     def unsampled(self) -> tuple[Float, Float]:
         """The atoms without sampling."""
+        if self.delta == 1.0:
+            return np.empty(0), np.empty(0)
         if self.up == 0.0:
             log_mass, loss = np.zeros(1), np.zeros(1)
         else:
