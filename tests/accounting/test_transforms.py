@@ -89,8 +89,9 @@ def test_panels_resolve_a_large_tilt():
     saddle = composition.saddle(2.4e6)
     resolved = composition.resolved(saddle, 0.0)
     assert resolved is not None
+    _, found = resolved
     measure = composition.measures[0]
     fine = measure.split(np.full(measure.panels, 400))
     exact = 2.0 * fine.cumulants(2.4e6).value
-    assert resolved.saddle(2.4e6).value == pytest.approx(exact, abs=1e-8)
+    assert found.value == pytest.approx(exact, abs=1e-8)
     assert abs(saddle.value - exact) > 1.0

@@ -26,8 +26,12 @@ from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.composed import composed
 from psinoise.accounting.concentrated import Concentrated
 from psinoise.accounting.estimate.central_limit import gaussian_limit
-from psinoise.accounting.estimate.divergence import concentration, divergences
-from psinoise.accounting.estimate.renyi import renyi_delta, renyi_epsilon
+from psinoise.accounting.estimate.renyi import (
+    concentration,
+    divergences,
+    renyi_delta,
+    renyi_epsilon,
+)
 from psinoise.accounting.loss.steps import Pairs, Steps, are_pairs, directions
 from psinoise.accounting.question import Question
 from psinoise.accounting.tradeoff import tradeoff_of

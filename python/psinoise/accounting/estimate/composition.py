@@ -185,19 +185,22 @@ class Composition:
                 position = 0.5 * (low + high)
         return saddle
 
-    def resolved(self, saddle: Saddle, frequency: float) -> Composition | None:
+    def resolved(self, saddle: Saddle, frequency: float) -> tuple[Composition, Saddle] | None:
         """A composition whose panels resolve ``exp((c + i t) L)`` for ``|t| <= frequency``.
 
-        Itself if they do already; None if that takes more than 2^20 nodes. Each refinement shows
-        what coarser panels could not: with a large tilt the mass may lie between their nodes.
+        With ``c`` there; itself if its panels do, and None if that takes more than 2^20 nodes. Each
+        refinement shows what coarser panels could not: with a large tilt the mass may lie between
+        their nodes.
         """
         composition = self
         for _ in range(_MOST_REFINEMENTS):
             finer = composition._refined(saddle, frequency)
-            if finer is None or finer is composition:
-                return finer
+            if finer is None:
+                return None
+            if finer is composition:
+                break
             composition = finer
-        return composition
+        return composition, saddle if composition is self else composition.saddle(saddle.c)
 
     def _refined(self, saddle: Saddle, frequency: float) -> Composition | None:
         pieces = [

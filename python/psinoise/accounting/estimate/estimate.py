@@ -85,8 +85,8 @@ def _resolved(
     """A composition whose panels resolve the tilt of its own saddle point, and that."""
     saddle = search(composition)
     for _ in range(_MOST_SEARCHES):
-        finer = composition.resolved(saddle, 0.0)
-        if finer is None or finer is composition:
+        found = composition.resolved(saddle, 0.0)
+        if found is None or found[0] is composition:
             break
-        composition, saddle = finer, search(finer)
+        composition, saddle = found[0], search(found[0])
     return composition, saddle

@@ -109,8 +109,8 @@ def horizon_of(composition: Composition, saddle: Saddle, start: float) -> float:
             for measure, part in zip(composition.measures, saddle.parts, strict=True)
         )
         probes = min(probes, int(_PROBE_PHASE / max(swing * step, 1e-300)) + 2)
-    elif finer is not composition:
-        composition, saddle = finer, finer.saddle(saddle.c)
+    else:
+        composition, saddle = finer
     frequencies = step * np.arange(probes, dtype=np.float64)
     level = np.log(np.abs(damping(saddle, frequencies)))
     for ratio, count in ratios(composition, saddle, step, probes):

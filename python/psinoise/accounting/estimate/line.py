@@ -125,7 +125,7 @@ def trace(composition: Composition, saddle: Saddle, epsilon: float) -> Line:
         where it lives for long
     """
     step = _step_of(composition, saddle, epsilon)
-    finer = _resolved(composition, saddle, _FIRST_STEPS * step)
+    finer = composition.resolved(saddle, _FIRST_STEPS * step)
     composition, saddle = finer or (composition, saddle)
     values = integrand(composition, saddle, step, _FIRST_STEPS)
     horizon = horizon_of(composition, saddle, _FIRST_STEPS * step)
@@ -134,7 +134,7 @@ def trace(composition: Composition, saddle: Saddle, epsilon: float) -> Line:
     steps = _FIRST_STEPS
     while steps < DIRECT_STEPS and horizon <= DIRECT_STEPS * step:
         steps = min(max(2 * steps, 16 * math.ceil(horizon / (16.0 * step))), DIRECT_STEPS)
-        finer = _resolved(composition, saddle, steps * step)
+        finer = composition.resolved(saddle, steps * step)
         if finer is None or steps * max(m.loss.size for m in finer[0].measures) > DIRECT_TERMS:
             break
         values = integrand(*finer, step, steps)
@@ -152,13 +152,3 @@ def _step_of(composition: Composition, saddle: Saddle, epsilon: float) -> float:
 
 def _dead(values: Complex) -> bool:
     return float(np.abs(values[-8:]).max()) < DEAD
-
-
-def _resolved(
-    composition: Composition, saddle: Saddle, frequency: float
-) -> tuple[Composition, Saddle] | None:
-    """Refine the panels for a range of frequencies; None if that takes too many nodes."""
-    finer = composition.resolved(saddle, frequency)
-    if finer is None or finer is composition:
-        return None if finer is None else (composition, saddle)
-    return finer, finer.saddle(saddle.c)

@@ -1,7 +1,16 @@
-"""The moments accountant: epsilon and delta from Renyi divergences alone.
+"""Renyi divergences of a composition, and the bounds that follow from them alone.
 
-``K(c) = log E_P[e^{c L}]`` is ``c`` times the Renyi divergence of order ``alpha = c + 1``, and adds
-up over a composition. For every ``c > 0``
+With ``K(c) = log E_P[e^{c L}]``, which adds up over a composition, the divergence of order
+``a = c + 1`` is ``K(c) / c``; order 1 is ``K'(0)``, the Kullback-Leibler divergence, and order
+infinity the largest loss. Divergences compose one order at a time: where a pair stands for several
+the supremum is taken order by order, which neighbors attain, and which is less than what the
+envelope of the pairs has.
+
+*zCDP.* A composition is rho-zCDP for the supremum of ``K(c) / (c (c + 1))`` over ``c > 0`` (Bun and
+Steinke 2016, definition 1.1). It may lie at either end: at 0 it is the Kullback-Leibler divergence;
+normal noise has the same value everywhere; losses that grow faster than outputs have none.
+
+*The moments accountant.* For every ``c > 0``
 
     ``delta(eps) <= exp(K(c) - c eps) c^c / (1 + c)^{1 + c}``,
 
@@ -17,9 +26,11 @@ The logarithm of the bound is convex in ``c``. It is stationary in ``c`` at give
 ``K(c) - c K'(c) - log(1 + c) = log delta``, whose left side falls in ``c``. Any ``c`` gives a valid
 bound, so that neither has to be solved sharply.
 
-``K`` is a quadrature over outputs out to a density of ``e^-1200`` of the peak. The bound at the
+``K`` is a quadrature over outputs out to a density of ``e^-1200`` of the peak (a sum, for losses of
+atoms), to about 1e-13 of the divergence of each use, and is not rounded outwards. The bound at the
 smallest delta of a float64 needs moments out to about ``e^-1000``; of larger orders the quadrature
-sees a part only, which bounds delta up to the mass beyond it, below any float64.
+sees a part only, which bounds delta up to the mass beyond it, below any float64. Divergences of
+such orders are refused.
 """
 
 from __future__ import annotations
@@ -27,17 +38,56 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, Saddle
 from psinoise.accounting.loss.atoms import AtomPair
-from psinoise.accounting.loss.pairs import Direction
-from psinoise.accounting.loss.steps import Pairs, largest_loss, several
+from psinoise.accounting.loss.measure import LossMeasure
+from psinoise.accounting.loss.pairs import Direction, Float
+from psinoise.accounting.loss.quadrature import ORDER
+from psinoise.accounting.loss.steps import Pairs, infinite_mass, largest_loss
 from psinoise.errors import CertificationError
+from psinoise.numerics.golden import peak
 
+_REACH = 1200.0
 # Where a relative change of c this small is asked for, the bound is optimal to its square.
 _CLOSE = 1e-7
-_REACH = 1200.0
 # How often the order is sought again, for the shifts that are the worst at the last one.
-_ROUNDS = 3
+_ROUNDS = 4
+# Log of what the outermost panels may hold of the tilted mass.
+_NEGLIGIBLE = -34.0
+# Orders are sought from 1 + e^first on, in steps of that factor, while the quadrature reaches.
+_FIRST, _LAST, _STEP = -16.0, 40.0, 0.5
+_FLAT = 1e-10
+
+
+def divergences(steps: Pairs, ways: tuple[Direction, ...], orders: Float) -> Float:
+    """Renyi divergences of orders in [1, inf], the larger of the directions.
+
+    Raises
+    ------
+    CertificationError
+        if an order is so large that its divergence lies in tails beyond the quadrature
+    """
+    if not steps:
+        return np.zeros(orders.shape)
+    if _infinite(steps, ways):
+        return np.full(orders.shape, np.inf)
+    found = [max(_divergence(steps, way, order) for way in ways) for order in orders.ravel()]
+    return np.array(found).reshape(orders.shape)
+
+
+def concentration(steps: Pairs, ways: tuple[Direction, ...]) -> float:
+    """The least rho such that all divergences of orders ``a > 1`` are at most ``rho a``.
+
+    Raises
+    ------
+    CertificationError
+        if the ratio still rises with the order where the quadrature ends
+    """
+    if not steps:
+        return 0.0
+    return math.inf if _infinite(steps, ways) else max(_concentration(steps, w) for w in ways)
 
 
 def renyi_epsilon(steps: Pairs, delta: float, ways: tuple[Direction, ...]) -> float:
@@ -46,14 +96,16 @@ def renyi_epsilon(steps: Pairs, delta: float, ways: tuple[Direction, ...]) -> fl
         return 0.0
     if delta == 0.0:
         return max(largest_loss(steps, way) for way in ways)
-    if any(pair.infinite("remove") > 0.0 for pair, _ in steps):
-        return math.inf  # all divergences are infinite
-    return max(_epsilon(steps, way, math.log(delta)) for way in ways)
+    return (
+        math.inf
+        if _infinite(steps, ways)
+        else max(_epsilon(steps, way, math.log(delta)) for way in ways)
+    )
 
 
 def renyi_delta(steps: Pairs, epsilon: float, ways: tuple[Direction, ...]) -> float:
     """An upper bound on delta at any ``epsilon``, the larger of the directions."""
-    if epsilon == -math.inf or any(pair.infinite("remove") > 0.0 for pair, _ in steps):
+    if epsilon == -math.inf or _infinite(steps, ways):
         return 1.0
     if epsilon == math.inf:
         return 0.0
@@ -63,7 +115,95 @@ def renyi_delta(steps: Pairs, epsilon: float, ways: tuple[Direction, ...]) -> fl
     return min(math.exp(min(bound, 0.0)), 1.0)
 
 
-def _epsilon(steps: Pairs, direction: Direction, log_delta: float) -> float:
+def _infinite(steps: Pairs, ways: tuple[Direction, ...]) -> bool:
+    """Whether all divergences are infinite."""
+    return any(infinite_mass(steps, way) > 0.0 for way in ways)
+
+
+def _worst(steps: Pairs, way: Direction, c: float) -> Pairs:
+    """The pairs with the largest ``K(c)`` of those that the steps stand for."""
+    return tuple(
+        (pair.at_tilt(way, c) if isinstance(pair, AtomPair) else pair, count)
+        for pair, count in steps
+    )
+
+
+def _tilted(steps: Pairs, way: Direction, c: float) -> tuple[Composition, Saddle]:
+    """The worst pairs at a tilt, on panels that are fine enough for it, and ``K`` there.
+
+    Raises
+    ------
+    CertificationError
+        if that takes too many nodes
+    """
+    composition = Composition.of(_worst(steps, way, c), way, _REACH)
+    found = composition.resolved(composition.saddle(c), 0.0)
+    if found is None:
+        raise CertificationError(f"Renyi divergences of order {c + 1.0:g} are out of reach")
+    return found
+
+
+# -- divergences -----------------------------------------------------------------------------------
+
+
+def _divergence(steps: Pairs, way: Direction, order: float) -> float:
+    if order == math.inf:
+        return largest_loss(steps, way)
+    c = order - 1.0
+    composition, saddle = _tilted(steps, way, c)
+    if c == 0.0:
+        return saddle.mean
+    parts = zip(composition.measures, saddle.parts, strict=True)
+    if not all(_covers(measure, c, part.value) for measure, part in parts):
+        raise CertificationError(f"Renyi divergences of order {order:g} are out of reach")
+    return saddle.value / c
+
+
+def _covers(measure: LossMeasure, c: float, value: float) -> bool:
+    """Whether the nodes hold all of the tilted mass but what does not matter."""
+    pair, grid = measure.nodes.pair, measure.nodes
+    if isinstance(pair, AtomPair) or math.isfinite(pair.noise.support) or not measure.panels:
+        return True
+    if grid.atom_loss.size and pair.noise.score_limit != 0.0:
+        return True  # runs of constant loss hold what lies beyond the panels
+    logs = measure.log_tilted(c, value)[: measure.panels * ORDER].reshape(measure.panels, ORDER)
+    ends = [int(np.argmin(grid.left)), int(np.argmax(grid.right))]
+    return float(logs[ends].max()) < _NEGLIGIBLE
+
+
+def _concentration(steps: Pairs, way: Direction) -> float:
+    def ratio(log_c: float) -> float:
+        c = math.exp(log_c)
+        return _divergence(steps, way, 1.0 + c) / (1.0 + c)
+
+    places: list[float] = []
+    values: list[float] = []
+    top = largest_loss(steps, way)
+    best = kullback = _divergence(steps, way, 1.0)
+    for log_c in np.arange(_FIRST, _LAST, _STEP).tolist():
+        # Of larger orders the divergence is at most the largest loss.
+        if top / (1.0 + math.exp(log_c)) < best:
+            break
+        try:
+            value = ratio(log_c)
+        except CertificationError:
+            if len(values) > 1 and values[-1] > values[-2] * (1.0 + _FLAT):
+                raise
+            break
+        places.append(log_c)
+        values.append(value)
+        best = max(best, value)
+    if not values:
+        return kullback
+    place = int(np.argmax(values))
+    low, high = places[max(place - 1, 0)], places[min(place + 1, len(places) - 1)]
+    return max(best, peak(ratio, low, high)[1])
+
+
+# -- the moments accountant ------------------------------------------------------------------------
+
+
+def _epsilon(steps: Pairs, way: Direction, log_delta: float) -> float:
     def newton(saddle: Saddle) -> float:
         miss = saddle.value - saddle.c * saddle.mean - math.log1p(saddle.c) - log_delta
         return miss / (saddle.c**2 * saddle.variance + saddle.c / (1.0 + saddle.c))
@@ -72,16 +212,14 @@ def _epsilon(steps: Pairs, direction: Direction, log_delta: float) -> float:
         start = _start(composition, math.sqrt(2.0 * max(-log_delta, 0.0)) + 0.1)
         return composition.search(start, newton, _settled)
 
-    def bound(saddle: Saddle, value: float) -> float:
-        c = saddle.c
-        return (value - log_delta - math.log1p(c)) / c - math.log1p(1.0 / c)
+    def bound(saddle: Saddle) -> float:
+        return (saddle.log_chernoff(0.0) - log_delta) / saddle.c
 
-    epsilon = _least(steps, direction, solve, bound)
-    return max(0.0, min(epsilon, largest_loss(steps, direction)))
+    return max(0.0, min(_least(steps, way, solve, bound), largest_loss(steps, way)))
 
 
-def _log_delta(steps: Pairs, direction: Direction, epsilon: float) -> float:
-    if epsilon >= largest_loss(steps, direction):
+def _log_delta(steps: Pairs, way: Direction, epsilon: float) -> float:
+    if epsilon >= largest_loss(steps, way):
         return -math.inf
 
     def newton(saddle: Saddle) -> float:
@@ -96,59 +234,24 @@ def _log_delta(steps: Pairs, direction: Direction, epsilon: float) -> float:
         excess = (epsilon - untilted.mean) / math.sqrt(untilted.variance)
         return composition.search(_start(composition, max(excess, 0.1)), newton, done)
 
-    def bound(saddle: Saddle, value: float) -> float:
-        return saddle.log_chernoff(epsilon) + (value - saddle.value)
-
-    return _least(steps, direction, solve, bound)
+    return _least(steps, way, solve, lambda saddle: saddle.log_chernoff(epsilon))
 
 
 def _least(
     steps: Pairs,
-    direction: Direction,
+    way: Direction,
     solve: Callable[[Composition], Saddle],
-    bound: Callable[[Saddle, float], float],
+    bound: Callable[[Saddle], float],
 ) -> float:
-    """The least bound from a few orders, given ``K`` there.
-
-    Where a step has several worst shifts, ``K`` is that of the worst shift for each order. Renyi
-    divergences compose one order at a time, so that neighbors may choose a shift for each order
-    but not for each output: the supremum over shifts is less than what their envelope has.
-    """
-    composition = Composition.of(steps, direction, _REACH)
-    saddle = solve(composition)
-    saddle = _resolved(composition, saddle).saddle(saddle.c)
-    least = bound(saddle, saddle.value)
-    for _ in range(_ROUNDS if several(steps) else 0):
-        # Where no order is better, the next round changes nothing.
-        worst = tuple(
-            (pair.at_tilt(direction, saddle.c) if isinstance(pair, AtomPair) else pair, count)
-            for pair, count in steps
-        )
-        if worst == steps:
+    """The least bound from a few orders: each the best for the worst pairs at the one before."""
+    worst, least = steps, math.inf
+    for _ in range(_ROUNDS):
+        c = solve(Composition.of(worst, way, _REACH)).c
+        least = min(least, bound(_tilted(steps, way, c)[1]))
+        before, worst = worst, _worst(steps, way, c)
+        if worst == before:
             break
-        saddle = solve(Composition.of(worst, direction, _REACH))
-        value = math.fsum(
-            count * pair.at_tilt(direction, saddle.c).log_transform(direction, saddle.c)
-            if isinstance(pair, AtomPair) and pair.several
-            else count * part.value
-            for (pair, count), part in zip(steps, saddle.parts, strict=True)
-        )
-        least = min(least, bound(saddle, value))
     return least
-
-
-def _resolved(composition: Composition, saddle: Saddle) -> Composition:
-    """The composition on panels fine enough for this tilt.
-
-    Raises
-    ------
-    CertificationError
-        if that takes too many nodes
-    """
-    finer = composition.resolved(saddle, 0.0)
-    if finer is None:
-        raise CertificationError(f"Renyi divergences of order {saddle.c + 1.0:g} are out of reach")
-    return finer
 
 
 def _start(composition: Composition, deviations: float) -> float:
