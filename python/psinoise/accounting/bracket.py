@@ -66,17 +66,8 @@ class Bracket(float):
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Bracket cannot be changed, got {name!r}")
 
-    def __getnewargs__(self) -> tuple[float, float, float, str]:  # type: ignore[override]
-        return self.lower, self.estimate, self.upper, self.composer
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return Bracket, self.__getnewargs__()
-
-    def __copy__(self) -> Bracket:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Bracket:
-        return self
+        return Bracket, (self.lower, self.estimate, self.upper, self.composer)
 
     def __iter__(self) -> Any:
         return iter((self.lower, self.estimate, self.upper))

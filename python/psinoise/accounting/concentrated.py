@@ -75,10 +75,6 @@ class Concentrated(Measured):
         """The promise is the same in both directions."""
         return True
 
-    def infinite(self, direction: Direction) -> float:
-        """All divergences being finite, no loss is infinite."""
-        return 0.0
-
     @property
     def attained(self) -> Step | None:
         """Gaussian noise, rounded to the safe side."""

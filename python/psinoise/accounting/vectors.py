@@ -114,10 +114,6 @@ class ScoreBound(Measured):
         """A single coordinate that moves."""
         return self.axis
 
-    def infinite(self, direction: Direction) -> float:
-        """No loss is infinite."""
-        return 0.0
-
     def sources(self, direction: Direction) -> tuple[Dense, Dense]:
         """Randomized response, twice."""
         rate = self.axis.sampling_rate

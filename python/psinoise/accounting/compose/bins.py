@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,35 +66,45 @@ _DIFFERENTIATION = _differentiation_matrix()
 
 
 @dataclass(frozen=True, eq=False)
-class Bins:
+class BinMasses:
+    """Masses of bins with any edges.
+
+    Attributes
+    ----------
+    mass, excess : tilted ``A`` and ``u``
+    at_edges : tilted masses of atoms that lie on the edges, and in no bin
+    below, above : probability under ``P`` of what was left out, with small and with large losses
+    slack : largest error of a loss
+    ceiling : number of the first edge that no loss that counts as below exceeds
+    """
+
+    mass: Float
+    excess: Float
+    at_edges: Float
+    below: float
+    above: float
+    slack: float
+    ceiling: int
+
+
+@dataclass(frozen=True, eq=False)
+class Bins(BinMasses):
     """Bins whose edges are nodes of a lattice: bin ``j`` begins at ``offset + edges[j] h``.
 
     Attributes
     ----------
     step, offset : of the lattice
     edges : whole numbers that rise, one more than there are bins
-    mass, excess : tilted ``A`` and ``u``
     tilt, log_norm : a bin was multiplied by ``exp(tilt * level - log_norm)``, its level being that
         of its lower edge
-    below, above : probability under ``P`` of what was left out, with small and with large losses
-    ceiling : number of the first edge that no loss that counts as below exceeds
-    slack : largest error of a loss
-    at_edges : tilted masses of atoms that lie on the edges, and in no bin; None if there are none
     whole : whether the masses, ``below`` and ``above`` are all of ``P``
     """
 
     step: float
     offset: float
     edges: Index
-    mass: Float
-    excess: Float
     tilt: float
     log_norm: float
-    below: float
-    above: float
-    slack: float
-    ceiling: int = 0
-    at_edges: Float | None = None
     whole: bool = False
 
     @property
@@ -262,18 +272,6 @@ def atoms_source(log_mass: Float, loss: Float, least: float = 1.0) -> Dense:
     return Dense(None, 1.0, none, none, none, loss, loss, log_mass, 0.0, rounding)
 
 
-class BinMasses(NamedTuple):
-    """Masses of bins with any edges; the names are those of `Bins`."""
-
-    mass: Float
-    excess: Float
-    at_edges: Float
-    below: float
-    above: float
-    slack: float
-    ceiling: int
-
-
 def _resolving(levels: Float) -> tuple[Float, Index | None]:
     """Levels between which the kernel integrates ``1 - e^{level - L}``, and the bin of each.
 
@@ -384,19 +382,13 @@ def loss_bins(
     found = masses_in_bins(source, chosen, large, levels, tilt, log_norm)
     whole = source.pair is not None and math.isinf(source.pair.noise.support)
     return Bins(
-        step,
-        offset,
-        edges,
-        found.mass,
-        found.excess,
-        tilt,
-        log_norm,
-        found.below,
-        found.above,
-        found.slack,
-        found.ceiling,
-        found.at_edges,
-        whole,
+        **vars(found),
+        step=step,
+        offset=offset,
+        edges=edges,
+        tilt=tilt,
+        log_norm=log_norm,
+        whole=whole,
     )
 
 

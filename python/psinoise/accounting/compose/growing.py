@@ -191,8 +191,7 @@ def _measure(pair: Dominating, point: Point) -> NodeMeasure:
         raise CertificationError("the losses of one step are beyond the window")
     lattice = point.step, _anchor(source, chosen, tilt)
     bins = graded_bins(source, chosen, large, lattice, tilt, log_norm)
-    held = bins.mass.sum() + (0.0 if bins.at_edges is None else bins.at_edges.sum())
-    if not held > 0.0:
+    if not bins.mass.sum() + bins.at_edges.sum() > 0.0:
         raise CertificationError("the losses of one step have no mass within the window")
     # Each mass bears its own rounding.
     found = node_measure(replace(bins, whole=False), point.side)

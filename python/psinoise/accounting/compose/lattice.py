@@ -150,7 +150,7 @@ def graded_bins(
 
 def node_measure(bins: Bins, side: Side) -> NodeMeasure:
     """Move the masses of the bins to the nodes, so that the profile rises or falls."""
-    held = 0.0 if bins.at_edges is None else bins.at_edges
+    held = bins.at_edges
     if side == "upper":
         nodes = _connect_the_dots(bins) + held
         ceiling = bins.offset + int(bins.edges[bins.ceiling]) * bins.step
