@@ -13,7 +13,6 @@ from profile_oracles import brute_force_delta, sampled_gaussian_delta_twice
 import psinoise as pn
 from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.estimate.line import trace
-from psinoise.accounting.estimate.solve import solve_epsilon
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.quadrature import reach_for
 from refusals import for_each, for_rows
@@ -104,7 +103,7 @@ def test_the_contour_may_be_anywhere(direction, law, count, rate, delta):
             for _ in range(2):
                 # A line that was cut off has settled to 1e-11 of delta at one epsilon.
                 line = trace(composition, composition.saddle(c), epsilon)
-                epsilon = solve_epsilon(line, log_delta, epsilon, 1.0 / c)
+                epsilon = line.epsilon(log_delta, epsilon, 1.0 / c)
             values.append(epsilon)
     assert np.ptp(values) <= 1e-10 * max(1.0, *values)
 

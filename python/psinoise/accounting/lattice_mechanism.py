@@ -43,7 +43,6 @@ from psinoise._hashed_json import hexadecimal
 from psinoise._version import __version__
 from psinoise.accounting import vectors
 from psinoise.accounting.accounted import Accounted
-from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.groups import Group, group_of
 from psinoise.accounting.leak import leak_of_normal
 from psinoise.accounting.loss.responses import RandomizedResponse
@@ -143,15 +142,10 @@ class LatticeMechanism(Accounted):
         DomainError
             where the worst case is not proven: for "replace" with sampling
         """
+        build, use = vectors.dominating_pair, (None, sampling_rate, adjacency)
         if isinstance(self.noise, LatticeNoise):
-            moved = self.cells * self.grid
-            shift, replaced = worst_shift(moved, None, sampling_rate, adjacency)
-            dimension = self.dimension
-            return vectors.dominating_pair(
-                self.noise, shift, replaced, sampling_rate, dimension, "linf"
-            )
-        shift, replaced = worst_shift(self._moved, None, sampling_rate, adjacency)
-        return vectors.dominating_pair(self.noise.ideal, shift, replaced, sampling_rate, 1, "linf")
+            return build(self.noise, self.cells * self.grid, *use, self.dimension)
+        return build(self.noise.ideal, self._moved, *use)
 
     def sampled(self, sampling_rate: float, sampling: Sampling | None, adjacency: str) -> Steps:
         """What dominates one use under sampling, with what noise in digits costs beside it.

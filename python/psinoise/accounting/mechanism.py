@@ -10,7 +10,6 @@ from typing import ClassVar, NoReturn
 from psinoise import _validate
 from psinoise.accounting import vectors
 from psinoise.accounting.accounted import Accounted
-from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.groups import Group, group_of
 from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice
 from psinoise.accounting.loss.blocks import BlockLaw
@@ -253,9 +252,14 @@ class Mechanism(Accounted):
         DomainError
             where the worst case is not proven
         """
-        shift, replaced = worst_shift(self.sensitivity, self.contribution, sampling_rate, adjacency)
         return vectors.dominating_pair(
-            self.noise, shift, replaced, sampling_rate, self.dimension, self.norm
+            self.noise,
+            self.sensitivity,
+            self.contribution,
+            sampling_rate,
+            adjacency,
+            self.dimension,
+            self.norm,
         )
 
 

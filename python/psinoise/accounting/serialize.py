@@ -26,7 +26,6 @@ from typing import Any
 from psinoise import _hashed_json, _validate
 from psinoise._hashed_json import canonical, hexadecimal, members_of
 from psinoise.accounting import contract
-from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.arguments import read_argument, written_argument
 from psinoise.accounting.loss.blocks import BlockPair
 from psinoise.accounting.loss.cells import CellPair
@@ -151,8 +150,7 @@ def _read_step(step: object, adjacency: str) -> tuple[Step, int]:
         rate = _validate.probability("sampling_rate", hexadecimal("rate", found["sampling_rate"]))
         if rate == 0.0:
             raise DomainError("sampling_rate must be positive, got 0.0")
-        shift, replaced = worst_shift(sensitivity, 0.5 * sensitivity, rate, adjacency)
-        pair, _ = dominating_pair(noise, shift, replaced, rate, 1, "linf")
+        pair, _ = dominating_pair(noise, sensitivity, 0.5 * sensitivity, rate, adjacency)
         return pair, _validate.count("count", count)
     except (TypeError, OverflowError) as error:
         raise DomainError(str(error)) from error

@@ -64,6 +64,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from psinoise import _validate
+from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.compose.bins import Dense, dense
 from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.compose.sampled import SampledVector
@@ -123,19 +124,21 @@ class ScoreBound(Measured):
 
 def dominating_pair(
     noise: Law | CellLaw | BlockLaw,
-    shift: float,
-    replaced: bool,
+    sensitivity: float,
+    contribution: float | None,
     sampling_rate: float,
-    dimension: int,
-    norm: str,
+    adjacency: str,
+    dimension: int = 1,
+    norm: str = "linf",
 ) -> tuple[Step, int]:
-    """What dominates noise on a query that a record moves by ``shift``, and how many uses of it.
+    """What dominates one use of noise on a query, and how many uses of it.
 
     Raises
     ------
     DomainError
         where the worst case is not proven
     """
+    shift, replaced = worst_shift(sensitivity, contribution, sampling_rate, adjacency)
     cells, blocks = in_cells(noise), in_blocks(noise)
     if (cells or blocks) and replaced:
         raise DomainError(

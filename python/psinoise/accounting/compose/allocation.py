@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +32,9 @@ from psinoise.accounting.compose.ratios import (
     product,
     span_of,
 )
+from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
+from psinoise.accounting.loss.quadrature import reach_for
 
 # Share of delta that may be moved, over all steps, and the most mass under Q.
 _MOVED, _MOST_MOVED = 1e-7, 1e-10
@@ -56,11 +57,12 @@ class Allocation:
 
     Attributes
     ----------
-    losses : those of one step, from below and from above, as deep as a log delta needs
+    below, above : pairs of one step, on either side
     steps : of the epoch, at least 2
     """
 
-    losses: Callable[[float], tuple[Step, Step]]
+    below: Dominating
+    above: Dominating
     steps: int
     direction: Direction
     log_delta: float
@@ -72,8 +74,9 @@ class Allocation:
 
     @functools.cached_property
     def sources(self) -> tuple[Step, Step]:
-        """The losses of one step."""
-        return self.losses(self.log_delta)
+        """The losses of one step from below and from above, as deep as the log delta needs."""
+        reach = reach_for(self.log_delta, float(self.steps))
+        return Step.of(self.below, reach), Step.of(self.above, reach)
 
     def at(self, log_delta: float) -> Allocation:
         """The same, for a question about another delta; as deep as can be if that is not seen."""

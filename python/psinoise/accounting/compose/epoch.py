@@ -19,10 +19,10 @@ from psinoise.accounting.compose.measure import Side
 from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.compose.plan import Plan, first_edges
 from psinoise.accounting.compose.ratio_plan import plan_for
-from psinoise.accounting.compose.ratios import Ratios, Step
+from psinoise.accounting.compose.ratios import Ratios
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
-from psinoise.accounting.loss.quadrature import REACHES, reach_for
+from psinoise.accounting.loss.quadrature import REACHES
 
 #: Nodes of the stages of an epoch that is composed with anything else, from round to round.
 RESOLUTIONS = (2048, 4096)
@@ -103,18 +103,7 @@ class Epoch(Measured):
         below = self.pair
         if isinstance(below, AtomPair):
             below = below.below(direction, tilt)
-
-        def losses(goal: float) -> tuple[Step, Step]:
-            reach = reach_for(goal, float(self.steps))
-            return _losses(below, reach), _losses(self.pair, reach)
-
-        return Allocation(losses, self.steps, direction, log_delta)
-
-
-def _losses(pair: Dominating, reach: float) -> Step:
-    """One step with the record, in both directions."""
-    remove, add = (dense(pair, direction, reach) for direction in ("remove", "add"))
-    return Step(remove, add, pair.infinite("add"))
+        return Allocation(below, self.pair, self.steps, direction, log_delta)
 
 
 @functools.lru_cache(maxsize=64)

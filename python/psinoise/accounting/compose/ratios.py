@@ -52,9 +52,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.compose.bins import MASS_ROUNDING, Dense, Mask
+from psinoise.accounting.compose.bins import MASS_ROUNDING, Dense, Mask, dense
 from psinoise.accounting.compose.measure import UNIT, Bins, Side
 from psinoise.accounting.compose.source import apart, covering, measure_of
+from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.errors import CertificationError
 
@@ -75,6 +76,11 @@ class Step:
     remove: Dense
     add: Dense
     unseen: float
+
+    @classmethod
+    def of(cls, pair: Dominating, reach: float) -> Step:
+        """One use of a pair, on panels that reach that far."""
+        return cls(dense(pair, "remove", reach), dense(pair, "add", reach), pair.infinite("add"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, Saddle
 from psinoise.accounting.estimate.line import UnsettledError, trace
-from psinoise.accounting.estimate.solve import solve_epsilon
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import Pairs
@@ -62,7 +61,7 @@ def contour_epsilon(composition: Composition, saddle: Saddle, log_delta: float) 
         if saddle.saturated:
             break
         line = trace(composition, saddle, at)
-        epsilon = solve_epsilon(line, log_delta, at, 1.0 / saddle.c)
+        epsilon = line.epsilon(log_delta, at, 1.0 / saddle.c)
         if abs(epsilon - saddle.epsilon) <= _LARGEST_MISS * math.sqrt(saddle.curvature):
             if line.error(epsilon) <= LARGEST_ERROR:
                 return epsilon

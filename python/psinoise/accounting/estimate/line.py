@@ -48,6 +48,8 @@ STEPS_PER_DEVIATION = 8.0
 _FIRST_STEPS = 96
 # Error relative to the modulus, of the recurrence.
 _DIRECT_ERROR = 1e-15
+# Searches for an epsilon end one step after log delta is as close.
+_MOST_ITERATIONS, _CLOSE = 80, 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,36 @@ class Line:
         if not total > 0.0:
             return -math.inf, -c
         return self.log_scale(epsilon) + math.log(total), -(c + slope / total)
+
+    def epsilon(self, log_delta: float, start: float, scale: float) -> float:
+        """Newton's method on log delta, safeguarded by the monotony of the profile.
+
+        ``scale`` is a change of epsilon that matters to the profile, such as ``1/c``: steps grow
+        from it where Newton's method is of no use.
+        """
+        low, high = -math.inf, math.inf
+        epsilon, reach = start, scale
+        for _ in range(_MOST_ITERATIONS):
+            value, slope = self.log_delta(epsilon)
+            if value > log_delta:
+                low = epsilon
+            else:
+                high = epsilon
+            step = (log_delta - value) / slope if slope < 0.0 and math.isfinite(value) else math.nan
+            if abs(log_delta - value) <= _CLOSE or abs(step) <= 4e-16 * abs(epsilon):
+                # Quadratic convergence: what is left after such a step is below rounding.
+                return epsilon + step
+            moved = epsilon + step
+            if not low < moved < high or abs(step) > 100.0 * reach:
+                if math.isfinite(low) and math.isfinite(high):
+                    moved = 0.5 * (low + high)
+                else:
+                    reach *= 2.0
+                    moved = epsilon + (reach if value > log_delta else -reach)
+            if moved in (low, high):
+                return moved
+            epsilon = moved
+        return epsilon
 
     def log_scale(self, epsilon: float) -> float:
         """Log of the integrand at ``t = 0``."""
