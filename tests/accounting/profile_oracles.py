@@ -288,3 +288,10 @@ def _bisected(function, inside, outside):
         middle = (inside + outside) / 2
         inside, outside = (middle, outside) if function(middle) > 0 else (inside, middle)
     return (inside + outside) / 2
+
+
+def even_edges(source, step):
+    """Every node of a lattice from below the smallest to above the largest loss."""
+    first = math.floor((source.lowest.min() + source.rounding) / step)
+    last = math.floor((source.highest.max() + source.rounding) / step) + 1
+    return np.arange(first, max(last, first + 2) + 1)

@@ -7,10 +7,10 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from profile_oracles import even_edges
 
 import psinoise as pn
 from psinoise.accounting.compose.bins import dense, loss_bins
-from psinoise.accounting.compose.lattice import even_edges
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each
 
@@ -86,7 +86,7 @@ def test_no_mass_is_lost(law, rate, direction):
     """Cauchy noise has mass beyond the panels: left out, upper bounds would be none."""
     source = dense(Pair(law, 1.0, rate), direction, 80.0)
     chosen = np.ones(source.log_mass.size, bool)
-    edges = even_edges(source, chosen, (0.01, 0.0))
+    edges = even_edges(source, 0.01)
     bins = loss_bins(source, chosen, ~chosen, (0.01, 0.0), edges, 0.0, 0.0)
     assert bins.above == 0.0
     on_edges = bins.at_edges

@@ -11,14 +11,14 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from profile_oracles import gaussian_epsilon, response_delta
+from profile_oracles import even_edges, gaussian_epsilon, response_delta
 from targets import target_of
 
 import psinoise as pn
 from psinoise.accounting.compose import lattice
 from psinoise.accounting.compose.bins import Bins, dense, loss_bins
 from psinoise.accounting.compose.frequencies import lattice_profile
-from psinoise.accounting.compose.lattice import MASS_ROUNDING, even_edges, node_measure
+from psinoise.accounting.compose.lattice import MASS_ROUNDING, node_measure
 from psinoise.accounting.compose.target import profile_bound
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each
@@ -60,7 +60,7 @@ def test_randomized_response_is_bracketed(count, step):
 def single_bins(law, rate, step, tilt=2.0):
     source = dense(Pair(law, 1.0, rate), "remove", 80.0)
     chosen = np.ones(source.log_mass.size, bool)
-    edges = even_edges(source, chosen, (step, 0.0))
+    edges = even_edges(source, step)
     return loss_bins(source, chosen, ~chosen, (step, 0.0), edges, tilt, 0.0)
 
 
@@ -101,7 +101,7 @@ def coarse_bins():
     pair = Pair(pn.Gaussian(std=1.0), 1.0, 0.3)
     source = dense(pair, "remove", 80.0)
     chosen = np.ones(source.log_mass.size, bool)
-    edges = even_edges(source, chosen, (0.05, 0.0))
+    edges = even_edges(source, 0.05)
     return loss_bins(source, chosen, ~chosen, (0.05, 0.0), edges, 0.0, 0.0)
 
 

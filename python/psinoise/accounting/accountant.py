@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Protocol, overload, runtime_checkable
 
 import numpy as np
@@ -155,7 +155,10 @@ class Accountant:
         steps = mechanism.sampled(sampling_rate, sampling, self._adjacency)
         if count and steps:
             totals = {step: self._counts.get(step, 0) + count * uses for step, uses in steps}
-            _check_totals(totals.values())
+            if max(totals.values()) > _MOST_USES:
+                raise OverflowError(
+                    f"count must add up to at most 2**63 - 1, got {max(totals.values())!r}"
+                )
             self._counts.update(totals)
             self._forget()
         return self
@@ -359,10 +362,3 @@ class Accountant:
     @property
     def _steps(self) -> Steps:
         return tuple(self._counts.items())
-
-
-def _check_totals(totals: Iterable[int]) -> None:
-    """Refuse more one-dimensional uses of a step than a 64-bit integer holds."""
-    for total in totals:
-        if total > _MOST_USES:
-            raise OverflowError(f"count must add up to at most 2**63 - 1, got {total!r}")

@@ -78,9 +78,6 @@ class Bracket(float):
             f"composer={self.composer!r})"
         )
 
-    def __str__(self) -> str:
-        return repr(self)
-
     @property
     def upper(self) -> float:
         """The certified upper bound, as a plain float."""

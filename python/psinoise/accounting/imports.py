@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.accounting.accounted import Accounted
-from psinoise.accounting.compose.bins import Dense, atoms_source, dense, loss_bins
-from psinoise.accounting.compose.lattice import even_edges, node_measure
+from psinoise.accounting.compose.bins import Dense, atoms_source, dense
 from psinoise.accounting.compose.measured import Measured
+from psinoise.accounting.compose.source import covering, measure_of
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import DIRECTIONS, Direction, Float
 from psinoise.accounting.loss.steps import Step, largest_loss
@@ -147,7 +147,7 @@ class DiscreteLoss(Accounted, Measured):
 
 
 def upper_nodes(pair: Dominating, direction: Direction, step: float, reach: float) -> LossNodes:
-    """The upper bound of ``bounds`` on a pair, without a tilt, with its slack made good.
+    """The measure of a pair from above, with nodes on a lattice alone and its slack made good.
 
     Losses are known to within the slack of their nodes; sending the share
     ``(1 - e^-slack) / (1 - e^-step)`` of each node one up moves every loss up by that much, keeping
@@ -159,20 +159,22 @@ def upper_nodes(pair: Dominating, direction: Direction, step: float, reach: floa
         if the losses span more than 2^22 nodes
     """
     source = dense(pair, direction, reach)
-    span = float(source.highest.max() - source.lowest.min()) / step
-    if not span < _MOST_NODES:
+    every = np.ones(source.log_mass.size, dtype=np.bool_)
+    low, high = covering(source, every)
+    if not (high - low) / step < _MOST_NODES:
         raise CertificationError(
-            f"the losses span {span:.3g} nodes of a lattice of step {step!r}, more than "
-            f"{_MOST_NODES}: a larger step is needed"
+            f"the losses span {(high - low) / step:.3g} nodes of a lattice of step {step!r}, more "
+            f"than {_MOST_NODES}: a larger step is needed"
         )
-    chosen = np.ones(source.log_mass.size, dtype=np.bool_)
-    edges = even_edges(source, chosen, (step, 0.0))
-    bins = loss_bins(source, chosen, ~chosen, (step, 0.0), edges, 0.0, 0.0)
-    measure = node_measure(bins, "upper")
-    masses = measure.mass * math.exp(measure.log_norm)
+    first = math.floor(low / step)
+    edges = step * np.arange(first, math.ceil(high / step) + 1.0)
+    measure, _ = measure_of(source, every, ~every, edges, "upper")
+    masses = np.zeros(edges.size)
+    np.add.at(masses, np.rint(measure.loss / step).astype(int) - first, measure.mass)
+    masses *= 1.0 + measure.rounding
     share = math.expm1(-measure.slack) / math.expm1(-step)
     nodes = np.zeros(masses.size + 1)
     nodes[:-1] = masses * (1.0 - share)
     nodes[1:] += masses * share
     infinite = measure.infinite + pair.infinite(direction) * (1.0 + 1e-15)
-    return LossNodes(int(measure.index[0]), nodes, infinite + _UNDERFLOW)
+    return LossNodes(first, nodes, infinite + _UNDERFLOW)

@@ -54,16 +54,16 @@ from numpy.typing import NDArray
 
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.lattice import NodeMeasure
-from psinoise.accounting.compose.measure import Side
+from psinoise.accounting.compose.measure import UNIT, Side
 from psinoise.accounting.compose.spectra import Frequencies, Product, low_frequencies
-from psinoise.accounting.compose.transforms import UNIT, transform_error, transform_of, wrap
+from psinoise.accounting.compose.transforms import transform_error, transform_of, wrap
 from psinoise.accounting.compose.window import (
-    infinite_mass,
     largest_weight,
     weights_norm,
     window_needed,
 )
 from psinoise.accounting.loss.pairs import Float
+from psinoise.accounting.loss.steps import some_of
 from psinoise.errors import CertificationError
 
 Complex = NDArray[np.complex128]
@@ -255,7 +255,7 @@ def lattice_profile(
         math.fsum(count * measure.offset for measure, count in parts),
         parts[0][0].tilt,
         math.fsum(count * measure.log_norm for measure, count in parts),
-        infinite_mass(parts),
+        some_of([(measure.infinite, count) for measure, count in parts]),
         math.fsum(count * measure.slack for measure, count in parts),
         first,
         size,

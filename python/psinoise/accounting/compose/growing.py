@@ -34,8 +34,8 @@ import numpy as np
 from psinoise.accounting.compose.bins import Dense, Mask, dense
 from psinoise.accounting.compose.frequencies import FrequencyBound, Lattice
 from psinoise.accounting.compose.lattice import NodeMeasure, Side, graded_bins, node_measure
+from psinoise.accounting.compose.measure import UNIT
 from psinoise.accounting.compose.spectra import Product
-from psinoise.accounting.compose.transforms import UNIT
 from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float

@@ -55,7 +55,7 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.accounting.compose.bins import MASS_ROUNDING, Bins, Dense, Index, Mask, loss_bins
-from psinoise.accounting.compose.transforms import UNIT
+from psinoise.accounting.compose.measure import UNIT
 from psinoise.accounting.loss.pairs import Float
 from psinoise.errors import CertificationError
 
@@ -109,15 +109,6 @@ class NodeMeasure:
     def log_mgf(self, s: float) -> float:
         """Log of ``E[e^{s L}]`` under the tilted measure."""
         return core.log_mgf(self.mass, self.losses, s)
-
-
-def even_edges(source: Dense, chosen: Mask, lattice: tuple[float, float]) -> Index:
-    """Every node from below the smallest to above the largest of the chosen losses."""
-    step, offset = lattice
-    # A loss that is a node but for rounding begins a bin there.
-    first = math.floor((source.lowest[chosen].min() - offset + source.rounding) / step)
-    last = math.floor((source.highest[chosen].max() - offset + source.rounding) / step) + 1
-    return np.arange(first, max(last, first + 2) + 1)
 
 
 def graded_bins(

@@ -48,6 +48,7 @@ from psinoise.accounting.loss.pairs import Float
 #: "middle" is no bound: a bin stands at its mean, which is what plans are made of.
 Side = Literal["lower", "middle", "upper"]
 
+#: The largest relative error of a rounded operation.
 UNIT = 2.0**-53
 # Log of the most mass that is ever moved as too small to matter.
 _LARGEST_TRIMMED = -20.0

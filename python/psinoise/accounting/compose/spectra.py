@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.accounting.compose.lattice import NodeMeasure
-from psinoise.accounting.compose.transforms import UNIT, transform_error, transform_of, wrap
+from psinoise.accounting.compose.measure import UNIT
+from psinoise.accounting.compose.transforms import transform_error, transform_of, wrap
 from psinoise.accounting.estimate.integrand import log_power
 from psinoise.accounting.loss.pairs import Float
 

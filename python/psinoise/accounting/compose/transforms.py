@@ -9,10 +9,8 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.accounting.compose.bins import Index
+from psinoise.accounting.compose.measure import UNIT
 from psinoise.accounting.loss.pairs import Float
-
-#: The largest relative error of a rounded operation.
-UNIT = 2.0**-53
 
 
 @functools.lru_cache(maxsize=2)

@@ -65,14 +65,6 @@ def _reach(
     return best
 
 
-def infinite_mass(parts: list[tuple[NodeMeasure, int]]) -> float:
-    """Probability that any of the losses is infinite."""
-    finite = [1.0 - measure.infinite for measure, _ in parts]
-    if min(finite) <= 0.0:
-        return 1.0
-    return -math.expm1(math.fsum(count * math.log1p(-measure.infinite) for measure, count in parts))
-
-
 def largest_weight(tilt: float) -> float:
     """Maximum of ``(1 - e^{-y}) e^{-t y}`` over ``y >= 0``: ``t^t / (1 + t)^(1 + t)``."""
     return math.exp(-tilt * math.log1p(1.0 / tilt) - math.log1p(tilt))

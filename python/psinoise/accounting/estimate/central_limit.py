@@ -31,23 +31,14 @@ _REACH = 80.0
 _SMALLEST_SHIFT, _LARGEST_SHIFT = 1e-12, 1e12
 
 
-def gaussian_shift(steps: Pairs, ways: tuple[Direction, ...]) -> float:
-    """``mu``: the composition is about as private as one Gaussian of unit scale moved by it."""
-    shift = 0.0
-    for way in ways:
-        saddle = Composition.of(steps, way, _REACH).saddle(0.0)
-        if saddle.variance > 0.0:
-            shift = max(shift, 2.0 * saddle.mean / math.sqrt(saddle.variance))
-    return shift
-
-
 def gaussian_limit(steps: Pairs, ways: tuple[Direction, ...]) -> Pairs:
-    """One use of a Gaussian with that shift; its profile is inverted in logarithms."""
+    """One use of a Gaussian of unit scale moved by ``mu``."""
     if not steps:
         return ()
     if any(pair.infinite("remove") > 0.0 for pair, _ in steps):
         raise DomainError("method 'clt' must have finite losses, got a mechanism without")
-    shift = gaussian_shift(steps, ways)
+    saddles = (Composition.of(steps, way, _REACH).saddle(0.0) for way in ways)
+    shift = max(2.0 * at.mean / math.sqrt(at.variance) if at.variance else 0.0 for at in saddles)
     if not _SMALLEST_SHIFT <= shift <= _LARGEST_SHIFT:
         raise DomainError(
             f"method 'clt' must have a Gaussian shift between {_SMALLEST_SHIFT:g} and "

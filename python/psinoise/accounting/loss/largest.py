@@ -41,11 +41,6 @@ _GAUSS, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _DEEPEST, _FARTHEST = 1000.0, 2.0**1020
 
 
-def largest_log_ratio(noise: Law, sensitivity: float) -> float:
-    """An upper bound of ``log p(x - a)/p(x)`` over ``x`` and ``|a| <= sensitivity``."""
-    return largest_log_ratio_bounds(noise, sensitivity)[1]
-
-
 def largest_log_ratio_bounds(noise: Law, sensitivity: float) -> tuple[float, float]:
     """A lower and an upper bound of the supremum of ``log p(x - a)/p(x)``.
 

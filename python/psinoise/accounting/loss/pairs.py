@@ -51,7 +51,6 @@ from typing import Literal
 import numpy as np
 
 from psinoise.accounting.loss.largest import (
-    largest_log_ratio,
     largest_log_ratio_bounds,
     turning_distance,
     turning_point,
@@ -64,7 +63,6 @@ __all__ = [
     "Direction",
     "Float",
     "Pair",
-    "largest_log_ratio",
     "largest_log_ratio_bounds",
     "mixture_loss",
     "normal_std",
@@ -214,7 +212,7 @@ class Pair:
     @functools.cached_property
     def _largest_losses(self) -> dict[Direction, float]:
         """Suprema of each direction, rounded up."""
-        found = self._losses_of(largest_log_ratio(self.noise, self.sensitivity))
+        found = self._losses_of(largest_log_ratio_bounds(self.noise, self.sensitivity)[1])
         if not self._composite:
             return found
         return {way: x * (1.0 + math.copysign(_LOSS_ROUNDING, x)) for way, x in found.items()}

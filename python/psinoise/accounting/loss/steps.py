@@ -37,6 +37,7 @@ __all__ = [
     "largest_finite_loss",
     "largest_loss",
     "several",
+    "some_of",
 ]
 
 
@@ -91,11 +92,14 @@ def largest_loss(steps: Steps, direction: Direction) -> float:
 
 def infinite_mass(steps: Steps, direction: Direction) -> float:
     """Probability under ``P`` that the loss of the composition is infinite."""
-    finite = [pair.infinite(direction) for pair, _ in steps]
-    if max(finite, default=0.0) >= 1.0:
+    return some_of([(pair.infinite(direction), count) for pair, count in steps])
+
+
+def some_of(chances: list[tuple[float, int]]) -> float:
+    """Probability that something happens, of what has a chance in each of so many trials."""
+    if max((chance for chance, _ in chances), default=0.0) >= 1.0:
         return 1.0
-    logs = (n * math.log1p(-f) for (_, n), f in zip(steps, finite, strict=True))
-    return abs(math.expm1(math.fsum(logs)))
+    return abs(math.expm1(math.fsum(n * math.log1p(-chance) for chance, n in chances)))
 
 
 def largest_finite_loss(steps: Steps, direction: Direction) -> float:
