@@ -66,54 +66,6 @@ _DIFFERENTIATION = _differentiation_matrix()
 
 
 @dataclass(frozen=True, eq=False)
-class BinMasses:
-    """Masses of bins with any edges.
-
-    Attributes
-    ----------
-    mass, excess : tilted ``A`` and ``u``
-    at_edges : tilted masses of atoms that lie on the edges, and in no bin
-    below, above : probability under ``P`` of what was left out, with small and with large losses
-    slack : largest error of a loss
-    ceiling : number of the first edge that no loss that counts as below exceeds
-    """
-
-    mass: Float
-    excess: Float
-    at_edges: Float
-    below: float
-    above: float
-    slack: float
-    ceiling: int
-
-
-@dataclass(frozen=True, eq=False)
-class Bins(BinMasses):
-    """Bins whose edges are nodes of a lattice: bin ``j`` begins at ``offset + edges[j] h``.
-
-    Attributes
-    ----------
-    step, offset : of the lattice
-    edges : whole numbers that rise, one more than there are bins
-    tilt, log_norm : a bin was multiplied by ``exp(tilt * level - log_norm)``, its level being that
-        of its lower edge
-    whole : whether the masses, ``below`` and ``above`` are all of ``P``
-    """
-
-    step: float
-    offset: float
-    edges: Index
-    tilt: float
-    log_norm: float
-    whole: bool = False
-
-    @property
-    def widths(self) -> Float:
-        """Lengths of the bins, in units of loss."""
-        return np.asarray(np.diff(self.edges) * self.step)
-
-
-@dataclass(frozen=True, eq=False)
 class Dense:
     """The loss of one step in one direction, densely on the panels of its quadrature.
 
@@ -270,6 +222,54 @@ def atoms_source(log_mass: Float, loss: Float, least: float = 1.0) -> Dense:
     none = np.empty((0, ORDER + 2))
     rounding = _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), least)
     return Dense(None, 1.0, none, none, none, loss, loss, log_mass, 0.0, rounding)
+
+
+@dataclass(frozen=True, eq=False)
+class BinMasses:
+    """Masses of bins with any edges.
+
+    Attributes
+    ----------
+    mass, excess : tilted ``A`` and ``u``
+    at_edges : tilted masses of atoms that lie on the edges, and in no bin
+    below, above : probability under ``P`` of what was left out, with small and with large losses
+    slack : largest error of a loss
+    ceiling : number of the first edge that no loss that counts as below exceeds
+    """
+
+    mass: Float
+    excess: Float
+    at_edges: Float
+    below: float
+    above: float
+    slack: float
+    ceiling: int
+
+
+@dataclass(frozen=True, eq=False)
+class Bins(BinMasses):
+    """Bins whose edges are nodes of a lattice: bin ``j`` begins at ``offset + edges[j] h``.
+
+    Attributes
+    ----------
+    step, offset : of the lattice
+    edges : whole numbers that rise, one more than there are bins
+    tilt, log_norm : a bin was multiplied by ``exp(tilt * level - log_norm)``, its level being that
+        of its lower edge
+    whole : whether the masses, ``below`` and ``above`` are all of ``P``
+    """
+
+    step: float
+    offset: float
+    edges: Index
+    tilt: float
+    log_norm: float
+    whole: bool = False
+
+    @property
+    def widths(self) -> Float:
+        """Lengths of the bins, in units of loss."""
+        return np.asarray(np.diff(self.edges) * self.step)
 
 
 def _resolving(levels: Float) -> tuple[Float, Index | None]:
