@@ -87,7 +87,8 @@ def test_rounds_are_ever_closer():
         return bound.epsilon(float(exact), around, stride)
 
     widths = []
-    for lower, upper in direct_bounds(composition, crossing, lambda epsilon, slope: 1e-4):
+    bounds = direct_bounds(composition, crossing, lambda epsilon, slope: 1e-4)
+    for upper, lower in zip(bounds, bounds, strict=True):
         low, high = (crossing(bound, 29.0, 0.1) for bound in (lower, upper))
         assert low <= epsilon * (1.0 + 1e-12)
         assert high >= epsilon * (1.0 - 1e-12)

@@ -248,16 +248,13 @@ def test_a_composer_that_is_wrong_is_seen(monkeypatch):
     honest = choose._on_lattices
 
     def low(*arguments):
-        for lower, upper in honest(*arguments):
-            yield (
-                lower,
-                dataclasses.replace(
-                    upper,
-                    lattice=upper.lattice._replace(
-                        infinite=0.0, log_norm=upper.lattice.log_norm - 0.1
-                    ),
-                ),
-            )
+        for bound in honest(*arguments):
+            if bound.side == "lower":
+                yield bound
+                continue
+            log_norm = bound.lattice.log_norm - 0.1
+            lattice = bound.lattice._replace(infinite=0.0, log_norm=log_norm)
+            yield dataclasses.replace(bound, lattice=lattice)
 
     mechanism = pn.Mechanism(pn.Gaussian(std=2.5))
     monkeypatch.setattr(choose, "_on_lattices", low)

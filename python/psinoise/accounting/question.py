@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.compose.bound import Bound, ChernoffBound
 from psinoise.accounting.compose.choose import Guess, bounds
 from psinoise.accounting.compose.measured import Measured, uses_of
 from psinoise.accounting.concentrated import added
@@ -51,8 +51,8 @@ from psinoise.errors import CertificationError
 DEFAULT_WIDTH = 1e-4
 # Bounds this close may change places: crossings are found to 1e-13 of themselves.
 _SAME_VALUE = 1e-11
-# Log of a delta that leaves float64 no room for the masses that make it.
-_UNDERFLOW = -690.0
+#: Log of a delta that leaves float64 no room for the masses that make it.
+UNDERFLOW = -690.0
 # How far below its guess log delta may be, where it is what is asked.
 _BELOW_GUESS = 40.0
 # The least positive float64: delta is below it where its logarithm is that small.
@@ -63,11 +63,11 @@ _LEAST_LOG_WIDTH = 1e-9
 _LEAST_TILT = 1e-6
 # An estimate that no contour gives lies between bounds this close, as a share of epsilon.
 _ESTIMATE_WIDTH = 1e-6
-# So many bounds of a direction are kept for other questions.
-_MOST_KEPT = 6
+#: So many bounds of a direction are kept for other questions.
+MOST_KEPT = 12
 
 #: Bounds on the profile of each direction, from below and from above, valid everywhere.
-Kept = dict[Direction, list[tuple[Bound, Bound]]]
+Kept = dict[Direction, list[Bound]]
 
 
 class Point(NamedTuple):
@@ -95,9 +95,11 @@ class _Part:
     between: float = 0.5
     tilt: float = 1.0
     guess: Guess | None = None
+    around: float = 0.0
     composition: Composition | None = None
-    rounds: Iterator[tuple[Bound, Bound]] | None = None
-    found: list[tuple[Bound, Bound]] = field(default_factory=list)
+    rounds: Iterator[Bound] | None = None
+    found: dict[str, Bound] = field(default_factory=dict)
+    line: ChernoffBound | None = None
     done: bool = False
 
     def begin(self) -> None:
@@ -123,8 +125,8 @@ class _Part:
         self.done = not self.lower < self.upper
         if not self.done and are_pairs(steps):
             self._start(steps, top)
-        for pair in () if self.done else self.question.kept.get(way, ()):
-            self.read(pair)
+        for bound in () if self.done else self.question.kept.get(way, ()):
+            self.read(bound)
         self.done = not self.lower < self.upper
 
     def _start(self, steps: Pairs, top: float) -> None:
@@ -137,25 +139,22 @@ class _Part:
             self.composition, saddle = start_at_epsilon(steps, way, point.epsilon, uses)
             self.guess = Guess(point.epsilon, max(saddle.log_delta, LEAST_LOG_DELTA))
             if not saddle.saturated:
-                chernoff = saddle.log_chernoff(point.epsilon)
-                if chernoff < _UNDERFLOW:
-                    # Masses underflow there; with the errors of its quadrature.
-                    self.upper = chernoff + 1e-9 + 1e-13 * uses
-        self.tilt = saddle.c
+                # With the errors of its quadrature.
+                log_norm = saddle.log_chernoff(0.0) + 1e-9 + 1e-13 * uses
+                self.line = ChernoffBound(log_norm, saddle.c)
+                self.read(self.line)
+        self.tilt, self.around = saddle.c, self.guess.epsilon
 
-    def read(self, pair: tuple[Bound, Bound]) -> None:
-        """Take what a pair of bounds says about the value."""
+    def read(self, bound: Bound) -> None:
+        """Take what a bound says about the value."""
         before = self.upper - self.lower
-        around = self.guess.epsilon if self.guess is not None else 0.0
-        for bound in pair:
-            value = self._value(bound, around)
-            around = value if math.isfinite(value) else around
-            if bound.side == "lower":
-                self.lower = max(self.lower, value)
-            else:
-                self.upper = min(self.upper, value)
+        value = self._value(bound)
+        if bound.side == "lower":
+            self.lower = max(self.lower, value)
+        else:
+            self.upper = min(self.upper, value)
         if self.upper - self.lower < before:
-            self.composer, self.between = pair[0].composer, pair[0].between
+            self.composer, self.between = bound.composer, bound.between
         if self.lower > self.upper:
             if self.lower - self.upper > _SAME_VALUE * max(abs(self.lower), abs(self.upper)):
                 raise CertificationError(f"the bounds of {self.composer} contradict others")
@@ -168,7 +167,7 @@ class _Part:
         return self.composition.stays_below(value, self.goal - self.doubt)
 
     def sharpen(self) -> None:
-        """One more round of bounds."""
+        """One more bound: from above, from below, and finer ones in turn."""
         if self.rounds is None:
             self.question.check_certifiable()
             self.rounds = self._rounds()
@@ -176,26 +175,26 @@ class _Part:
         if found is None:
             self.done = True
             return
-        # Later rounds are sharper.
-        self.found = [found]
-        if self.composition is None and self.point.log_delta is None:
+        # Later ones are sharper.
+        self.found[found.side] = found
+        if self.composition is None and self.point.log_delta is None and found.side == "upper":
             # There is no saddle point that knows how fast delta falls.
             epsilon = self.point.epsilon
-            self.tilt = max(found[1].slope(epsilon, 1e-3 * max(epsilon, 1e-6)), _LEAST_TILT)
+            self.tilt = max(found.slope(epsilon, 1e-3 * max(epsilon, 1e-6)), _LEAST_TILT)
         self.read(found)
 
     def keep(self) -> None:
         """Leave the sharpest bounds to later questions."""
         kept = self.question.kept.setdefault(self.way, [])
-        kept.extend(self.found)
-        del kept[:-_MOST_KEPT]
+        kept.extend(self.found.values())
+        del kept[:-MOST_KEPT]
 
-    def _rounds(self) -> Iterator[tuple[Bound, Bound]]:
+    def _rounds(self) -> Iterator[Bound]:
         guess, log_delta = self.guess, self.goal
         if self.point.log_delta is None:
             log_delta = (guess.log_delta if guess else 0.0) - _BELOW_GUESS
         # Where no contour settles there are atoms, of which lattices do not know a millionth.
-        if guess is not None and (self.question.settle or guess.log_delta <= _UNDERFLOW):
+        if guess is not None and (self.question.settle or guess.log_delta <= UNDERFLOW):
             guess = None
         return bounds(
             self.question.steps,
@@ -227,10 +226,12 @@ class _Part:
         doubt = self.doubt if bound.side == "lower" else -self.doubt
         return bound.epsilon(self.goal + doubt, around, scale)
 
-    def _value(self, bound: Bound, around: float) -> float:
+    def _value(self, bound: Bound) -> float:
         if self.point.log_delta is None:
             return bound.log_delta(self.point.epsilon)
-        return self._crossing(bound, around, 1.0 / max(self.tilt, 1e-6))
+        value = self._crossing(bound, self.around, 1.0 / max(self.tilt, 1e-6))
+        self.around = value if math.isfinite(value) else self.around
+        return value
 
 
 @dataclass(frozen=True)
@@ -335,19 +336,20 @@ class Question:
         lower, upper = min(lower, 1.0), min(upper, 1.0)
         return Bracket(lower, min(max(estimate, lower), upper), upper, found.composer)
 
-    def bounds_at(self, way: Direction, epsilon: float) -> tuple[list[tuple[Bound, Bound]], float]:
+    def bounds_at(
+        self, way: Direction, epsilon: float, ceiling: float
+    ) -> tuple[list[Bound], ChernoffBound | None]:
         """Bounds on the profile of one direction, as sharp at an epsilon as is asked for.
 
-        And the least bound on log delta there; none is needed where float64 has no room for delta.
+        Unless a line that bounds it, which comes besides, is below the ceiling.
         """
         part = _Part(self, way, Point(None, epsilon), -math.inf, 0.0)
         part.begin()
         while not part.done and part.upper - part.lower > self._allowed(part):
-            if part.upper <= _UNDERFLOW:
+            if part.upper <= ceiling:
                 break
             part.sharpen()
-        part.keep()
-        return part.found, part.upper
+        return list(part.found.values()), part.line
 
     def _answer(self, parts: list[_Part]) -> Bracket:
         """The loop: finer bounds where the bracket is widest, until it is narrow enough."""

@@ -103,6 +103,25 @@ class Bound(ABC):
         return _narrowed(excess, (point, at_point), (other, at_other), self.same)
 
 
+class ChernoffBound(Bound):
+    """``log delta <= log_norm - tilt epsilon``, everywhere: a line above the profile."""
+
+    side: Side = "upper"
+    composer = "exact"
+    between = 0.0
+
+    def __init__(self, log_norm: float, tilt: float) -> None:
+        self.log_norm, self.tilt = log_norm, tilt
+
+    def log_delta(self, epsilon: float) -> float:
+        """Log of the bound on delta at ``epsilon``."""
+        return min(self.log_norm - self.tilt * epsilon, 0.0)
+
+    def log_deltas(self, epsilons: Float) -> Float:
+        """The same at many epsilons."""
+        return np.minimum(self.log_norm - self.tilt * epsilons, 0.0)
+
+
 def _narrowed(
     excess: Callable[[float], float],
     inner: tuple[float, float],

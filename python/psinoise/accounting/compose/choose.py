@@ -55,8 +55,10 @@ def bounds(
     guess: Guess | None,
     crossing: Crossing,
     width: Width,
-) -> Iterator[tuple[Bound, Bound]]:
-    """Pairs of bounds on the finite losses of one direction, until nothing is left to try.
+) -> Iterator[Bound]:
+    """Bounds on the finite losses of one direction, until nothing is left to try.
+
+    Each pair has one from above first: of the direction that is behind no other is needed.
 
     Parameters
     ----------
@@ -127,15 +129,17 @@ def _on_lattices(
     tilt: float,
     crossing: Crossing,
     width: Width,
-) -> Iterator[tuple[Bound, Bound]]:
+) -> Iterator[Bound]:
     if any(isinstance(pair, AtomPair) for pair, _ in steps):
         return  # what a lower bound takes from an isolated atom falls slowly with the step
     asked = width(guess.epsilon, tilt)
     target = Target(steps, direction, guess.log_delta, guess.epsilon, tilt, asked)
     step, ratio, before = target.first_step, 1.0, math.inf
     for _ in range(_LATTICES):
-        lower, upper = (profile_bound(target, step, side) for side in ("lower", "upper"))
-        yield lower, upper
+        upper = profile_bound(target, step, "upper")
+        yield upper
+        lower = profile_bound(target, step, "lower")
+        yield lower
         found = distance(lower, upper, guess.epsilon, tilt, crossing)
         if not 0.0 < found < 30.0 * asked:
             return

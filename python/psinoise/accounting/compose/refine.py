@@ -50,10 +50,8 @@ class Composing(Protocol):
     def plan(self, bound: Any, stages: Stages, epsilon: float, slope: float) -> Plan: ...
 
 
-def direct_bounds(
-    composition: Composing, crossing: Crossing, width: Width
-) -> Iterator[tuple[Bound, Bound]]:
-    """Bounds from below and above, each pair finer than the last, until the work is spent."""
+def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> Iterator[Bound]:
+    """Bounds from above and below, each pair finer than the last, until the work is spent."""
     sided = {side: composition.sided(side) for side in _SIDES}
     plans: dict[Side, Plan] = {}
     epsilon, spent, found, nodes, used = 0.0, 0.0, math.inf, 0, 0
@@ -90,8 +88,10 @@ def direct_bounds(
             if attempt and nodes == used:
                 break
             spent, many, used, before = spent + work, nodes > 2 * used, nodes, found
-            lower, upper = (sided[side].compose(side, nodes, plans[side])[0] for side in _SIDES)
-            yield lower, upper
+            upper = sided["upper"].compose("upper", nodes, plans["upper"])[0]
+            yield upper
+            lower = sided["lower"].compose("lower", nodes, plans["lower"])[0]
+            yield lower
             found = distance(lower, upper, epsilon, slope, crossing)
             if many and 0.9 * before <= found <= 1.1 * before < math.inf:
                 return  # something else than nodes keeps the bounds apart
@@ -111,9 +111,7 @@ def distance(lower: Bound, upper: Bound, epsilon: float, slope: float, crossing:
     return max(gap, 0.0) / slope
 
 
-def one_use_bounds(
-    composition: Composition, crossing: Crossing
-) -> Iterator[tuple[DirectBound, DirectBound]]:
+def one_use_bounds(composition: Composition, crossing: Crossing) -> Iterator[DirectBound]:
     """Of one use: bins that end where epsilon is, closer and closer until only rounding is left."""
     start = composition.start_edges()
     inner, low, before = start, 0.0, math.inf
@@ -129,7 +127,8 @@ def one_use_bounds(
         below = low - doubling(near, low - float(start[0]))
         inner = np.unique(np.concatenate([start, around, below]))
         if before < math.inf:
-            yield lower, upper
+            yield upper
+            yield lower
             if not found < 0.1 * before:
                 return
         before = found
