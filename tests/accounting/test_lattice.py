@@ -227,3 +227,16 @@ def test_mutant_all_mass_to_the_upper_node_is_no_lower_bound(monkeypatch):
     assert sides()["lower"] <= 0.0
     monkeypatch.setattr(lattice, "core", Core)
     assert sides()["lower"] > 0.0
+
+
+@for_each([1.0, 0.1, 1e-5])
+def test_losses_of_atoms_are_as_right_as_is_said(rate):
+    """Sampling passes on the rounding of a loss by the slope of the map: little of small ones."""
+    high = 3.0
+    pair = pn.promises.PureDP(epsilon=high).sampled(rate, None, "add-remove")[0][0]
+    found = dense(pair, "remove", 50.0)
+    with mp.workdps(40):
+        exact = [mp.log(1 - mp.mpf(rate) * (1 - mp.exp(sign * mp.mpf(high)))) for sign in (1, -1)]
+        errors = [min(abs(mp.mpf(loss) - true) for true in exact) for loss in found.lowest]
+    assert max(errors) <= found.rounding
+    assert found.rounding <= 3e-14 * high * rate * math.exp(high)

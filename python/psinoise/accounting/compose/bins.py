@@ -206,22 +206,34 @@ def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
 
 
 def _atoms_alone(pair: AtomPair, direction: Direction) -> Dense:
-    """A loss that has no panels."""
-    log_mass, loss = pair.atoms
-    least = 0.0 if pair.stated else 1.0
-    if direction == "remove":
-        return atoms_source(log_mass + loss, loss, least)
-    return atoms_source(log_mass, -loss, least)
+    """A loss that has no panels.
 
-
-def atoms_source(log_mass: Float, loss: Float, least: float = 1.0) -> Dense:
-    """A loss of atoms alone, with the logs of their masses under ``P``.
-
-    Losses are right to some ulp of the largest of them, or of a least number.
+    Its rounding is that of the loss without sampling, which ``log(1 - q + q e^l)`` passes on by its
+    slope, ``1 - (1 - q) e^{-Lambda}``, the largest at the largest loss; and that of the map itself.
     """
+    log_mass, loss = pair.atoms
+    found = atoms_source(log_mass, -loss)
+    if direction == "remove":
+        found = atoms_source(log_mass + loss, loss)
+    without, rate = pair.unsampled[1], pair.sampling_rate
+    rounding = _atom_rounding(without, 0.0 if pair.stated else 1.0)
+    if rate < 1.0:
+        largest = float(np.abs(loss).max(initial=0.0))
+        steepest = 1.0 - (1.0 - rate) * math.exp(-max(float(loss.max(initial=0.0)), 0.0))
+        rounding = 1.001 * steepest * rounding + _MIXTURE_ROUNDING * largest
+    return dataclasses.replace(found, rounding=rounding)
+
+
+def atoms_source(log_mass: Float, loss: Float) -> Dense:
+    """A loss of atoms alone, with the logs of their masses under ``P``."""
     none = np.empty((0, ORDER + 2))
-    rounding = _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), least)
+    rounding = _atom_rounding(loss, 1.0)
     return Dense(None, 1.0, none, none, none, loss, loss, log_mass, 0.0, rounding)
+
+
+def _atom_rounding(loss: Float, least: float) -> float:
+    """Losses are right to some ulp of the largest of them, or of a least number."""
+    return _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), least)
 
 
 @dataclass(frozen=True, eq=False)

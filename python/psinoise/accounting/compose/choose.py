@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 from psinoise.accounting.compose.bins import Dense, dense
@@ -34,10 +35,12 @@ from psinoise.accounting.compose.target import Target, profile_bound
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import reach_for
-from psinoise.accounting.loss.steps import Pairs, Step, Steps, are_pairs
+from psinoise.accounting.loss.steps import Pairs, Step, Steps, are_pairs, several
 from psinoise.errors import CertificationError
 
 _LATTICES = 3
+# Parts of the tilt at which a worst shift is looked for besides.
+_LEANS = (0.3,)
 
 
 class Guess(NamedTuple):
@@ -80,12 +83,19 @@ def bounds(
         epoch = steps[0][0]
         yield from direct_bounds(epoch.allocation(direction, log_delta, tilt), crossing, width)
         return
-    # A single use has the supremum of the profiles of all shifts from below too.
-    lean = None if uses == 1.0 else tilt
+    # A single use has the supremum of the profiles of all shifts from below too. Of many the worst
+    # shift is a guess, that of a moment; where the first does not do another may be sharper.
+    leans = (
+        (None,) if uses == 1.0 else (tilt, *((f * tilt for f in _LEANS) if several(steps) else ()))
+    )
     counts = tuple(count for _, count in steps)
     epochs = any(isinstance(step, Epoch) for step, _ in steps)
-    for nodes in RESOLUTIONS[: None if epochs else 1]:
+    tried: list[tuple[tuple[Dense, Dense], ...]] = []
+    for nodes, lean in product(RESOLUTIONS[: None if epochs else 1], leans):
         sources = tuple(_sources(step, direction, reach, lean, nodes) for step, _ in steps)
+        if sources in tried:
+            continue
+        tried.append(sources)
         composed = Direct(sources, counts, log_delta)
         if uses == 1.0:
             yield from one_use_bounds(composed, crossing)
