@@ -131,6 +131,10 @@ namespace {
 // A valley between two modes is worth a boundary if the masses of both are this much larger.
 inline constexpr double kValley = 16.0;
 
+// Of a mass or an excess, relative; and e^w - 1 of bins from which nothing goes up.
+inline constexpr double kRounding = 2e-13;
+inline constexpr double kWidest = 1e200;
+
 struct Bins {
   const double* mass;
   const double* excess;
@@ -139,10 +143,13 @@ struct Bins {
 
   double density(std::size_t j) const { return mass[j] / growth[j]; }
 
-  // e^{l_{j+1}} B_j - A_j, in the scale of bin j.
+  // e^{l_{j+1}} B_j - A_j, in the scale of bin j; rounded up, since what it says is paid for mass
+  // that goes up. Of bins so wide that little or nothing of Q is left in A - u, that is what
+  // counts.
   double deficit(std::size_t j) const {
-    const double d = mass[j] * growth[j] - (1.0 + growth[j]) * excess[j];
-    return d > 0.0 ? d : 0.0;
+    const double held = (1.0 + growth[j]) * excess[j];
+    const double d = mass[j] * growth[j] - held + kRounding * held;
+    return growth[j] < kWidest ? (d > 0.0 ? d : 0.0) : __builtin_inf();
   }
 };
 
@@ -227,8 +234,9 @@ void balanced_nodes(const double* mass, const double* excess, std::size_t count,
     const double up = 1.0 - share[j];
     const double need = up * bins.deficit(j) * rise[j];
     const double paid = j + 1 < count ? share[j + 1] * excess[j + 1] : 0.0;
-    const double part = need <= paid * (1.0 + 1e-14) ? up : up * (paid / need);
-    nodes[j + 1] += part * mass[j] * rise[j];
+    // Without a comparison that holds for NaN, as of no mass and an endless need.
+    const double part = need <= paid * (1.0 + 1e-14) ? up : need > 0.0 ? up * (paid / need) : 0.0;
+    if (part > 0.0) nodes[j + 1] += part * mass[j] * rise[j];
     nodes[j] += (up - part) * mass[j];
   }
 }

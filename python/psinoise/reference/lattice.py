@@ -13,6 +13,7 @@ Float = NDArray[np.float64]
 
 # A valley between two modes is worth a boundary if the masses of both are this much larger.
 _VALLEY = 16.0
+_BALANCE_ROUNDING, _WIDEST = 2e-13, 1e200
 Complex = NDArray[np.complex128]
 
 _FULL = np.polynomial.legendre.leggauss(6)
@@ -274,21 +275,26 @@ def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Fl
     """Masses of the nodes of the balanced contraction (``accounting/compose/lattice.py``)."""
     if mass.size < 2:
         raise ValueError("there must be at least two bins")
-    rise = np.exp(tilt * widths)
-    growth = np.expm1(widths)
-    deficit = np.maximum(mass * growth - np.exp(widths) * excess, 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rise, growth = np.exp(tilt * widths), np.expm1(widths)
+        held = (1.0 + growth) * excess
+        deficit = np.maximum(mass * growth - held + _BALANCE_ROUNDING * held, 0.0)
+        deficit[growth >= _WIDEST] = np.inf
+        room = deficit * rise
     share = np.zeros(mass.size)
-    begin = mass.size if _balance_atoms(mass, excess, deficit * rise, share) else 0
+    begin = mass.size if _balance_atoms(mass, excess, room, share) else 0
     while begin < mass.size:
         end = _segment_end(mass / growth, begin)
-        _balance(mass, excess, deficit * rise, share, begin, end)
+        _balance(mass, excess, room, share, begin, end)
         begin = end
     up = 1.0 - share
-    need = up * deficit * rise
+    with np.errstate(invalid="ignore"):
+        need = up * room
     paid = np.append(share[1:] * excess[1:], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.where(need <= paid * (1.0 + 1e-14), up, up * (paid / need))
+        part = np.where(need > 0.0, up * (paid / need), 0.0)
+        part = np.where(need <= paid * (1.0 + 1e-14), up, part)
     nodes = np.zeros(mass.size + 1)
     nodes[:-1] = share * mass + (up - part) * mass
-    nodes[1:] += part * mass * rise
+    nodes[1:] += np.where(part > 0.0, part * mass * rise, 0.0)
     return nodes

@@ -301,13 +301,18 @@ def _resolving(levels: Float) -> tuple[Float, Index | None]:
 
 
 def _gathered(
-    fine: Float, owner: Index, mass: Float, excess: Float, count: int
+    fine: Float, owner: Index, mass: Float, excess: Float, count: int, tilt: float
 ) -> tuple[Float, Float]:
-    """Masses and excesses of bins from those of their parts; untilted sums of positive terms."""
+    """Masses and excesses of bins from those of their parts: sums of positive terms.
+
+    Parts are tilted by their own lower levels, and bins by theirs.
+    """
     first = np.searchsorted(owner, np.arange(count))
-    fall = np.exp(fine[first][owner] - fine[:-1])
+    below = fine[first][owner] - fine[:-1]
     far = np.diff(fine) > 2.0 * _RESOLVED
-    over = np.where(far, mass, excess * fall + mass * -np.expm1(fine[first][owner] - fine[:-1]))
+    weight = np.exp(tilt * below)
+    mass, excess = mass * weight, excess * weight
+    over = np.where(far, mass, excess * np.exp(below) + mass * -np.expm1(below))
     sums = (np.bincount(owner, part, count).astype(np.float64) for part in (mass, over))
     return next(sums), next(sums)
 
@@ -352,7 +357,7 @@ def masses_in_bins(
         # Edges are off by what they miss their levels by, and by the rounding of that.
         slack += error
         if owner is not None:
-            mass, excess = _gathered(fine, owner, mass, excess, count)
+            mass, excess = _gathered(fine, owner, mass, excess, count, tilt)
     atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
     if atoms.size:
         values = source.lowest[atoms]
