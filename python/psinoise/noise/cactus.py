@@ -167,7 +167,7 @@ class Cactus(SolvedNoise):
         self._keep(solution, self._problem)
         excess = self.certificate.largest_kl * 2.0 * size**2 - 1.0
         if excess > _ROUNDING:
-            given = not cells_per_sensitivity is cells is tail_ratio is None
+            given = (cells_per_sensitivity, cells, tail_ratio) != (None, None, None)
             advice = "leave cells to be chosen" if given else "take Gaussian noise"
             warnings.warn(
                 f"the divergence of {self!r} is above that of Gaussian noise of the same mean cost "
