@@ -3,10 +3,10 @@
 // Computes: out[i] = scale * Z where element first + i of the stream decides Z.
 // Method: ziggurat over the compiled law. One word gives layer, sign and position; the position
 //   times the width of the strip is accepted when its high bits are below the strip's threshold
-//   (99.8 % of the words with 2048 strips, 99 % with 512). What is left is collected and finished
-//   sixteen elements at a time, so that they share one wide ChaCha call: wedges against the log
-//   density table, the tail by inversion in -log of the survival function, which does not end
-//   where a 53-bit uniform would.
+//   (99.8 % of the words with 2048 strips, 99 % with 512), while the next words are computed. What
+//   is left is finished sixteen elements at a time, which share one wide ChaCha call: wedges
+//   against the log density table, the tail by inversion in -log of the survival function, which
+//   does not end where a 53-bit uniform would.
 // Error: none in the choice of strip; positions are odd multiples of 2^-53 (2^-23 for float32)
 //   of the width; wedge probabilities are right to about 1e-13, tail quantiles to a few ulp.
 // Determinism: no libm, no FMA, a fixed order of operations: the same bits at every level and from
@@ -14,6 +14,7 @@
 // References: Marsaglia and Tsang, J. Stat. Softw. 5(8), 2000; Doornik (2005) on independent bits.
 #include "base/vector.hpp"
 #include "kernels/level_kernels.hpp"
+#include "kernels/settle.hpp"
 #include "kernels/variates.hpp"
 #include "kernels/ziggurat_words.hpp"
 #include "math/panels.hpp"
@@ -71,18 +72,6 @@ typename Format::Real retry(const LawTable& law, FurtherWords& further) {
   }
 }
 
-// The words of a block stay in the first-level cache next to the strips.
-inline constexpr std::size_t kBlock = 512;
-// Rejected elements are collected over several blocks, so that batches are full.
-inline constexpr std::size_t kPendingRoom = 2 * kBlock;
-
-template <typename Word>
-struct Pending {
-  std::size_t count = 0;
-  Word offset[kPendingRoom];
-  Word word[kPendingRoom];
-};
-
 // The words k = 0, 1, ... of `FurtherWords` of sixteen elements at once.
 inline void further_words(const std::uint32_t group[kGroupWords], int k,
                           std::uint64_t out[kLanes]) {
@@ -134,108 +123,72 @@ void finish_batch(const LawTable& law, const std::uint32_t key[8], std::uint64_t
     decided[j] = !undecided<Format>(next, next_entry);
   }
   for (int j = 0; j < kLanes; ++j) density[j] = exponential(density[j]);
-  for (int j = 0; j < lanes; ++j) {
+  unsigned open = 0;
+  for (int j = 0; j < kLanes; ++j) {
     const bool accepted = height[j] < density[j];
-    Real value = accepted ? sample[j] : other[j];
+    // In integers: a branch would be mispredicted every other time.
+    const Word both = bit_cast<Word>(sample[j]) ^ bit_cast<Word>(other[j]);
+    sample[j] = bit_cast<Real>(
+        static_cast<Word>(bit_cast<Word>(other[j]) ^ (both & (Word{0} - Word{accepted}))));
+    const bool settled = (accepted | decided[j]) & (layer_of<Format>(words[j]) != 0);
+    open |= (settled ? 0u : 1u) << j;
+  }
+  for (int j = 0; j < lanes; ++j) out[offset[j]] = sample[j];
+  for (open &= (2u << (lanes - 1)) - 1u; open != 0; open &= open - 1u) {
+    const int j = __builtin_ctz(open);
+    FurtherWords further(key, counters[j], group, j);
+    const std::uint64_t test_word = further.next();
     const bool base = layer_of<Format>(words[j]) == 0;
-    if (__builtin_expect(base || !(accepted || decided[j]), 0)) {
-      FurtherWords further(key, counters[j], group, j);
-      const std::uint64_t word = further.next();
-      value =
-          (base ? base_strip<Format>(law, words[j], word, further) : retry<Format>(law, further)) *
-          scale;
-    }
-    out[offset[j]] = value;
+    out[offset[j]] = (base ? base_strip<Format>(law, words[j], test_word, further)
+                           : retry<Format>(law, further)) *
+                     scale;
   }
 }
 
-// Settles what is pending and empties it.
 template <typename Format>
-void finish(const LawTable& law, const std::uint32_t key[8], std::uint64_t first,
-            typename Format::Real scale, Pending<typename Format::Word>& pending,
-            typename Format::Real* out) {
-  for (std::size_t start = 0; start < pending.count; start += kLanes) {
-    const std::size_t left = pending.count - start;
-    finish_batch<Format>(law, key, first, scale, pending.offset + start, pending.word + start,
-                         left < kLanes ? static_cast<int>(left) : kLanes, out);
-  }
-  pending.count = 0;
-}
-
-// Turns one word into a sample, or notes that it does not decide.
-template <typename Format>
-inline void settle_one(const typename Format::Word* entries, typename Format::Word word,
-                       typename Format::Real scale, std::size_t offset,
-                       Pending<typename Format::Word>& pending, typename Format::Real* out) {
-  using Real = typename Format::Real;
-  const typename Format::Word entry = entries[layer_of<Format>(word)];
-  out[offset] = candidate<Format, Real>(word, entry) * scale;
-  pending.offset[pending.count] = static_cast<typename Format::Word>(offset);
-  pending.word[pending.count] = word;
-  pending.count += undecided<Format>(word, entry) ? 1u : 0u;
-}
-
-// The same for a vector of words.
-template <typename Format>
-inline void settle(const typename Format::Word* entries, const typename Format::Word* from,
-                   Vector<typename Format::Real> scale, std::size_t offset,
-                   Pending<typename Format::Word>& pending, typename Format::Real* out) {
+struct Sampler {
   using Word = typename Format::Word;
-  using Reals = Vector<typename Format::Real>;
-  Vector<Word> word;
-  __builtin_memcpy(&word, from, sizeof(word));
-  const Vector<Word> entry = look_up<Word>(entries, from, Format::kLayers - 1u);
-  const Reals sample = candidate<Format, Reals>(word, entry) * scale;
-  __builtin_memcpy(out + offset, &sample, sizeof(sample));
-  const unsigned rejected = at_least(word, entry << Format::kThresholdShift);
-  // A branch only where it is rarely taken: one vector in fifty for float64, one in eight for
-  // float32.
-  if (!Format::kBranch || __builtin_expect(rejected != 0, 0)) {
-    Vector<Word> position;
-    for (std::size_t j = 0; j < kVectorSize<Word>; ++j) position[j] = static_cast<Word>(j);
-    position += static_cast<Word>(offset);
-    compress<Word>(rejected, position, pending.offset + pending.count);
-    compress<Word>(rejected, word, pending.word + pending.count);
-    pending.count += static_cast<std::size_t>(__builtin_popcount(rejected));
+  using Real = typename Format::Real;
+
+  // Turns one word into a sample; true if it does not decide.
+  bool settle_one(Word word, std::size_t offset) const {
+    const Word entry = entries[layer_of<Format>(word)];
+    out[offset] = candidate<Format, Real>(word, entry) * scale;
+    return undecided<Format>(word, entry);
   }
-}
+
+  // The same for a vector of words, with a bit for each.
+  unsigned settle(const Word* from, std::size_t offset) const {
+    using Reals = Vector<Real>;
+    Vector<Word> word;
+    __builtin_memcpy(&word, from, sizeof(word));
+    const Vector<Word> entry = look_up<Word>(entries, from, Format::kLayers - 1u);
+    const Reals sample = candidate<Format, Reals>(word, entry) * scale;
+    __builtin_memcpy(out + offset, &sample, sizeof(sample));
+    return at_least(word, entry << Format::kThresholdShift);
+  }
+
+  void finish(const Pending<Word>& pending) const {
+    for (std::size_t start = 0; start < pending.count; start += kLanes) {
+      const std::size_t left = pending.count - start;
+      finish_batch<Format>(law, key, first, scale, pending.offset + start, pending.word + start,
+                           left < kLanes ? static_cast<int>(left) : kLanes, out);
+    }
+  }
+
+  const LawTable& law;
+  const std::uint32_t* key;
+  std::uint64_t first;
+  Real scale;
+  Real* out;
+  const Word* entries = Format::ziggurat(law).entries;
+};
 
 template <typename Format>
 void sample(const LawTable& law, const std::uint32_t key[8], std::uint64_t first, std::size_t count,
             typename Format::Real scale, typename Format::Real* out) {
-  using Word = typename Format::Word;
-  using Real = typename Format::Real;
-  constexpr std::size_t width = kVectorSize<Word>;
-  const Vector<Real> scales = Vector<Real>{} + scale;
-  const Word* entries = Format::ziggurat(law).entries;
-  alignas(64) Word words[kBlock];
-  Pending<Word> pending;
-  std::size_t done = 0;
-  while (done < count) {
-    // Blocks end at multiples of kBlock, so that all but the first and last are whole groups.
-    const std::size_t room = kBlock - static_cast<std::size_t>((first + done) % kBlock);
-    const std::size_t size = count - done < room ? count - done : room;
-    first_words<Word, kSampleRounds>(key, first + done, size,
-                                     reinterpret_cast<unsigned char*>(words));
-    // Wide stores that straddle two cache lines cost more than the arithmetic: align them.
-    const std::size_t misaligned =
-        reinterpret_cast<std::uintptr_t>(out + done) / sizeof(Word) % width;
-    const std::size_t head = misaligned == 0 ? 0 : width - misaligned;
-    std::size_t i = 0;
-    for (; i < head && i < size; ++i) {
-      settle_one<Format>(entries, words[i], scale, done + i, pending, out);
-    }
-    for (; i + width <= size; i += width) {
-      settle<Format>(entries, words + i, scales, done + i, pending, out);
-    }
-    for (; i < size; ++i) {
-      settle_one<Format>(entries, words[i], scale, done + i, pending, out);
-    }
-    done += size;
-    if (pending.count > kPendingRoom - kBlock - kVectorSize<Word> || done == count) {
-      finish<Format>(law, key, first, scale, pending, out);
-    }
-  }
+  settle_words<typename Format::Word>(key, first, count,
+                                      Sampler<Format>{law, key, first, scale, out});
 }
 
 }  // namespace

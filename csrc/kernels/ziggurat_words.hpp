@@ -22,7 +22,6 @@ struct Float64 {
   static constexpr Word kOne = 0x3ff0000000000000u;
   static constexpr Real kCenter = 1.0 - 0x1p-53;
   static constexpr Word kLayers = kWideLayers;
-  static constexpr bool kBranch = true;
   static const Ziggurat<Word>& ziggurat(const LawTable& law) { return law.wide; }
   static Word from_stream(std::uint64_t word) { return word; }
 };
@@ -37,7 +36,6 @@ struct Float32 {
   static constexpr Word kOne = 0x3f800001u;
   static constexpr Real kCenter = 1.0f;
   static constexpr Word kLayers = kNarrowLayers;
-  static constexpr bool kBranch = false;
   static const Ziggurat<Word>& ziggurat(const LawTable& law) { return law.narrow; }
   static Word from_stream(std::uint64_t word) { return static_cast<Word>(word >> 32); }
 };
@@ -57,7 +55,7 @@ template <typename Format, typename Reals, typename Words>
 inline Reals with_sign(Reals magnitude, Words word) {
   constexpr typename Format::Word sign = static_cast<typename Format::Word>(1) << Format::kSignBit;
   constexpr int shift = 8 * sizeof(typename Format::Word) - 1 - Format::kSignBit;
-  return bit_cast<Reals>(bit_cast<Words>(magnitude) | ((word & sign) << shift));
+  return bit_cast<Reals>(bit_cast<Words>(magnitude) | ((word << shift) & (sign << shift)));
 }
 
 template <typename Format, typename Reals, typename Words>

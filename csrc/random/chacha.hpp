@@ -56,9 +56,16 @@ inline void quarter_round(Words32& a, Words32& b, Words32& c, Words32& d) {
   b = rotate_left<7>(b ^ c);
 }
 
-template <int Rounds>
+// Nothing to do between rounds.
+struct Nothing {
+  void operator()() const {}
+};
+
+// `between` is called after every other quarter round, for work that other units of the processor
+// do at the same time.
+template <int Rounds, typename Between>
 inline void chacha_pass(const std::uint32_t key[8], Words32 counter_low, Words32 counter_high,
-                        std::uint64_t nonce, std::uint32_t* out) {
+                        std::uint64_t nonce, std::uint32_t* out, Between&& between) {
   const Words32 zero = {};
   const Words32 input[16] = {zero + 0x61707865u,
                              zero + 0x3320646eu,
@@ -81,12 +88,16 @@ inline void chacha_pass(const std::uint32_t key[8], Words32 counter_low, Words32
   for (int round = 0; round < Rounds; round += 2) {
     quarter_round(x[0], x[4], x[8], x[12]);
     quarter_round(x[1], x[5], x[9], x[13]);
+    between();
     quarter_round(x[2], x[6], x[10], x[14]);
     quarter_round(x[3], x[7], x[11], x[15]);
+    between();
     quarter_round(x[0], x[5], x[10], x[15]);
     quarter_round(x[1], x[6], x[11], x[12]);
+    between();
     quarter_round(x[2], x[7], x[8], x[13]);
     quarter_round(x[3], x[4], x[9], x[14]);
+    between();
   }
   for (int k = 0; k < 16; ++k) {
     const Words32 word = x[k] + input[k];
@@ -109,14 +120,14 @@ inline void chacha_blocks(const std::uint32_t key[8], const std::uint64_t counte
     Words32 high;
     __builtin_memcpy(&low, halves[0], sizeof(low));
     __builtin_memcpy(&high, halves[1], sizeof(high));
-    chacha_pass<Rounds>(key, low, high, nonce, out + lane);
+    chacha_pass<Rounds>(key, low, high, nonce, out + lane, Nothing{});
   }
 }
 
 // The group of sixteen blocks 16 g, ..., 16 g + 15: no carry can happen inside a group.
-template <int Rounds>
+template <int Rounds, typename Between = Nothing>
 inline void chacha_group(const std::uint32_t key[8], std::uint64_t group, std::uint64_t nonce,
-                         std::uint32_t out[kGroupWords]) {
+                         std::uint32_t out[kGroupWords], Between&& between = {}) {
   constexpr int width = PSINOISE_VECTOR_BYTES / 4;
   const std::uint64_t first = group * kLanes;
   const Words32 zero = {};
@@ -125,7 +136,7 @@ inline void chacha_group(const std::uint32_t key[8], std::uint64_t group, std::u
   low += static_cast<std::uint32_t>(first);
   const Words32 high = zero + static_cast<std::uint32_t>(first >> 32);
   for (int lane = 0; lane < kLanes; lane += width) {
-    chacha_pass<Rounds>(key, low, high, nonce, out + lane);
+    chacha_pass<Rounds>(key, low, high, nonce, out + lane, between);
     low += static_cast<std::uint32_t>(width);
   }
 }

@@ -1,0 +1,112 @@
+// First words of consecutive elements, settled while those of the next elements are computed.
+//
+// Method: the rounds of ChaCha keep the vector units busy and look-ups in tables the load units, so
+//   the vectors of a group of elements are settled between the rounds of the next group. What a
+//   word does not decide is collected, so that batches are full: bits of vectors are stored and
+//   looked through a group later, when a mispredicted branch holds up nothing else.
+#pragma once
+
+#include "base/vector.hpp"
+#include "random/stream.hpp"
+
+namespace psinoise::PSINOISE_LEVEL {
+
+// Vectors need not begin where groups do: the last one of the ring ends in a copy of its first.
+template <typename Word>
+inline constexpr std::size_t kRing = 4 * kGroupElements<Word>;
+
+// Elements that are undecided, by their place in the output, with their first words.
+template <typename Word>
+struct Pending {
+  static constexpr std::size_t kMany = 512;
+
+  std::size_t count = 0;
+  Word offset[kMany + kRing<Word>];
+  Word word[kMany + kRing<Word>];
+};
+
+// Settles elements first, ..., first + count - 1, which go to sampler.out: sampler.settle(words,
+// offset) a vector of words, with a bit for each that is undecided, sampler.settle_one(word,
+// offset) one, and sampler.finish(pending) what is undecided.
+template <typename Word, typename Sampler>
+inline void settle_words(const std::uint32_t key[8], std::uint64_t first, std::size_t count,
+                         const Sampler& sampler) {
+  constexpr std::size_t width = kVectorSize<Word>;
+  constexpr std::size_t group = kGroupElements<Word>;
+  constexpr std::size_t ring = kRing<Word>;
+  // The calls between quarter rounds are as many as the vectors of a group, so that `next` is never
+  // more than a group behind what is ready, and `collected` never more than two.
+  static_assert(2 * kSampleRounds * kLanes == kGroupWords);
+  alignas(64) Word words[ring + width];
+  std::uint16_t undecided[ring / width];  // bits of each vector of the ring
+  Pending<Word> pending;
+
+  // Wide stores that straddle two cache lines cost more than the arithmetic: align them.
+  const std::size_t misaligned =
+      reinterpret_cast<std::uintptr_t>(sampler.out) / sizeof(*sampler.out) % width;
+  // Positions count from the first element of the first group.
+  const std::size_t skip = static_cast<std::size_t>(first % group);
+  const std::size_t end = skip + count;
+  const std::size_t aligned = misaligned == 0 ? skip : skip + (width - misaligned);
+  std::size_t next = skip;
+  std::size_t ready = 0;
+  // What vectors before it left undecided is collected.
+  std::size_t collected = aligned;
+  const auto settle_vector = [&]() __attribute__((always_inline)) {
+    if (next + width <= ready) {
+      undecided[next % ring / width] =
+          static_cast<std::uint16_t>(sampler.settle(words + next % ring, next - skip));
+      next += width;
+    }
+  };
+  const auto settle_single = [&](std::size_t to) {
+    for (; next < to; ++next) {
+      const Word word = words[next % ring];
+      pending.offset[pending.count] = static_cast<Word>(next - skip);
+      pending.word[pending.count] = word;
+      pending.count += sampler.settle_one(word, next - skip) ? 1u : 0u;
+    }
+  };
+  const auto collect = [&](std::size_t to) {
+    std::size_t places[ring / width];
+    std::size_t found = 0;
+    for (; collected < to; collected += width) {
+      places[found] = collected;
+      found += undecided[collected % ring / width] != 0 ? 1u : 0u;
+    }
+    for (std::size_t k = 0; k < found; ++k) {
+      const std::size_t place = places[k];
+      const unsigned bits = undecided[place % ring / width];
+      Vector<Word> word;
+      __builtin_memcpy(&word, words + place % ring, sizeof(word));
+      Vector<Word> offset;
+      for (std::size_t j = 0; j < width; ++j) offset[j] = static_cast<Word>(j);
+      offset += static_cast<Word>(place - skip);
+      compress<Word>(bits, offset, pending.offset + pending.count);
+      compress<Word>(bits, word, pending.word + pending.count);
+      pending.count += static_cast<std::size_t>(__builtin_popcount(bits));
+    }
+    if (__builtin_expect(pending.count > pending.kMany, 0)) {
+      sampler.finish(pending);
+      pending.count = 0;
+    }
+  };
+
+  std::uint64_t number = first / group;
+  std::size_t old = collected;
+  for (std::size_t written = 0; written < end; written += group) {
+    collect(old);
+    old = next > old ? next : old;
+    chacha_group<kSampleRounds>(
+        key, number++, 0, reinterpret_cast<std::uint32_t*>(words + written % ring), settle_vector);
+    if (written % ring == 0) __builtin_memcpy(words + ring, words, width * sizeof(Word));
+    ready = written + group < end ? written + group : end;
+    if (next < aligned) settle_single(aligned < ready ? aligned : ready);
+  }
+  while (next + width <= ready) settle_vector();
+  collect(next);
+  settle_single(end);
+  sampler.finish(pending);
+}
+
+}  // namespace psinoise::PSINOISE_LEVEL
