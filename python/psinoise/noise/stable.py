@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -290,12 +291,17 @@ class SymmetricStable(Noise):
         growth = math.fsum((length / largest) ** alpha for length in lengths) ** (1.0 / alpha)
         return SymmetricStable(**summands[0]._shape_arguments(), scale=largest * growth)
 
-    def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
+    @cached_property
+    def _overflow(self) -> dict[int, float]:
+        """How probable a draw beyond float32 and float64 is, by the bytes of the type."""
         # The leading term of the tail; at alpha = 2 the sine is tiny, as normal tails are.
         alpha = self._index[0]
         mass = math.gamma(alpha) * math.sin(0.5 * math.pi * alpha) * 2.0 / math.pi
-        largest = float(np.finfo(out.dtype).max)
-        _checks.wide_enough(self, out.dtype, mass * (self._scale / largest) ** alpha)
+        largest = {4: float(np.finfo(np.float32).max), 8: float(np.finfo(np.float64).max)}
+        return {size: mass * (self._scale / most) ** alpha for size, most in largest.items()}
+
+    def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
+        _checks.wide_enough(self, out.dtype, self._overflow[out.itemsize])
         super()._draw(key, first, out, workers)
 
 
