@@ -157,6 +157,19 @@ inline void transpose(Vector<double>* rows) {
   }
 }
 
+// table[index[0]], table[index[1]], ... of sixteen numbers, which stay in registers where these
+// hold them.
+inline Vector<double> look_up_16(const double* table, Vector<std::int64_t> index) {
+#if defined(__AVX512F__)
+  return bit_cast<Vector<double>>(_mm512_permutex2var_pd(
+      _mm512_loadu_pd(table), bit_cast<__m512i>(index), _mm512_loadu_pd(table + 8)));
+#else
+  Vector<double> result;
+  for (std::size_t j = 0; j < kVectorSize<double>; ++j) result[j] = table[index[j]];
+  return result;
+#endif
+}
+
 // table[index[0]], table[index[1]], ...: scalar loads, faster than a gather where tables are in the
 // first-level cache.
 template <typename Word>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bindings/arrays.hpp"
+#include "dispatch/dispatch.hpp"
 #include "kernels/tables.hpp"
 
 namespace psinoise {
@@ -110,8 +111,14 @@ class LawStore {
               kWideLayers),
         narrow_(std::get<0>(narrow), std::get<1>(narrow), std::get<2>(narrow), std::get<3>(narrow),
                 kNarrowLayers),
-        view_{log_density_.view(),      log_mills_.view(), tail_quantile_.view(),
-              central_quantile_.view(), wide_.view(),      narrow_.view()} {
+        view_{log_density_.view(),
+              log_mills_.view(),
+              tail_quantile_.view(),
+              central_quantile_.view(),
+              wide_.view(),
+              narrow_.view(),
+              &near_} {
+    kernels().near_density(view_.log_density, near_);
     const bool same = log_mills_.view().count == log_density_.view().count &&
                       log_mills_.view().first_exponent == log_density_.view().first_exponent &&
                       log_mills_.view().bits == log_density_.view().bits &&
@@ -147,6 +154,7 @@ class LawStore {
   PanelStore central_quantile_;
   ZigguratStore<std::uint64_t> wide_;
   ZigguratStore<std::uint32_t> narrow_;
+  NearDensity near_{};
   LawTable view_;
 };
 

@@ -1,7 +1,8 @@
 // Density, distribution function and quantiles of a compiled law.
 //
 // Computes: pdf, logpdf, cdf, ccdf, logcdf, logccdf at x, and the point with a given upper tail.
-// Regions: |x| / scale as a double-double; log p and log of the Mills ratio from the panel tables;
+// Regions: densities near the center from a table of their own (kernels/near_density.cpp); else
+//   |x| / scale as a double-double; log p and log of the Mills ratio from the panel tables;
 //   exponentials of hi + lo pairs, so that relative errors do not grow with |log p|.
 // Error: pdf, ccdf 1e-14 relative down to the smallest normal double; logs 4e-16 * max(1, |value|);
 //   quantiles a few ulp beyond what rounding of -log(probability) implies. tests/test_laws.
@@ -33,6 +34,82 @@ void log_survival(const LawTable& law, std::size_t size, Points& block) {
     block.hi[i] = sum.hi;
     block.lo[i] = sum.lo + block.lo[i];
   }
+}
+
+// scale = mantissa 2^exponent: the power of two goes into the exponential, which would underflow
+// before a division by a small scale.
+struct Scale {
+  double value;
+  double inverse_mantissa;
+  int exponent;
+};
+
+// From the log of the density; returns how many points are beyond its table.
+std::size_t densities(const LawTable& law, const Scale& scale, const double* x, std::size_t size,
+                      Points& block, double* result) {
+  const std::size_t beyond = standardize(law.log_density, x, size, scale.value, block);
+  log_density(law, size, block);
+  for (std::size_t i = 0; i < size; ++i) {
+    result[i] = exp_shifted(block.hi[i], block.lo[i], -scale.exponent) * scale.inverse_mantissa;
+  }
+  return beyond;
+}
+
+// The same where the table of the density itself serves; `far` is 1 where it does not, and the
+// result says whether that is so anywhere. Full vectors are read and written.
+bool near_densities(const NearDensity& near, const Scale& scale, const double* x, std::size_t size,
+                    double* result, std::uint64_t* far) {
+  typedef Vector<double> Reals;
+  typedef Vector<std::uint64_t> Bits;
+  // Below 16 for every t below the limit.
+  const double per_width = (1.0 - 0x1p-51) / near.width;
+  const double inverse_half = 2.0 / near.width;
+  const double inverse = 1.0 / scale.value;
+  const double power = double_from(static_cast<std::uint64_t>(1023 - scale.exponent) << 52);
+  Bits any = {};
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    Bits bits;
+    __builtin_memcpy(&bits, x + i, sizeof(bits));
+    const Reals distance = bit_cast<Reals>(bits & 0x7fffffffffffffff) * inverse;
+    const Bits inside = bit_cast<Bits>(distance < near.limit);  // not NaN
+    const Reals t = bit_cast<Reals>(bit_cast<Bits>(distance) & inside);
+    const Cut panel = cut(t * per_width);
+    const Reals u = (t - (panel.doubles + 0.5) * near.width) * inverse_half;
+    const auto c = [&](int k) { return look_up_16(near.terms[k], panel.integers); };
+    const Reals v = u * u;
+    const Reals odd = (((c(9) * v + c(7)) * v + c(5)) * v + c(3)) * v + c(1);
+    const Reals even = ((((c(10) * v + c(8)) * v + c(6)) * v + c(4)) * v + c(2)) * v + c(0);
+    const Reals value = (u * odd + even) * scale.inverse_mantissa * power;
+    const Bits outside = ~inside & 1;
+    any |= outside;
+    __builtin_memcpy(result + i, &value, sizeof(value));
+    __builtin_memcpy(far + i, &outside, sizeof(outside));
+  }
+  std::uint64_t found = 0;
+  for (std::size_t j = 0; j < kLanes; ++j) found |= any[j];
+  return found != 0;
+}
+
+// Both: what is near at once, and the rest from logs.
+std::size_t near_and_far_densities(const LawTable& law, const Scale& scale, const double* x,
+                                   std::size_t size, Points& block, double* result) {
+  double points[kBlock] = {};
+  double value[kBlock];
+  std::uint64_t far[kBlock];
+  __builtin_memcpy(points, x, size * sizeof(double));
+  const bool any = near_densities(*law.near, scale, points, size, value, far);
+  __builtin_memcpy(result, value, size * sizeof(double));
+  if (!any) return 0;
+  std::size_t place[kBlock];
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    place[count] = i;
+    value[count] = points[i];
+    count += far[i];
+  }
+  const std::size_t beyond = densities(law, scale, value, count, block, value);
+  for (std::size_t j = 0; j < count; ++j) result[place[j]] = value[j];
+  return beyond;
 }
 
 // `mirrored` is true for the distribution function: P(X <= x) = P(X > -x). `result` may be x.
@@ -113,10 +190,10 @@ std::size_t evaluate(const LawTable& law, Quantity quantity, double scale, const
                      std::size_t count, double* out) {
   std::size_t beyond = 0;
   const double log_scale = logarithm(scale);
-  // scale = mantissa 2^exponent: the power of two goes into the exponential, which would underflow
-  // before a division by a small scale.
   int exponent = 0;
-  const double inverse_mantissa = 1.0 / __builtin_frexp(scale, &exponent);
+  const double mantissa = __builtin_frexp(scale, &exponent);
+  const Scale parts = {scale, 1.0 / mantissa, exponent};
+  const bool near = law.near->limit > 0.0 && exponent >= -1000 && exponent <= 1000;
   Points block;
   for (std::size_t start = 0; start < count; start += kBlock) {
     const std::size_t size = count - start < kBlock ? count - start : kBlock;
@@ -124,13 +201,14 @@ std::size_t evaluate(const LawTable& law, Quantity quantity, double scale, const
     double* result = out + start;
     // Results are written when the block's points have been read for the last time, so out may be
     // x.
+    if (quantity == Quantity::pdf) {
+      beyond +=
+          (near ? near_and_far_densities : densities)(law, parts, points, size, block, result);
+      continue;
+    }
     beyond += standardize(law.log_density, points, size, scale, block);
     switch (quantity) {
       case Quantity::pdf:
-        log_density(law, size, block);
-        for (std::size_t i = 0; i < size; ++i) {
-          result[i] = exp_shifted(block.hi[i], block.lo[i], -exponent) * inverse_mantissa;
-        }
         break;
       case Quantity::logpdf:
         log_density(law, size, block);

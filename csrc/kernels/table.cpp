@@ -27,6 +27,7 @@ const Kernels kernels = {
     stream_words,
     chacha_block,
     evaluate,
+    near_density,
     inverse_survival,
     evaluate_cells,
     inverse_survival_cells,

@@ -45,6 +45,17 @@ struct Ziggurat {
   double tail_depth;      // depth of base_edge
 };
 
+// The density itself on panels of equal width from 0 on, so few that they fit in registers; see
+// kernels/near_density.cpp.
+inline constexpr int kNearPanels = 16;
+inline constexpr int kNearTerms = 11;
+
+struct NearDensity {
+  double limit;  // 0 where no such table is right
+  double width;
+  double terms[kNearTerms][kNearPanels];  // of u in [-1, 1], by power
+};
+
 // The depth of a point t > 0 is -log P(X > t | X > 0) = -log(2 P(X > t)): 0 at the median, 690 at
 // 1e-300, and without bound where probabilities underflow.
 struct LawTable {
@@ -54,6 +65,7 @@ struct LawTable {
   Panels central_quantile;  // t / v as a function of v = 1/2 - P(X > t)
   Ziggurat<std::uint64_t> wide;
   Ziggurat<std::uint32_t> narrow;
+  const NearDensity* near;
 };
 
 // A symmetric law that is uniform in each of finitely many cells of |x| (an atom is a cell of width

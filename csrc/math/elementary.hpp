@@ -38,9 +38,9 @@ inline double double_from(std::uint64_t bits) {
 // exp(hi + lo) 2^shift where |lo| is at most about ulp(hi) and |shift| <= 1100. Branch-free, so
 // that loops vectorise.
 inline double exp_shifted(double hi, double lo, std::int64_t shift) {
-  // NaN fails both comparisons and goes through; the limits lie beyond overflow and underflow.
-  double x = hi < -1600.0 ? -1600.0 : hi;
-  x = x > 1600.0 ? 1600.0 : x;
+  // NaN fails the comparison and goes through; the limits lie beyond overflow and underflow. One
+  // selection: of two GCC makes branches, and no vectors at the lower levels.
+  const double x = __builtin_fabs(hi) > 1600.0 ? __builtin_copysign(1600.0, hi) : hi;
   const double round = 0x1.8p52;  // adding it rounds to an integer, to nearest even
   const double shifted = x * kInverseLog2 + round;
   const double k = shifted - round;

@@ -113,6 +113,106 @@ class Ziggurat:
     tail_depth: float
 
 
+# Of the density near the center, as in ``csrc/kernels/near_density.cpp``.
+_NEAR_PANELS, _NEAR_TERMS = 16, 11
+_NODES = tuple(
+    float.fromhex(node)
+    for node in (
+        "0x1.fac9e043842efp-1",
+        "0x1.d1bb48eee2c13p-1",
+        "0x1.82f19bb3a28a1p-1",
+        "0x1.14cedf8bb580bp-1",
+        "0x1.207e7fd768dbfp-2",
+        "0x0.0p+0",
+        "-0x1.207e7fd768dbfp-2",
+        "-0x1.14cedf8bb580bp-1",
+        "-0x1.82f19bb3a28a1p-1",
+        "-0x1.d1bb48eee2c13p-1",
+        "-0x1.fac9e043842efp-1",
+    )
+)
+_CHECKS = (-0.9912109375, -0.5, 0.1416015625, 0.9912109375)
+_FALL, _NEAR_TOLERANCE = 10.0, 4e-15
+
+
+@dataclass(frozen=True)
+class NearDensity:
+    """The density itself on panels of equal width; see ``csrc/kernels/near_density.cpp``."""
+
+    limit: float
+    width: float
+    terms: Float
+
+    @staticmethod
+    def of(log_density: Panels) -> NearDensity | None:
+        """That of a law; None where no such table is right."""
+        if log_density.parts:
+            return None
+        limits = [
+            0.25 * quarter * 2.0**octave
+            for octave in range(6, -7, -1)
+            for quarter in range(7, 3, -1)
+        ]
+        for limit in limits:
+            if limit >= log_density.limit:
+                continue
+            ends = log_density.value(np.array([0.0, limit]))
+            if ends[0] - ends[1] <= _FALL:
+                found = _near(log_density, limit)
+                if found is not None:
+                    return found
+        return None
+
+    def value(self, t: Float) -> Float:
+        """The density for ``0 <= t < limit``."""
+        panel = (t * ((1.0 - 2.0**-51) / self.width)).astype(np.int64)
+        u = (t - (panel + 0.5) * self.width) * (2.0 / self.width)
+        c = self.terms[:, panel]
+        v = u * u
+        odd = (((c[9] * v + c[7]) * v + c[5]) * v + c[3]) * v + c[1]
+        even = ((((c[10] * v + c[8]) * v + c[6]) * v + c[4]) * v + c[2]) * v + c[0]
+        return np.asarray(u * odd + even)
+
+
+def _near(log_density: Panels, limit: float) -> NearDensity | None:
+    width = limit / _NEAR_PANELS
+    half = 0.5 * width
+    centers = (np.arange(_NEAR_PANELS) + 0.5) * width
+
+    def density(u: float) -> Float:
+        t = centers + half * u
+        return exponential(*log_density.pair(t, np.zeros_like(t)))
+
+    terms = _interpolate(np.array([density(u) for u in _NODES]))
+    for u in _CHECKS:
+        total = terms[-1]
+        for term in terms[-2::-1]:
+            total = total * u + term
+        exact = density(u)
+        if not (np.abs(total - exact) <= _NEAR_TOLERANCE * exact).all():
+            return None
+    return NearDensity(limit, width, terms)
+
+
+def _interpolate(values: Float) -> Float:
+    """Coefficients in powers of ``u`` from values at the nodes, by discrete orthogonality."""
+    nodes = np.array(_NODES)
+    older, old = np.eye(2, _NEAR_TERMS)
+    before, now = np.ones(_NEAR_TERMS), nodes
+    terms = np.zeros_like(values)
+    middle = values[_NEAR_TERMS // 2].copy()
+    for j in range(_NEAR_TERMS):
+        total = np.zeros(values.shape[1])
+        for row, at in zip(values, before, strict=True):
+            total = total + (row - middle) * at
+        weight = total * ((1.0 if j == 0 else 2.0) / _NEAR_TERMS)
+        terms = terms + weight * older[:, None]
+        before, now = now, 2.0 * nodes * now - before
+        older, old = old, 2.0 * np.concatenate([[0.0], old[:-1]]) - older
+    terms[0] += middle
+    return terms
+
+
 class LawTable:
     """The tables of one standardized law."""
 
@@ -131,6 +231,7 @@ class LawTable:
         self.central_quantile = Panels(*central_quantile)
         self.wide = Ziggurat(*wide)
         self.narrow = Ziggurat(*narrow)
+        self.near = NearDensity.of(self.log_density)
 
     def density(self, t: Float) -> Float:
         """``p(t)`` for ``0 <= t < limit``, as the wedges of the sampler use it."""
@@ -177,6 +278,11 @@ def evaluate(
         if quantity == "pdf":
             mantissa, exponent = math.frexp(scale)
             value = exponential_shifted(log_hi, log_lo, -exponent) * (1.0 / mantissa)
+            if law.near is not None and abs(exponent) <= 1000:
+                t = np.abs(flat) * (1.0 / scale)
+                near = t < law.near.limit
+                density = law.near.value(np.where(near, t, 0.0))
+                value = np.where(near, density * (1.0 / mantissa) * 2.0**-exponent, value)
         elif quantity == "logpdf":
             value = (log_hi - logarithm(np.array([scale]))) + log_lo
         else:
