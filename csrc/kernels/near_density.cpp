@@ -2,9 +2,10 @@
 //
 // Computes: for t in [0, limit) the density p(t) as a polynomial of degree 10 on panels of equal
 //   width, through its values at Chebyshev points.
-// Regions: the limit is the largest of those tried, four to an octave, up to which the density falls
-//   by at most a factor e^10 and every polynomial is right between its points. Laws whose panels
-//   have parts are not tried.
+// Regions: the limit is the largest of those tried, four to an octave, up to which the density
+// falls
+//   by at most a factor e^10 and every polynomial is right between its points and at its ends and
+//   at both ends. Laws whose panels have parts are not tried.
 // Error: relative 4e-15 at points between, that of the logarithm included.
 // Edge values: a limit of 0 says that there is no table.
 // Constants: Chebyshev points cos((2 k + 1) pi / 22).
@@ -14,8 +15,12 @@
 namespace psinoise::PSINOISE_LEVEL {
 namespace {
 
-inline constexpr double kNodes[] = {0x1.fac9e043842efp-1, 0x1.d1bb48eee2c13p-1, 0x1.82f19bb3a28a1p-1, 0x1.14cedf8bb580bp-1, 0x1.207e7fd768dbfp-2, 0.0, -0x1.207e7fd768dbfp-2, -0x1.14cedf8bb580bp-1, -0x1.82f19bb3a28a1p-1, -0x1.d1bb48eee2c13p-1, -0x1.fac9e043842efp-1};
-inline constexpr double kChecks[] = {-0.9912109375, -0.5, 0.1416015625, 0.9912109375};
+inline constexpr double kNodes[] = {
+    0x1.fac9e043842efp-1,  0x1.d1bb48eee2c13p-1,  0x1.82f19bb3a28a1p-1,
+    0x1.14cedf8bb580bp-1,  0x1.207e7fd768dbfp-2,  0.0,
+    -0x1.207e7fd768dbfp-2, -0x1.14cedf8bb580bp-1, -0x1.82f19bb3a28a1p-1,
+    -0x1.d1bb48eee2c13p-1, -0x1.fac9e043842efp-1};
+inline constexpr double kChecks[] = {-1.0, -0.9912109375, -0.5, 0.1416015625, 0.9912109375, 1.0};
 inline constexpr double kFall = 10.0;
 inline constexpr double kTolerance = 4e-15;
 

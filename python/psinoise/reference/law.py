@@ -131,7 +131,7 @@ _NODES = tuple(
         "-0x1.fac9e043842efp-1",
     )
 )
-_CHECKS = (-0.9912109375, -0.5, 0.1416015625, 0.9912109375)
+_CHECKS = (-1.0, -0.9912109375, -0.5, 0.1416015625, 0.9912109375, 1.0)
 _FALL, _NEAR_TOLERANCE = 10.0, 4e-15
 
 
@@ -177,10 +177,10 @@ class NearDensity:
 def _near(log_density: Panels, limit: float) -> NearDensity | None:
     width = limit / _NEAR_PANELS
     half = 0.5 * width
-    centers = (np.arange(_NEAR_PANELS) + 0.5) * width
+    centers: Float = (np.arange(_NEAR_PANELS, dtype=np.float64) + 0.5) * width
 
     def density(u: float) -> Float:
-        t = centers + half * u
+        t: Float = centers + half * u
         return exponential(*log_density.pair(t, np.zeros_like(t)))
 
     terms = _interpolate(np.array([density(u) for u in _NODES]))
