@@ -3,9 +3,8 @@
 // Computes: for t in [0, limit) the density p(t) as a polynomial of degree 10 on panels of equal
 //   width, through its values at Chebyshev points.
 // Regions: the limit is the largest of those tried, four to an octave, up to which the density
-// falls
-//   by at most a factor e^10 and every polynomial is right between its points and at its ends and
-//   at both ends. Laws whose panels have parts are not tried.
+//   falls by at most a factor e^10 and every polynomial is right between its points and at both
+//   ends. Laws whose panels have parts are not tried.
 // Error: relative 4e-15 at points between, that of the logarithm included.
 // Edge values: a limit of 0 says that there is no table.
 // Constants: Chebyshev points cos((2 k + 1) pi / 22).
