@@ -204,7 +204,7 @@ def test_scales_that_can_be_released(alpha: float, last: int) -> None:
     """The last power of two, as the class and docs/stable.md have it."""
     mechanism = pn.Mechanism(pn.DiscreteStable(alpha=alpha, scale=2.0**last))
     assert 0.0 < mechanism.on_lattice().pure_epsilon() < math.inf
-    with pytest.raises(pn.DomainError, match="narrow enough"):
+    with pytest.raises(pn.DomainError, match="must be narrower"):
         pn.Mechanism(pn.DiscreteStable(alpha=alpha, scale=2.0 ** (last + 1))).on_lattice()
 
 
@@ -336,7 +336,7 @@ def test_bad_arguments() -> None:
         (lambda: pn.Mechanism(law, dimension=2).for_sum(2), "dimension must be 1"),
         (
             lambda: pn.Mechanism(pn.DiscreteStable(alpha=1.5, scale=1e5)).on_lattice(),
-            "narrow enough",
+            "must be narrower",
         ),
         (lambda: residues([1], 65), "bits must be from 1 to 64"),
     )

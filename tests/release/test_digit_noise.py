@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from fractions import Fraction
 
 import mpmath
@@ -236,13 +237,36 @@ def test_noise_that_is_wide_against_the_sensitivity(ratio):
 def test_how_far_it_goes():
     with pytest.raises(pn.DomainError, match=r"at most 2\*\*50 times the grid"):
         pn.Mechanism(pn.Gaussian(std=2.0**51)).on_lattice()
-    with pytest.raises(pn.DomainError, match=r"as they do from 1\.6"):
-        pn.Mechanism(pn.Laplace(scale=1.0), 1e-9).on_lattice()
     with pytest.raises(pn.DomainError, match="for Gaussian noise only"):
         pn.Mechanism(pn.Laplace(scale=1.0), dimension=3, norm="l1").on_lattice()
     for std in (2.0**9, 2.0**51):
         with pytest.raises(pn.DomainError, match="std must be in"):
             DigitNoise(std, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("law", "ratio"),
+    [
+        (lambda s: pn.Laplace(scale=s), 2**15),
+        (lambda s: pn.Airy(mean_abs=s), 2**15),
+        (lambda s: pn.Cauchy(scale=s), 2**12),
+        (lambda s: pn.SymmetricStable(alpha=1.5, scale=s), 2**12),
+        (lambda s: pn.Staircase(epsilon=1.0 / s), 2**15),
+        (lambda s: pn.UniformAtom(delta=1.0 / s), 2**19),
+        (lambda s: pn.DiscreteLaplace(scale=s), 2**15),
+        (lambda s: pn.DiscreteStable(alpha=1.5, scale=s), 2**12),
+    ],
+    ids=["laplace", "airy", "cauchy", "stable", "staircase", "uniform", "discrete", "sums"],
+)
+def test_other_laws_say_how_far_they_go(law, ratio):
+    """In sensitivities; noise that is narrower by what the error says can be released."""
+    assert pn.Mechanism(law(ratio)).on_lattice().cells == 1
+    for times in (64, 2**20):
+        with pytest.raises(pn.DomainError, match="noise must be narrower") as caught:
+            pn.Mechanism(law(times * ratio)).on_lattice()
+        factor = float(re.search(r"by a factor of (?:some )?([\d.e+]+)", str(caught.value))[1])
+        assert 1.0 < factor <= 2.0 * times
+        assert pn.Mechanism(law(times * ratio / (1.5 * factor))).on_lattice().cells == 1
 
 
 def test_records_come_back_and_changes_are_refused():

@@ -380,9 +380,9 @@ def _in_digits(
 def _too_wide(noise: NoiseLaw, sensitivity: float) -> NoReturn:
     least = coarser(noise, sensitivity)
     raise DomainError(
-        f"noise must be narrower for sensitivity {sensitivity!r}: 2**20 multiples of it do not "
-        f"reach far enough, as they do from {least!r} on; a grid of that size rounds the "
-        f"sensitivity up, got {noise!r}"
+        f"noise must be narrower for sensitivity {sensitivity!r}, by a factor of "
+        f"{least / sensitivity:.3g}: 2**20 multiples of it do not reach far enough; those of a "
+        f"grid of {least!r} do, to which it is rounded up, got {noise!r}"
     )
 
 

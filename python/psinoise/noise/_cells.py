@@ -259,10 +259,14 @@ class Cells:
         edges, masses = self.edges, self.masses
         beyond = borders[-1] - self.end
         if self.repeated and beyond > 0.0:
-            k = np.arange(1.0, math.ceil(beyond / self.period) + 1.0)
+            # Copies that end before the first border are left out, and all cells before them.
+            before = max(0, math.floor((borders[0] - self.end) / self.period) - 1)
+            k = np.arange(before + 1.0, math.ceil(beyond / self.period) + 1.0)
             falls = core.exponential(-self.rate * k, np.zeros_like(k))
-            edges = np.append(edges, edges[-self.repeated :] + k[:, None] * self.period)
-            masses = np.append(masses, masses[-self.repeated :] * falls[:, None])
+            copies = edges[-self.repeated :] + k[:, None] * self.period
+            repeated = masses[-self.repeated :] * falls[:, None]
+            edges = np.append(edges if before == 0 else edges[-1] + before * self.period, copies)
+            masses = np.append(masses, repeated) if before == 0 else repeated.reshape(-1)
         densities = np.append(masses / np.diff(edges), 0.0)
         inside = edges[(edges > borders[0]) & (edges < borders[-1])]
         points = np.unique(np.concatenate([borders, inside]))

@@ -92,6 +92,8 @@ _ROOM, _WIDEST = 2.0, 2.0**-8
 _STATED = 0.005
 # The last listed probability of a law that states a power law: weights are above 2**11.
 _RAREST = 2.0**-52
+# Periods of a law that are added up one by one.
+_PERIODS = 1 << 12
 _LOG_TWO = float.fromhex("0x1.62e42fefa39efp-1")
 # Room for the rounding of sums: the weight that takes the rest never loses by it.
 _SHRINK = 1.0 - 2.0**-50
@@ -175,8 +177,8 @@ def weights_of(law: _Law, grid: float, cells: int = 0) -> Weights:
     plan = _plan(law, grid, cells)
     if plan is None and law.own_grid is not None:
         raise DomainError(
-            "noise must be narrow enough for 2**20 of its values to reach to where its tail sets "
-            f"in, got {law!r}"
+            f"noise must be narrower, by a factor of some {_too_wide(law, grid):.2g}, for 2**20 of "
+            f"its values to reach to where its tail sets in, got {law!r}"
         )
     if plan is None:
         raise DomainError(
@@ -232,7 +234,23 @@ def _share(law: _Law, grid: float, count: int, repeated: int) -> float:
 
 
 def _mass(law: _Law, grid: float, k: int) -> float:
+    if grid > _PERIODS * law.period > 0.0:
+        # One by one these would take long, and no grid is chosen on which they are so many.
+        return 2.0 * float(law.ccdf((k - 0.5) * grid) - law.ccdf((k + 0.5) * grid))
     return float(law.lattice_masses(grid, k, k + 1)[0])
+
+
+def _too_wide(law: _Law, grid: float) -> float:
+    """By what factor a law is wider than ``MOST_LISTED`` integers, or twice that."""
+    if law.tail_index > 0.0:
+        set_in = _dilated(law, grid, 0, 1 << 60)
+        wanted = 2.0 * _FAR * law.spread / grid if set_in is None else float(set_in.listed)
+        return wanted / MOST_LISTED
+    factor = 1
+    # Of a law that is narrower masses are as much larger.
+    while _mass(law, grid, factor * MOST_LISTED) * factor >= _LEAST:
+        factor *= 2
+    return float(factor)
 
 
 def _reach(law: _Law, grid: float) -> int:
@@ -249,13 +267,13 @@ def _reach(law: _Law, grid: float) -> int:
     return reach
 
 
-def _dilated(law: _Law, grid: float, cells: int) -> _Plan | None:
-    """A power law from ``count / 2`` on, if there is one."""
+def _dilated(law: _Law, grid: float, cells: int, most: int = MOST_LISTED) -> _Plan | None:
+    """A power law from ``count / 2`` on, if there is one, with ``count`` up to the most."""
     similar = _SELF_SIMILAR if law.tail_index == 0.0 else _STATED
     units = law.spread / grid
     wanted = min(max(_UNITS * units, _SHIFTS * cells), _QUICK)
     count = max(64, 1 << math.ceil(math.log2(max(_FAR * units, wanted, 1.0))))
-    while count <= MOST_LISTED:
+    while count <= most:
         near, first, before, last = (
             _mass(law, grid, k) for k in (count // 2, count, 8 * count, 16 * count)
         )
