@@ -54,10 +54,10 @@ RATES = (1.0, 0.1, 0.01, 1e-4)
 DELTAS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 0.0)
 MOST = 1e-9
 
+Question = tuple[str, Any, float, float, int, float]
 
-def questions(
-    generator: np.random.Generator,
-) -> Iterator[tuple[str, Any, float, float, int, float]]:
+
+def questions(generator: np.random.Generator) -> Iterator[Question]:
     """Law, sensitivity, width, delta, count and rate, one after the other without end."""
     while True:
         for name in LAWS:
