@@ -9,6 +9,7 @@ import psinoise as pn
 from psinoise.optimize import Grid
 from psinoise.optimize import unimodal as optimize
 from psinoise.optimize.unimodal.certificate import Intervals, lower_bound
+from psinoise.optimize.unimodal.few_bound import _epsilon_of_pair
 from psinoise.optimize.unimodal.generator import Generator
 from psinoise.optimize.unimodal.interior_point import masses_of, minimize
 from psinoise.optimize.unimodal.program import Program
@@ -146,3 +147,14 @@ def test_the_infimum_over_intervals_without_end() -> None:
     for multiplier in (1e-9, 1e-3, 1.0):
         found = (means + multiplier * a**2 / 3.0).min()
         assert intervals.least(multiplier) <= found < intervals.least(multiplier) + 1e-6
+
+
+@pytest.mark.parametrize(("places", "off"), [(7, 0.5), (10_000, 1e-3)])
+def test_a_pair_below_a_known_delta_has_less_epsilon(places: int, off: float) -> None:
+    """Laplace noise; kills a pair above the delta between places, and losses rounded up."""
+    known = pn.Mechanism(pn.Laplace(scale=1.0)).epsilon(1e-6, 4, tolerance=1e-8)
+    epsilon = np.linspace(0.0, 1.0, places)
+    found = _epsilon_of_pair(
+        np.exp(epsilon), -np.expm1(0.5 * (epsilon - 1.0)), problem(4, 1.0, 1e-6)
+    )
+    assert known.upper - off < found <= known.upper

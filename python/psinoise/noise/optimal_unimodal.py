@@ -96,8 +96,9 @@ class OptimalUnimodal(SolvedNoise):
     Epsilon is that of the accountant only where the accountant is asked.
 
     Of few uses without sampling (up to 16) losses are convolved, and the rounds also begin at the
-    best laws of one use, because delta is not convex in all uses at once; the best is taken. There
-    the gap is wide, or infinite: no other law is shown to be worse.
+    best laws of one use, because delta is not convex in all uses at once; the best is taken. Where
+    their largest losses decide, the gap is a bound for all unimodal laws, by the least delta that
+    one use can have at each epsilon.
 
     Examples
     --------

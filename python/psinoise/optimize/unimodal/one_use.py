@@ -9,11 +9,10 @@ is the answer for all. Sampling at rate ``q`` only changes what one use is asked
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from psinoise.errors import CalibrationError
 from psinoise.optimize.cells import Grid, dot
-from psinoise.optimize.unimodal.first import COARSE, coarser, last_of, size_of, width_for
+from psinoise.optimize.unimodal.first import coarser, last_of, width_for
 from psinoise.optimize.unimodal.linear import Cheapest, NoLawError, epsilon_of_one_use, least_cost
 from psinoise.optimize.unimodal.one_use_bound import least_possible
 from psinoise.optimize.unimodal.problem import Law, Problem, Progress, UnimodalCertificate
@@ -25,7 +24,6 @@ __all__ = [
     "grid_for_one_use",
     "least_cost_of_one_use",
     "least_epsilon_of_one_use",
-    "least_of_few",
     "masses_of_one_use",
 ]
 
@@ -107,35 +105,6 @@ def masses_of_one_use(program: Program, mean_cost: float, delta: float, guess: f
         Of that epsilon.
     """
     return _root(program, delta, mean_cost, guess, _SHARP)[0].masses
-
-
-def least_of_few(problem: Problem, mean_cost: float, width: int) -> float:
-    """An epsilon of a few uses without sampling that no unimodal law of the cost is below.
-
-    One use of any such law has an event of probabilities ``a`` and ``b`` under it and the law moved
-    with ``a >= d + E b``, where ``d`` is the n-th root of delta and ``log E`` no more than what the
-    best law of one use needs at ``d``. That it happens in all uses has the probabilities ``a**n``
-    and ``b**n``, so that ``exp(epsilon) >= ((d + E b)**n - delta) / b**n``, which falls in ``b``
-    since ``d**n = delta``; and ``b <= (1 - d) / (1 + E)``, since the event's mirror image is
-    disjoint from it and has ``a`` and ``b`` the other way round.
-    """
-    count, root = problem.count, problem.delta ** (1.0 / problem.count)
-    one = replace(problem, delta=root, count=1)
-    size = size_of(problem, mean_cost)
-    try:
-        cells = min(width, COARSE)
-        grid = grid_for_one_use(one, cells, size=size)
-        if grid.last > MOST_LINEAR:
-            grid = grid_for_one_use(one, max(1, cells * MOST_LINEAR // grid.last), size=size)
-        best = least_epsilon_of_one_use(one, grid, mean_cost).certificate
-    except CalibrationError:
-        return 0.0
-    grown = math.exp(max(best.epsilon - best.gap, 0.0))
-    largest = (1.0 - root) / (1.0 + grown)
-    # ((d + E b)**n - d**n) / b**n without cancellation.
-    share = root / (root + grown * largest)
-    each = math.log((root + grown * largest) / largest)
-    return max(count * each + math.log1p(-(share**count)), 0.0)
 
 
 def _root(

@@ -14,6 +14,7 @@ unimodal laws.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,15 @@ from psinoise.optimize.unimodal.linear import Cheapest, NoLawError, least_cost, 
 from psinoise.optimize.unimodal.problem import Problem
 from psinoise.optimize.unimodal.program import Float, Places, Program
 
-__all__ = ["least_possible"]
+__all__ = ["Multipliers", "least_possible", "least_sum", "multipliers_of"]
+
+
+class Multipliers(NamedTuple):
+    """Between 0 and their largest value, of places."""
+
+    places: Places
+    values: Float
+
 
 # Of staircases: terms, in units of 1 / epsilon, and the least epsilon.
 _PERIODS, _SMALLEST = 40.0, 1e-4
@@ -65,15 +74,14 @@ def least_possible(
 
 def _lower_bound(problem: Problem, program: Program, known: Cheapest, epsilon: float) -> float:
     """Of the cost of every unimodal law at an epsilon of one use."""
-    delta = problem.inner_delta
-    place, y = _continued(problem, program, known, epsilon, delta)
-    sums = (_least_sum(problem, program, place, y, epsilon, times) for times in (1, _FINER))
-    return max(sums) - float(y.max()) * delta
+    found = multipliers_of(problem, program, known, epsilon)
+    z = float(found.values.max())
+    return least_sum(problem, program, found, epsilon) - z * problem.inner_delta
 
 
-def _continued(
-    problem: Problem, program: Program, cheapest: Cheapest, epsilon: float, delta: float
-) -> tuple[Places, Float]:
+def multipliers_of(
+    problem: Problem, program: Program, cheapest: Cheapest, epsilon: float
+) -> Multipliers:
     """Multipliers of places, further to the left than the program has them: those for which the
     sum that a uniform law is asked for does not fall, where there are such between 0 and ``z``."""
     n, x, grown = program.width, places_of(program)[0], math.exp(epsilon)
@@ -81,11 +89,16 @@ def _continued(
     z = float(cheapest.multipliers.max())
     edges = (np.arange(reach, reach + more + 1) + 0.5) / n
     costs = np.diff(problem.cost.integral(edges)) * n
-    level = cheapest.cost + z * delta
+    level = cheapest.cost + z * problem.inner_delta
     y = np.append(np.zeros(more), cheapest.multipliers)
     for i in range(more - 1, -1, -1):
         y[i] = min(max(grown * y[i + n] + 2.0 * (level - costs[more - 1 - i]), 0.0), z)
-    return np.arange(x[0] - more, x[-1] + 1), y
+    return Multipliers(np.arange(x[0] - more, x[-1] + 1), y)
+
+
+def least_sum(problem: Problem, program: Program, known: Multipliers, epsilon: float) -> float:
+    """The infimum over uniform laws of their cost and the sum with multipliers, of any epsilon."""
+    return max(_least_sum(problem, program, *known, epsilon, times) for times in (1, _FINER))
 
 
 def _least_sum(

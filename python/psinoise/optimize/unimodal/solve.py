@@ -15,6 +15,7 @@ import numpy as np
 from psinoise.errors import CalibrationError
 from psinoise.optimize.cells import Grid, dot
 from psinoise.optimize.unimodal.certificate import lower_bound, refined
+from psinoise.optimize.unimodal.few_bound import least_of_few
 from psinoise.optimize.unimodal.first import (
     COARSE,
     STEEPEST,
@@ -34,7 +35,6 @@ from psinoise.optimize.unimodal.one_use import (
     grid_for_one_use,
     least_cost_of_one_use,
     least_epsilon_of_one_use,
-    least_of_few,
     masses_of_one_use,
 )
 from psinoise.optimize.unimodal.problem import Law, Problem, Progress, UnimodalCertificate
@@ -331,7 +331,7 @@ def certify(
     if problem.few and best <= 0.0:
         # Of few uses the divergence is delta itself: the tangents say no more than that it is not
         # negative.
-        gap = point.epsilon - least_of_few(problem, mean_cost, program.width)
+        gap = max(point.epsilon - least_of_few(problem, mean_cost, program.width), 0.0)
     elif not abs(value / uses.divergence(point) - 1.0) <= _SAME:
         # The contour integral does not see losses this close to the largest one.
         gap = math.inf

@@ -1,0 +1,198 @@
+"""How little epsilon any unimodal law can have in a few uses: bounds, and not to first order.
+
+Let ``h(E) = sup P(A) - E Q(A)`` be the delta of one use of a law at ``log E``. Multipliers of a
+linear program prove ``h(E) >= f(E)`` for every unimodal law of the cost (`one_use_bound`), whatever
+``E`` they were found for. Between places where ``f`` is known ``h`` falls, and by no more than its
+slope allows: an event with ``P(A) = h + E Q(A)`` and its mirror image are disjoint, so that ``Q(A)
+<= (1 - h) / (1 + E)``. Below 1 it is ``1 - E + E h(1 / E)``, by symmetry. What is below every such
+``h``, and its convex hull ``g``, which is a delta too: that of a pair with the loss ``log E`` where
+``g`` bends, of mass ``E`` times the bend. Of two pairs the one with the larger delta everywhere has
+the larger one after any number of uses (Blackwell), so that delta of the uses of any unimodal law
+of the cost is at least that of uses of this pair. Its losses are rounded down to a lattice.
+
+Where the largest losses decide, one event says as much: see `_by_one_event`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from psinoise.errors import CalibrationError
+from psinoise.optimize.unimodal.first import COARSE, size_of
+from psinoise.optimize.unimodal.linear import NoLawError, least_cost
+from psinoise.optimize.unimodal.one_use import (
+    MOST_LINEAR,
+    grid_for_one_use,
+    least_epsilon_of_one_use,
+)
+from psinoise.optimize.unimodal.one_use_bound import Multipliers, least_sum, multipliers_of
+from psinoise.optimize.unimodal.problem import Law, Problem
+from psinoise.optimize.unimodal.program import Float, Program
+
+__all__ = ["least_of_few"]
+
+# Linear programs, places at which their multipliers are used, and cells at most.
+_LEVELS, _PLACES, _CELLS = 40, 120, 1200
+# The share of the n-th root of delta at which losses end, and how levels crowd there.
+_LITTLE, _CROWDED = 1e-2, 2.5
+# Points between two places, nodes of the losses of one use, and what of a transform is rounding.
+_BETWEEN, _NODES, _ROUNDING = 8, 1 << 14, 1e-12
+_HALVINGS = 50
+
+
+class _Known(NamedTuple):
+    """What one program proves: delta at an epsilon is at least the sum less the cost over ``z``."""
+
+    epsilon: float
+    multipliers: Multipliers
+
+
+def least_of_few(problem: Problem, mean_cost: float, width: int) -> float:
+    """An epsilon of a few uses without sampling that no unimodal law of the cost is below."""
+    by_event = _by_one_event(problem, mean_cost, width)
+    return max(by_event, _by_pair(problem, mean_cost, width))
+
+
+def _best_of_one_use(one: Problem, mean_cost: float, width: int, most: int) -> Law | None:
+    """The law of least epsilon of one use, on cells that are few."""
+    cells, size = min(width, COARSE), size_of(one, mean_cost)
+    with contextlib.suppress(CalibrationError):
+        grid = grid_for_one_use(one, cells, size=size)
+        if grid.last > most:
+            grid = grid_for_one_use(one, max(1, cells * most // grid.last), size=size)
+        if grid.last <= MOST_LINEAR:
+            return least_epsilon_of_one_use(one, grid, mean_cost)
+    return None
+
+
+def _by_one_event(problem: Problem, mean_cost: float, width: int) -> float:
+    """By an event of one use that may happen in all.
+
+    One use of any unimodal law has an event of probabilities ``a`` and ``b`` under it and the law
+    moved with ``a >= d + E b``, where ``d`` is the n-th root of delta and ``log E`` no more than
+    what the best law of one use needs at ``d``. That it happens in all uses has the probabilities
+    ``a**n`` and ``b**n``, so that ``exp(epsilon) >= ((d + E b)**n - delta) / b**n``, which falls in
+    ``b`` since ``d**n = delta``; and ``b <= (1 - d) / (1 + E)``, since the event's mirror image is
+    disjoint from it and has ``a`` and ``b`` the other way round.
+    """
+    count, root = problem.count, problem.delta ** (1.0 / problem.count)
+    found = _best_of_one_use(replace(problem, delta=root, count=1), mean_cost, width, MOST_LINEAR)
+    if found is None:
+        return 0.0
+    grown = math.exp(max(found.certificate.epsilon - found.certificate.gap, 0.0))
+    largest = (1.0 - root) / (1.0 + grown)
+    # ((d + E b)**n - d**n) / b**n without cancellation.
+    share = root / (root + grown * largest)
+    each = math.log((root + grown * largest) / largest)
+    return max(count * each + math.log1p(-(share**count)), 0.0)
+
+
+def _by_pair(problem: Problem, mean_cost: float, width: int) -> float:
+    """By a pair whose delta is below that of one use of every law."""
+    one = replace(problem, delta=_LITTLE * problem.delta ** (1.0 / problem.count), count=1)
+    best = _best_of_one_use(one, mean_cost, width, _CELLS)
+    if best is None:
+        return 0.0
+    program, top = problem.program(best.grid), best.certificate.epsilon
+    shares = 1.0 - np.linspace(0.0, 1.0, _LEVELS) ** _CROWDED
+    known, delta, before = [], one.delta, top
+    for epsilon in (top * shares).tolist():
+        # About how much delta rises towards smaller epsilon.
+        delta += 0.3 * (1.0 - delta) * (before - epsilon)
+        before = epsilon
+        found = _proven(replace(one, delta=delta), program, epsilon, mean_cost)
+        if found is not None:
+            known.append(found)
+            delta = max(_delta_at(one, program, found, epsilon, mean_cost), delta)
+    if not known:
+        return 0.0
+    places = top * (1.0 - np.linspace(1.0, 0.0, _PLACES) ** _CROWDED)
+    levels = np.array([each.epsilon for each in known])
+
+    def proven(epsilon: float) -> float:
+        """By the programs on both sides."""
+        nearest = np.argsort(np.abs(levels - epsilon))[:2]
+        return max(_delta_at(one, program, known[i], epsilon, mean_cost) for i in nearest)
+
+    deltas = np.array([proven(epsilon) for epsilon in places.tolist()])
+    return _epsilon_of_pair(np.exp(places), np.maximum.accumulate(deltas[::-1])[::-1], problem)
+
+
+def _proven(one: Problem, program: Program, epsilon: float, mean_cost: float) -> _Known | None:
+    try:
+        cheapest = least_cost(program, epsilon, one.delta)
+    except NoLawError:
+        return None
+    return _Known(epsilon, multipliers_of(one, program, cheapest, epsilon))
+
+
+def _delta_at(
+    one: Problem, program: Program, known: _Known, epsilon: float, mean_cost: float
+) -> float:
+    """What delta of one use is at least, at any epsilon."""
+    z = float(known.multipliers.values.max())
+    if not z > 0.0:
+        return 0.0
+    least = least_sum(one, program, known.multipliers, epsilon)
+    return min(max((least - mean_cost) / z, 0.0), 1.0)
+
+
+def _epsilon_of_pair(places: Float, deltas: Float, problem: Problem) -> float:
+    """Of the uses of the pair whose delta is below all that is proven."""
+    share = np.arange(_BETWEEN) / _BETWEEN
+    x = (places[:-1, None] + np.diff(places)[:, None] * share).reshape(-1)
+    fall = (1.0 - deltas) / (1.0 + places)
+    sloped = deltas[:-1, None] - fall[:-1, None] * np.diff(places)[:, None] * share
+    values = np.maximum(sloped, deltas[1:, None]).reshape(-1)
+    # A last step to 0 where nothing is known.
+    x, values = np.append(x, places[-1:]), np.append(values, 0.0)
+    inverse = 1.0 / x[:0:-1]
+    mirrored = 1.0 - inverse + inverse * values[:0:-1]
+    at, height = _hull(
+        np.concatenate([[0.0], inverse, x]), np.concatenate([[1.0], mirrored, values])
+    )
+    bends = np.diff(np.append(np.diff(height) / np.diff(at), 0.0))
+    mass, loss = at[1:] * bends, np.log(at[1:])
+    # Losses rounded down; weights that make the largest ones of all uses likely.
+    step = 2.0 * float(loss[-1]) / _NODES
+    node = np.floor((loss - loss[0]) / step).astype(np.intp)
+    masses = np.bincount(node, mass)
+    count, size = problem.count, masses.size
+    tilt = -math.log(problem.delta) / (count * float(loss[-1]))
+    weights = np.exp(tilt * step * (np.arange(size) - size + 1.0))
+    length = 1 << (count * size - 1).bit_length()
+    whole = np.fft.irfft(np.fft.rfft(masses * weights, length) ** count, length)
+    whole = whole[: count * (size - 1) + 1]
+    whole[whole < _ROUNDING * whole.max()] = 0.0
+    sums = count * float(loss[0]) + step * np.arange(whole.size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        back = np.exp(tilt * step * (count * (size - 1.0) - np.arange(whole.size)))
+        whole = np.where(whole > 0.0, whole * back, 0.0) * (1.0 - _ROUNDING)
+    low, high = 0.0, max(float(sums[-1]), 0.0)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        above = sums > middle
+        delta = float(np.sum(whole[above] * -np.expm1(middle - sums[above])))
+        low, high = (middle, high) if delta > problem.delta else (low, middle)
+    return low
+
+
+def _hull(x: Float, y: Float) -> tuple[Float, Float]:
+    """The corners of the largest convex function below some points."""
+    corners: list[tuple[float, float]] = []
+    for point in zip(x.tolist(), y.tolist(), strict=True):
+        while len(corners) > 1 and _above(corners[-2], corners[-1], point):
+            corners.pop()
+        corners.append(point)
+    found = np.array(corners)
+    return found[:, 0], found[:, 1]
+
+
+def _above(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    """Whether ``b`` is not below the line from ``a`` to ``c``."""
+    return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])
