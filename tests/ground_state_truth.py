@@ -203,7 +203,7 @@ class Truth:
         # Point i is where disk i hands over to disk i + 1.
         self.edges = [mpf(0)]
         for low, high in zip(self.centers[:-1], self.centers[1:], strict=True):
-            self.edges.append((low + high) / 2)
+            self.edges.append(self._edge(low, high))
         self._float_edges = np.array([float(edge) for edge in self.edges])
         # Logarithms of y^2 at the edges, 0 at 0.
         self.logs = [mpf(0)]
@@ -217,6 +217,10 @@ class Truth:
             self.beyond.append(self.beyond[-1] + self._mass(i, self.edges[i], self.edges[i + 1]))
         self.beyond.reverse()
         self.log_peak = -mpmath.log(2 * self.beyond[0])
+
+    def _edge(self, low, high):
+        """Where a disk hands over to the next one."""
+        return (low + high) / 2
 
     def _mass(self, i, a, b):
         disk = self.disks[i]

@@ -12,6 +12,15 @@ import pytest
 from mpmath import mp, mpf
 
 import psinoise as pn
+from cost_truth import (
+    STEEP,
+    STRAIGHT,
+    entire,
+    log_cosh_series,
+    oracle_of,
+    straight_truth,
+    value,
+)
 from ground_state_truth import Truth, power_truth
 from psinoise import DomainError, costs
 
@@ -98,83 +107,6 @@ def test_no_cost_is_refused(kind):
             np.testing.assert_allclose(noise.ccdf(noise.iccdf(p)), p, rtol=2e-12)
 
 
-def straight_truth(points, theta, guess):
-    """Cosine or Airy functions between the points of a table: the energy, the density, and tails.
-
-    Masses by ``(Q y**2 - y'**2)' = Q' y**2``, and where ``Q' = 0`` by
-    ``(x (y'**2 - Q y**2) - y y')' = -2 Q y**2``.
-    """
-    theta = mpf(theta)
-    x = [mpf(a) for a, _ in points]
-    c = [mpf(b) for _, b in points]
-    slopes = [(c[i + 1] - c[i]) / (x[i + 1] - x[i]) for i in range(len(x) - 1)]
-
-    def basis(i, at, energy):
-        """Two solutions and their slopes."""
-        slope = theta * slopes[i]
-        if slope == 0:
-            k = mpmath.sqrt(energy - theta * c[i])
-            z = k * (at - x[i])
-            return mpmath.cos(z), -k * mpmath.sin(z), mpmath.sin(z), k * mpmath.cos(z)
-        k = mpmath.cbrt(slope)
-        z = k * (at - x[i]) + (theta * c[i] - energy) / k**2
-        a, b = mpmath.airyai(z), mpmath.airybi(z)
-        return a, k * mpmath.airyai(z, derivative=1), b, k * mpmath.airybi(z, derivative=1)
-
-    def solved(energy):
-        """Coefficients in each piece, from the last inward."""
-        found = [(mpf(1), mpf(0))]
-        for i in range(len(slopes) - 2, -1, -1):
-            a, da, b, db = basis(i + 1, x[i + 1], energy)
-            y = found[0][0] * a + found[0][1] * b
-            dy = found[0][0] * da + found[0][1] * db
-            a, da, b, db = basis(i, x[i + 1], energy)
-            det = a * db - b * da
-            found.insert(0, ((y * db - dy * b) / det, (dy * a - y * da) / det))
-        return found
-
-    def solution(i, at, energy, found):
-        a, da, b, db = basis(i, at, energy)
-        return found[i][0] * a + found[i][1] * b, found[i][0] * da + found[i][1] * db
-
-    guess = mpf(guess)
-    energy = mpmath.findroot(
-        lambda e: solution(0, mpf(0), e, solved(e))[1],
-        (guess, guess * (1 + mpf(10) ** -9)),
-        tol=1e-90,
-    )
-    found = solved(energy)
-
-    def mass(i, low, high):
-        """The integral of y**2 inside a piece; ``high`` may be infinite."""
-
-        def primitive(at):
-            y, dy = solution(i, at, energy, found)
-            q = theta * (c[i] + slopes[i] * (at - x[i])) - energy
-            if slopes[i] == 0:
-                return (at * (dy**2 - q * y**2) - y * dy) / (-2 * q)
-            return (q * y**2 - dy**2) / (theta * slopes[i])
-
-        return (0 if high == mpmath.inf else primitive(high)) - primitive(low)
-
-    ends = [*x[:-1], mpmath.inf]
-
-    def piece(at):
-        return max(i for i in range(len(slopes)) if ends[i] <= at)
-
-    def tail(at):
-        i = piece(at)
-        total = mass(i, at, ends[i + 1])
-        return total + sum(mass(j, ends[j], ends[j + 1]) for j in range(i + 1, len(slopes)))
-
-    whole = 2 * tail(mpf(0))
-    return (
-        energy,
-        lambda at: solution(piece(mpf(at)), mpf(at), energy, found)[0] ** 2 / whole,
-        lambda at: tail(mpf(at)) / whole,
-    )
-
-
 TABLES = {
     "dead zone": ((0, 0), (3, 0), (4, 1)),
     "hinge": ((0, 0), (1, 1), (2, 7)),
@@ -197,15 +129,6 @@ def test_straight_lines_against_airy_functions(name, bound, known):
             near = 1e-12
             assert abs(law.pdf(x) / density(float(x)) - 1) < near, x
             assert abs(law.ccdf(x) / tail(float(x)) - 1) < near, x
-
-
-def log_cosh_series(x0, terms):
-    """Taylor coefficients of ``log(cosh(x))``, by those of its slope ``t`` with t' = 1 - t**2."""
-    tanh = [mpmath.tanh(x0)]
-    for k in range(terms):
-        square = mpmath.fdot(zip(tanh, tanh[::-1], strict=True))
-        tanh.append(((1 if k == 0 else 0) - square) / (k + 1))
-    return [mpmath.log(mpmath.cosh(x0)), *(tanh[k] / (k + 1) for k in range(terms - 1))]
 
 
 @functools.cache
@@ -239,21 +162,6 @@ def test_log_cosh_against_taylor_series(cost, bound):
         for x in (0.0, *law.iccdf([0.4, 0.1, 1e-3, 1e-9]).tolist(), far):
             assert abs(law.pdf(x) / mpmath.exp(truth.log_density(x)) - 1) < 1e-12, x
             assert abs(law.ccdf(x) / truth.survival(x) - 1) < 1e-12, x
-
-
-def entire(p, energy, terms):
-    """Taylor coefficients at 0 of the even solution of ``y'' = (x**p - E) y``, p even."""
-    a = [mpf(1), mpf(0)]
-    for k in range(terms):
-        a.append(((a[k - p] if k >= p else 0) - energy * a[k]) / ((k + 1) * (k + 2)))
-    return a
-
-
-def value(coefficients, x):
-    total = mpf(0)
-    for coefficient in reversed(coefficients):
-        total = total * x + coefficient
-    return total
 
 
 @pytest.mark.parametrize(("p", "end"), [(14, 2.2), (30, 1.48)])
@@ -340,3 +248,32 @@ def test_what_is_beyond_the_assumption_is_refused_with_the_reason(cost, reason):
     ):
         with pytest.raises(DomainError, match=reason):
             make()
+
+
+# Where the energy is that of the function as it rounds, and by how much that is off.
+ROUNDS = {"log-cosh that rounds", "log-cosh that overflows"}
+
+
+def rounding_of(law, kind):
+    """By which share the energy is off at most because a function rounds: ``dE = theta E[dc]``."""
+    if kind not in ROUNDS:
+        return 0.0
+    x = np.linspace(0.0, 1.0, 400)[1:] * law.iccdf(1e-12)
+    exact = np.array([float(mpmath.log(mpmath.cosh(mpf(v)))) for v in x.tolist()])
+    off, weight = np.abs(law.cost(x) - exact), law.pdf(x)
+    return float(law.theta * (off @ weight) / weight.sum() / law.ground_energy)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("kind", "bound"), list(zip(KINDS, [1e-4, 0.316, 1e3] * 10, strict=True)))
+def test_every_cost_against_an_oracle(kind, bound):
+    """Each of the thirty costs; all three mean costs of each were tried."""
+    law = pn.Schrodinger(cost=KINDS[kind](), mean_cost=bound)
+    points = np.append(0.0, law.iccdf([0.4, 0.1, 1e-2, 1e-4, 1e-9, 1e-20]))
+    with mp.workdps(160 if kind in STRAIGHT else 120 if kind in STEEP else 40):
+        truth = oracle_of(kind, law, float(law.iccdf(1e-40)))
+        share = rounding_of(law, kind)
+        assert abs(law.ground_energy / truth.energy - 1) < 1e-14 + share
+        for x in points.tolist():
+            assert abs(law.pdf(x) / truth.density(x) - 1) < 1e-12 + 100 * share, x
+            assert abs(law.ccdf(x) / truth.survival(x) - 1) < 1e-12 + 100 * share, x
