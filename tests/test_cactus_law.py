@@ -70,6 +70,15 @@ def test_any_cost(figure_1):
         assert copied in (law, scaled)
 
 
+def test_no_law_off_the_grid_is_far_below(figure_1):
+    """Kills: tangents of steep tails, a gradient that is not interpolated."""
+    law, same = pn.Cactus(**SMALL), pn.Cactus(cost=square, **SMALL)
+    least = law.certificate.largest_kl - law.gap_off_grid()
+    assert law.certificate.largest_kl - 0.006 < least <= figure_1.certificate.lower_bound
+    assert 3e-5 < figure_1.gap_off_grid() < 5e-5
+    assert law.gap_off_grid() <= same.gap_off_grid() < 0.02
+
+
 def test_optima_are_kept_in_memory(figure_1, monkeypatch):
     def fail(*arguments, **options):
         raise AssertionError("solved again")
