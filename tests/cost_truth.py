@@ -223,7 +223,8 @@ class Steep:
         return value(self.series, t**2) ** 2
 
     def _mass(self, t):
-        return mpmath.quad(self._square, [t, (t + self.end) / 2, self.end])
+        points = mpmath.linspace(t, self.end, 5)
+        return mpmath.quad(self._square, points, method="gauss-legendre", maxdegree=4)
 
     def density(self, x):
         return self._square(mpf(x) * self.unit) * self.unit / self.whole
