@@ -71,6 +71,8 @@ def least_epsilon(
     width: int | None,
     mean_cost: float,
     progress: Progress | None = None,
+    *,
+    bounded: bool = True,
 ) -> Law:
     """The law of least epsilon at an expected cost.
 
@@ -82,6 +84,8 @@ def least_epsilon(
         Cells to a sensitivity where ``grid`` is None; by default what fits.
     progress : callable, optional
         Called with the number of cells per unit of sensitivity that are worked on and the gap.
+    bounded : bool
+        False leaves the gap unknown where it takes longer than the law.
 
     Raises
     ------
@@ -98,11 +102,11 @@ def least_epsilon(
         first.begin_with_one_use()
     first.rounds_of_delta(_DELTA_ROUNDS)
     if coarse == grid:
-        return first.law()
+        return first.law(bounded)
     last = _Search(problem, grid, mean_cost, progress, first)
     if first.solvable or not problem.few:
         last.rounds_of_delta(_FINE_ROUNDS)
-    return last.law()
+    return last.law(bounded)
 
 
 def least_cost(
@@ -120,7 +124,7 @@ def least_cost(
     cost, seen = rough, {}
     for _ in range(_MOST_ROOTS):
         first = coarser(grid or grid_for(problem, cost, width))
-        law = least_epsilon(problem, first, None, cost)
+        law = least_epsilon(problem, first, None, cost, bounded=False)
         miss = math.log(max(law.certificate.epsilon, 1e-9) / epsilon)
         seen[cost] = miss
         if abs(miss) < 1e-5:
@@ -269,9 +273,11 @@ class _Search:
             share *= 0.5
         return 0.0
 
-    def law(self) -> Law:
+    def law(self, bounded: bool) -> Law:
         """What has been found."""
-        certificate = certify(self.problem, self.program, self.masses, self.mean_cost, self.solved)
+        certificate = certify(
+            self.problem, self.program, self.masses, self.mean_cost, self.solved, bounded=bounded
+        )
         return Law(self.grid, self.masses, self.mean_cost, certificate)
 
 
@@ -281,6 +287,8 @@ def certify(
     masses: Float,
     mean_cost: float,
     solved: Optimum | None = None,
+    *,
+    bounded: bool = True,
 ) -> UnimodalCertificate:
     """What can be said of masses, whoever found them.
 
@@ -331,7 +339,8 @@ def certify(
     if problem.few and best <= 0.0:
         # Of few uses the divergence is delta itself: the tangents say no more than that it is not
         # negative.
-        gap = max(point.epsilon - least_of_few(problem, mean_cost, program.width), 0.0)
+        least = least_of_few(problem, mean_cost, program.width) if bounded else -math.inf
+        gap = max(point.epsilon - least, 0.0)
     elif not abs(value / uses.divergence(point) - 1.0) <= _SAME:
         # The contour integral does not see losses this close to the largest one.
         gap = math.inf
