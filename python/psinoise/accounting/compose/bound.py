@@ -42,12 +42,12 @@ class Bound(ABC):
         return 1.0 if self.side == "upper" else -1.0
 
     @abstractmethod
-    def log_delta(self, epsilon: float) -> float:
-        """Log of the bound on delta at ``epsilon``."""
-
     def log_deltas(self, epsilons: Float) -> Float:
-        """The same at many epsilons."""
-        return np.array([self.log_delta(epsilon) for epsilon in epsilons.tolist()])
+        """Logs of the bound on delta at some epsilons, rounded outwards."""
+
+    def log_delta(self, epsilon: float) -> float:
+        """The same at one."""
+        return float(self.log_deltas(np.array([epsilon]))[0])
 
     def slope(self, epsilon: float, scale: float) -> float:
         """How fast the logarithm of delta falls around epsilon, over a factor of e or so.

@@ -152,12 +152,8 @@ class FrequencyBound(Bound):
         t, h = self.lattice.tilt, self.lattice.step
         return largest_weight(t) * self.lattice.outside + weights_norm(t, h) * self.low.lost
 
-    def log_delta(self, epsilon: float) -> float:
-        """Log of the bound on delta at ``epsilon``."""
-        return float(self.log_deltas(np.array([epsilon]))[0])
-
     def log_deltas(self, epsilons: Float) -> Float:
-        """The same at many epsilons."""
+        """Logs of the bound at some epsilons."""
         rows = max(_LARGEST_BLOCK // self._turns.size, 1)
         starts = range(0, epsilons.size, rows)
         found = [self._log_deltas(epsilons[start : start + rows]) for start in starts]

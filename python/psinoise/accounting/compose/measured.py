@@ -45,9 +45,9 @@ class Measured(ABC):
         return 0.0
 
     @property
-    @abstractmethod
     def symmetric(self) -> bool:
         """Whether both directions are the same."""
+        return False
 
     def largest_loss(self, direction: Direction) -> float:
         """A bound from above on the finite losses."""

@@ -42,12 +42,8 @@ class DirectBound(Bound):
         self.rounding = math.fsum(m.rounding for m in both) + 4.0 * UNIT * (sizes + 16)
         self.largest = math.fsum(m.span[1] for m in both)
 
-    def log_delta(self, epsilon: float) -> float:
-        """Log of the bound, rounded outwards; what was moved to infinity included."""
-        return float(self.log_deltas(np.array([epsilon]))[0])
-
     def log_deltas(self, epsilons: Float) -> Float:
-        """The same at many epsilons.
+        """Logs of the bound at some epsilons, what was moved to infinity included.
 
         With ``d`` the distance of the first node above, ``1 - e^{-(x + d)}`` is
         ``(1 - e^{-d}) + e^{-d} (1 - e^{-x})``: all terms are positive, however small the losses.

@@ -64,12 +64,8 @@ class AllocationBound(Bound):
         forth = 1.0 if self.direction == "remove" else -1.0
         return forth * self.steps * math.exp(forth * min(epsilon, _LARGEST_EPSILON))
 
-    def log_delta(self, epsilon: float) -> float:
-        """Log of the bound, rounded outwards."""
-        return float(self.log_deltas(np.array([epsilon]))[0])
-
     def log_deltas(self, epsilons: Float) -> Float:
-        """The same at many epsilons."""
+        """Logs of the bound at some epsilons."""
         sign = self.sign
         # Delta falls: what holds at a smaller epsilon is a bound from above, and 0 is from below.
         asked = np.minimum(epsilons, _LARGEST_EPSILON)

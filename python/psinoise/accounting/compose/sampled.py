@@ -64,11 +64,6 @@ class SampledVector(Measured):
     uses: int
     sampling_rate: float
 
-    @property
-    def symmetric(self) -> bool:
-        """Sampling tells the directions apart."""
-        return False
-
     def infinite(self, direction: Direction) -> float:
         """Probability under ``P`` of an infinite loss."""
         if direction == "add":
