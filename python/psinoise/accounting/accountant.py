@@ -160,7 +160,8 @@ class Accountant:
                     f"count must add up to at most 2**63 - 1, got {max(totals.values())!r}"
                 )
             self._counts.update(totals)
-            self._forget()
+            # What was kept is that of the composition so far.
+            self._kept, self._answers = {}, {}
         return self
 
     @overload
@@ -293,10 +294,6 @@ class Accountant:
         if asked not in self._answers:
             self._answers[asked] = ask(self._question(tolerance), at)
         return self._answers[asked]
-
-    def _forget(self) -> None:
-        """Drop what was kept for the composition so far."""
-        self._kept, self._answers = {}, {}
 
     def renyi_divergence(self, orders: ArrayLike) -> NDArray[np.float64]:
         """Renyi divergences of everything composed so far, the larger of the directions.

@@ -120,17 +120,14 @@ def _sources(
         near = middle.epsilon(_LARGEST_LOG_DELTA, 0.1, 1e-3)
         far = middle.epsilon(max(log_delta, _LEAST_LOG_DELTA), near, 1e-3)
         plan = plan_for(middle, stages, np.linspace(near, far, _QUESTIONS).tolist())
-    first = made.measure("middle", _PLANNING[0], plan, _even(middle.largest))
+    even = np.linspace(-middle.largest, middle.largest, _PLANNING[0])
+    first = made.measure("middle", _PLANNING[0], plan, even)
     edges = _edges(first, made, 2 * resolution)
     below, above = (
         _source(made, side, made.measure(side, resolution, plan, edges))
         for side in ("lower", "upper")
     )
     return below, above
-
-
-def _even(largest: float) -> Float:
-    return np.linspace(-largest, largest, _PLANNING[0])
 
 
 def _losses_of(made: Allocation, ratios: Ratios) -> tuple[Float, Float]:

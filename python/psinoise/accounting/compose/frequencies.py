@@ -55,8 +55,7 @@ from numpy.typing import NDArray
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.lattice import NodeMeasure
 from psinoise.accounting.compose.measure import UNIT, Side
-from psinoise.accounting.compose.spectra import Frequencies, Product, low_frequencies
-from psinoise.accounting.compose.transforms import transform_error, transform_of, wrap
+from psinoise.accounting.compose.spectra import Frequencies, Product, low_frequencies, transform_of
 from psinoise.accounting.compose.window import (
     largest_weight,
     weights_norm,
@@ -269,7 +268,6 @@ def last_frequency(parts: list[tuple[NodeMeasure, int]]) -> float:
     cells: int = 2 ** math.ceil(math.log2(max(math.pi * max(deviations) / _CELL, _CELLS[0])))
     if cells > _CELLS[1]:
         return math.inf
-    transform = transform_of(cells)
     bound = np.zeros(cells // 2 + 1)
     near = [_near_variance(m, d) for (m, _), d in zip(parts, deviations, strict=True)]
     curvature = math.fsum(n * share for (_, n), (share, _) in zip(parts, near, strict=True))
@@ -279,12 +277,9 @@ def last_frequency(parts: list[tuple[NodeMeasure, int]]) -> float:
     order = sorted(range(len(parts)), key=lambda k: -parts[k][1] * near[k][0])
     for place, k in enumerate(order):
         measure, count = parts[k]
-        wrapped = wrap(measure.mass, measure.index, cells)
-        spectrum = np.ones(cells // 2 + 1, dtype=np.complex128)
-        transform.compose_into(wrapped, 1, spectrum)
-        error = transform_error(cells) * math.sqrt(cells * float(np.sum(wrapped * wrapped)))
-        error += 1.001 * math.pi * deviations[k] / cells
-        modulus = np.sqrt(spectrum.real**2 + spectrum.imag**2)
+        alone = Product.of(cells).times(measure, 1)
+        error = math.sqrt(cells) * alone.rounding + 1.001 * math.pi * deviations[k] / cells
+        modulus = np.sqrt(alone.spectrum.real**2 + alone.spectrum.imag**2)
         bound += count * np.log(np.minimum(modulus + error, 1.0))
         if far and place % _FACTORS == _FACTORS - 1 and not (bound[far:] > -DEAD).any():
             break

@@ -23,6 +23,7 @@ by ``r`` relative to itself makes its power off by ``(1 + r)^n - 1``.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -33,7 +34,6 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise.accounting.compose.lattice import NodeMeasure
 from psinoise.accounting.compose.measure import UNIT
-from psinoise.accounting.compose.transforms import transform_error, transform_of, wrap
 from psinoise.accounting.estimate.integrand import log_power
 from psinoise.accounting.loss.pairs import Float
 
@@ -44,6 +44,12 @@ _LEAST_MODULUS = 1e-8
 _LARGEST_EXPONENT = 300.0
 # Frequencies that are left out add this share of what rounding does to the error.
 _LEFT_OUT = 0.25
+
+
+@functools.lru_cache(maxsize=2)
+def transform_of(size: int) -> core.Transform:
+    """The transform of a window; it holds the twiddle factors."""
+    return core.Transform(size)
 
 
 class Frequencies(NamedTuple):
@@ -88,11 +94,11 @@ class Product:
 
     def times(self, measure: NodeMeasure, count: int) -> Product:
         """With some uses of a measure."""
-        wrapped = wrap(measure.mass, measure.index, self.size)
+        wrapped = np.bincount(measure.index % self.size, measure.mass, self.size).astype(np.float64)
         spectrum = self.spectrum.copy()
         transform_of(self.size).compose_into(wrapped, count, spectrum)
         norm = math.sqrt(float(np.sum(wrapped * wrapped)))
-        error = count * (transform_error(self.size) + 4.0 * UNIT) * norm
+        error = count * (6.0 * math.log2(self.size) + 4.0) * UNIT * norm
         return Product(spectrum, self.rounding + error)
 
     def frequencies(self, first: int, lost: float = 0.0) -> Frequencies:

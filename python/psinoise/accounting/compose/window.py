@@ -43,11 +43,6 @@ def tail_within(
     return math.exp(min(max(log_tail, least), math.log(1e-6)))
 
 
-def _log_mgf(parts: list[tuple[NodeMeasure, int]], s: float) -> float:
-    """The log of the moment generating function of the composition."""
-    return math.fsum(count * measure.log_mgf(s) for measure, count in parts)
-
-
 def _reach(
     parts: list[tuple[NodeMeasure, int]], mean: float, variance: float, sign: float, tail: float
 ) -> float:
@@ -57,7 +52,8 @@ def _reach(
     s = math.sqrt(2.0 * goal) / deviation
     best = math.inf
     for _ in range(24):
-        reach = (_log_mgf(parts, sign * s) + goal) / s - sign * mean
+        log_mgf = math.fsum(count * measure.log_mgf(sign * s) for measure, count in parts)
+        reach = (log_mgf + goal) / s - sign * mean
         if reach >= best:
             break
         best = reach

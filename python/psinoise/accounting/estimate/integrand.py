@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.accounting.estimate.composition import Composition, Saddle
-from psinoise.accounting.loss.measure import Cumulants, LossMeasure
 
 Float = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -35,33 +34,23 @@ def ratios(
 ) -> list[tuple[Complex, float]]:
     """``exp(-i t K_i'(c)) phi_i(c + i t)/phi_i(c) - 1`` and ``n_i`` for each step ``i``.
 
-    The first-order term vanishes by definition of ``K_i'``; what the sum has left of it is
-    rounding, and is taken off.
+    Sums of ``M (exp(i t (L - K')) - 1)`` over the tilted masses ``M``, without nodes that change
+    all uses by less than 1e-18. The first-order term vanishes by definition of ``K'``; what is left
+    of it is rounding, and is taken off.
     """
     result = []
     frequencies = step * np.arange(steps, dtype=np.float64)
     for measure, part, count in zip(
         composition.measures, saddle.parts, composition.counts, strict=True
     ):
-        sums, drift = tilted_sums(measure, saddle.c, part, count, step, steps)
-        result.append((sums - (1j * drift) * frequencies, count))
+        weights = np.exp(measure.log_tilted(saddle.c, part.value))
+        losses = measure.loss - part.mean
+        effect = weights * np.minimum(1.0, np.abs(losses) * (step * steps)) ** 2
+        keep = effect * (count * weights.size) > _NEGLIGIBLE_WEIGHT
+        weights, losses = weights[keep], losses[keep]
+        sums = core.characteristic(weights, losses, step, steps)
+        result.append((sums - (1j * float(weights @ losses)) * frequencies, count))
     return result
-
-
-def tilted_sums(
-    measure: LossMeasure, c: float, part: Cumulants, count: float, step: float, steps: int
-) -> tuple[Complex, float]:
-    """``sum M (exp(i t (L - K')) - 1)`` over the tilted masses ``M``, and ``sum M (L - K')``.
-
-    Nodes that change ``count`` uses by less than 1e-18 in all are left out.
-    """
-    weights = np.exp(measure.log_tilted(c, part.value))
-    losses = measure.loss - part.mean
-    effect = weights * np.minimum(1.0, np.abs(losses) * (step * steps)) ** 2
-    keep = effect * (count * weights.size) > _NEGLIGIBLE_WEIGHT
-    weights, losses = weights[keep], losses[keep]
-    sums = core.characteristic(weights, losses, step, steps)
-    return sums, float(weights @ losses)
 
 
 def log_power(ratio: Complex, count: float) -> Complex:
