@@ -13,6 +13,7 @@ import pytest
 from profile_oracles import gaussian_delta, gaussian_epsilon
 
 import psinoise as pn
+from psinoise.accounting.question import Question
 from refusals import for_each, for_rows
 
 GAUSSIAN = pn.Gaussian
@@ -85,7 +86,7 @@ def fixed_shift_delta(pieces, count, epsilon):
 
 
 def test_cactus_noise_whose_worst_shift_is_no_end():
-    """A14: the shift that is the worst by a moment is far from the worst at this delta."""
+    """The shift that is the worst by a moment is far from the worst at this delta."""
     law = pn.Cactus(cost=1.0, mean_cost=0.5, cells_per_sensitivity=20, cells=160, tail_ratio=0.35)
     found = pn.Mechanism(law).epsilon(1e-3, 10, 0.01)
     narrow(found, 0.05)
@@ -184,3 +185,34 @@ def test_brackets_of_small_epsilons_are_narrow(law, size, count):
     if law is pn.Gaussian:
         exact = gaussian_epsilon(mp.sqrt(count) / mp.mpf(mechanism.noise.std), delta)
         assert found.lower <= exact <= found.upper
+
+
+@for_rows(
+    [
+        (pn.Laplace(scale=5.0), 20, 1.0, 3.999),
+        (pn.Laplace(scale=1.0), 5, 0.1, 0.9),
+        (pn.Airy(mean_abs=2.0), 10, 1.0, 12.0),
+        (pn.Gaussian(std=1.0), 10, 1.0, 60.0),
+        (pn.DiscreteLaplace(epsilon=0.1), 100, 1.0, 9.99),
+    ]
+)
+def test_delta_is_known_to_three_digits(law, count, rate, epsilon):
+    """A width in epsilon was up to a tenth of delta where delta falls steeply."""
+    accountant = pn.Mechanism(law).composed(count, rate)
+    found = accountant.delta(epsilon)
+    assert found.width <= 1e-3 * found.upper
+    profile = accountant.profile(np.linspace(0.0, epsilon, 300))
+    assert (profile.width <= 2.01e-3 * profile.upper)[profile.upper > 1e-290].all()
+    assert found.lower <= profile.upper[-1]
+    assert profile.lower[-1] <= found.upper
+
+
+def test_chernoffs_line_is_above_the_profile():
+    """And near it where it was made: it says which direction is behind, and what underflows."""
+    question = Question(pn.Mechanism(pn.Gaussian(std=1.0)).sampled(1.0, None, "add-remove"))
+    for epsilon in (0.5, 5.0, 30.0):
+        _, line = question.bounds_at("remove", epsilon, 0.0)
+        epsilons = np.linspace(0.1, 40.0, 60)
+        exact = [float(mp.log(gaussian_delta(at, 1.0))) for at in epsilons.tolist()]
+        assert (line.log_deltas(epsilons) > exact).all()
+        assert line.log_delta(epsilon) - float(mp.log(gaussian_delta(epsilon, 1.0))) < 10.0

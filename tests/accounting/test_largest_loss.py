@@ -216,3 +216,18 @@ def test_log_concave_laws_have_their_closed_form():
     assert largest_log_ratio_bounds(pn.Laplace(scale=4.0), 2.0) == (0.5, 0.5)
     law = pn.Schrodinger(cost=pn.costs.Log(), mean_cost=1.0)
     assert largest_log_ratio_bounds(law, 1.0)[1] == math.inf
+
+
+@for_each([0.37, 0.01, 1e-5])
+def test_sampled_losses_of_atoms_are_rounded_up(rate):
+    """A third of them was below the truth by a fraction of an ulp."""
+    with mpmath.workdps(40):
+        for k in range(1, 40):
+            epsilon = k / 17.0
+            found = pn.Mechanism(pn.DiscreteLaplace(epsilon=epsilon)).epsilon(0.0, 3, rate)
+            loss = [
+                -mpmath.log(1 + rate * mpmath.expm1(-mpmath.mpf(epsilon))),
+                mpmath.log1p(rate * mpmath.expm1(mpmath.mpf(epsilon))),
+            ]
+            assert found.lower <= 3 * max(loss) <= found.upper
+            assert found.width <= 1e-14 * found.upper

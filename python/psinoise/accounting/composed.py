@@ -11,13 +11,13 @@ from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.choose import one_use
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.steps import SAME, infinite_mass
-from psinoise.accounting.question import DEFAULT_WIDTH, MOST_KEPT, UNDERFLOW, Question
+from psinoise.accounting.question import MOST_KEPT, UNDERFLOW, Question
 
 _MOST_COMPOSITIONS = 48
-# Slopes that are read from a table are known to this factor.
-_ROOM = 1.25
-# So many of them may end wider than is asked for.
-_MOST_MISSED = 4
+# Between the epsilons that compositions are made for bounds may be so many times as wide.
+_ROOM = 2.0
+# So many of them may end wider than is asked for; then others may be so many times wider.
+_MOST_MISSED, _MORE = 4, 1.5
 # Chernoff's bound is less than so much above delta.
 _LEAST_LOG_DELTA = UNDERFLOW + 10.0
 
@@ -64,8 +64,8 @@ def composed(question: Question, epsilons: Float) -> Composed:
     """
     kept, ways = question.kept, question.directions if question.steps else ()
     bounds = {way: list(kept.get(way, ())) for way in ways}
-    # Of no delta more than four digits are asked for. What is kept is read here, for all at once.
-    question = replace(question, least=1.0, kept={})
+    # What is kept is read here, for all at once.
+    question = replace(question, kept={})
     if question.uses == 1.0:
         for way, found in bounds.items():
             found.extend(one_use(question.steps, way, _LEAST_LOG_DELTA, epsilons))
@@ -110,29 +110,34 @@ def _sharpen(
     delta is larger. So each is made for the largest epsilon whose bounds are wide.
     """
     done = np.zeros(epsilons.size, dtype=bool)
-    missed, place = 0, -1
+    missed, place, share = 0, -1, 0.0
     for _ in range(_MOST_COMPOSITIONS):
-        wide = _wide(question, epsilons, known)
+        gap, lower, allowed = _gaps(question, epsilons, known)
+        wide = gap > np.maximum(allowed, share * np.abs(lower))
         left = np.flatnonzero(wide & ~done)
         if missed >= _MOST_MISSED or not left.size:
             return
-        # A composition that does not reach its width has spent all the work that it may.
-        missed += int(wide[place] and done[place])
+        if wide[place] and done[place]:
+            # It has spent all the work that it may, and others will not be better at less.
+            missed, share = missed + 1, _MORE * float(gap[place] / abs(lower[place]))
+            continue
         place = int(left[-1])
         done[place] = True
         for way, so_far in bounds.items():
             # Of a direction that is behind, or a delta that float64 has no room for, none matters.
             ceiling = max(_LEAST_LOG_DELTA, *(float(low[place]) for low, _ in known.values()))
             low, high = known[way]
-            if high[place] <= ceiling or not _wide(question, epsilons, {way: known[way]})[place]:
+            if high[place] <= ceiling or not high[place] - low[place] > allowed[place]:
                 continue
             found, line = question.bounds_at(way, float(epsilons[place]), ceiling)
             _read([*found, *([line] if line else [])], epsilons, wide, low, high)
             so_far.extend(found)
 
 
-def _wide(question: Question, epsilons: Float, known: dict[Direction, tuple[Float, Float]]) -> Mask:
-    """Where the upper bound is above the lower one of an epsilon that is smaller by the width."""
+def _gaps(
+    question: Question, epsilons: Float, known: dict[Direction, tuple[Float, Float]]
+) -> tuple[Float, Float, Float]:
+    """How far the bounds on log delta are apart, the lower one, and how far they may be."""
     lower = np.max([low for low, _ in known.values()], axis=0)
     upper = np.minimum.accumulate(np.max([high for _, high in known.values()], axis=0))
     with np.errstate(invalid="ignore"):
@@ -140,7 +145,5 @@ def _wide(question: Question, epsilons: Float, known: dict[Direction, tuple[Floa
         gap = np.where((upper > lower) & (upper > _LEAST_LOG_DELTA), upper - lower, 0.0)
         slope = -np.gradient(lower, epsilons) if epsilons.size > 1 else np.ones(1)
     slope = np.where(np.isfinite(slope) & (slope > 0.0), slope, 1.0)
-    width = DEFAULT_WIDTH * np.maximum(np.abs(epsilons), 1.0 / slope)
-    if question.tolerance is not None:
-        width = np.full(epsilons.shape, question.tolerance)
-    return np.asarray(gap > np.maximum(_ROOM * slope * width, 1e-9))
+    lower = np.where(np.isfinite(lower), lower, 0.0)
+    return gap, lower, _ROOM * question.log_width_at(epsilons, slope)

@@ -29,7 +29,7 @@ from psinoise.accounting.estimate.estimate import (
     start_at_epsilon,
 )
 from psinoise.accounting.estimate.line import UnsettledError
-from psinoise.accounting.loss.pairs import Direction, Pair
+from psinoise.accounting.loss.pairs import Direction, Float, Pair
 from psinoise.accounting.loss.steps import (
     SAME,
     Pairs,
@@ -49,6 +49,10 @@ from psinoise.errors import CertificationError
 
 #: Default width of a bracket, as a share of epsilon.
 DEFAULT_WIDTH = 1e-4
+# One of epsilon need not be narrower than this part of it where delta falls by a factor of e over
+# a larger distance. One of log delta is as wide as this changes it, or by 1 to so many such shares.
+_LEAST_PART = 1e-3
+_MOST_LOG_WIDTHS = 10.0
 # Bounds this close may change places: crossings are found to 1e-13 of themselves.
 _SAME_VALUE = 1e-11
 #: Log of a delta that leaves float64 no room for the masses that make it.
@@ -203,8 +207,22 @@ class _Part:
             self.tilt,
             guess,
             self._crossing,
-            self.question.width_at,
+            self._width,
+            self._enough,
         )
+
+    @property
+    def _enough(self) -> float:
+        """How close bounds on log delta may stay, in units of epsilon: as on epsilon itself."""
+        if self.point.log_delta is not None or self.question.tolerance is not None:
+            return 0.0
+        return self.question.width_at(self.point.epsilon, self.tilt)
+
+    def _width(self, epsilon: float, slope: float) -> float:
+        """How close bounds should be, in units of epsilon."""
+        if self.point.log_delta is None:
+            return float(self.question.log_width_at(epsilon, slope)) / slope
+        return self.question.width_at(epsilon, slope)
 
     def settled(self) -> float | None:
         """The value by contour integration, if that settles in a moment."""
@@ -239,16 +257,14 @@ class Question:
     """Steps, composed in one direction or both.
 
     With ``settle`` an estimate is enough: a contour integral that settles needs no bounds, and
-    where none does bounds are brought close together. A width is a share of epsilon, or of
-    ``least`` of the distance over which delta falls by a factor of e. ``kept`` holds bounds of
-    earlier questions about the same composition.
+    where none does bounds are brought close together. ``kept`` holds bounds of earlier questions
+    about the same composition.
     """
 
     steps: Steps
     ways: tuple[Direction, ...] | None = None
     tolerance: float | None = None
     settle: bool = False
-    least: float = 1e-3
     kept: Kept = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -396,21 +412,28 @@ class Question:
         return found
 
     def width_at(self, epsilon: float, slope: float) -> float:
-        """How wide a bracket may be: a share of epsilon, or of what changes delta by much."""
+        """How wide a bracket of epsilon may be: a share of it, or of what changes delta by much."""
         if self.tolerance is not None:
             return self.tolerance
-        share = _ESTIMATE_WIDTH if self.settle else DEFAULT_WIDTH
-        return share * max(abs(epsilon), self.least / slope)
+        return self._share * max(abs(epsilon), _LEAST_PART / slope)
+
+    def log_width_at(self, epsilon: Float | float, slope: Float | float) -> Float:
+        """How wide one of log delta may be: what a share of epsilon changes, within limits."""
+        if self.tolerance is not None:
+            return np.maximum(np.multiply(slope, self.tolerance), _LEAST_LOG_WIDTH)
+        times = np.clip(np.multiply(slope, np.abs(epsilon)), 1.0, _MOST_LOG_WIDTHS)
+        return np.asarray(self._share * times)
+
+    @property
+    def _share(self) -> float:
+        return _ESTIMATE_WIDTH if self.settle else DEFAULT_WIDTH
 
     def _allowed(self, leader: _Part) -> float:
         """How wide the bracket of the leading direction may be."""
         if self.uses == 1.0:
             return 0.0  # nothing is composed: only rounding keeps the bounds apart
         if leader.point.log_delta is None:
-            width = self.width_at(leader.point.epsilon, leader.tilt)
-            share = _ESTIMATE_WIDTH if self.settle else DEFAULT_WIDTH
-            least = share if self.tolerance is None else _LEAST_LOG_WIDTH
-            return max(leader.tilt * width, least)
+            return float(self.log_width_at(leader.point.epsilon, leader.tilt))
         upper = leader.upper
         return self.width_at(upper, leader.tilt) if upper < math.inf else 0.0
 

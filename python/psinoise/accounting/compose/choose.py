@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import product
 from typing import NamedTuple
 
@@ -39,6 +39,8 @@ from psinoise.accounting.loss.steps import Pairs, Step, Steps, are_pairs, severa
 from psinoise.errors import CertificationError
 
 _LATTICES = 3
+# Times closer than on epsilon, where bounds on delta should be.
+_STEEP = 50.0
 # Parts of the tilt at which a worst shift is looked for besides.
 _LEANS = (0.3,)
 
@@ -58,6 +60,7 @@ def bounds(
     guess: Guess | None,
     crossing: Crossing,
     width: Width,
+    enough: float,
 ) -> Iterator[Bound]:
     """Bounds on the finite losses of one direction, until nothing is left to try.
 
@@ -73,11 +76,14 @@ def bounds(
         a point on the profile, about; without it no lattice is tried
     crossing, width
         what is asked of a bound, and how close both should be
+    enough
+        how close they may stay where coming closer takes all products; 0 if that is no matter
     """
     uses = uses_of(steps)
     if guess is not None and uses > 1.0 and are_pairs(steps):
-        with contextlib.suppress(CertificationError):
-            yield from _on_lattices(steps, direction, guess, tilt, crossing, width)
+        found = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
+        if found <= enough:
+            return
     reach = reach_for(log_delta, uses)
     if len(steps) == 1 and isinstance(steps[0][0], Epoch) and steps[0][1] == 1:
         epoch = steps[0][0]
@@ -139,22 +145,31 @@ def _on_lattices(
     tilt: float,
     crossing: Crossing,
     width: Width,
-) -> Iterator[Bound]:
+    enough: float,
+) -> Generator[Bound, None, float]:
+    """Bounds by frequencies, and how far apart they are in the end; inf if there are none."""
     if any(isinstance(pair, AtomPair) for pair, _ in steps):
-        return  # what a lower bound takes from an isolated atom falls slowly with the step
-    asked = width(guess.epsilon, tilt)
-    target = Target(steps, direction, guess.log_delta, guess.epsilon, tilt, asked)
-    step, ratio, before = target.first_step, 1.0, math.inf
-    for _ in range(_LATTICES):
-        upper = profile_bound(target, step, "upper")
-        yield upper
-        lower = profile_bound(target, step, "lower")
-        yield lower
-        found = distance(lower, upper, guess.epsilon, tilt, crossing)
-        if not 0.0 < found < 30.0 * asked:
-            return
-        # The distance falls with the square of the step, or with the step beside isolated atoms.
-        order = math.log(before / found) / -math.log(ratio) if before < math.inf else 2.0
-        ratio = (0.7 * asked / found) ** (1.0 / min(max(order, 1.0), 2.0))
-        before, ratio = found, max(min(ratio, 0.7), 0.1)
-        step *= ratio
+        return math.inf  # what a lower bound takes from an isolated atom falls slowly with the step
+    asked, reached = width(guess.epsilon, tilt), math.inf
+    with contextlib.suppress(CertificationError):
+        # Where delta falls steeply lattices with nodes there need not be as fine as is said.
+        for wanted in (enough, asked) if enough > _STEEP * asked else (asked,):
+            target = Target(steps, direction, guess.log_delta, guess.epsilon, tilt, wanted)
+            step, ratio, before = target.first_step, 1.0, math.inf
+            for _ in range(_LATTICES):
+                upper = profile_bound(target, step, "upper")
+                yield upper
+                lower = profile_bound(target, step, "lower")
+                yield lower
+                found = distance(lower, upper, guess.epsilon, tilt, crossing)
+                reached = min(reached, found)
+                if found <= wanted and wanted > asked:
+                    break
+                if not 0.0 < found < 30.0 * wanted:
+                    return reached
+                # It falls with the square of the step, or with the step beside isolated atoms.
+                order = math.log(before / found) / -math.log(ratio) if before < math.inf else 2.0
+                ratio = (0.7 * wanted / found) ** (1.0 / min(max(order, 1.0), 2.0))
+                before, ratio = found, max(min(ratio, 0.7), 0.1)
+                step *= ratio
+    return reached

@@ -89,9 +89,12 @@ class AtomPair(ABC):
         return self if tilt is None else self.at_tilt(direction, tilt)
 
     def largest_loss(self, direction: Direction) -> float:
-        """The largest finite loss; ``-inf`` if there is none."""
+        """The largest finite loss, with sampling rounded up; ``-inf`` if there is none."""
         loss = self.atoms[1] if direction == "remove" else -self.atoms[1]
-        return float(loss.max(initial=-math.inf))
+        found = float(loss.max(initial=-math.inf))
+        if self.sampling_rate == 1.0 or math.isinf(found):
+            return found
+        return found + LOSS_ROUNDING * abs(found)  # two logarithms
 
     def certain_loss(self, direction: Direction) -> float:
         """A lower bound on the largest finite loss, which is right to some ulp."""
