@@ -30,6 +30,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 import psinoise as pn
 from psinoise.bench import checks
 from psinoise.bench.cases import DELTA, EPSILON_MEAN_ABS, SAMPLING_RATE, TARGET_EPSILON
@@ -203,6 +205,32 @@ def beside(law: pn.Noise, widening: float) -> Iterator[tuple[str, ...]]:
             )
 
 
+def without_sampling() -> Iterator[tuple[str, ...]]:
+    """Rows of unsampled Laplace noise beside dp_accounting as it is, on its lattice of 1e-4."""
+    if importlib.util.find_spec("dp_accounting") is None:
+        return
+    library = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
+    for scale, count in itertools.product((1.0, 10.0, 50.0, 100.0), (1, 20, 1000)):
+
+        def mine(scale: float = scale, count: int = count) -> pn.Bracket:
+            return pn.Mechanism(pn.Laplace(scale=scale), sensitivity()).epsilon(1e-6, count)
+
+        def theirs(scale: float = scale, count: int = count) -> float:
+            one = library.from_laplace_mechanism(scale)
+            return float(one.self_compose(count).get_epsilon_for_delta(1e-6))
+
+        times = time_in_turn(Workload(mine, checks.finite), Workload(theirs, checks.finite))
+        ratios = sorted(other / own for own, other in times)
+        own, other = (1e-6 * statistics.median(column) for column in zip(*times, strict=True))
+        yield (
+            f"Laplace({scale:g}), {count} uses",
+            "dp_accounting, 1e-4",
+            f"{mine().width:.1e}",
+            f"{other:.4g} : {own:.3g}",
+            f"{statistics.median(ratios):.3g} [{ratios[0]:.3g}, {ratios[-1]:.3g}]",
+        )
+
+
 # -- time and memory of our own --------------------------------------------------------------------
 
 
@@ -253,6 +281,16 @@ def ask_distinct_steps() -> object:
     return accountant.epsilon(DELTA)
 
 
+def ask_profile() -> object:
+    """1,000 points of a profile."""
+    return gaussian().composed(USES, SAMPLING_RATE).profile(np.linspace(0.0, 30.0, 1000))
+
+
+def ask_tradeoff() -> object:
+    """1,000 points of a trade-off function."""
+    return gaussian().composed(USES, SAMPLING_RATE).tradeoff(np.linspace(0.0, 1.0, 1000))
+
+
 def gaussian() -> pn.Mechanism:
     """The mechanism of the question."""
     return pn.Mechanism(pn.Gaussian(mean_abs=EPSILON_MEAN_ABS), sensitivity())
@@ -265,6 +303,8 @@ QUESTIONS: dict[str, tuple[Callable[[], object], float | None]] = {
     "upper, n = 2000": (ask_upper, None),
     "estimate, n = 2000": (ask_estimate, 0.002),
     "certified, n = 10^9": (ask_many_uses, None),
+    "profile, n = 2000": (ask_profile, None),
+    "trade-off function, n = 2000": (ask_tradeoff, None),
     "calibrate, n = 2000": (ask_calibrate, 1.0),
     "certified, 1000 distinct steps": (ask_distinct_steps, 2.0),
 }
@@ -347,6 +387,8 @@ def main() -> int:
     titles = ("noise", "accountant", "width or error", "ms, theirs : ours", "theirs / ours")
     for law in (pn.Gaussian, pn.Laplace):
         print_rows(titles, beside(law(mean_abs=EPSILON_MEAN_ABS), options.widening))
+    titles = ("noise", "accountant", "our width", "ms, theirs : ours", "theirs / ours")
+    print_rows(titles, without_sampling())
     print()
     titles = ("question", "seconds", "promised", "peak MB", "promised")
     print_rows(titles, commitments())
