@@ -42,7 +42,7 @@ _LATTICES = 3
 # Times closer than on epsilon, where bounds on delta should be.
 _STEEP = 50.0
 # Parts of the tilt at which a worst shift is looked for besides.
-_LEANS = (0.3,)
+_LEANS, _FEW = (0.3,), 100.0
 
 
 class Guess(NamedTuple):
@@ -89,11 +89,11 @@ def bounds(
         epoch = steps[0][0]
         yield from direct_bounds(epoch.allocation(direction, log_delta, tilt), crossing, width)
         return
-    # A single use has the supremum of the profiles of all shifts from below too. Of many the worst
-    # shift is a guess, that of a moment; where the first does not do another may be sharper.
-    leans = (
-        (None,) if uses == 1.0 else (tilt, *((f * tilt for f in _LEANS) if several(steps) else ()))
-    )
+    # A single use has the supremum of the profiles of all shifts from below too. Of several the
+    # worst shift is a guess, by a moment; where few do not come close another may be sharper.
+    leans: tuple[float | None, ...] = (None,) if uses == 1.0 else (tilt,)
+    if 1.0 < uses <= _FEW and several(steps):
+        leans += tuple(factor * tilt for factor in _LEANS)
     counts = tuple(count for _, count in steps)
     epochs = any(isinstance(step, Epoch) for step, _ in steps)
     tried: list[tuple[tuple[Dense, Dense], ...]] = []
