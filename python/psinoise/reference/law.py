@@ -132,7 +132,7 @@ _NODES = tuple(
     )
 )
 _CHECKS = (-1.0, -0.9912109375, -0.5, 0.1416015625, 0.9912109375, 1.0)
-_FALL, _NEAR_TOLERANCE = 10.0, 4e-15
+_FALL, _NEAR_TOLERANCE, _AT_MODE = 10.0, 4e-15, 4.0 * 2.0**-52
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,9 @@ def _near(log_density: Panels, limit: float) -> NearDensity | None:
         for term in terms[-2::-1]:
             total = total * u + term
         exact = density(u)
-        if not (np.abs(total - exact) <= _NEAR_TOLERANCE * exact).all():
+        most = np.full(exact.shape, _NEAR_TOLERANCE)
+        most[0] = _AT_MODE if u == -1.0 else _NEAR_TOLERANCE
+        if not (np.abs(total - exact) <= most * exact).all():
             return None
     return NearDensity(limit, width, terms)
 

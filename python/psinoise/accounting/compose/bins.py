@@ -35,6 +35,8 @@ Mask = NDArray[np.bool_]
 _LOG_ROUNDING = 8e-16
 # Relative error of a mass: of the densities (1e-14) and of the sums.
 MASS_ROUNDING = 1e-13
+# Of a level, relative to the largest.
+_LEVEL_ROUNDING = 2.0**-50
 # Of log(1 - q + q e^r), relative, and of sums of an offset and some steps.
 _MIXTURE_ROUNDING = 2e-15
 # Parts of bins over which the kernel integrates, and how far above a level its excess is a mass.
@@ -361,13 +363,15 @@ def masses_in_bins(
     atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
     if atoms.size:
         values = source.lowest[atoms]
-        # An atom that is a node but for rounding is that node: next below would be a bin too low.
-        bins = np.searchsorted(levels, values + source.rounding, side="right") - 1
+        # An atom that is a node but for rounding, its own and that of the level, is that node: next
+        # below would be a bin too low.
+        near = source.rounding + _LEVEL_ROUNDING * float(np.abs(levels[[0, -1]]).max())
+        bins = np.searchsorted(levels, values + near, side="right") - 1
         bins = np.clip(bins, 0, count)
         above = levels[bins] - values
         slack = max(slack, float(above.max()))
         weights = np.exp(source.log_mass[atoms] + tilt * levels[bins] - log_norm)
-        on_edge = (np.abs(above) <= source.rounding) | (bins == count)
+        on_edge = (np.abs(above) <= near) | (bins == count)
         slack = max(slack, float(np.abs(above[on_edge]).max(initial=0.0)))
         at_edges = np.bincount(bins[on_edge], weights[on_edge], levels.size).astype(np.float64)
         bins = np.minimum(bins, count - 1)
