@@ -142,8 +142,9 @@ class _Part:
         else:
             self.composition, saddle = start_at_epsilon(steps, way, point.epsilon, uses)
             self.guess = Guess(point.epsilon, max(saddle.log_delta, LEAST_LOG_DELTA))
-            if not saddle.saturated:
-                # With the errors of its quadrature.
+            if not saddle.saturated and saddle.log_chernoff(point.epsilon) < UNDERFLOW:
+                # Masses underflow there. With the errors of its quadrature, which does not resolve
+                # a loss near its largest value under the tilts that belong there.
                 log_norm = saddle.log_chernoff(0.0) + 1e-9 + 1e-13 * uses
                 self.line = ChernoffBound(log_norm, saddle.c)
                 self.read(self.line)
@@ -357,7 +358,7 @@ class Question:
     ) -> tuple[list[Bound], ChernoffBound | None]:
         """Bounds on the profile of one direction, as sharp at an epsilon as is asked for.
 
-        Unless a line that bounds it, which comes besides, is below the ceiling.
+        Unless a line that bounds it is below the ceiling; it comes besides where masses underflow.
         """
         part = _Part(self, way, Point(None, epsilon), -math.inf, 0.0)
         part.begin()
