@@ -260,9 +260,9 @@ class Cactus(SolvedNoise):
         """How far the largest divergence can be above that of any law within the cost bound.
 
         ``certificate.gap`` is about laws on the same cells; this one is about all laws, symmetric
-        or not, on cells or not, by convexity and data processing (`psinoise.optimize.off_grid`). It
-        is not sharp: 4e-5 of 1.73 for the default arguments, and a share of 1e-2 where the cost is
-        not smooth at 0 or cells end before the law is rare. Some tenths of a second.
+        or not, on cells or not, by convexity and data processing (``psinoise.optimize.off_grid``).
+        It is not sharp: 4e-5 of 1.73 for the default arguments, and a share of 1e-2 where the cost
+        is not smooth at 0 or cells end before the law is rare. Some tenths of a second.
 
         Examples
         --------
