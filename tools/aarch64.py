@@ -29,7 +29,7 @@ from psinoise.compile import compile_law
 from psinoise.noise import FAMILIES, _cells
 
 ROOT = Path(__file__).parents[1]
-KERNELS = ("sample", "cells", "evaluate", "lattice", "lattice_release")
+KERNELS = ("sample", "cells", "evaluate", "near_density", "lattice", "lattice_release")
 TARGET = ("-target", "aarch64-linux-musl", "-std=c++17", "-O2")
 # As in CMakeLists.txt, but that nothing is thrown.
 FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-exceptions", "-DPSINOISE_LEVEL=baseline")
@@ -55,6 +55,7 @@ extern "C" double frexp(double x, int* exponent) {
 KEY = bytes(range(32))
 COUNT = 20_000
 QUANTITIES = ("pdf", "logpdf", "cdf", "ccdf", "logcdf", "logccdf")
+NEAR = 11 * 16  # terms and panels of a struct NearDensity
 PAGE, STACK, HEAP, ROOM, END = 0x1000, 0x10000000, 0x20000000, 1 << 26, 0x8000000
 
 
@@ -199,7 +200,12 @@ def law_table(machine: Machine, family: Any) -> int:
     """The address of a struct LawTable."""
     arguments = _recorded(pn.compile, "LawTable", lambda: compile_law(family(scale=1.0)))
     panels = [_panels(machine, table) for table in arguments[:4]]
-    return machine.put(b"".join([*panels, *(_ziggurat(machine, z) for z in arguments[4:])]))
+    near = machine.array(np.zeros(2 + NEAR))
+    strips = [_ziggurat(machine, z) for z in arguments[4:]]
+    table = machine.put(b"".join([*panels, *strips, struct.pack("<Q", near)]))
+    # The log of the density is the first of its members.
+    machine.call("near_density", table, near)
+    return table
 
 
 def cell_table(machine: Machine, law: Any) -> int:
