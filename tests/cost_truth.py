@@ -109,13 +109,6 @@ def entire(p, energy, terms):
     return a
 
 
-def value(coefficients, x):
-    total = mpf(0)
-    for coefficient in reversed(coefficients):
-        total = total * x + coefficient
-    return total
-
-
 def polynomial(*coefficients):
     """Taylor coefficients of ``c0 + c1 x + c2 x**2``."""
     c0, c1, c2 = (mpf(c) for c in (*coefficients, 0, 0, 0)[:3])
@@ -211,7 +204,7 @@ class Steep:
         self.unit, self.end = unit, mpf(end)
         guess = mpf(guess) / unit**2
         root = mpmath.findroot(
-            lambda e: value(entire(p, e, 3000), self.end),
+            lambda e: taylor.value(entire(p, e, 3000), self.end),
             (guess, guess * (1 + mpf(10) ** -8)),
             tol=1e-80,
         )
@@ -220,7 +213,7 @@ class Steep:
         self.whole = 2 * self._mass(mpf(0))
 
     def _square(self, t):
-        return value(self.series, t**2) ** 2
+        return taylor.value(self.series, t**2) ** 2
 
     def _mass(self, t):
         points = mpmath.linspace(t, self.end, 5)

@@ -53,7 +53,7 @@ def log_series(unit):
     return series
 
 
-def _value(coefficients, step):
+def value(coefficients, step):
     total = mpf(0)
     for coefficient in reversed(coefficients):
         total = total * step + coefficient
@@ -61,7 +61,7 @@ def _value(coefficients, step):
 
 
 def _slope(coefficients, step):
-    return _value([k * coefficients[k] for k in range(1, len(coefficients))], step)
+    return value([k * coefficients[k] for k in range(1, len(coefficients))], step)
 
 
 def _product(a, b, k):
@@ -106,13 +106,13 @@ class _Oscillator:
         self.mass = _primitive([_product(a, a, k) for k in range(_TERMS)])
 
     def log_square(self, x):
-        return 2 * mpmath.log(_value(self.y, x - self.center))
+        return 2 * mpmath.log(value(self.y, x - self.center))
 
     def decay(self, x):
-        return -_slope(self.y, x - self.center) / _value(self.y, x - self.center)
+        return -_slope(self.y, x - self.center) / value(self.y, x - self.center)
 
     def mass_between(self, a, b):
-        return _value(self.mass, b - self.center) - _value(self.mass, a - self.center)
+        return value(self.mass, b - self.center) - value(self.mass, a - self.center)
 
 
 class _Tail:
@@ -132,13 +132,13 @@ class _Tail:
         self.r, self.m, self.depth = r, m, _primitive(r)
 
     def log_square(self, x):
-        return -2 * _value(self.depth, x - self.center)
+        return -2 * value(self.depth, x - self.center)
 
     def decay(self, x):
-        return _value(self.r, x - self.center)
+        return value(self.r, x - self.center)
 
     def mills(self, x):
-        return _value(self.m, x - self.center)
+        return value(self.m, x - self.center)
 
 
 class Truth:

@@ -19,9 +19,8 @@ from cost_truth import (
     log_cosh_series,
     oracle_of,
     straight_truth,
-    value,
 )
-from ground_state_truth import Truth, power_truth
+from ground_state_truth import Truth, power_truth, value
 from psinoise import DomainError, costs
 
 
