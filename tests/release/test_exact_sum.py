@@ -196,7 +196,7 @@ SECRET = 8675309.0
         np.ma.array([SECRET, 2.0], mask=[False, True]),
         iter([[SECRET], ["8675309"]]),
     ],
-    ids=lambda value: repr(value)[:30],
+    ids=lambda value: repr(value).split(" object at ")[0][:30],
 )
 def test_values_of_the_wrong_kind(values):
     with pytest.raises(TypeError, match=r"^values must ") as caught:
