@@ -17,7 +17,7 @@ import pytest
 
 import psinoise.compile
 from psinoise import _core, reference
-from psinoise.accounting import accounted
+from psinoise.mechanisms import accounted
 from psinoise.noise import FAMILIES, Family, Noise
 
 ROOT = Path(__file__).resolve().parents[1]

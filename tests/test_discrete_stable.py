@@ -12,7 +12,7 @@ import pytest
 from scipy import special, stats
 
 import psinoise as pn
-from psinoise.accounting.sums import shortfall
+from psinoise.mechanisms.sums import shortfall
 from psinoise.noise._discrete_stable_masses import log_masses
 from psinoise.release import LatticeNoise, residues, sum_of_residues
 from psinoise.release.weights import Weights

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import psinoise as pn
-from psinoise.accounting import DiscreteLoss
 from psinoise.adapters.dp_accounting import from_pld, to_pld
+from psinoise.mechanisms import DiscreteLoss
 
 NOISES = [pn.Gaussian(std=1.5), pn.Laplace(scale=1.3), pn.Airy(mean_abs=1.2)]
 USES = [(1, 1.0), (20, 1.0), (300, 0.05)]

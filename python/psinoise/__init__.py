@@ -12,13 +12,14 @@ from typing import Any
 from psinoise import costs, sampling
 from psinoise._backend import core as _kernels
 from psinoise._version import __version__ as __version__
-from psinoise.accounting import Accountant, LatticeMechanism, Mechanism, promises
+from psinoise.accounting import Accountant
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import calibrate, noise_multiplier
 from psinoise.calibrate_stable import calibrate_stable
 from psinoise.compare import compare
 from psinoise.errors import BudgetError, CalibrationError, CertificationError, DomainError
 from psinoise.ledger import Ledger
+from psinoise.mechanisms import LatticeMechanism, Mechanism, promises
 from psinoise.noise import Noise, _laws
 from psinoise.noise._laws import *  # noqa: F403
 from psinoise.release import LatticeNoise, exact_sum, exact_sums

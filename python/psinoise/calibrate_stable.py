@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psinoise import _validate
-from psinoise.accounting import Mechanism
 from psinoise.calibrate import calibrate
 from psinoise.errors import CalibrationError, DomainError
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import DiscreteStable, Family, SymmetricStable
 from psinoise.release import cells_of, grid_from
 
@@ -110,7 +110,7 @@ def calibrate_stable(
         grid)``, or ``Mechanism(law, cells).for_sum(present)`` for a "distributed" target with a
         delta.
         A "distributed" pure target is met by draws of the law itself (of releases, which saturate,
-        the pure epsilon of a sum is that of one: ``psinoise.accounting.sums``).
+        the pure epsilon of a sum is that of one: ``psinoise.mechanisms.sums``).
 
     Raises
     ------

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 from psinoise import _validate
 from psinoise._optional import required
 from psinoise._progress import track
-from psinoise.accounting import Mechanism
 from psinoise.errors import DomainError
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import DESIGNED, FAMILIES, Noise, Schrodinger
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise._backend import core
-from psinoise.accounting import LatticeMechanism, Mechanism
+from psinoise.mechanisms import LatticeMechanism, Mechanism
 from psinoise.release import DigitNoise, LatticeNoise
 
 __all__ = ["integers", "replay"]

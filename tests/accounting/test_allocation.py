@@ -15,9 +15,9 @@ import pytest
 
 import psinoise as pn
 from psinoise.accounting.compose.epoch import Epoch
-from psinoise.accounting.imports import DiscreteLoss, LossNodes
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.question import Question
+from psinoise.mechanisms.imports import DiscreteLoss, LossNodes
 from psinoise.sampling import Poisson, RandomAllocation
 
 WIDTH = 1e-4

@@ -15,9 +15,9 @@ import pytest
 from profile_oracles import gaussian_delta
 
 import psinoise as pn
-from psinoise.accounting import DiscreteLoss
-from psinoise.accounting.imports import LossNodes, upper_nodes
 from psinoise.accounting.loss.pairs import Pair
+from psinoise.mechanisms import DiscreteLoss
+from psinoise.mechanisms.imports import LossNodes, upper_nodes
 from refusals import for_each
 
 STEP = math.log(2.0) / 4.0

@@ -35,8 +35,8 @@ from psinoise.accounting.compose.measure import Measure, lower_nodes, middle_nod
 from psinoise.accounting.compose.profile import DirectBound
 from psinoise.accounting.compose.target import Target, profile_bound
 from psinoise.accounting.compose.window import window_needed
-from psinoise.accounting.imports import DiscreteLoss, LossNodes
 from psinoise.accounting.loss.pairs import Pair
+from psinoise.mechanisms.imports import DiscreteLoss, LossNodes
 from psinoise.noise import FAMILIES
 from refusals import for_each
 

@@ -11,7 +11,7 @@ import pytest
 from profile_oracles import gaussian_delta, gaussian_epsilon, subsampled_delta
 
 import psinoise as pn
-from psinoise.accounting.promises import GDP, ZCDP, ApproximateDP, BoundedRange, PureDP
+from psinoise.mechanisms.promises import GDP, ZCDP, ApproximateDP, BoundedRange, PureDP
 from refusals import for_each, for_rows, refused
 
 

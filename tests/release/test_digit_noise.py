@@ -16,7 +16,7 @@ from scipy import stats
 
 import psinoise as pn
 from psinoise._backend import core
-from psinoise.accounting.leak import leak_of_normal
+from psinoise.mechanisms.leak import leak_of_normal
 from psinoise.release import DigitNoise
 from psinoise.release.discrete_gaussian import digits_of, rounding_price
 from psinoise.testing import integers, replay

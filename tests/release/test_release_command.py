@@ -18,8 +18,8 @@ import pytest
 import psinoise as pn
 from psinoise import __main__ as command_line
 from psinoise.accounting import Accountant
-from psinoise.accounting.lattice_mechanism import LatticeMechanism
 from psinoise.commands import release as command
+from psinoise.mechanisms.lattice_mechanism import LatticeMechanism
 
 SECRET = "8675309"
 TARGET = ["--noise", "airy", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "1"]

@@ -47,7 +47,7 @@ class Accountant:
 
     The order of the calls does not matter, and equal steps are merged.
 
-    Steps may also be losses that another accountant knows (`psinoise.accounting.DiscreteLoss`, see
+    Steps may also be losses that another accountant knows (`psinoise.mechanisms.DiscreteLoss`, see
     `psinoise.adapters.dp_accounting.from_pld`). They are bounds from above: the lower end of a
     bracket speaks of the other steps alone, and there are no estimates. Of promises
     (`psinoise.promises`) brackets give the worst mechanism that keeps them.

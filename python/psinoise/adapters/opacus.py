@@ -22,7 +22,8 @@ from typing import Any
 
 from psinoise import _validate
 from psinoise._optional import required
-from psinoise.accounting import Accountant, Mechanism
+from psinoise.accounting import Accountant
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import Gaussian
 
 __all__ = ["NAME", "CertifiedAccountant", "register"]

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import psinoise
-from psinoise.accounting import Accountant, Mechanism
+from psinoise.accounting import Accountant
 from psinoise.bench import checks
 from psinoise.bench.timing import Workload
 from psinoise.calibrate import calibrate
 from psinoise.compile import compile_law
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import DESIGNED, FAMILIES, Cactus, Noise, NoiseLaw
 from psinoise.optimize import Solution, solve
 

@@ -19,7 +19,6 @@ import scipy
 from numpy.typing import NDArray
 from scipy import sparse, special, stats
 
-from psinoise.accounting import Mechanism
 from psinoise.bench import checks
 from psinoise.bench.cases import (
     DELTA,
@@ -34,6 +33,7 @@ from psinoise.bench.cases import (
     standard_law,
 )
 from psinoise.bench.timing import Workload
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import DESIGNED
 
 __all__ = ["FEW", "Reference", "group_references", "references"]

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar, cast, overload
 
 from psinoise import _validate
-from psinoise.accounting import LatticeMechanism
 from psinoise.calibrate import mean_cost
 from psinoise.calibrate.designed import design, designed_law
 from psinoise.calibrate.lattice import least_on_lattice
@@ -19,6 +18,7 @@ from psinoise.calibrate.search import Calibration, search
 from psinoise.calibrate.target import Target, checked
 from psinoise.calibrate.training import noise_multiplier
 from psinoise.errors import DomainError
+from psinoise.mechanisms import LatticeMechanism
 from psinoise.noise import NoiseLaw
 
 __all__ = ["Calibration", "calibrate", "calibration", "noise_multiplier"]

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from psinoise.accounting import Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.question import Question
 from psinoise.calibrate.search import Calibration, roughly
 from psinoise.calibrate.target import Target
 from psinoise.errors import CalibrationError
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import Cactus, Gaussian
 
 __all__ = ["cheapest"]

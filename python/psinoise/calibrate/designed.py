@@ -12,12 +12,12 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from psinoise.accounting import Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate import cactus, unimodal
 from psinoise.calibrate.search import Calibration
 from psinoise.calibrate.target import Target
 from psinoise.errors import CalibrationError, CertificationError, DomainError
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import Cactus, NoiseLaw, OptimalUnimodal, PrivacyTarget
 
 __all__ = ["design", "designed_law"]

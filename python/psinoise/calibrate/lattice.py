@@ -15,9 +15,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
+from psinoise.accounting import Accountant
 from psinoise.calibrate.target import Target
 from psinoise.errors import CalibrationError
+from psinoise.mechanisms import LatticeMechanism, Mechanism
 from psinoise.release import cells_of, grid_from
 
 __all__ = ["least_on_lattice"]

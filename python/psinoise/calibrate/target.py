@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from psinoise import _validate
-from psinoise.accounting import Mechanism, contract
+from psinoise.accounting import contract
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.question import DEFAULT_WIDTH, Question
 from psinoise.errors import CalibrationError, CertificationError, DomainError
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import NoiseLaw
 from psinoise.sampling import RandomAllocation, Sampling, WithoutReplacement
 

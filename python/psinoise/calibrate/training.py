@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from psinoise import _validate
-from psinoise.accounting import Mechanism
 from psinoise.calibrate.search import search
 from psinoise.calibrate.target import checked
 from psinoise.errors import DomainError
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import Gaussian
 from psinoise.sampling import Poisson, RandomAllocation, Sampling
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from psinoise.accounting import Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibrate.search import Calibration
 from psinoise.calibrate.target import Target
 from psinoise.errors import CalibrationError
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import OptimalUnimodal
 
 __all__ = ["cheapest"]

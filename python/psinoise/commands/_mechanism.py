@@ -12,10 +12,10 @@ from typing import Any
 
 from psinoise import _validate
 from psinoise._progress import watch
-from psinoise.accounting import Mechanism
 from psinoise.accounting.bracket import Bracket
 from psinoise.commands._json import HELP, print_json
 from psinoise.errors import DomainError
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import DESIGNED, LAWS, Cactus, Family, NoiseLaw, Parameter
 
 # Of the attributes that parameters of laws become: "delta" is also one of the target.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from psinoise.accounting import Mechanism
 from psinoise.calibrate_stable import calibrate_stable
 from psinoise.commands._json import HELP, print_json
 from psinoise.commands._mechanism import add_query, size_of
+from psinoise.mechanisms import Mechanism
 from psinoise.release import cells_of
 
 _QUESTION = (

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from psinoise._atomic import check_target, temporary_beside, write_text
-from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
+from psinoise.accounting import Accountant
 from psinoise.accounting.budget import is_within
 from psinoise.calibrate import calibrate
 from psinoise.commands._columns import FORMATS, map_columns, rows_of
@@ -38,6 +38,7 @@ from psinoise.commands._mechanism import (
 )
 from psinoise.errors import CertificationError, DomainError
 from psinoise.ledger import Ledger, head_of
+from psinoise.mechanisms import LatticeMechanism, Mechanism
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from psinoise import plotting
 from psinoise._progress import track
-from psinoise.accounting import Mechanism
 from psinoise.figures._figure import FigureData, PaperFigure
 from psinoise.figures._moments import cactus_moments, gaussian_moments, moments_epsilon
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import Cactus, Gaussian
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from psinoise import costs, plotting
 from psinoise._progress import track
-from psinoise.accounting import Mechanism
 from psinoise.figures._figure import FigureData, PaperFigure
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import Airy, Gaussian, Laplace, Noise, Schrodinger
 
 if TYPE_CHECKING:

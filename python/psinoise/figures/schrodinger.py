@@ -14,8 +14,8 @@ import numpy as np
 
 from psinoise import plotting
 from psinoise._progress import track
-from psinoise.accounting import Mechanism
 from psinoise.figures._figure import FigureData, PaperFigure
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import Airy, Gaussian, Laplace, Noise
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from psinoise import plotting
 from psinoise._progress import track
-from psinoise.accounting import Mechanism
 from psinoise.figures._figure import FigureData, PaperFigure, panel
+from psinoise.mechanisms import Mechanism
 from psinoise.noise import Airy, Cactus, Gaussian, Laplace, Noise, OptimalUnimodal
 
 if TYPE_CHECKING:

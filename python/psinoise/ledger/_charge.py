@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from psinoise import _validate
-from psinoise.accounting import LatticeMechanism, Mechanism
+from psinoise.mechanisms import LatticeMechanism, Mechanism
 
 __all__ = ["Charge"]
 

@@ -35,7 +35,7 @@ of its expectations over the events that ``J`` is this condition or that one.
   ``k_j e^{S(a_j) - c_j eps} Z(a_j) <= d_j Z(a_j)``, with an expectation of at most ``d_j``. QED
 
 *Leaks.* Noise in digits is dominated by Gaussian noise and, beside it, an independent coin that
-tells all with probability ``c_t`` and nothing otherwise (`psinoise.accounting.leak`): what is
+tells all with probability ``c_t`` and nothing otherwise (`psinoise.mechanisms.leak`): what is
 released is a function of both (Blackwell's theorem), so that one may think of both as seen. A
 charge passes only if ``sum c_t <= d_l`` afterwards, so that the expected number of coins that tell,
 over steps that may be chosen by all results, is at most ``d_l``, and so is the probability of any.
@@ -70,10 +70,10 @@ from __future__ import annotations
 
 import math
 
-from psinoise.accounting import LatticeMechanism
 from psinoise.errors import BudgetError, CertificationError
 from psinoise.ledger._charge import Charge
 from psinoise.ledger._spending import Limits, Sums, best_order
+from psinoise.mechanisms import LatticeMechanism
 
 __all__ = ["Filter", "orders_of"]
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from psinoise import _validate
-from psinoise.accounting import Accountant, LatticeMechanism, Mechanism
+from psinoise.accounting import Accountant
 from psinoise.errors import BudgetError, CertificationError, DomainError
 from psinoise.ledger._charge import Charge
 from psinoise.ledger._filter import Filter, orders_of
@@ -27,6 +27,7 @@ from psinoise.ledger._text import (
     written_charge,
 )
 from psinoise.ledger._values import read_once
+from psinoise.mechanisms import LatticeMechanism, Mechanism
 
 __all__ = ["Ledger"]
 

@@ -27,10 +27,11 @@ from typing import Any, NamedTuple
 
 from psinoise import _validate
 from psinoise._hashed_json import hexadecimal, members_of
-from psinoise.accounting import LatticeMechanism, Mechanism, contract
+from psinoise.accounting import contract
 from psinoise.accounting.serialize import read_law, written_law
 from psinoise.errors import DomainError
 from psinoise.ledger._charge import Charge
+from psinoise.mechanisms import LatticeMechanism, Mechanism
 
 __all__ = ["Budget", "read_budget", "read_charge", "written_budget", "written_charge"]
 

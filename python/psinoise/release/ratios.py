@@ -53,7 +53,7 @@ with the ``b``, well below 1, for which the tail has as much as that of the law:
 which is linear in ``b``.
 
 *Power laws whose sums are accounted* (`covering`). There the price is not that of a ratio: it is
-how much rarer than the law any integer is (``psinoise.accounting.sums``), and bending may make
+how much rarer than the law any integer is (``psinoise.mechanisms.sums``), and bending may make
 integers rarer. So the last half is raised to the power law through its first mass, and the ratio
 is at least that of masses in the first copy, and that of the law in the end: with ``v[h] = p[h]``
 copies of ``h`` have at least the mass of the law at ``2 h``, and those of ``j > h`` fall from ``h``

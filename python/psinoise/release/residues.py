@@ -4,7 +4,7 @@ Protocols of secure aggregation mask messages with numbers that are uniform modu
 up to 0, so that only the sum of the messages modulo ``2**b`` is seen. Reducing is a homomorphism of
 rings: the residue of a sum is the sum of the residues. What is seen is a function of the sum of the
 messages, and each residue one of its message: by post-processing no epsilon grows, for any b
-(``psinoise.accounting.sums``).
+(``psinoise.mechanisms.sums``).
 """
 
 from __future__ import annotations

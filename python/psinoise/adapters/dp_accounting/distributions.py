@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psinoise import _validate
-from psinoise.accounting import Accountant, Mechanism
-from psinoise.accounting.imports import DiscreteLoss, LossNodes, upper_nodes
+from psinoise.accounting import Accountant
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import directions
 from psinoise.adapters.dp_accounting._package import module
 from psinoise.errors import DomainError
+from psinoise.mechanisms import Mechanism
+from psinoise.mechanisms.imports import DiscreteLoss, LossNodes, upper_nodes
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

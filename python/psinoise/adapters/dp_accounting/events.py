@@ -38,13 +38,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from psinoise import _validate, promises
-from psinoise.accounting import Accountant, Mechanism
-from psinoise.accounting.accounted import Accounted
+from psinoise.accounting import Accountant
 from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.responses import RandomizedResponse
 from psinoise.accounting.loss.steps import Step
 from psinoise.adapters.dp_accounting._package import module
 from psinoise.errors import DomainError
+from psinoise.mechanisms import Mechanism
+from psinoise.mechanisms.accounted import Accounted
 from psinoise.noise import DiscreteLaplace, Gaussian, Laplace
 from psinoise.sampling import WithoutReplacement
 

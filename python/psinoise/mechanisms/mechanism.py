@@ -9,16 +9,16 @@ from typing import ClassVar, NoReturn
 
 from psinoise import _validate
 from psinoise.accounting import vectors
-from psinoise.accounting.accounted import Accounted
-from psinoise.accounting.groups import Group, group_of
-from psinoise.accounting.lattice_mechanism import LatticeMechanism, on_lattice
 from psinoise.accounting.loss.blocks import BlockLaw
 from psinoise.accounting.loss.cells import CellLaw, in_cells
 from psinoise.accounting.loss.law import Law
 from psinoise.accounting.loss.pairs import Pair, turning_point
 from psinoise.accounting.loss.steps import Step
-from psinoise.accounting.sums import SumOfReleases
 from psinoise.errors import DomainError
+from psinoise.mechanisms.accounted import Accounted
+from psinoise.mechanisms.groups import Group, group_of
+from psinoise.mechanisms.lattice_mechanism import LatticeMechanism, on_lattice
+from psinoise.mechanisms.sums import SumOfReleases
 from psinoise.release import grid_from
 
 
@@ -136,7 +136,7 @@ class Mechanism(Accounted):
 
         Notes
         -----
-        ``psinoise.accounting.sums`` has the proofs. Lower ends of brackets are those of the pair
+        ``psinoise.mechanisms.sums`` has the proofs. Lower ends of brackets are those of the pair
         that dominates the sum, which tells besides how many draws are not of the law.
 
         Examples
@@ -213,7 +213,7 @@ class Mechanism(Accounted):
         -----
         Gaussian noise that is wide against the sensitivity, and on vectors with another norm, is
         drawn in digits, and accounted from the normal law with a bound on the total variation
-        between the two, some 1e-15 of each coordinate (``psinoise.accounting.leak``).
+        between the two, some 1e-15 of each coordinate (``psinoise.mechanisms.leak``).
 
         Examples
         --------

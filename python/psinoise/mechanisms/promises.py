@@ -33,14 +33,14 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from psinoise import _validate
-from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.concentrated import Concentrated
-from psinoise.accounting.groups import group_size
 from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.responses import RandomizedResponse, RangePair
 from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
+from psinoise.mechanisms.accounted import Accounted
+from psinoise.mechanisms.groups import group_size
 from psinoise.noise import Gaussian
 
 __all__ = ["GDP", "ZCDP", "ApproximateDP", "BoundedRange", "PureDP"]

@@ -20,7 +20,7 @@ is the worst. For other laws the accounting takes the envelope over all ``J`` sh
 ``g / 2``, so that ``|m - m'|_2 g <= s + g sqrt(d)`` in ``d`` dimensions: what is released is the
 Gaussian mechanism of that sensitivity, rounded to the grid, but for the total variation between
 ``K`` and rounded normal noise, which is at most ``d`` times that of one coordinate and is accounted
-beside it (``accounting.leak``). A bound in the l1 norm is one in the l2 norm. The grid is at most
+beside it (``mechanisms.leak``). A bound in the l1 norm is one in the l2 norm. The grid is at most
 ``2**-13 / sqrt(d)`` of ``s``. Other laws have no proven worst direction on a lattice: refused.
 
 *Noise that is wide against the sensitivity* (`DigitNoise`) is accounted in the same way: from the
@@ -42,12 +42,12 @@ from psinoise import _hashed_json, _validate
 from psinoise._hashed_json import hexadecimal
 from psinoise._version import __version__
 from psinoise.accounting import vectors
-from psinoise.accounting.accounted import Accounted
-from psinoise.accounting.groups import Group, group_of
-from psinoise.accounting.leak import leak_of_normal
 from psinoise.accounting.loss.responses import RandomizedResponse
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.errors import DomainError
+from psinoise.mechanisms.accounted import Accounted
+from psinoise.mechanisms.groups import Group, group_of
+from psinoise.mechanisms.leak import leak_of_normal
 from psinoise.noise import NoiseLaw
 from psinoise.release import (
     WIDEST,

@@ -48,12 +48,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psinoise import _validate
-from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.bracket import Bracket, Brackets
-from psinoise.accounting.lattice_mechanism import LatticeMechanism
 from psinoise.accounting.loss.blocks import BlockLaw, BlockPair, in_blocks
 from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
+from psinoise.mechanisms.accounted import Accounted
+from psinoise.mechanisms.lattice_mechanism import LatticeMechanism
 from psinoise.release import LatticeNoise
 
 __all__ = ["SumOfReleases", "shortfall"]

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psinoise.accounting.accounted import Accounted
 from psinoise.accounting.compose.bins import Dense, atoms_source, dense
 from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.compose.source import covering, measure_of
@@ -22,6 +21,7 @@ from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import DIRECTIONS, Direction, Float
 from psinoise.accounting.loss.steps import Step, largest_loss
 from psinoise.errors import CertificationError, DomainError
+from psinoise.mechanisms.accounted import Accounted
 
 __all__ = ["DiscreteLoss", "LossNodes", "upper_nodes"]
 
@@ -67,8 +67,8 @@ class DiscreteLoss(Accounted, Measured):
 
     >>> import numpy as np
     >>> import psinoise as pn
-    >>> from psinoise.accounting import DiscreteLoss
-    >>> from psinoise.accounting.imports import LossNodes
+    >>> from psinoise.mechanisms import DiscreteLoss
+    >>> from psinoise.mechanisms.imports import LossNodes
     >>> nodes = LossNodes(0, np.array([0.5, 0.5]), 0.0)
     >>> step = DiscreteLoss(0.5, {"remove": nodes, "add": nodes})
     >>> round(float(pn.Accountant().compose(step).epsilon(0.0)), 9)
