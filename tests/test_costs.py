@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import psinoise as pn
+from case_names import case_name
 from psinoise import DomainError, costs
 
 X = np.array([-3.0, -1.0, 0.0, 0.5, 2.0, 1e3])
@@ -34,12 +34,7 @@ EXAMPLES = [
 ]
 
 
-def name_of(cost):
-    """Its repr without the address of a function, which differs from process to process."""
-    return re.sub(" at 0x[0-9a-f]+", "", repr(cost))
-
-
-@pytest.mark.parametrize("cost", EXAMPLES, ids=name_of)
+@pytest.mark.parametrize("cost", EXAMPLES, ids=case_name)
 def test_identity(cost):
     assert hash(cost) == hash(pickle.loads(pickle.dumps(cost)))
     assert cost == pickle.loads(pickle.dumps(cost))
@@ -122,7 +117,7 @@ def test_any_text_is_a_cost_or_an_error(text):
     assert isinstance(found, costs.Cost)
 
 
-@pytest.mark.parametrize("cost", EXAMPLES, ids=name_of)
+@pytest.mark.parametrize("cost", EXAMPLES, ids=case_name)
 def test_every_example_is_a_cost(cost):
     """Even, finite, not decreasing; scalars and shapes as NumPy has them."""
     values = cost(X)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from case_names import case_name
 from psinoise._rng import fresh_key, stream_key
 from psinoise.noise import FAMILIES
 
@@ -18,7 +19,7 @@ def test_none_differs_every_time():
 @pytest.mark.parametrize(
     "seed",
     [0, 7, 2**200, np.int64(7), [1, 2, 3], (1, 2), np.array([4, 5]), np.random.SeedSequence(7)],
-    ids=repr,
+    ids=case_name,
 )
 def test_a_seed_names_one_stream(seed):
     key = stream_key(seed, TAG)
@@ -87,7 +88,7 @@ def test_a_bit_generator_advances_and_agrees_with_its_generator(law):
         (-1, ValueError),
         ([1, -2], ValueError),
     ],
-    ids=repr,
+    ids=case_name,
 )
 def test_bad_seeds(seed, error):
     with pytest.raises(error):

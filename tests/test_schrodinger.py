@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psinoise as pn
+from case_names import case_name
 from psinoise import DomainError, costs
 from psinoise.ground_state import natural_state, power_state
 
@@ -103,7 +104,7 @@ SMOOTH = [
 ]
 
 
-@pytest.mark.parametrize("cost", SMOOTH, ids=repr)
+@pytest.mark.parametrize("cost", SMOOTH, ids=case_name)
 @pytest.mark.parametrize("bound", [0.02, 3.0])
 def test_bound_is_met_and_identities_hold(cost, bound):
     noise = pn.Schrodinger(cost=cost, mean_cost=bound)
@@ -183,7 +184,7 @@ def test_random_costs(p, q, weight, bound):
 # -- the certificate of log-concavity --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cost", [*SMOOTH, costs.Power(0.125), costs.Power(12.0)], ids=repr)
+@pytest.mark.parametrize("cost", [*SMOOTH, costs.Power(0.125), costs.Power(12.0)], ids=case_name)
 def test_laws_are_certified_log_concave(cost):
     assert pn.Schrodinger(cost=cost, mean_cost=1.0).log_concave
 
@@ -235,7 +236,7 @@ def test_sizes_stretch_the_law():
         pn.Schrodinger(cost=costs.Log(), mean_cost=2.0, scale=3.0),
         pn.Schrodinger(cost=costs.Power(1) + costs.Power(2), mean_cost=0.3),
     ],
-    ids=repr,
+    ids=case_name,
 )
 def test_identity(noise):
     again = eval(repr(noise), {"Schrodinger": pn.Schrodinger, "costs": costs})

@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import psinoise as pn
+from case_names import case_name
 
 EXPONENTS = st.integers(-60, 60)
 
@@ -196,7 +197,7 @@ SECRET = 8675309.0
         np.ma.array([SECRET, 2.0], mask=[False, True]),
         iter([[SECRET], ["8675309"]]),
     ],
-    ids=lambda value: repr(value).split(" object at ")[0][:30],
+    ids=lambda value: case_name(value)[:30],
 )
 def test_values_of_the_wrong_kind(values):
     with pytest.raises(TypeError, match=r"^values must ") as caught:
