@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import copy
 import json
 import math
 import pickle
+import sys
 
 import numpy as np
 import pytest
 
 import psinoise as pn
-from psinoise.accounting import question
+from psinoise.accounting import accountant, question
 from psinoise.accounting.bracket import Bracket, Brackets
 from refusals import for_each
 
@@ -111,3 +113,47 @@ def test_what_is_kept_is_of_the_composition():
     assert after > 1.3 * before
     single = accountant.epsilon(1e-6, tolerance=1e-7)
     assert single.width <= 1e-7
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.copy, copy.deepcopy, lambda a: pickle.loads(pickle.dumps(a))]
+)
+def test_a_copy_goes_its_own_way(duplicate):
+    """Mutant: a copy that shares the dictionary of steps."""
+    use = pn.Mechanism(pn.Gaussian(std=5.0))
+    first = pn.Accountant("remove").compose(use, 10)
+    first.epsilon(1e-6)
+    second = duplicate(first).compose(use, 1000)
+    assert second.adjacency == "remove"
+    for composed, count in ((first, 10), (second, 1010)):
+        known = use.epsilon(1e-12, count, adjacency="remove")
+        assert composed.epsilon(1e-12) == pytest.approx(known, rel=1e-3)
+
+
+def test_an_answer_belongs_to_what_it_was_asked_of(monkeypatch):
+    """A thread composes while another one asks. Mutant: answers kept where they are found last."""
+    use = pn.Mechanism(pn.Gaussian(std=5.0))
+    shared, asked = pn.Accountant().compose(use), accountant.epsilon_of
+
+    def interrupted(question, delta):
+        found = asked(question, delta)
+        monkeypatch.setattr(accountant, "epsilon_of", asked)
+        shared.compose(use, 99)
+        return found
+
+    monkeypatch.setattr(accountant, "epsilon_of", interrupted)
+    assert shared.epsilon(1e-6) == use.epsilon(1e-6)
+    assert shared.epsilon(1e-6) == use.epsilon(1e-6, 100)
+
+
+def test_no_use_is_lost_between_threads():
+    """Mutant: no lock around the sum."""
+    use, shared = pn.Mechanism(pn.Laplace(scale=2.0)), pn.Accountant()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda _: shared.compose(use), range(2000)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert shared.epsilon(0.0).upper == use.epsilon(0.0, 2000).upper

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Protocol, overload, runtime_checkable
 
@@ -34,6 +35,9 @@ __all__ = ["Accountant"]
 
 _MOST_USES = 2**63 - 1
 
+#: Answers by what was asked, where, and the tolerance.
+Answers = dict[tuple[str, float, float | None], Bracket]
+
 
 @runtime_checkable
 class Dominated(Protocol):
@@ -53,7 +57,8 @@ class Accountant:
     (`psinoise.promises`) brackets give the worst mechanism that keeps them.
 
     What is composed for one question is kept for the next one, whose bracket can be narrower for
-    it; the same question has the same answer.
+    it; the same question has the same answer. Threads may compose and ask at once, and a copy goes
+    its own way.
 
     Parameters
     ----------
@@ -77,10 +82,18 @@ class Accountant:
         self._adjacency = contract.check_adjacency_or_direction(adjacency)
         self._counts: dict[Step, int] = {}
         self._kept: Kept = {}
-        self._answers: dict[tuple[str, float, float | None], Bracket] = {}
+        self._answers: Answers = {}
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"<Accountant adjacency={self._adjacency!r}, {len(self._counts)} distinct steps>"
+
+    def __getstate__(self) -> tuple[str, Steps]:
+        return self._adjacency, self._steps
+
+    def __setstate__(self, state: tuple[str, Steps]) -> None:
+        self.__init__(state[0])  # type: ignore[misc]
+        self._counts.update(state[1])
 
     @property
     def adjacency(self) -> str:
@@ -154,14 +167,15 @@ class Accountant:
         count = _validate.count("count", count)
         steps = mechanism.sampled(sampling_rate, sampling, self._adjacency)
         if count and steps:
-            totals = {step: self._counts.get(step, 0) + count * uses for step, uses in steps}
-            if max(totals.values()) > _MOST_USES:
-                raise OverflowError(
-                    f"count must add up to at most 2**63 - 1, got {max(totals.values())!r}"
-                )
-            self._counts.update(totals)
-            # What was kept is that of the composition so far.
-            self._kept, self._answers = {}, {}
+            with self._lock:
+                totals = {step: self._counts.get(step, 0) + count * uses for step, uses in steps}
+                if max(totals.values()) > _MOST_USES:
+                    raise OverflowError(
+                        f"count must add up to at most 2**63 - 1, got {max(totals.values())!r}"
+                    )
+                self._counts.update(totals)
+                # New ones: what is being asked about the old composition keeps those it began with.
+                self._kept, self._answers = {}, {}
         return self
 
     @overload
@@ -291,9 +305,10 @@ class Accountant:
     ) -> Bracket:
         """The answer to a question, the same one whenever it is asked."""
         asked = name, at, tolerance
-        if asked not in self._answers:
-            self._answers[asked] = ask(self._question(tolerance), at)
-        return self._answers[asked]
+        question, answers = self._asked(tolerance)
+        if asked not in answers:
+            answers[asked] = ask(question, at)
+        return answers[asked]
 
     def renyi_divergence(self, orders: ArrayLike) -> NDArray[np.float64]:
         """Renyi divergences of everything composed so far, the larger of the directions.
@@ -353,8 +368,16 @@ class Accountant:
         return zcdp_of(self._question(None))
 
     def _question(self, tolerance: float | None, *, one_direction: bool = True) -> Question:
+        """A question about the composition so far."""
+        return self._asked(tolerance, one_direction=one_direction)[0]
+
+    def _asked(
+        self, tolerance: float | None, *, one_direction: bool = True
+    ) -> tuple[Question, Answers]:
+        """The same, and what was answered about that composition."""
         ways = contract.ways_of(self._adjacency) if one_direction else None
-        return Question(self._steps, ways, tolerance, kept=self._kept)
+        with self._lock:
+            return Question(self._steps, ways, tolerance, kept=self._kept), self._answers
 
     @property
     def _steps(self) -> Steps:
