@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ SOURCES = ROOT / "csrc"
 LAYERS = {
     "errors": 0,
     "numerics": 0,
+    "_lazy": 0,
     "_optional": 0,
     "_progress": 0,
     "_version": 0,
@@ -41,10 +43,9 @@ LAYERS = {
     "accounting": 8,
     "mechanisms": 9,
     "plotting": 10,
-    "calibrate": 10,
+    "calibration": 10,
     "ledger": 10,
-    "calibrate_stable": 11,
-    "compare": 11,
+    "comparison": 11,
     "testing": 11,
     "": 12,  # psinoise/__init__.py, which gathers the names
     "bench": 13,
@@ -276,10 +277,45 @@ def test_importing_the_package_loads_nothing_heavy(run_python):
 import sys
 import psinoise
 heavy = ["matplotlib", "tqdm", "pandas", "scipy", "numpy.ma", "numpy.random", "numpy.testing",
-         "psinoise.plotting", "psinoise.bench", "psinoise.reference", "psinoise.figures"]
+         "psinoise.plotting", "psinoise.bench", "psinoise.reference", "psinoise.figures",
+         "psinoise.accounting", "psinoise.mechanisms", "psinoise.release", "psinoise.calibration",
+         "psinoise.comparison", "psinoise.ledger", "psinoise.optimize.solver",
+         "psinoise.optimize.unimodal.solve"]
 print([name for name in heavy if name in sys.modules])
 """
     assert run_python(code) == "[]\n"
+
+
+def lazy_calls(text):
+    """What a text imports for type checkers, and what it tells `lazy_names`: names by module."""
+    checked, told = {}, {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            checked.update({n.module: {a.name for a in n.names} for n in node.body})
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_names":
+            pairs = zip(node.args[1].keys, node.args[1].values, strict=True)
+            told.update({ast.unparse(k).strip("'"): set(ast.literal_eval(v)) for k, v in pairs})
+    return checked, told
+
+
+LAZY = [path for path in MODULES if "lazy_names(" in text_of(path) and path.name == "__init__.py"]
+
+
+@pytest.mark.parametrize("path", LAZY, ids=relative)
+def test_names_that_are_loaded_later(path):
+    """Type checkers see them all, and no module has the name of something else."""
+    checked, told = lazy_calls(text_of(path))
+    modules = told.pop("__name__", set())
+    assert checked == told
+    names = set().union(*told.values())
+    shadows = {p.stem for p in path.parent.iterdir() if p.suffix in {"", ".py"}}
+    assert not names & shadows
+    assert modules <= shadows
+    package = importlib.import_module(name_of(path))
+    assert {name for name in names if not callable(getattr(package, name))} <= {"promises"}
+    assert set(dir(package)) == set(package.__all__) >= names
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        package.nothing  # noqa: B018
 
 
 # -- C++ -------------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from scipy import optimize, stats
 import psinoise as pn
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.question import Question
-from psinoise.calibrate import Calibration, calibrate, calibration
-from psinoise.calibrate import target as target_module
-from psinoise.calibrate.target import Target
+from psinoise.calibration import Calibration, calibrate, calibration
+from psinoise.calibration import target as target_module
+from psinoise.calibration.target import Target
 from psinoise.noise import FAMILIES, Family
 
 # epsilon, delta, count, sampling rate

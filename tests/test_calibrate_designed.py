@@ -11,7 +11,7 @@ import pytest
 
 import psinoise as pn
 from psinoise.accounting.bracket import Bracket
-from psinoise.calibrate import calibration
+from psinoise.calibration import calibration
 from psinoise.noise import DESIGNED, FAMILIES, Family
 
 COARSE = {"cells_per_sensitivity": 10, "cells": 100, "tail_ratio": 0.12}
@@ -218,7 +218,7 @@ def test_the_cost_decides_which_member_is_made() -> None:
 
 
 def test_what_cannot_be_certified_is_a_row_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    from psinoise.compare import target
+    from psinoise.comparison import target
 
     def vague(law: object, **words: object) -> object:
         if law is pn.Airy:

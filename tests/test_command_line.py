@@ -16,7 +16,7 @@ import psinoise
 from command_line_calls import answer, mistake, strict
 from psinoise import __main__ as command_line
 from psinoise import costs
-from psinoise.calibrate import calibrate
+from psinoise.calibration import calibrate
 from psinoise.commands._json import print_json
 from psinoise.commands._mechanism import law_names, rounded
 from psinoise.figures import FIGURES

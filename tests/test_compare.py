@@ -13,9 +13,9 @@ import pytest
 
 import psinoise as pn
 from psinoise import _progress
-from psinoise.calibrate import calibrate
-from psinoise.compare import Comparison, ComparisonRow, TargetComparison
-from psinoise.compare.tables import column
+from psinoise.calibration import calibrate
+from psinoise.comparison import Comparison, ComparisonRow, TargetComparison
+from psinoise.comparison.tables import column
 from psinoise.noise import FAMILIES
 
 # Laws of one parameter: what they reach is known from elsewhere.

@@ -7,22 +7,45 @@ line.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psinoise import costs, sampling
 from psinoise._backend import core as _kernels
+from psinoise._lazy import lazy_names
 from psinoise._version import __version__ as __version__
-from psinoise.accounting import Accountant
-from psinoise.accounting.bracket import Bracket
-from psinoise.calibrate import calibrate, noise_multiplier
-from psinoise.calibrate_stable import calibrate_stable
-from psinoise.compare import compare
 from psinoise.errors import BudgetError, CalibrationError, CertificationError, DomainError
-from psinoise.ledger import Ledger
-from psinoise.mechanisms import LatticeMechanism, Mechanism, promises
 from psinoise.noise import Noise, _laws
 from psinoise.noise._laws import *  # noqa: F403
-from psinoise.release import LatticeNoise, exact_sum, exact_sums
+
+if TYPE_CHECKING:
+    from psinoise.accounting import Accountant
+    from psinoise.accounting.bracket import Bracket
+    from psinoise.calibration import calibrate, noise_multiplier
+    from psinoise.calibration.stable import calibrate_stable
+    from psinoise.comparison import compare
+    from psinoise.ledger import Ledger
+    from psinoise.mechanisms import LatticeMechanism, Mechanism, promises
+    from psinoise.release import LatticeNoise
+    from psinoise.release.exact_sum import exact_sum
+    from psinoise.release.exact_sums import exact_sums
+else:
+    # To load these takes longer than all that is above.
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            __name__: ("accounting", "ledger", "mechanisms", "release"),
+            "psinoise.accounting": ("Accountant",),
+            "psinoise.accounting.bracket": ("Bracket",),
+            "psinoise.calibration": ("calibrate", "noise_multiplier"),
+            "psinoise.calibration.stable": ("calibrate_stable",),
+            "psinoise.comparison": ("compare",),
+            "psinoise.ledger": ("Ledger",),
+            "psinoise.mechanisms": ("LatticeMechanism", "Mechanism", "promises"),
+            "psinoise.release": ("LatticeNoise",),
+            "psinoise.release.exact_sum": ("exact_sum",),
+            "psinoise.release.exact_sums": ("exact_sums",),
+        },
+    )
 
 __all__ = [
     "Accountant",

@@ -22,7 +22,7 @@ import psinoise
 from psinoise.accounting import Accountant
 from psinoise.bench import checks
 from psinoise.bench.timing import Workload
-from psinoise.calibrate import calibrate
+from psinoise.calibration import calibrate
 from psinoise.compile import compile_law
 from psinoise.mechanisms import Mechanism
 from psinoise.noise import DESIGNED, FAMILIES, Cactus, Noise, NoiseLaw

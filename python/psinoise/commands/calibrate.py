@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from psinoise.calibrate import calibration
+from psinoise.calibration import calibration
 from psinoise.commands._json import HELP, print_json
 from psinoise.commands._mechanism import (
     COMPOSITION,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from psinoise.calibrate_stable import calibrate_stable
+from psinoise.calibration.stable import calibrate_stable
 from psinoise.commands._json import HELP, print_json
 from psinoise.commands._mechanism import add_query, size_of
 from psinoise.mechanisms import Mechanism

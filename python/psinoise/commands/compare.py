@@ -8,7 +8,7 @@ from typing import Any
 
 from psinoise import costs
 from psinoise.commands._json import HELP, print_json
-from psinoise.compare import compare
+from psinoise.comparison import compare
 from psinoise.errors import DomainError
 
 _COSTS = {"mean-abs": "mean_abs", "variance": "variance"}

@@ -25,7 +25,7 @@ from typing import Any
 from psinoise._atomic import check_target, temporary_beside, write_text
 from psinoise.accounting import Accountant
 from psinoise.accounting.budget import is_within
-from psinoise.calibrate import calibrate
+from psinoise.calibration import calibrate
 from psinoise.commands._columns import FORMATS, map_columns, rows_of
 from psinoise.commands._mechanism import (
     add_noise,

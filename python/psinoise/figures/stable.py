@@ -16,7 +16,7 @@ from scipy import special
 
 from psinoise import plotting
 from psinoise._progress import track
-from psinoise.calibrate_stable import calibrate_stable
+from psinoise.calibration.stable import calibrate_stable
 from psinoise.figures._figure import FigureData, PaperFigure, draw_table, panel
 from psinoise.mechanisms import Mechanism
 from psinoise.noise import Laplace, Noise, Staircase, SymmetricStable

@@ -12,7 +12,7 @@ from psinoise._backend import core
 from psinoise.compile.cells import MOST_CELLS
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
-from psinoise.optimize import Grid
+from psinoise.optimize.cells import Grid
 
 __all__ = ["cells_of", "checked_grid", "checked_width", "costs_of_cells"]
 

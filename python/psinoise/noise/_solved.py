@@ -17,7 +17,7 @@ from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
 from psinoise.noise._grid import cells_of
 from psinoise.noise._piecewise import PiecewiseNoise
-from psinoise.optimize import Grid
+from psinoise.optimize.cells import Grid
 
 __all__ = ["SolvedNoise"]
 

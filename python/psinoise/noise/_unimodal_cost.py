@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from psinoise import costs
 from psinoise.errors import DomainError
 from psinoise.noise._grid import costs_of_cells
-from psinoise.optimize import Grid
-from psinoise.optimize.unimodal import FunctionCost, IntervalCost, PowerCost
+from psinoise.optimize import unimodal as program
+from psinoise.optimize.cells import Grid
 
 __all__ = ["UnitCost"]
 
@@ -84,11 +84,11 @@ class UnitCost:
         return found
 
     @cached_property
-    def on_intervals(self) -> IntervalCost:
+    def on_intervals(self) -> program.IntervalCost:
         """With its integral."""
         if isinstance(self.cost, float):
-            return PowerCost(self.cost)
-        return FunctionCost(self._function, self._kinks)
+            return program.PowerCost(self.cost)
+        return program.FunctionCost(self._function, self._kinks)
 
     @property
     def _kinks(self) -> tuple[float, ...]:

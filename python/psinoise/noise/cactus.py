@@ -12,22 +12,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psinoise import _validate, costs
+from psinoise import _validate, costs, optimize
 from psinoise.errors import DomainError
 from psinoise.noise._cactus_grid import PAPER, gaussian_deviation, grid_for
 from psinoise.noise._cell_costs import Cost, checked_cost
 from psinoise.noise._grid import checked_grid, checked_width, costs_of_cells
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._solved import SolvedNoise
-from psinoise.optimize import (
-    Certificate,
-    Grid,
-    Program,
-    Solution,
-    certify,
-    lower_bound_off_grid,
-    solve,
-)
+from psinoise.optimize.cells import Grid
 
 __all__ = ["Cactus"]
 
@@ -127,7 +119,7 @@ class Cactus(SolvedNoise):
         }
     )
 
-    _solutions: ClassVar[dict[Hashable, Solution]] = {}
+    _solutions: ClassVar[dict[Hashable, optimize.Solution]] = {}
     _most_solutions = 64  # of at most 70 kB each
     _format, _kind = "psinoise cactus", "a cactus law"
     _stated = (
@@ -141,7 +133,7 @@ class Cactus(SolvedNoise):
 
     cost: float | costs.Cost
     mean_cost: float
-    certificate: Certificate
+    certificate: optimize.Certificate
 
     def __init__(
         self,
@@ -171,7 +163,9 @@ class Cactus(SolvedNoise):
             self._state(sensitivity, cost, mean_cost, *grid_for(size))
         solution = self._solutions.get(self._problem)
         if solution is None:
-            solution = solve(self._grid, self._costs_of_cells, self._bound, progress=progress)
+            solution = optimize.solve(
+                self._grid, self._costs_of_cells, self._bound, progress=progress
+            )
         self._keep(solution, self._problem)
         excess = self.certificate.largest_kl * 2.0 * size**2 - 1.0
         if excess > _ROUNDING:
@@ -210,11 +204,11 @@ class Cactus(SolvedNoise):
 
     @classmethod
     def _of_masses(
-        cls, arguments: Mapping[str, Any], masses: Float, certificate: Certificate
+        cls, arguments: Mapping[str, Any], masses: Float, certificate: optimize.Certificate
     ) -> Self:
         law = cls.__new__(cls)
         law._state(**arguments)
-        law._keep(Solution(masses, certificate), law._problem)
+        law._keep(optimize.Solution(masses, certificate), law._problem)
         return law
 
     # -- the program -----------------------------------------------------------------------------
@@ -271,7 +265,7 @@ class Cactus(SolvedNoise):
         4.2e-05
         """
         known = self.certificate
-        program = Program(
+        program = optimize.Program(
             self.cells_per_sensitivity,
             self.tail_ratio,
             self._costs_of_cells(self._grid),
@@ -280,7 +274,7 @@ class Cactus(SolvedNoise):
         places = np.rint(np.array(known.shifts) * program.width).astype(np.intp)
         cost = self.cost if isinstance(self.cost, float) else self._standard_cost
         weights = np.array(known.weights)
-        least = lower_bound_off_grid(program, self.masses, places, weights, cost)
+        least = optimize.lower_bound_off_grid(program, self.masses, places, weights, cost)
         return max(known.largest_kl - max(least, 0.0), known.gap)
 
     # -- files -----------------------------------------------------------------------------------
@@ -321,15 +315,17 @@ class Cactus(SolvedNoise):
             law = cls.__new__(cls)
             law._state(**document["arguments"])
             certificate = law._checked(masses, stated, shifts, weights)
-            law._keep(Solution(masses, certificate), law._problem)
+            law._keep(optimize.Solution(masses, certificate), law._problem)
             return law
 
         return cls._read(path, make, cost)
 
-    def _checked(self, masses: Float, stated: float, shifts: Float, weights: Float) -> Certificate:
+    def _checked(
+        self, masses: Float, stated: float, shifts: Float, weights: Float
+    ) -> optimize.Certificate:
         """The certificate of masses that came from outside."""
         costs = self._costs_of_cells(self._grid)
-        program = Program(self.cells_per_sensitivity, self.tail_ratio, costs, self._bound)
+        program = optimize.Program(self.cells_per_sensitivity, self.tail_ratio, costs, self._bound)
         if masses.shape != costs.shape or not ((masses > 0.0) & (masses < 1.0)).all():
             raise DomainError(f"masses must be {costs.size} probabilities above 0")
         if not abs(float(program.multiplicities @ masses) - 1.0) <= 1e-14:
@@ -340,7 +336,7 @@ class Cactus(SolvedNoise):
         known = places.size and (places >= 1).all() and (places <= program.width).all()
         if not known or weights.shape != places.shape or not (weights > 0.0).all():
             raise DomainError("shifts and weights must be multipliers of the program")
-        certificate = certify(program, masses, places, weights)
+        certificate = optimize.certify(program, masses, places, weights)
         if not abs(certificate.largest_kl - stated) <= _AGREEMENT * max(1.0, stated):
             raise DomainError(
                 f"largest_kl must be that of the masses, {certificate.largest_kl!r}, got {stated!r}"

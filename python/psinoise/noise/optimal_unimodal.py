@@ -17,8 +17,8 @@ from psinoise.noise._grid import checked_grid, checked_width
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._solved import SolvedNoise
 from psinoise.noise._unimodal_cost import UnitCost
-from psinoise.optimize import Grid
 from psinoise.optimize import unimodal as program
+from psinoise.optimize.cells import Grid
 
 __all__ = ["OptimalUnimodal"]
 

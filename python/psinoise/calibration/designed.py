@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from psinoise.accounting.bracket import Bracket
-from psinoise.calibrate import cactus, unimodal
-from psinoise.calibrate.search import Calibration
-from psinoise.calibrate.target import Target
+from psinoise.calibration import cactus, unimodal
+from psinoise.calibration.search import Calibration
+from psinoise.calibration.target import Target
 from psinoise.errors import CalibrationError, CertificationError, DomainError
 from psinoise.mechanisms import Mechanism
 from psinoise.noise import Cactus, NoiseLaw, OptimalUnimodal, PrivacyTarget

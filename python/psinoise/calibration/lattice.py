@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from psinoise.accounting import Accountant
-from psinoise.calibrate.target import Target
+from psinoise.calibration.target import Target
 from psinoise.errors import CalibrationError
 from psinoise.mechanisms import LatticeMechanism, Mechanism
 from psinoise.release import cells_of, grid_from

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, overload
 
 from psinoise import _validate
-from psinoise.compare.equal_cost import Comparison, ComparisonRow, compare_at_equal_cost
-from psinoise.compare.target import COSTS, TargetComparison, TargetRow, compare_at_target
+from psinoise.comparison.equal_cost import Comparison, ComparisonRow, compare_at_equal_cost
+from psinoise.comparison.target import COSTS, TargetComparison, TargetRow, compare_at_target
 from psinoise.errors import DomainError
 from psinoise.noise import DESIGNED, FAMILIES, Family, Noise, NoiseLaw, Schrodinger
 

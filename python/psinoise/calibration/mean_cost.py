@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from psinoise.calibrate.search import Calibration, roughly, search
-from psinoise.calibrate.target import Target
+from psinoise.calibration.search import Calibration, roughly, search
+from psinoise.calibration.target import Target
 from psinoise.costs import Cost, Power, as_cost
 from psinoise.noise import Family, Gaussian, Schrodinger
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from psinoise.accounting.bracket import Bracket
-from psinoise.calibrate.target import Target, log_ratio
+from psinoise.calibration.target import Target, log_ratio
 from psinoise.errors import CalibrationError, CertificationError
 from psinoise.noise import NoiseLaw
 

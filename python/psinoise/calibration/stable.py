@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psinoise import _validate
-from psinoise.calibrate import calibrate
+from psinoise.calibration import calibrate
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.mechanisms import Mechanism
 from psinoise.noise import DiscreteStable, Family, SymmetricStable

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar, cast, overload
 
 from psinoise import _validate
-from psinoise.calibrate import mean_cost
-from psinoise.calibrate.designed import design, designed_law
-from psinoise.calibrate.lattice import least_on_lattice
-from psinoise.calibrate.search import Calibration, search
-from psinoise.calibrate.target import Target, checked
-from psinoise.calibrate.training import noise_multiplier
+from psinoise.calibration import mean_cost
+from psinoise.calibration.designed import design, designed_law
+from psinoise.calibration.lattice import least_on_lattice
+from psinoise.calibration.search import Calibration, search
+from psinoise.calibration.target import Target, checked
+from psinoise.calibration.training import noise_multiplier
 from psinoise.errors import DomainError
 from psinoise.mechanisms import LatticeMechanism
 from psinoise.noise import NoiseLaw

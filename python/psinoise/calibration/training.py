@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from psinoise import _validate
-from psinoise.calibrate.search import search
-from psinoise.calibrate.target import checked
+from psinoise.calibration.search import search
+from psinoise.calibration.target import checked
 from psinoise.errors import DomainError
 from psinoise.mechanisms import Mechanism
 from psinoise.noise import Gaussian

@@ -13,8 +13,8 @@ import numpy as np
 from psinoise import _validate
 from psinoise._backend import core
 from psinoise._progress import track
-from psinoise.calibrate.mean_cost import is_schrodinger
-from psinoise.compare.tables import Sheet, Tabulated, column, cost_name
+from psinoise.calibration.mean_cost import is_schrodinger
+from psinoise.comparison.tables import Sheet, Tabulated, column, cost_name
 from psinoise.errors import DomainError
 from psinoise.mechanisms import Mechanism
 from psinoise.noise import Noise, Schrodinger

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from psinoise.accounting.bracket import Bracket
-from psinoise.calibrate.search import Calibration
-from psinoise.calibrate.target import Target
+from psinoise.calibration.search import Calibration
+from psinoise.calibration.target import Target
 from psinoise.errors import CalibrationError
 from psinoise.mechanisms import Mechanism
 from psinoise.noise import OptimalUnimodal

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from psinoise._progress import track
-from psinoise.calibrate import Calibration, calibration
-from psinoise.calibrate.mean_cost import is_schrodinger
-from psinoise.compare.tables import Sheet, Tabulated, column, cost_name
+from psinoise.calibration import Calibration, calibration
+from psinoise.calibration.mean_cost import is_schrodinger
+from psinoise.comparison.tables import Sheet, Tabulated, column, cost_name
 from psinoise.errors import CalibrationError, CertificationError
 from psinoise.noise import Family, NoiseLaw
 
@@ -129,7 +129,7 @@ class TargetComparison(Tabulated):
         ModuleNotFoundError
             If matplotlib is not installed; the message says how to install it.
         """
-        from psinoise.compare.bars import plot_bars
+        from psinoise.comparison.bars import plot_bars
         from psinoise.plotting import set_title  # matplotlib is optional
 
         missing = [row.law for row in self.rows if row.calibration is None]

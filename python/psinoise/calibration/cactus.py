@@ -14,8 +14,8 @@ from typing import Any
 
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.question import Question
-from psinoise.calibrate.search import Calibration, roughly
-from psinoise.calibrate.target import Target
+from psinoise.calibration.search import Calibration, roughly
+from psinoise.calibration.target import Target
 from psinoise.errors import CalibrationError
 from psinoise.mechanisms import Mechanism
 from psinoise.noise import Cactus, Gaussian
