@@ -21,11 +21,11 @@ rounding does to the probabilities is added, as a distance of normal quantiles.
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
 
+from psinoise._kept import kept
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Pair, normal_std
 from psinoise.accounting.loss.steps import Step
@@ -40,7 +40,7 @@ _MARGIN = 1e-9
 _ROUNDS = 200
 
 
-@functools.lru_cache(maxsize=2048)
+@kept()
 def gaussian_parameter(pair: Step) -> float:
     """A ``mu`` for which one use is mu-GDP; ``inf`` where none is known."""
     if not pair.symmetric or pair.infinite("remove") != 0.0:

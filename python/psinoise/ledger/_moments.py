@@ -27,13 +27,13 @@ on a lattice may have a bound.
 
 from __future__ import annotations
 
-import functools
 import math
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._kept import kept
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Direction, Pair, normal_std
@@ -60,7 +60,7 @@ def log_conversion(order: int) -> float:
     return -c * math.log1p(1.0 / c) - math.log1p(c)
 
 
-@functools.lru_cache(maxsize=2048)
+@kept()
 def log_moments(pair: Step, orders: tuple[int, ...]) -> Float:
     """Upper bounds on ``K`` of one use, shape ``(2, len(orders))``; ``inf`` where none is known."""
     if isinstance(pair, CellPair):

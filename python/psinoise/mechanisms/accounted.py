@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, cast, overload
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
+from psinoise._kept import kept
 from psinoise.accounting import contract
 from psinoise.accounting.accountant import Accountant
 from psinoise.accounting.bracket import Bracket, Brackets
@@ -273,7 +273,7 @@ class Accounted(ABC):
         return _answer(self, name, at, (count, rate, adjacency, sampling), width)
 
 
-@functools.lru_cache(maxsize=32)
+@kept()
 def _answer(
     mechanism: Accounted, name: str, at: float, use: tuple[Any, ...], width: float | None
 ) -> Bracket:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar, NoReturn
 
 from psinoise import _validate
+from psinoise._kept import kept
 from psinoise.accounting import vectors
 from psinoise.accounting.loss.blocks import BlockLaw
 from psinoise.accounting.loss.cells import CellLaw, in_cells
@@ -263,7 +263,7 @@ class Mechanism(Accounted):
         )
 
 
-@functools.lru_cache(maxsize=32)
+@kept()
 def _lattice_of(mechanism: Mechanism, grid: float | None) -> LatticeMechanism:
     return on_lattice(
         mechanism.noise, mechanism.sensitivity, mechanism.dimension, mechanism.norm, grid

@@ -39,7 +39,6 @@ if it is in ``[-2**(b - 1), 2**(b - 1))``; how often noise of the law leaves tha
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any, cast
@@ -48,6 +47,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from psinoise import _validate
+from psinoise._kept import kept
 from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.loss.blocks import BlockLaw, BlockPair, in_blocks
 from psinoise.accounting.loss.steps import Step
@@ -144,7 +144,7 @@ class SumOfReleases(Accounted):
         return shortfall(cast(LatticeNoise, self.message.noise), self.law)
 
 
-@functools.lru_cache(maxsize=32)
+@kept()
 def shortfall(noise: LatticeNoise, law: BlockLaw) -> float:
     """The least ``eta`` with ``Q >= (1 - eta) P``, rounded up; 1 if nothing is known."""
     listed, tail, repeated, _ = noise.integers

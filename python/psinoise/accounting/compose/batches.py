@@ -35,11 +35,11 @@ every composition (Zhu, Dong and Wang 2022, theorem 10).
 from __future__ import annotations
 
 import dataclasses
-import functools
 from dataclasses import dataclass
 
 import numpy as np
 
+from psinoise._kept import kept
 from psinoise.accounting.compose.bins import Dense, atoms_source, dense
 from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.compose.plan import first_edges
@@ -94,7 +94,7 @@ class Batches(Measured):
         return found, found
 
 
-@functools.lru_cache(maxsize=32)
+@kept()
 def _source(pair: Pair | CellPair) -> Dense:
     source = dense(pair, "remove", REACHES[-1])
     every = np.ones(source.log_mass.size, dtype=bool)

@@ -14,7 +14,6 @@ edges are off by it are exact bins of a loss that is off by it.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
+from psinoise._kept import kept
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
 from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes, panel_points
@@ -169,7 +169,7 @@ def _laid_out(
 
 
 # Samples are large, and those of a thousand steps are asked for once.
-@functools.lru_cache(maxsize=256)
+@kept(256)
 def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
     """Sample the loss on the panels of a quadrature; cached."""
     if isinstance(pair, AtomPair):

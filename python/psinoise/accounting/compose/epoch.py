@@ -7,12 +7,12 @@ loss of atoms from below and one from above, with nodes for questions at any del
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from psinoise._kept import kept
 from psinoise.accounting.compose.allocation import Allocation, unseen_in
 from psinoise.accounting.compose.bins import Dense, atoms_source, dense
 from psinoise.accounting.compose.measure import Side
@@ -106,7 +106,7 @@ class Epoch(Measured):
         return Allocation(below, self.pair, self.steps, direction, log_delta)
 
 
-@functools.lru_cache(maxsize=64)
+@kept()
 def _sources(
     epoch: Epoch, direction: Direction, reach: float, resolution: int
 ) -> tuple[Dense, Dense]:

@@ -25,12 +25,12 @@ this is enough, and quick.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from psinoise._kept import kept
 from psinoise.accounting.compose.bins import Dense, Mask, dense
 from psinoise.accounting.compose.frequencies import FrequencyBound, Lattice
 from psinoise.accounting.compose.lattice import NodeMeasure, Side, graded_bins, node_measure
@@ -172,7 +172,7 @@ class Growing:
         return float(np.logaddexp(found, math.log(share)))
 
 
-@functools.lru_cache(maxsize=64)
+@kept()
 def _measure(pair: Dominating, point: Point) -> NodeMeasure:
     """The bound of one use on the lattice."""
     direction, tilt = point.direction, point.tilt

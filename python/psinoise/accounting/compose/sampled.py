@@ -16,12 +16,12 @@ sampling, so that bounds stay bounds. In terms of a measure with masses ``p_k`` 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from psinoise._kept import kept
 from psinoise.accounting.compose.bins import Dense, atoms_source, dense
 from psinoise.accounting.compose.direct import Composition
 from psinoise.accounting.compose.measure import Measure
@@ -96,7 +96,7 @@ class SampledVector(Measured):
         return _sources(self, direction)
 
 
-@functools.lru_cache(maxsize=32)
+@kept()
 def _sources(step: SampledVector, direction: Direction) -> tuple[Dense, Dense]:
     reach = reach_for(_LEAST_LOG_DELTA, float(step.uses))
     pair = step.pair

@@ -8,11 +8,11 @@ function of ``c``, and the saddle-point estimate of ``log delta`` a decreasing o
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from psinoise._kept import kept
 from psinoise.accounting.loss.measure import Cumulants, LossMeasure, loss_measure
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import ORDER
@@ -231,7 +231,7 @@ class Composition:
 
 
 # One question asks for the same composition several times.
-@functools.lru_cache(maxsize=4)
+@kept()
 def _composition(steps: Pairs, direction: Direction, reach: float) -> Composition:
     measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
     return Composition(measures, tuple(float(count) for _, count in steps))

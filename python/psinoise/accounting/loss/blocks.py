@@ -28,6 +28,7 @@ from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
+from psinoise._kept import kept
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float
 
@@ -162,7 +163,7 @@ def _two_answers(blocks: _Blocks) -> tuple[Float, Float]:
     return np.append(mass, mass + loss), np.append(loss, -loss)
 
 
-@functools.lru_cache(maxsize=64)
+@kept()
 def _blocks(law: BlockLaw, shift: float, length: float) -> _Blocks:
     """Those from half of the shift on, but for a number right on it, which is added up with them.
 

@@ -16,12 +16,12 @@ everything else here is about the finite part, whose masses add up to less than 
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
 
 import numpy as np
 
+from psinoise._kept import kept
 from psinoise.accounting.loss.atoms import LOSS_ROUNDING, AtomPair
 from psinoise.accounting.loss.envelope import Envelope, envelope
 from psinoise.accounting.loss.pairs import Direction, Float
@@ -112,7 +112,7 @@ class CellPair(AtomPair):
         )
 
 
-@functools.lru_cache(maxsize=512)
+@kept()
 def _envelope(noise: CellLaw, shifts: tuple[float, ...]) -> Envelope:
     if len(shifts) > 1:
         return envelope(noise.pieces(shift) for shift in shifts)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from fractions import Fraction
 from typing import Protocol, cast
 
 import numpy as np
 
+from psinoise._kept import kept
 from psinoise.accounting.loss.law import Float, Law
 
 
@@ -95,7 +95,7 @@ def turning_distance(noise: Law, sensitivity: float) -> float:
     return _rise(noise, sensitivity)[0] if noise.score_limit < math.inf else math.inf
 
 
-@functools.lru_cache(maxsize=64)
+@kept()
 def _rise(noise: Law, s: float) -> tuple[float, float, float]:
     """Where beyond ``s`` the loss is largest, and bounds of it, for a law that is not log-concave.
 

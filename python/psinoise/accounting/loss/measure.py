@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
+from psinoise._kept import kept
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes
@@ -135,7 +136,7 @@ class LossMeasure:
         return LossMeasure.of(self.nodes.split(pieces), self.direction, self.lost)
 
 
-@functools.lru_cache(maxsize=2048)
+@kept()
 def loss_measure(pair: Dominating, direction: Direction, reach: float) -> LossMeasure:
     """The finite loss of one step, from nodes out to ``log p(0) - reach``; cached."""
     opposite: Direction = "add" if direction == "remove" else "remove"

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
+from psinoise._kept import kept
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Float, Pair
 from psinoise.errors import DomainError
@@ -135,7 +136,7 @@ def sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float]:
     return log_weights + base, loss
 
 
-@functools.lru_cache(maxsize=2048)
+@kept()
 def nodes(pair: Dominating, reach: float) -> Nodes:
     """Build the nodes of a pair out to ``log p(0) - reach``; cached."""
     if isinstance(pair, AtomPair):

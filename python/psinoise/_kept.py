@@ -1,0 +1,110 @@
+"""Results kept for later questions: as many as one number of bytes holds, whatever they are.
+
+Entries of the accounting are from a hundred bytes to a hundred megabytes, so that a number of
+entries bounds nothing. `kept` remembers what a function returned, by its arguments, as
+``functools.lru_cache`` does; arrays that arguments and results hold are counted, each once, and
+when all that is kept by all functions is more than ``MOST_BYTES`` everything is forgotten. What
+was used lately is then made once more: after ``MOST_BYTES`` of new arrays were made this is little
+beside them, and a hit costs nothing over that of ``lru_cache``.
+
+An array that an object fills in later is not counted: it is one of a length that was.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = ["MOST_BYTES", "kept"]
+
+#: All entries of all functions together.
+MOST_BYTES = 1 << 26
+
+# What an entry takes besides its arrays.
+_ENTRY = 1 << 10
+
+_Result = TypeVar("_Result")
+
+
+class _Counted:
+    """The bytes of what is kept, each object once."""
+
+    def __init__(self) -> None:
+        self.caches: list[Any] = []
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._bytes = 0
+        # By identity: what was freed is not there, so that what has its place now is new.
+        self._seen: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+    def add(self, entry: object) -> None:
+        with self._lock:
+            self._bytes += _ENTRY + self._new(entry)
+            if self._bytes <= MOST_BYTES:
+                return
+            self._forget()
+        for cache in self.caches:
+            cache.cache_clear()
+
+    def _new(self, entry: object) -> int:
+        """The bytes of objects that were not seen before."""
+        total, waiting = 0, [entry]
+        while waiting:
+            thing = waiting.pop()
+            if isinstance(thing, tuple | list):
+                waiting.extend(thing)
+            elif isinstance(thing, dict):
+                waiting.extend(thing.values())
+            elif isinstance(thing, np.ndarray):
+                while isinstance(thing.base, np.ndarray):
+                    thing = thing.base  # which a part of it keeps as a whole
+                total += thing.nbytes if self._first(thing) else 0
+            elif hasattr(thing, "__dict__") and self._first(thing):
+                total += sys.getsizeof(thing)
+                waiting.append(vars(thing))
+        return total
+
+    def _first(self, thing: object) -> bool:
+        if id(thing) in self._seen:
+            return False
+        try:
+            self._seen[id(thing)] = thing
+        except TypeError:  # of a type that does not say when an object goes
+            return False
+        return True
+
+
+_COUNTED = _Counted()
+
+
+def kept(
+    most: int | None = None,
+) -> Callable[[Callable[..., _Result]], functools._lru_cache_wrapper[_Result]]:
+    """Keep what a function of hashable arguments returns, which nobody may change.
+
+    Parameters
+    ----------
+    most
+        how many results, where most are asked for once
+    """
+
+    def keeping(function: Callable[..., _Result]) -> functools._lru_cache_wrapper[_Result]:
+        @functools.lru_cache(maxsize=most)
+        @functools.wraps(function)
+        def made(*arguments: Any) -> _Result:
+            found = function(*arguments)
+            _COUNTED.add((arguments, found))
+            return found
+
+        _COUNTED.caches.append(made)
+        return made
+
+    return keeping
