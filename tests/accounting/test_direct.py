@@ -238,3 +238,26 @@ def test_the_composers_agree(monkeypatch):
             assert bracket.width <= 1e-3 * exact
         assert max(b.lower for b in found) <= min(b.upper for b in found)
     assert "frequencies" in seen
+
+
+@for_each(["lower", "upper"], [0.0, 3e-6, 0.02])
+def test_the_profile_of_one_measure_is_inverted_outwards(side, rest):
+    """Every crossing answers, and one a little further in does not."""
+    draw = np.random.default_rng(3)
+    loss = np.sort(draw.normal(size=40))
+    mass = draw.random(40)
+    infinite = rest if side == "upper" else 0.0
+    measure = Measure(side, loss, loss, mass / mass.sum(), infinite, 1e-12, 1e-11)
+    bound, out = DirectBound(measure, None), 1.0 if side == "upper" else -1.0
+    for delta in 10.0 ** -np.linspace(0.5, 12.0, 60):
+        found = bound.epsilon(math.log(delta), 0.0, 1.0)
+        if delta <= infinite:
+            assert found == math.inf
+            continue
+        if found == 0.0:
+            assert bound.log_delta(0.0) <= math.log(delta)
+            continue
+        assert out * (bound.log_delta(found) - math.log(delta)) <= 0.0
+        further_in = found - out * 2e-13
+        assert out * (bound.log_delta(further_in) - math.log(delta)) > 0.0
+        assert bound.log_delta(found) == pytest.approx(bound.log_deltas(np.array([found]))[0])

@@ -127,7 +127,9 @@ class _Part:
         elif point.epsilon >= top:
             self.lower = self.upper = -math.inf
         self.done = not self.lower < self.upper
-        if not self.done and are_pairs(steps):
+        # One use is read from its bins; only of a delta one must know how small it may be.
+        alone = self.question.uses == 1.0 and point.log_delta is not None
+        if not self.done and not alone and are_pairs(steps):
             self._start(steps, top)
         for bound in () if self.done else self.question.kept.get(way, ()):
             self.read(bound)

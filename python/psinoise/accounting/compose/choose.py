@@ -115,8 +115,7 @@ def one_use(
     """Bounds on a single use that are exact at some epsilons."""
     ((step, _),) = steps
     source = _sources(step, direction, reach_for(log_delta, 1.0), None)
-    found = Direct((source,), (1,), log_delta)
-    return found.one_use("lower", epsilons), found.one_use("upper", epsilons)
+    return Direct((source,), (1,), log_delta).one_use(epsilons)
 
 
 def _sources(

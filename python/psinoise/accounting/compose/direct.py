@@ -11,12 +11,14 @@ Any nodes give bounds. A first composition of a few hundred says where more of t
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from psinoise.accounting.compose.bins import Dense, Mask
+from psinoise.accounting.compose.bins import BinMasses, Dense, Mask, masses_in_bins
 from psinoise.accounting.compose.measure import (
     Bins,
     Measure,
@@ -36,8 +38,26 @@ from psinoise.accounting.compose.plan import (
 )
 from psinoise.accounting.compose.powers import halves
 from psinoise.accounting.compose.profile import DirectBound
-from psinoise.accounting.compose.source import apart, covering, measure_of
+from psinoise.accounting.compose.source import (
+    apart,
+    covering,
+    measure_of,
+    measure_of_masses,
+)
 from psinoise.accounting.loss.pairs import Float
+
+# Masses of bins, their edges, and whether there are panels among what they are of.
+_Cut = tuple[BinMasses, Float, bool]
+
+
+class _Alone(NamedTuple):
+    """The loss of one use: what is cut into bins, what counts as infinite, and the outer ends."""
+
+    source: Dense
+    chosen: Mask
+    large: Mask
+    ends: tuple[float, float]
+
 
 # Share of delta that may be trimmed, over all uses, on either side.
 _TRIMMED, _TRIMMED_OF_ONE = 1e-7, 1e-15
@@ -88,19 +108,38 @@ class Composition:
             return bound.first
         return self._product(bound.first, bound.second, ("product", -1), 1, nodes, None, {})
 
-    def one_use(self, side: Side, inner: Float) -> DirectBound:
-        """The profile of one use, from bins that end at some losses; it is exact at these.
+    def one_use(self, inner: Float) -> tuple[DirectBound, DirectBound]:
+        """The profile of one use from both sides, from bins that end at some losses.
 
-        A loss beyond both ends of its bin from epsilon counts whole or not at all, whichever side.
+        It is exact at these: a loss beyond both ends of its bin from epsilon counts whole or not at
+        all, whichever side.
         """
-        source = self.sources[0][side == "upper"]
+        below, above = self._alone
+        low = _cut(below, inner)
+        high = low if above is below else _cut(above, inner)
+        sides: tuple[tuple[Side, _Cut], ...] = (("lower", low), ("upper", high))
+        lower, upper = (
+            DirectBound(measure_of_masses(masses, edges, side, smooth=smooth)[0], None)
+            for side, (masses, edges, smooth) in sides
+        )
+        return lower, upper
+
+    def start_edges(self) -> Float:
+        """Edges for a first look at one use."""
+        source, chosen, _, ends = self._alone[1]
+        return first_edges(*ends, *_moments_of(source, chosen), 256)
+
+    @functools.cached_property
+    def _alone(self) -> tuple[_Alone, _Alone]:
+        """The loss of one use from below and from above, as it is cut."""
+        low, high = self.sources[0]
+        below = self._alone_of(low)
+        return below, below if high is low else self._alone_of(high)
+
+    def _alone_of(self, source: Dense) -> _Alone:
         chosen, large = self._chosen(source, 1)
         source = source.rounded_within(chosen)
-        low, high = covering(source, chosen)
-        inner = inner[(inner > low) & (inner < high)]
-        edges = np.unique(np.concatenate([[low], inner, [high]]))
-        made, _ = measure_of(source, chosen, large, edges, side)
-        return DirectBound(made, None)
+        return _Alone(source, chosen, large, covering(source, chosen))
 
     def _product(
         self,
@@ -155,12 +194,6 @@ class Composition:
             stages[key] = bins, float(uses)
         return self._trimmed(made, key, uses, plan)
 
-    def start_edges(self) -> Float:
-        """Edges for a first look at one use."""
-        source = self.sources[0][1]
-        chosen, _ = self._chosen(source, 1)
-        return first_edges(*covering(source, chosen), *_moments_of(source, chosen), 256)
-
     def _chosen(self, source: Dense, uses: int) -> tuple[Mask, Mask]:
         """Panels and atoms whose loss is not as rare as to be moved to infinity."""
         share = _TRIMMED if sum(self.counts) > 1 else _TRIMMED_OF_ONE
@@ -187,6 +220,15 @@ class Composition:
             key: spread_of(bins, rest, means[key], uses) for key, (bins, uses) in stages.items()
         }
         return LossPlan(spreads, rest, means)
+
+
+def _cut(alone: _Alone, inner: Float) -> _Cut:
+    """The loss of one use in bins that end at some losses."""
+    low, high = alone.ends
+    inner = inner[(inner > low) & (inner < high)]
+    edges = np.unique(np.concatenate([[low], inner, [high]]))
+    masses = masses_in_bins(alone.source, alone.chosen, alone.large, edges)
+    return masses, edges, alone.source.panels > 0
 
 
 def _first(low: float, high: float, center: float, deviation: float, count: int) -> Float:

@@ -13,6 +13,8 @@ from psinoise.accounting.loss.pairs import Float
 
 # Products of nodes and epsilons that are looked at together.
 _LARGEST_BLOCK = 1 << 18
+# Shares of an epsilon that an inverse may be off by.
+_NEXT = (0.0, 1e-15, 4e-15, 2e-14, 1e-13)
 
 
 class DirectBound(Bound):
@@ -41,6 +43,43 @@ class DirectBound(Bound):
         sizes = sum(m.loss.size for m in both)
         self.rounding = math.fsum(m.rounding for m in both) + 4.0 * UNIT * (sizes + 16)
         self.largest = math.fsum(m.span[1] for m in both)
+
+    def epsilon(self, log_delta: float, around: float, scale: float) -> float:
+        """A bound on the epsilon of a delta; of one measure its profile has an inverse."""
+        if self.second is None and (found := self._inverse(math.exp(log_delta))) is not None:
+            # Away from the truth by what the inverse is off, until the bound answers.
+            for off in _NEXT:
+                found = max(found + self.sign * off * abs(found), 0.0)
+                if self.sign * (self.log_delta(found) - log_delta) <= 0.0:
+                    return found
+        return super().epsilon(log_delta, around, scale)
+
+    def _inverse(self, delta: float) -> float | None:
+        """About where the profile of one measure is ``delta``: it is linear in e^epsilon."""
+        seen = (delta - self.infinite) / (1.0 + self.sign * self.rounding)
+        # The first node at which there is less, and the distance to it.
+        place = int(np.searchsorted(-self._excess, -seen))
+        if not seen > 0.0 or place == self._loss.size:
+            return None
+        excess, total = float(self._excess[place]), float(self._total[place])
+        if not excess <= seen < total:
+            return None
+        before = -math.log1p(-(seen - excess) / (total - excess))
+        return float(self._loss[place]) - before + self.sign * self.slack
+
+    def log_delta(self, epsilon: float) -> float:
+        """As `log_deltas`."""
+        if self.second is not None:
+            return super().log_delta(epsilon)
+        at = epsilon - self.sign * self.slack
+        place = int(self._loss.searchsorted(at, side="right"))
+        above = -max(float(self._ends[place]) - at, 0.0)
+        excess, total = float(self._excess[place]), float(self._total[place])
+        value = (excess * math.exp(above) - total * math.expm1(above)) * (
+            1.0 + self.sign * self.rounding
+        )
+        found = min(max(value, 0.0) + self.infinite, 1.0)
+        return math.log(found) if found > 0.0 else -math.inf
 
     def log_deltas(self, epsilons: Float) -> Float:
         """Logs of the bound at some epsilons, what was moved to infinity included.

@@ -26,6 +26,8 @@ _GROWTH = 4.0
 _MOST_PRODUCTS = 8e9
 _ONE_USE_NODES = 33
 _MOST_ROUNDS = 12
+# Bounds on one use that are so many errors of its losses apart come no closer.
+_SETTLED = 1.5
 # Log of how far delta may be above what a composition was made for.
 _MOST_ABOVE = 40.0
 # Nodes of a new plan, as a multiple of what it says that it needs.
@@ -116,7 +118,7 @@ def one_use_bounds(composition: Composition, crossing: Crossing) -> Iterator[Dir
     start = composition.start_edges()
     inner, low, before = start, 0.0, math.inf
     for _ in range(_MOST_ROUNDS):
-        lower, upper = (composition.one_use(side, inner) for side in ("lower", "upper"))
+        lower, upper = composition.one_use(inner)
         stride = min(before, 1e-3 * float(start[-1] - start[0]))
         low = crossing(lower, low, stride)
         high = crossing(upper, low, stride)
@@ -129,6 +131,6 @@ def one_use_bounds(composition: Composition, crossing: Crossing) -> Iterator[Dir
         if before < math.inf:
             yield upper
             yield lower
-            if not found < 0.1 * before:
+            if not found < 0.1 * before or found <= _SETTLED * (lower.slack + upper.slack):
                 return
         before = found

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from psinoise.accounting.compose.bins import MASS_ROUNDING, Dense, Mask, masses_in_bins
+from psinoise.accounting.compose.bins import (
+    MASS_ROUNDING,
+    BinMasses,
+    Dense,
+    Mask,
+    masses_in_bins,
+)
 from psinoise.accounting.compose.measure import (
     Bins,
     Measure,
@@ -60,6 +66,13 @@ def measure_of(
         which way losses are rounded; by default up for an upper bound
     """
     found = masses_in_bins(source, chosen, large, edges)
+    return measure_of_masses(found, edges, side, smooth=source.panels > 0, up=up)
+
+
+def measure_of_masses(
+    found: BinMasses, edges: Float, side: Side, *, smooth: bool, up: bool | None = None
+) -> tuple[Measure, Bins]:
+    """The same from the masses; ``smooth`` where there are panels among what they are of."""
     width = np.diff(edges)
     held = found.mass > 0.0
     share = np.zeros(width.size)
@@ -78,7 +91,7 @@ def measure_of(
         loss, point, mass = lower_nodes(bins, share)
     else:
         loss, point, mass = upper_nodes(bins, share)
-        infinite = found.above + (_UNDERFLOW if source.panels else 0.0)
+        infinite = found.above + (_UNDERFLOW if smooth else 0.0)
         if found.below > 0.0:
             first = int(np.searchsorted(loss, edges[found.ceiling]))
             first = min(first, loss.size - 1)
