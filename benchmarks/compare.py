@@ -185,7 +185,7 @@ def compare(options: argparse.Namespace) -> int:
                 except CaseError as error:
                     failures[name] = error
     width = max(map(len, names))
-    print(f"{'case':<{width}}  {'A, ns per call':>15}  {'B, ns per call':>15}  B / A")
+    print(f"{'case':<{width}}  {'A, ns':>15}  {'B, ns':>15}  B / A")
     slower = 0
     for name in names:
         if name in failures:

@@ -32,13 +32,9 @@ def time_row(benchmark, machine):
         benchmark.group = group
         benchmark.extra_info["fingerprint"] = machine
         # Where nothing is timed there is one call, and its answer is the one that is checked.
-        answer = benchmark(workload.run)
-        workload.check(answer)
-        if workload.self_timed:
-            benchmark.extra_info["ns_per_element"] = answer
-        elif benchmark.enabled:
-            benchmark.extra_info["ns_per_element"] = (
-                1e9 * benchmark.stats.stats.median / workload.elements
-            )
+        workload.check(benchmark(workload.run))
+        if benchmark.enabled:
+            median = benchmark.stats.stats.median
+            benchmark.extra_info["ns_per_element"] = 1e9 * median / workload.elements
 
     return run

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import psinoise
-from psinoise.accounting.bracket import Bracket
 from psinoise.bench import add_arguments, cases, checks, report, run
 from psinoise.bench.cases import Case, find, matrix, standard_law
-from psinoise.bench.references import FEW, group_references, references
+from psinoise.bench.references import FEW, references
 from psinoise.bench.report import fingerprint
 from psinoise.bench.timing import LEAST_ROUNDS, Band
 from psinoise.noise import DESIGNED, FAMILIES
 
-QUICK_OPERATIONS = {"sample", "release", "pdf", "ccdf", "iccdf", "epsilon", "compile"}
-LAW_OPERATIONS = QUICK_OPERATIONS | {"logpdf", "certified", "calibrate"}
+QUICK_OPERATIONS = {"sample", "release", "pdf", "ccdf", "iccdf", "compile"}
+NAME = "sample-Airy-16-float64-1t"
+LAW_OPERATIONS = QUICK_OPERATIONS | {"logpdf"}
 
 
 # -- the matrix ---------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ def test_every_law_in_every_operation(quick):
     expected = {(operation, law.__name__) for operation in operations for law in FAMILIES}
     expected |= {("sample", law.__name__) for law in DESIGNED}
     expected |= set() if quick else {("vector", "Gaussian")}
-    assert found == expected | {("optimize", "Cactus"), ("import", "")}
+    assert found == expected
 
 
 def test_sampling_covers_sizes_types_and_threads():
@@ -64,37 +64,25 @@ def test_quick_is_part_of_the_matrix():
     assert set(matrix(quick=True)) < set(matrix())
 
 
-def test_every_case_and_group_has_a_reference_row():
-    groups = group_references(matrix())
-    for case in matrix():
-        rows = references(case)
-        assert rows
-        assert {row.name for row in rows} <= {row.name for row in groups[case.group]}
-    for group, rows in groups.items():
-        assert len({row.name for row in rows}) == len(rows), group
-
-
 @pytest.mark.parametrize("case", matrix(quick=True), ids=lambda case: case.name)
 def test_references_do_as_many_elements(case):
     small = case.shrunk(1 << 10)
-    for reference in references(small):
-        workload = reference.make()
-        slow = reference.name == "scipy levy_stable" and case.operation != "sample"
-        assert workload.elements == (min(FEW, small.elements) if slow else small.elements)
+    rows = references(small)
+    assert rows
+    for name, make in rows.items():
+        workload = make()
+        slow = name == "scipy levy_stable" and case.operation != "sample"
+        assert workload.elements == (min(FEW, small.size) if slow else small.size)
 
 
 def test_labels():
     assert Case("sample", "Airy", 1 << 20, "float32", 2).name == "sample-Airy-1Mi-float32-2t"
-    assert Case("epsilon", "Airy", 10**9).name == "epsilon-Airy-1e9"
-    assert Case("epsilon", "Airy", 2000).group == "epsilon-2000"
-    assert Case("pdf", "Airy", 1 << 12).group == "pdf-4Ki"
+    assert Case("pdf", "Airy", 1 << 12).name == "pdf-Airy-4Ki"
     assert Case("compile", "Airy").name == "compile-Airy"
 
 
 def test_standard_law():
     assert all(standard_law(law.__name__).mean_abs == pytest.approx(1.0) for law in FAMILIES)
-    with pytest.raises(ValueError, match="law must be one of"):
-        standard_law("Nobody")
 
 
 # -- the checks kill wrong answers --------------------------------------------------------------
@@ -131,23 +119,6 @@ def test_wrong_samples_of_designed_laws_are_noticed(law, spoil):
         workload.check(spoil(answer))
 
 
-def test_wrong_optima_are_noticed():
-    workload = Case("optimize", "Cactus", 20).make()
-    answer = workload.run()
-    workload.check(answer)
-    with pytest.raises(AssertionError, match="largest divergence must be"):
-        workload.check(Case("optimize", "Cactus", 200).make().run())
-
-
-def test_a_conic_solver_finds_the_same_optimum():
-    pytest.importorskip("cvxpy")
-    pytest.importorskip("clarabel")
-    reference, *_ = references(Case("optimize", "Cactus", 20))
-    assert reference.name == "cvxpy + Clarabel"
-    workload = reference.make()
-    workload.check(workload.run())
-
-
 @pytest.mark.parametrize("law", [law.__name__ for law in FAMILIES])
 @pytest.mark.parametrize(
     "spoil", [lambda answer: answer + 1e-4, lambda answer: answer + 0.125], ids=["grid", "sign"]
@@ -172,42 +143,6 @@ def test_wrong_values_are_noticed(law, operation):
             workload.check(wrong)
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("case", [c for c in matrix() if c.operation == "epsilon"], ids=str)
-def test_wrong_epsilon_is_noticed(case):
-    workload = case.make()
-    answer = workload.run()
-    workload.check(answer)
-    with pytest.raises(AssertionError, match="must be"):
-        workload.check(answer * (1.0 + 1e-4))
-
-
-@pytest.mark.parametrize("law", [law.__name__ for law in FAMILIES])
-def test_wrong_bounds_are_noticed(law):
-    workload = find(f"certified-{law}-2000").make()
-    answer = workload.run()
-    workload.check(answer)
-    lower, estimate, upper = answer
-    for wrong in (
-        Bracket(upper, estimate, upper),
-        Bracket(lower, estimate, lower),
-        Bracket(lower, estimate, lower + 1.1e-4 * upper),
-        Bracket(lower + 1e-4, estimate + 1e-4, upper + 1e-4),
-    ):
-        with pytest.raises(AssertionError, match="must"):
-            workload.check(wrong)
-
-
-@pytest.mark.parametrize("law", FAMILIES, ids=lambda law: law.__name__)
-def test_wrong_calibration_is_noticed(law):
-    workload = find(f"calibrate-{law.__name__}-2000").make()
-    answer = workload.run()
-    workload.check(answer)
-    for factor in (1.0 - 2e-4, 1.0 + 4e-4):
-        with pytest.raises(AssertionError, match="epsilon"):
-            workload.check(law(scale=answer.scale * factor))
-
-
 def test_table_of_another_law_is_noticed():
     answers = {law.__name__: Case("compile", law.__name__).make() for law in FAMILIES}
     tables = {name: workload.run() for name, workload in answers.items()}
@@ -230,43 +165,35 @@ def options(*words):
 @pytest.fixture
 def no_waiting(monkeypatch):
     monkeypatch.setattr(report, "_SECONDS", 0.0)
-    monkeypatch.setattr(report, "_QUICK_SHARED_SECONDS", 0.0)
-    monkeypatch.setattr(report, "_QUICK_LIMIT_SECONDS", math.inf)  # on a busy machine too
+    monkeypatch.setattr(report, "_QUICK_SECONDS", 0.0)
 
 
 def test_json_file(tmp_path, capsys, no_waiting):
     target = tmp_path / "result.json"
-    assert run(options("--select", "sample-Airy-16-float64", "--json", str(target))) == 0
+    assert run(options("--select", NAME, "--json", str(target))) == 0
     found = json.loads(target.read_text("utf-8"))
-    assert set(found) == {"schema", "created", "quick", "left_out", "fingerprint", "rows"}
+    assert set(found) == {"schema", "created", "quick", "fingerprint", "rows"}
     assert set(found["fingerprint"]) == {
-        *("cpu", "cores", "machine", "platform", "python", "numpy", "scipy", "psinoise")
+        *("cpu", "cores", "platform", "python", "numpy", "scipy", "psinoise")
     }
     assert set(found["fingerprint"]["psinoise"]) == set(psinoise.build_config())
-    assert [row["reference"] for row in found["rows"]] == ["numpy standard_normal", "plain store"]
+    assert [row["reference"] for row in found["rows"]] == list(references(find(NAME)))
     for row in found["rows"]:
         assert set(row) == {
-            *("case", "group", "operation", "law", "size", "dtype", "threads", "elements"),
-            *("reference", "ns_per_element", "reference_ns_per_element", "ratio"),
+            *("case", "operation", "law", "size", "dtype", "threads"),
+            *("reference", "ns", "reference_ns", "ratio"),
             *("shows_difference", "rounds"),
         }
-        assert find(row["case"]).group == row["group"]
+        assert row["case"] == NAME
         assert row["rounds"] >= LEAST_ROUNDS
         assert row["ratio"]["low"] <= row["ratio"]["median"] <= row["ratio"]["high"]
     output = capsys.readouterr().out
-    assert "sample-Airy-16-float64-1t" in output
+    assert NAME in output
     assert "plain store" in output
 
 
-def test_json_on_standard_output_is_nothing_else(capsys, no_waiting):
-    assert run(options("--quick", "--select", "Airy-16", "--json", "-")) == 0
-    captured = capsys.readouterr()
-    assert json.loads(captured.out)["quick"] is True
-    assert captured.err == ""
-
-
 def test_infinite_band_is_null_in_json():
-    row = report.Row(Case("import"), "other", 1.0, 2.0, Band(2.0, 0.0, math.inf), 3)
+    row = report.Row(Case("compile", "Airy"), "other", 1.0, 2.0, Band(2.0, 0.0, math.inf), 3)
     assert row.as_dict()["ratio"] == {"median": 2.0, "low": 0.0, "high": None}
 
 
@@ -294,12 +221,6 @@ def test_wrong_answer_is_reported_and_the_rest_goes_on(monkeypatch, capsys, no_w
     assert "wrong answer: sample-Laplace-16-float64-1t: mean must be 1, got 2" in captured.err
     assert "compile-Laplace" in captured.out
     assert "sample-Laplace" not in captured.out
-
-
-def test_quick_stops_in_time_and_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(report, "_QUICK_LIMIT_SECONDS", -1.0)
-    assert run(options("--quick", "--select", "Airy-16")) == 0
-    assert "left out, no time: sample-Airy-16-float64-1t" in capsys.readouterr().err
 
 
 def test_table_is_aligned():

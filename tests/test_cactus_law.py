@@ -83,7 +83,7 @@ def test_optima_are_kept_in_memory(figure_1, monkeypatch):
     def fail(*arguments, **options):
         raise AssertionError("solved again")
 
-    monkeypatch.setattr("psinoise.noise.cactus.solve", fail)
+    monkeypatch.setattr("psinoise.optimize.solve", fail)
     assert eval(repr(figure_1), vars(pn)) == figure_1
     with pytest.raises(AssertionError, match="solved again"):
         pn.Cactus(mean_cost=0.123, **SMALL)

@@ -1,9 +1,9 @@
-"""How fast is this installation: ``python -m psinoise bench``.
+"""How fast are noise and densities on this machine: ``python -m psinoise bench``.
 
-One matrix of cases (:mod:`~psinoise.bench.cases`), a reference row for each of them
+One matrix of cases (:mod:`~psinoise.bench.cases`), reference rows for each of them
 (:mod:`~psinoise.bench.references`), an assertion on each answer (:mod:`~psinoise.bench.checks`) and
 interleaved timing that abstains when it shows nothing (:mod:`~psinoise.bench.timing`). The suite in
-``benchmarks/`` runs the same matrix.
+``benchmarks/`` runs the same matrix, and programs there time accounting.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="fewer cases and fewer rounds: under 20 seconds, with wider bands",
+        help="fewer cases and fewer rounds: some 20 seconds, with wider bands",
     )
     parser.add_argument(
-        "--json",
-        metavar="FILE",
-        help="write all rows and the fingerprint of the machine to FILE; - is standard output",
+        "--json", metavar="FILE", help="write all rows and the fingerprint of the machine to FILE"
     )
     parser.add_argument(
         "--select",
@@ -34,23 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Time the selected cases and report them.
-
-    Parameters
-    ----------
-    arguments : argparse.Namespace
-        What the options of `add_arguments` parse to: ``quick``, ``json`` and ``select``.
-
-    Returns
-    -------
-    int
-        Exit status: 0, or 1 if an answer was wrong.
-
-    Raises
-    ------
-    ValueError
-        If no case is selected or the JSON file cannot be written.
-    """
+    """Time the selected cases and report them; the exit status, 1 if an answer was wrong."""
     # The other commands need the options only, and the cases pull in scipy.stats.
     from psinoise.bench.report import report
 

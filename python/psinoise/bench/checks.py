@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.accounting import Accountant
-from psinoise.accounting.bracket import Bracket
 from psinoise.noise import Noise, NoiseLaw
 
-__all__ = ["bracket", "epsilon", "evaluation", "finite", "near", "released", "sample", "table"]
+__all__ = ["evaluation", "finite", "near", "released", "sample", "table"]
 
 Float = NDArray[np.float64]
 
@@ -76,22 +74,6 @@ def table(law: Noise, answer: core.LawTable) -> None:
     core.evaluate(answer, "logpdf", 1.0, t, density, 1)
     hi, lo = law.log_density(t)
     _close("log density", density, hi + lo, _RELATIVE, 1.0)
-
-
-def epsilon(accountant: Accountant, answer: float, delta: float) -> None:
-    """An estimate is in the certified bracket, and its delta leads back: two other algorithms."""
-    within = accountant.epsilon(delta)
-    if not within.lower <= answer <= within.upper:
-        raise AssertionError(f"epsilon must be in {within!r}, got {answer!r}")
-    near("delta of epsilon", accountant.estimate.delta(answer), delta, 1e-6 * delta)
-
-
-def bracket(accountant: Accountant, answer: Bracket, delta: float) -> None:
-    """As narrow as by default, around the estimate, which the certified answer does not use."""
-    near("width over epsilon", (answer.upper - answer.lower) / answer.upper, 0.0, 1e-4)
-    exact = accountant.estimate.epsilon(delta)
-    if not answer.lower <= exact <= answer.upper:
-        raise AssertionError(f"the estimate {exact!r} must be between the bounds, got {answer!r}")
 
 
 def finite(answer: Any) -> None:

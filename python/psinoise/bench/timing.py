@@ -36,24 +36,11 @@ Clock = Callable[[], int]
 
 @dataclass(frozen=True)
 class Workload:
-    """Something to time, with the assertion that it does what it should.
-
-    Parameters
-    ----------
-    run
-        the work; returns the answer
-    check
-        takes the answer and raises AssertionError if it is wrong
-    elements
-        by how many the time is divided
-    self_timed
-        ``run`` returns its own nanoseconds, because what it times happens in another process
-    """
+    """Something to time, an assertion on its answer, and by how many its time is divided."""
 
     run: Callable[[], Any]
     check: Callable[[Any], None]
     elements: int = 1
-    self_timed: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,23 +53,13 @@ class Band:
 
     @classmethod
     def of(cls, values: ArrayLike) -> Band:
-        """The band of independent values; unbounded if they are fewer than `LEAST_ROUNDS`.
-
-        Raises
-        ------
-        ValueError
-            For no values.
-        """
+        """The band of independent values, at least one; unbounded if they are fewer than
+        `LEAST_ROUNDS`."""
         found = np.asarray(values, dtype=np.float64)
-        if not found.size:
-            raise ValueError("values must not be empty")
-        low, high = stats.quantile_test(found, q=1.0, p=0.5).confidence_interval(0.95)
-        bounded = found.size >= LEAST_ROUNDS
-        return cls(
-            float(np.median(found)),
-            float(low) if bounded else 0.0,
-            float(high) if bounded else math.inf,
-        )
+        low, high = 0.0, math.inf
+        if found.size >= LEAST_ROUNDS:
+            low, high = stats.quantile_test(found, q=1.0, p=0.5).confidence_interval(0.95)
+        return cls(float(np.median(found)), float(low), float(high))
 
     @property
     def shows_difference(self) -> bool:
@@ -97,10 +74,7 @@ class Band:
 
 def measure(workload: Workload, repeats: int = 1, clock: Clock = time.perf_counter_ns) -> float:
     """Nanoseconds of one call, as the mean of consecutive ones."""
-    run = workload.run
-    if workload.self_timed:
-        return sum(float(run()) for _ in range(repeats)) / repeats
-    start = clock()
+    run, start = workload.run, clock()
     for _ in range(repeats):
         run()
     return max(clock() - start, 1) / repeats
@@ -112,39 +86,23 @@ def interleave(
     """Time workloads in turn, round after round, without the garbage collector.
 
     Everything runs once to warm up (code, caches, first touch of buffers), which is when its answer
-    is checked, and once to see how often a short one must be repeated.
-
-    Parameters
-    ----------
-    workloads : sequence of Workload
-        At least one.
-    seconds : float
-        When to stop; at least `LEAST_ROUNDS` rounds are made whatever they cost.
-    clock : callable
-        Monotonic nanoseconds.
+    is checked (AssertionError if it is wrong), and once to see how often a short one must be
+    repeated. At least `LEAST_ROUNDS` rounds are made, whatever they cost.
 
     Returns
     -------
     ndarray of shape (len(workloads), rounds)
-        Nanoseconds per call.
-
-    Raises
-    ------
-    AssertionError
-        If an answer is wrong; nothing is timed then.
+        Nanoseconds per element.
     """
     with collector_off():
         stop = clock() + int(1e9 * seconds)
         for work in workloads:
             work.check(work.run())
-        repeats = [
-            1 if work.self_timed else math.ceil(_SHORTEST_NS / measure(work, 1, clock))
-            for work in workloads
-        ]
+        repeats = [math.ceil(_SHORTEST_NS / measure(work, 1, clock)) for work in workloads]
         rounds: list[list[float]] = []
         while len(rounds) < LEAST_ROUNDS or (len(rounds) < _MOST_ROUNDS and clock() < stop):
             rounds.append([measure(*row, clock) for row in zip(workloads, repeats, strict=True)])
-    return np.array(rounds).T
+    return np.array(rounds).T / [[work.elements] for work in workloads]
 
 
 @contextmanager
