@@ -28,6 +28,7 @@ LAYERS = {
     "_kept": 0,
     "_version": 0,
     "_validate": 1,
+    "_style": 1,
     "_rng": 1,
     "_atomic": 1,
     "_hashed_json": 1,

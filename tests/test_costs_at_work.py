@@ -98,10 +98,11 @@ def test_a_cactus_on_cells_that_do_not_fit_says_so():
 def test_a_comparison_for_a_cost_has_the_law_of_the_cost():
     """Kills: the list of laws that is the same for every cost."""
     from psinoise import plotting
+    from psinoise.noise._plot import law_colors
 
     use = {"delta": 1e-6, "sensitivity": 0.01, "speed": False, "progress": False}
     found = pn.compare(cost=BENT, mean_cost=3.0, counts=[10**5], **use)
     assert isinstance(found.rows[0].noise, pn.Schrodinger)
     assert found.rows[0].noise == pn.Schrodinger(cost=BENT, mean_cost=3.0)
-    colors = [plotting.color_of(law) for law in ("Schrodinger", *plotting._LAW_COLORS)]
-    assert len(set(colors)) == len(plotting._LAW_COLORS)
+    colors = [plotting.color_of(law) for law in ("Schrodinger", *law_colors())]
+    assert len(set(colors)) == len(law_colors())

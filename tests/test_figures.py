@@ -15,8 +15,9 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
 
-from psinoise import figures, plotting
+from psinoise import _style, figures, plotting
 from psinoise.figures import cactus, optimality, schrodinger, stable
+from psinoise.noise import DESIGNED, FAMILIES, LAWS, Family
 
 # Computed outside this package, direction remove: Airy by contour integration with other nodes,
 # Laplace by a plain Fourier transform of its losses, connecting the dots, on grids of 1e-5 to 2e-6.
@@ -272,9 +273,43 @@ def test_plot_density_draws_the_density() -> None:
     (line,) = ax.get_lines()
     x, y = line.get_data()
     np.testing.assert_array_equal(y, noise.pdf(x))
-    assert noise.ccdf(x[-1]) == pytest.approx(5e-5, rel=1e-6)
+    assert noise.ccdf(x[-1] / 1.05) == pytest.approx(5e-5, rel=1e-6)
     assert x[0] == -x[-1]
     assert ax.get_yscale() == "linear"
+
+
+MEMBERS = [*FAMILIES, *(Family(law, **law.representatives[0]) for law in DESIGNED)]
+
+
+@pytest.mark.parametrize("family", MEMBERS, ids=lambda family: family.__name__)
+@pytest.mark.parametrize("log", [False, True])
+def test_every_law_plots_itself(family: Family, log: bool) -> None:
+    law = family(scale=1.0) if family.law in LAWS else family()
+    ax = Figure().subplots()
+    assert law.plot(ax, log=log) is ax
+    (line,) = ax.get_lines()
+    x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+    if law.for_whole_numbers:
+        np.testing.assert_allclose(y, law.pmf(x), rtol=1e-9, atol=1e-16)  # type: ignore[attr-defined]
+        assert (ax.get_ylabel(), line.get_drawstyle()) == ("Mass", "steps-mid")
+    else:
+        np.testing.assert_array_equal(y, law.pdf(x))
+    # A picture of the law and not of one spike: half of its largest height is seen to be wide.
+    assert np.mean(y > 0.5 * y.max()) > 0.025
+    assert y.sum() * (x[1] - x[0]) > 0.9
+    assert ax.get_yscale() == ("log" if log else "linear")
+
+
+def test_an_atom_is_said_beside_the_name() -> None:
+    law = pn.UniformAtom(delta=0.75)
+    ax = law.plot(Figure().subplots())
+    line, atom = ax.get_lines()
+    assert line.get_label() == "UniformAtom, 0.5 at 0"
+    assert list(atom.get_xdata()) == [0.0, 0.0]
+    x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+    # Uniform on [-1, 1] with half of the mass.
+    np.testing.assert_allclose(y[np.abs(x) < 0.98], 0.25, rtol=1e-9)
+    assert y[0] == y[-1] == 0.0
 
 
 def test_plot_density_of_several_laws_at_given_points() -> None:
@@ -319,7 +354,7 @@ def test_a_law_keeps_its_color() -> None:
 
 @pytest.mark.parametrize("heights", [[], [0.5], [0.5, 0.5, 0.5], [0.9, 0.1], [0.3, 0.31, 0.0]])
 def test_labels_are_moved_apart_and_keep_their_order(heights: list[float]) -> None:
-    moved = plotting._spread(heights, 0.1)
+    moved = _style._spread(heights, 0.1)
     gaps = np.diff(sorted(moved))
     assert np.all(gaps > 0.1 - 1e-12)
     assert np.argsort(moved, kind="stable").tolist() == np.argsort(heights, kind="stable").tolist()
@@ -327,7 +362,7 @@ def test_labels_are_moved_apart_and_keep_their_order(heights: list[float]) -> No
 
 
 def test_labels_do_not_climb_into_the_title() -> None:
-    assert plotting._spread([0.98, 0.2, 0.99, 0.97], 0.1) == pytest.approx([0.9, 0.2, 1.0, 0.8])
+    assert _style._spread([0.98, 0.2, 0.99, 0.97], 0.1) == pytest.approx([0.9, 0.2, 1.0, 0.8])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -22,6 +22,9 @@ from psinoise.noise._names import Explored
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._scipy_names import SciPyNames
 from psinoise.noise._target import PrivacyTarget
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["NoiseLaw", "family_name"]
 
@@ -309,6 +312,41 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
     def _tag(self) -> bytes:
         """Which streams of a seed are those of this law."""
         return f"{type(self).__name__}{self._shape!r}".encode()
+
+    def plot(self, ax: Axes | None = None, *, log: bool = False) -> Axes:
+        """Draw the density; of laws on the whole numbers the masses.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; None makes a new figure.
+        log : bool
+            Logarithmic density axis.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If matplotlib is not installed.
+
+        See Also
+        --------
+        psinoise.plotting.plot_density : several laws, and points to draw at.
+
+        Examples
+        --------
+        >>> import psinoise as pn
+        >>> from psinoise.plotting import new_figure
+        >>> ax = pn.Airy(mean_abs=2.0).plot(new_figure().subplots())
+        >>> ax.get_ylabel()
+        'Density'
+        """
+        from psinoise.noise._plot import plot_density
+
+        return plot_density(self, ax, log=log)
 
     @abstractmethod
     def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
