@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,24 @@ def test_readme_examples():
     results = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
     assert results.attempted >= 8
     assert results.failed == 0
+
+
+def test_the_first_page_of_readme_and_site_is_two_tasks():
+    """One command and five lines each: a table that is released, the epsilon of a training run."""
+    blocks = {}
+    for page in ("README.md", "docs/index.md"):
+        text = (ROOT / page).read_text("utf-8")
+        found = re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        assert [kind for kind, _ in found[:3]] == ["bash", "python", "python"]
+        command, *tasks = (block for _, block in found[:3])
+        assert command.count("\n") == 1
+        assert command.startswith("pip install ")
+        assert all(0 < task.count(">>> ") <= 5 for task in tasks)
+        blocks[page] = tasks
+    assert blocks["README.md"] == blocks["docs/index.md"]
+    release, training = blocks["README.md"]
+    assert ".release(" in release
+    assert ".epsilon(" in training
 
 
 @pytest.mark.parametrize(
