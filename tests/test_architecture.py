@@ -25,6 +25,7 @@ LAYERS = {
     "_lazy": 0,
     "_optional": 0,
     "_progress": 0,
+    "_replaced": 0,
     "_kept": 0,
     "_version": 0,
     "_validate": 1,

@@ -45,6 +45,7 @@ else:
             "psinoise.release.exact_sum": ("exact_sum",),
             "psinoise.release.exact_sums": ("exact_sums",),
         },
+        {"calibrate_release": "in 0.2 by calibrate(..., on_lattice=True)"},
     )
 
 __all__ = [

@@ -403,3 +403,17 @@ def test_bad_charges_are_not_entered(arguments, error):
     with pytest.raises(TypeError, match="label must be a string"):
         made.charge(GAUSSIAN, label=3)
     assert made.charges == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "now"),
+    [
+        (lambda: pn.calibrate_release, r"calibrate\(\.\.\., on_lattice=True\)"),
+        (lambda: pn.Ledger.load, r"Ledger\.open\(path\)"),
+        (lambda: pn.Ledger(1.0, 1e-6).save, r"Ledger\.create\(path, \.\.\.\)"),
+    ],
+)
+def test_names_of_the_first_version_say_what_is_there_now(old, now):
+    with pytest.raises(AttributeError, match=f"was replaced in 0.2 by {now}"):
+        old()
+    assert not hasattr(pn.Ledger, "load")

@@ -8,11 +8,12 @@ import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from psinoise import _validate
+from psinoise._replaced import Replaced
 from psinoise.accounting import Accountant
 from psinoise.errors import BudgetError, CertificationError, DomainError
 from psinoise.ledger._charge import Charge
@@ -73,6 +74,10 @@ class Ledger:
     ...
     psinoise.errors.BudgetError: this would exceed the budget of epsilon 1.0 at delta 1e-06
     """
+
+    if not TYPE_CHECKING:
+        save = Replaced("in 0.2 by Ledger.create(path, ...)")
+        load = Replaced("in 0.2 by Ledger.open(path)")
 
     def __init__(
         self,
@@ -419,11 +424,8 @@ class Ledger:
 
     def _begin_book(self) -> None:
         epsilon, delta, adjacency, orders = self._budget
-        self._book: Plan | Filter = (
-            Plan(epsilon, delta, adjacency)
-            if orders is None
-            else Filter(epsilon, delta, adjacency, orders)
-        )
+        terms = epsilon, delta, adjacency
+        self._book: Plan | Filter = Plan(*terms) if orders is None else Filter(*terms, orders)
 
 
 def _budget(epsilon: float, delta: float, adjacency: str, adaptive: bool) -> Budget:
