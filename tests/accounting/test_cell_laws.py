@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import psinoise as pn
 from psinoise.accounting.compose.bins import dense
-from psinoise.accounting.estimate.renyi import renyi_delta
+from psinoise.accounting.estimate.renyi import moments_line, renyi_delta
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.measure import loss_measure
 from psinoise.accounting.loss.pairs import Pair
@@ -222,6 +222,59 @@ def test_two_uses_lie_between_the_fixed_shifts_and_their_envelope():
         assert found.lower <= fixed * (1.0 + 1e-9)
         assert found.lower >= 0.9 * fixed
         assert found.upper >= fixed * (1.0 - 1e-9)
+
+
+def adaptive_delta(pieces, epsilon: float, count: int) -> float:
+    """Delta for neighbors who choose each shift by the losses so far, by trying them all."""
+
+    def best(losses: np.ndarray, left: int) -> np.ndarray:
+        if left == 0:
+            return np.maximum(-np.expm1(epsilon - losses), 0.0)
+        following = [
+            best((losses[:, None] + loss).ravel(), left - 1).reshape(losses.size, -1) @ mass
+            for loss, mass in pieces
+        ]
+        return np.max(following, axis=0)
+
+    return float(best(np.zeros(1), count)[0])
+
+
+@for_each([(1.0, "remove"), (0.1, "remove"), (0.1, "add")])
+def test_moments_hold_for_shifts_that_are_chosen_as_neighbors_go(case):
+    """Mutant: moments of one fixed shift, the one with the largest loss."""
+    rate, way = case
+    law = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=3, cells=12, tail_ratio=0.02)
+    mechanism = pn.Mechanism(law)
+    pair, _ = mechanism.dominating(rate, "add-remove")
+    shifts = [cactus_pieces(law, shift) for shift in np.arange(1, 4) / 3.0]
+    losses = [merged(shifted, base, rate, way)[:2] for shifted, base in shifts]
+    fixed = []
+    for count in (2, 3):
+        for epsilon in np.linspace(0.0, 0.9, 4) * count * pair.largest_loss(way):
+            exact = adaptive_delta(losses, epsilon, count)
+            for log_delta in (-2.0, -8.0, -20.0):
+                log_norm, tilt = moments_line(((pair, count),), way, log_delta)
+                assert log_norm - tilt * epsilon >= math.log(exact)
+                loss, mass = losses[-1]
+                moment = count * math.log(float(mass @ np.exp(tilt * loss)))
+                mutant = moment - tilt * (epsilon + math.log1p(1.0 / tilt)) - math.log1p(tilt)
+                fixed.append(log_norm - tilt * epsilon - mutant)
+            found = mechanism.delta(epsilon, count, rate, way)
+            assert found.lower * (1.0 - 1e-9) <= exact <= found.upper * (1.0 + 1e-9)
+    assert max(fixed) > 0.01, "a law for which the largest shift would do proves nothing"
+
+
+def test_many_uses_of_cactus_noise():
+    """The envelope of the shifts alone is 6 % above for any number of uses."""
+    mechanism = pn.Mechanism(SMALL)
+    widths = [
+        found.width / found
+        for n in (10**4, 10**6, 10**9)
+        for found in [mechanism.epsilon(1e-12, n)]
+    ]
+    assert widths[0] < 2e-2
+    assert widths[1] < 2e-3
+    assert widths[2] < 1e-4
 
 
 def test_a_single_worst_shift_leaves_no_gap():

@@ -147,7 +147,7 @@ class _Part:
             if not saddle.saturated and saddle.log_chernoff(point.epsilon) < UNDERFLOW:
                 # Masses underflow there. With the errors of its quadrature, which does not resolve
                 # a loss near its largest value under the tilts that belong there.
-                log_norm = saddle.log_chernoff(0.0) + 1e-9 + 1e-13 * uses
+                log_norm = self.composition.certain_chernoff(0.0, saddle.c)
                 self.line = ChernoffBound(log_norm, saddle.c)
                 self.read(self.line)
         self.tilt, self.around = saddle.c, self.guess.epsilon

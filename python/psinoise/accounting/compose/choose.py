@@ -20,7 +20,7 @@ from itertools import product
 from typing import NamedTuple
 
 from psinoise.accounting.compose.bins import Dense, dense
-from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.compose.bound import Bound, ChernoffBound
 from psinoise.accounting.compose.direct import Composition as Direct
 from psinoise.accounting.compose.epoch import RESOLUTIONS, Epoch
 from psinoise.accounting.compose.measured import Measured, uses_of
@@ -32,6 +32,7 @@ from psinoise.accounting.compose.refine import (
     one_use_bounds,
 )
 from psinoise.accounting.compose.target import Target, profile_bound
+from psinoise.accounting.estimate.renyi import moments_line
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import reach_for
@@ -80,6 +81,12 @@ def bounds(
         how close they may stay where coming closer takes all products; 0 if that is no matter
     """
     uses = uses_of(steps)
+    if uses > 1.0 and several(steps) and are_pairs(steps):
+        # The envelope lets neighbors choose a shift for each outcome; moments do not.
+        line = moments_line(steps, direction, log_delta if guess is None else guess.log_delta)
+        if line is not None:
+            yield ChernoffBound(*line)
+            tilt = line[1]
     if guess is not None and uses > 1.0 and are_pairs(steps):
         found = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
         if found <= enough:

@@ -203,7 +203,33 @@ def _concentration(steps: Pairs, way: Direction) -> float:
 # -- the moments accountant ------------------------------------------------------------------------
 
 
+def moments_line(steps: Pairs, way: Direction, log_delta: float) -> tuple[float, float] | None:
+    """A line above log delta: its value at ``epsilon = 0``, and by how much it falls.
+
+    It has the least epsilon at ``log_delta`` of all that moments give, and holds for neighbors who
+    choose each shift by what they have seen so far: given what came before, a use multiplies
+    ``E_P[e^{c L}]`` by ``e^{K(c)}`` of the shift where that is the largest, at most, whichever
+    shift is chosen; by induction over the uses the sum of these bounds ``K(c)`` of them all. None
+    where the quadrature does not hold all moments.
+    """
+    composition, saddle = _at_delta(steps, way, log_delta)
+    if not all(
+        _covers(measure, saddle.c, part.value)
+        for measure, part in zip(composition.measures, saddle.parts, strict=True)
+    ):
+        return None
+    return composition.certain_chernoff(0.0, saddle.c), saddle.c
+
+
 def _epsilon(steps: Pairs, way: Direction, log_delta: float) -> float:
+    saddle = _at_delta(steps, way, log_delta)[1]
+    bound = (saddle.log_chernoff(0.0) - log_delta) / saddle.c
+    return max(0.0, min(bound, largest_loss(steps, way)))
+
+
+def _at_delta(steps: Pairs, way: Direction, log_delta: float) -> tuple[Composition, Saddle]:
+    """The worst pairs and the order that bound epsilon best."""
+
     def newton(saddle: Saddle) -> float:
         miss = saddle.value - saddle.c * saddle.mean - math.log1p(saddle.c) - log_delta
         return miss / (saddle.c**2 * saddle.variance + saddle.c / (1.0 + saddle.c))
@@ -212,10 +238,7 @@ def _epsilon(steps: Pairs, way: Direction, log_delta: float) -> float:
         start = _start(composition, math.sqrt(2.0 * max(-log_delta, 0.0)) + 0.1)
         return composition.search(start, newton, _settled)
 
-    def bound(saddle: Saddle) -> float:
-        return (saddle.log_chernoff(0.0) - log_delta) / saddle.c
-
-    return max(0.0, min(_least(steps, way, solve, bound), largest_loss(steps, way)))
+    return _least(steps, way, solve, lambda at: (at.log_chernoff(0.0) - log_delta) / at.c)
 
 
 def _log_delta(steps: Pairs, way: Direction, epsilon: float) -> float:
@@ -234,7 +257,7 @@ def _log_delta(steps: Pairs, way: Direction, epsilon: float) -> float:
         excess = (epsilon - untilted.mean) / math.sqrt(untilted.variance)
         return composition.search(_start(composition, max(excess, 0.1)), newton, done)
 
-    return _least(steps, way, solve, lambda saddle: saddle.log_chernoff(epsilon))
+    return _least(steps, way, solve, lambda at: at.log_chernoff(epsilon))[1].log_chernoff(epsilon)
 
 
 def _least(
@@ -242,16 +265,16 @@ def _least(
     way: Direction,
     solve: Callable[[Composition], Saddle],
     bound: Callable[[Saddle], float],
-) -> float:
-    """The least bound from a few orders: each the best for the worst pairs at the one before."""
-    worst, least = steps, math.inf
+) -> tuple[Composition, Saddle]:
+    """The best of a few orders: each the best for the worst pairs at the one before."""
+    worst, found = steps, []
     for _ in range(_ROUNDS):
         c = solve(Composition.of(worst, way, _REACH)).c
-        least = min(least, bound(_tilted(steps, way, c)[1]))
+        found.append(_tilted(steps, way, c))
         before, worst = worst, _worst(steps, way, c)
         if worst == before:
             break
-    return least
+    return min(found, key=lambda at: bound(at[1]))
 
 
 def _start(composition: Composition, deviations: float) -> float:
