@@ -23,7 +23,7 @@ COST = ("epsilon", "--noise", "schrodinger", "--delta", "1e-6", "--cost", "power
 
 
 MISTAKES = [
-    ((), "the following arguments are required: COMMAND"),
+    ((), "a command must be given: compare, calibrate, "),
     (("frobnicate",), "invalid choice: 'frobnicate'"),
     (("info", "--colour"), "unrecognized arguments: --colour"),
     (AIRY, "Airy takes exactly one of scale, std, mean_abs, got 0"),

@@ -82,6 +82,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         arguments = _parser(words).parse_args(words)
+        if arguments.command is None:
+            raise _UsageError(f"a command must be given: {', '.join(_COMMANDS)}; see --help")
         status = int(arguments.run(arguments))
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -105,7 +107,7 @@ def _parser(words: Sequence[str]) -> _Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"psinoise {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     asked = next((word for word in words if not word.startswith("-")), None)
     for name, (summary, module) in _COMMANDS.items():
         command = commands.add_parser(

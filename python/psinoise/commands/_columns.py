@@ -193,7 +193,9 @@ def _numbers(
             raise ValueError  # which Python reads, and nobody else
         values = np.array([float(text) if text.strip() else math.nan for text in texts])
     except ValueError:
-        raise DomainError(f"column {column!r} must hold real numbers") from None
+        raise DomainError(
+            f"column {column!r} must hold real numbers; --missing names words for none"
+        ) from None
     if bounds is None and not np.isfinite(values).all():
         raise DomainError(
             f"column {column!r} must hold finite numbers in every row; --bounds says to what "
