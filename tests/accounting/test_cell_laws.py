@@ -264,6 +264,13 @@ def test_moments_hold_for_shifts_that_are_chosen_as_neighbors_go(case):
     assert max(fixed) > 0.01, "a law for which the largest shift would do proves nothing"
 
 
+def test_a_search_for_the_largest_moment_proves_nothing():
+    """Of bounded range there are pairs for each loss, of which `at_tilt` looks at some."""
+    pair, _ = pn.promises.BoundedRange(1.0).dominating(1.0, "add-remove")
+    assert pair.several
+    assert moments_line(((pair, 50),), "remove", -12.0) is None
+
+
 def test_many_uses_of_cactus_noise():
     """The envelope of the shifts alone is 6 % above for any number of uses."""
     mechanism = pn.Mechanism(SMALL)

@@ -210,8 +210,10 @@ def moments_line(steps: Pairs, way: Direction, log_delta: float) -> tuple[float,
     choose each shift by what they have seen so far: given what came before, a use multiplies
     ``E_P[e^{c L}]`` by ``e^{K(c)}`` of the shift where that is the largest, at most, whichever
     shift is chosen; by induction over the uses the sum of these bounds ``K(c)`` of them all. None
-    where the quadrature does not hold all moments.
+    where the largest is not known for certain, or the quadrature does not hold all moments.
     """
+    if not all(pair.finitely_many for pair, _ in steps if isinstance(pair, AtomPair)):
+        return None
     composition, saddle = _at_delta(steps, way, log_delta)
     if not all(
         _covers(measure, saddle.c, part.value)

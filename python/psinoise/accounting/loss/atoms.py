@@ -67,6 +67,11 @@ class AtomPair(ABC):
         """Whether it dominates several pairs, of which only each alone is attained."""
         return False
 
+    @property
+    def finitely_many(self) -> bool:
+        """Whether these are so few that `at_tilt` compares them all, and is right for certain."""
+        return True
+
     def at_tilt(self, direction: Direction, tilt: float) -> AtomPair:
         """The one of them with the largest `moment` at a tilt."""
         del direction, tilt

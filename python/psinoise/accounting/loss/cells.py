@@ -33,8 +33,9 @@ __all__ = ["CellLaw", "CellPair", "in_cells"]
 class CellLaw(Protocol):
     """What accounting needs to know about noise in cells: hashable, symmetric about 0.
 
-    ``worst_shifts`` are shifts up to a sensitivity among which one is the worst for every profile;
-    ``pieces`` are the probabilities of pieces of the line under the shifted law and under the law
+    ``worst_shifts`` are shifts up to a sensitivity among which one is the worst for every profile,
+    and for every moment, which is an average of profiles: either these rise with the shift, or they
+    are affine from each of the shifts to the next. ``pieces`` are the probabilities of pieces of the line under the shifted law and under the law
     itself, with a constant ratio on each, all of them right to a few ulp of themselves.
     """
 
