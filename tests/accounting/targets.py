@@ -12,8 +12,9 @@ from psinoise.accounting.estimate.estimate import start_at_epsilon
 
 def target_of(steps, delta, epsilon, width):
     """To be sharp where a composition has a delta."""
-    _, saddle = start_at_epsilon(steps, "remove", epsilon, sum(count for _, count in steps))
-    return Target(steps, "remove", math.log(delta), epsilon, saddle.c, width)
+    uses = sum(count for _, count in steps)
+    found, saddle = start_at_epsilon(steps, "remove", epsilon, uses)
+    return Target(steps, "remove", math.log(delta), epsilon, saddle.c, width, found)
 
 
 def plain_log_deltas(parts, epsilons, size=2**17):

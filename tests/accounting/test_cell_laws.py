@@ -19,7 +19,6 @@ import psinoise as pn
 from psinoise.accounting.compose.bins import dense
 from psinoise.accounting.estimate.renyi import moments_line, renyi_delta
 from psinoise.accounting.loss.cells import CellPair
-from psinoise.accounting.loss.measure import loss_measure
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.quadrature import nodes
 from refusals import for_each, for_rows
@@ -312,7 +311,7 @@ def test_mutant_largest_shift_only(monkeypatch):
     epsilons = np.linspace(0.5, 4.0, 15)
     honest = [pn.Mechanism(SMALL).delta(epsilon).upper for epsilon in epsilons]
     monkeypatch.setattr(CellPair, "shifts", property(lambda pair: (pair.sensitivity,)))
-    caches = (loss_measure, nodes, dense)
+    caches = (nodes, dense)
     for cache in caches:
         cache.cache_clear()
     mutant = [pn.Mechanism(SMALL).composed().delta(epsilon).upper for epsilon in epsilons]

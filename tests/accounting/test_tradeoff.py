@@ -45,8 +45,9 @@ def test_laplace(shift):
     np.testing.assert_allclose(found, exact, rtol=2e-8, atol=1e-10)
 
 
-def test_certified_is_below_and_close():
-    accountant = pn.Accountant().compose(pn.Mechanism(pn.Gaussian(std=4.0)), 16)
+@for_rows([(4.0, 16), (1.0, 1)])
+def test_certified_is_below_and_close(std, count):
+    accountant = pn.Accountant().compose(pn.Mechanism(pn.Gaussian(std=std)), count)
     exact = gaussian_tradeoff(ALPHAS, 1.0)
     found = accountant.tradeoff(ALPHAS)
     assert np.all(found <= exact)

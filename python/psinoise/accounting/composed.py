@@ -39,7 +39,11 @@ class Composed:
         """Logs of both bounds on what finite losses of a direction contribute to delta."""
         if epsilons is self.asked:
             return self.known[way]
-        return _logs(self.question, way, self.bounds[way], epsilons)
+        bounds = self.bounds[way]
+        if self.question.uses == 1.0:
+            # Bounds on one use are exact where their bins end.
+            bounds = [*one_use(self.question.steps, way, _LEAST_LOG_DELTA, epsilons), *bounds]
+        return _logs(self.question, way, bounds, epsilons)
 
     def delta(self, epsilons: Float) -> tuple[Float, Float]:
         """Both bounds on delta."""

@@ -128,8 +128,8 @@ class _Part:
             self.lower = self.upper = -math.inf
         self.done = not self.lower < self.upper
         # One use is read from its bins; only of a delta one must know how small it may be.
-        alone = self.question.uses == 1.0 and point.log_delta is not None
-        if not self.done and not alone and are_pairs(steps):
+        more = self.question.uses > 1.0 or point.log_delta is None
+        if not self.done and more and are_pairs(steps):
             self._start(steps, top)
         for bound in () if self.done else self.question.kept.get(way, ()):
             self.read(bound)
@@ -140,17 +140,18 @@ class _Part:
         way, point, uses = self.way, self.point, self.question.uses
         if point.log_delta is not None:
             self.composition, saddle = start_at_delta(steps, way, self.goal, uses)
-            self.guess = Guess(min(max(saddle.epsilon, 0.0), top), self.goal)
+            epsilon, log_delta = min(max(saddle.epsilon, 0.0), top), self.goal
         else:
             self.composition, saddle = start_at_epsilon(steps, way, point.epsilon, uses)
-            self.guess = Guess(point.epsilon, max(saddle.log_delta, LEAST_LOG_DELTA))
+            epsilon, log_delta = point.epsilon, max(saddle.log_delta, LEAST_LOG_DELTA)
             if not saddle.saturated and saddle.log_chernoff(point.epsilon) < UNDERFLOW:
                 # Masses underflow there. With the errors of its quadrature, which does not resolve
                 # a loss near its largest value under the tilts that belong there.
                 log_norm = self.composition.certain_chernoff(0.0, saddle.c)
                 self.line = ChernoffBound(log_norm, saddle.c)
                 self.read(self.line)
-        self.tilt, self.around = saddle.c, self.guess.epsilon
+        self.guess = Guess(epsilon, log_delta, self.composition)
+        self.tilt, self.around = saddle.c, epsilon
 
     def read(self, bound: Bound) -> None:
         """Take what a bound says about the value."""
@@ -437,8 +438,7 @@ class Question:
             return 0.0  # nothing is composed: only rounding keeps the bounds apart
         if leader.point.log_delta is None:
             return float(self.log_width_at(leader.point.epsilon, leader.tilt))
-        upper = leader.upper
-        return self.width_at(upper, leader.tilt) if upper < math.inf else 0.0
+        return self.width_at(leader.upper, leader.tilt) if leader.upper < math.inf else 0.0
 
 
 def _ahead(part: _Part) -> float:

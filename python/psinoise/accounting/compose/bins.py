@@ -172,9 +172,14 @@ def _laid_out(
 @kept(256)
 def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
     """Sample the loss on the panels of a quadrature; cached."""
+    return dense_on(nodes(pair, reach), direction, reach)
+
+
+def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
+    """The same on panels that reach so far."""
+    pair = grid.pair
     if isinstance(pair, AtomPair):
         return _atoms_alone(pair, direction)
-    grid = nodes(pair, reach)
     sign = 1.0 if direction == "remove" else -1.0
     x, loss, slope = _laid_out(sign, grid.left, grid.right, grid.loss, grid.outer_loss)
     atom_loss = sign * grid.atom_loss
@@ -344,7 +349,8 @@ def masses_in_bins(
     count = levels.size - 1
     mass = np.zeros(count)
     excess = np.zeros(count)
-    at_edges = np.zeros(levels.size)
+    # Of one number: most steps have no atoms.
+    at_edges = np.broadcast_to(0.0, levels.size)
     slack = source.rounding
     rows = np.flatnonzero(chosen[: source.panels])
     if rows.size:

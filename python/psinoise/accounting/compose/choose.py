@@ -32,6 +32,7 @@ from psinoise.accounting.compose.refine import (
     one_use_bounds,
 )
 from psinoise.accounting.compose.target import Target, profile_bound
+from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.estimate.renyi import moments_line
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float
@@ -47,10 +48,11 @@ _LEANS, _FEW = (0.3,), 100.0
 
 
 class Guess(NamedTuple):
-    """A point on the profile of the finite losses, by an estimate."""
+    """A point on the profile of the finite losses, by an estimate, and its composition."""
 
     epsilon: float
     log_delta: float
+    composition: Composition
 
 
 def bounds(
@@ -160,7 +162,15 @@ def _on_lattices(
     with contextlib.suppress(CertificationError):
         # Where delta falls steeply lattices with nodes there need not be as fine as is said.
         for wanted in (enough, asked) if enough > _STEEP * asked else (asked,):
-            target = Target(steps, direction, guess.log_delta, guess.epsilon, tilt, wanted)
+            target = Target(
+                steps,
+                direction,
+                guess.log_delta,
+                guess.epsilon,
+                tilt,
+                wanted,
+                guess.composition,
+            )
             step, ratio, before = target.first_step, 1.0, math.inf
             for _ in range(_LATTICES):
                 upper = profile_bound(target, step, "upper")

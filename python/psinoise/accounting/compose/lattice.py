@@ -93,7 +93,7 @@ class NodeMeasure:
     infinite: float
     slack: float
 
-    @functools.cached_property
+    @property
     def losses(self) -> Float:
         """Losses of the nodes."""
         return np.asarray(self.offset + self.index * self.step)

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass, field
 
 from psinoise._backend import core
-from psinoise.accounting.compose.bins import MASS_ROUNDING, Bins, Dense, Mask, dense
+from psinoise.accounting.compose.bins import MASS_ROUNDING, Bins, Dense, Mask, dense_on
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.frequencies import lattice_profile
 from psinoise.accounting.compose.lattice import NodeMeasure, Side, graded_bins, node_measure
@@ -21,7 +21,7 @@ from psinoise.accounting.compose.window import tail_within
 from psinoise.accounting.estimate.composition import Composition, Saddle
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction
-from psinoise.accounting.loss.quadrature import reach_for
+from psinoise.accounting.loss.quadrature import Nodes, reach_for
 from psinoise.accounting.loss.steps import Pairs
 from psinoise.errors import CertificationError
 
@@ -43,10 +43,11 @@ class Target:
 
     Attributes
     ----------
-    steps, direction : the composition
+    steps, direction : what is composed
     log_delta, epsilon : a point on its profile without infinite losses, by the estimate
     slope : about how fast log delta falls there: the saddle point
     width : largest distance of the bounds, in units of epsilon
+    composition : the transforms of the steps
     kept : bins of the last length of a step that was asked for
     """
 
@@ -56,6 +57,7 @@ class Target:
     epsilon: float
     slope: float
     width: float
+    composition: Composition
     kept: dict[float, dict[Dominating, Bins]] = field(default_factory=dict, init=False)
 
     @functools.cached_property
@@ -67,10 +69,6 @@ class Target:
         return reach_for(self.log_delta, self.uses)
 
     @functools.cached_property
-    def composition(self) -> Composition:
-        return Composition.of(self.steps, self.direction, self.reach)
-
-    @functools.cached_property
     def _at_tilt(self) -> Saddle:
         largest = min(_LARGEST_TILT, _LARGEST_EXPONENT / self.width)
         return self.composition.saddle(min(self.slope, largest))
@@ -78,6 +76,12 @@ class Target:
     @property
     def tilt(self) -> float:
         return self._at_tilt.c
+
+    @functools.cached_property
+    def grids(self) -> dict[Dominating, Nodes]:
+        """The panels of each step."""
+        measures = self.composition.measures
+        return {pair: found.nodes for (pair, _), found in zip(self.steps, measures, strict=True)}
 
     @functools.cached_property
     def log_norms(self) -> dict[Dominating, float]:
@@ -118,18 +122,19 @@ def profile_bound(target: Target, step: float, side: Side) -> Bound:
 
 
 def _bound_of_step(target: Target, pair: Dominating, step: float, side: Side) -> NodeMeasure:
-    """The bound of one step; both sides are made of the same bins."""
+    """The bound of one step; both sides are made of the same bins, the lower one last."""
     if step not in target.kept:
         target.kept.clear()
     kept = target.kept.setdefault(step, {})
-    if pair not in kept:
-        kept[pair] = _bins(target, pair, step)
-    return node_measure(kept[pair], side)
+    bins = kept.pop(pair, None) or _bins(target, pair, step)
+    if side == "upper":
+        kept[pair] = bins
+    return node_measure(bins, side)
 
 
 def _bins(target: Target, pair: Dominating, step: float) -> Bins:
     """Bins of one step, out to where what is cut off costs no more than the share of delta."""
-    source = dense(pair, target.direction, target.reach)
+    source = dense_on(target.grids[pair], target.direction, target.reach)
     tilt, log_norm = target.tilt, target.log_norms[pair]
     chosen, large = _cut_tails(target, source, tilt, log_norm)
     lattice = _lattice(target, pair, step)

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise._kept import kept
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes
@@ -136,9 +135,8 @@ class LossMeasure:
         return LossMeasure.of(self.nodes.split(pieces), self.direction, self.lost)
 
 
-@kept()
 def loss_measure(pair: Dominating, direction: Direction, reach: float) -> LossMeasure:
-    """The finite loss of one step, from nodes out to ``log p(0) - reach``; cached."""
+    """The finite loss of one step, from nodes out to ``log p(0) - reach``."""
     opposite: Direction = "add" if direction == "remove" else "remove"
     lost = pair.infinite(direction), pair.infinite(opposite)
     return LossMeasure.of(nodes(pair, reach), direction, lost)
