@@ -35,8 +35,9 @@ class CellLaw(Protocol):
 
     ``worst_shifts`` are shifts up to a sensitivity among which one is the worst for every profile,
     and for every moment, which is an average of profiles: either these rise with the shift, or they
-    are affine from each of the shifts to the next. ``pieces`` are the probabilities of pieces of the line under the shifted law and under the law
-    itself, with a constant ratio on each, all of them right to a few ulp of themselves.
+    are affine from each of the shifts to the next. ``pieces`` are the probabilities of pieces of
+    the line under the shifted law and under the law itself, with a constant ratio on each, all of
+    them right to a few ulp of themselves.
     """
 
     def __hash__(self) -> int: ...
