@@ -33,6 +33,13 @@ LAWS: dict[str, Callable[[float], Any]] = {
     "TruncatedLaplace": lambda s: pn.TruncatedLaplace(epsilon=1.0, delta=1e-3, sensitivity=s),
     "UniformAtom": lambda s: pn.UniformAtom(delta=0.75, sensitivity=s),
 }
+WHOLE: dict[str, Callable[[float], Any]] = {
+    "DiscreteLaplace": lambda s: pn.DiscreteLaplace(epsilon=1.0 / s),
+    "DiscreteStable(alpha=0.5)": lambda s: pn.DiscreteStable(alpha=0.5, scale=min(s, 200.0)),
+    "DiscreteStable(alpha=1)": lambda s: pn.DiscreteStable(alpha=1.0, scale=s),
+    "DiscreteStable(alpha=1.5)": lambda s: pn.DiscreteStable(alpha=1.5, scale=s),
+    "DiscreteStable(alpha=2)": lambda s: pn.DiscreteStable(alpha=2.0, scale=s),
+}
 SENSITIVITIES = (
     0.3,
     1 / 3,
@@ -42,6 +49,7 @@ SENSITIVITIES = (
     2**53 + 1,
     Fraction(1, 2) + Fraction(1, 2**80),
 )
+WHOLE_SENSITIVITIES = (1, 2, 3)
 WIDTHS = (1.0, 7.0, 100.0, 3000.0)
 COUNTS = (1, 2, 20, 1000, 10**6)
 RATES = (1.0, 0.1, 0.01, 1e-4)
@@ -54,15 +62,17 @@ Question = tuple[str, Any, float, float, int, float]
 def questions(generator: np.random.Generator) -> Iterator[Question]:
     """Law, sensitivity, width, delta, count and rate, one after the other without end."""
     while True:
-        for name in LAWS:
-            lists = (SENSITIVITIES, WIDTHS, DELTAS, COUNTS, RATES)
+        for name in (*LAWS, *WHOLE):
+            moved = WHOLE_SENSITIVITIES if name in WHOLE else SENSITIVITIES
+            lists = (moved, WIDTHS, DELTAS, COUNTS, RATES)
             yield name, *(each[generator.integers(len(each))] for each in lists)
 
 
 def price(asked: Question) -> tuple[float, float] | None:
     """By how much the lower and the upper end of the release are above the ideal upper end."""
     name, sensitivity, width, delta, count, rate = asked
-    mechanism = pn.Mechanism(LAWS[name](float(sensitivity) * width), sensitivity)
+    law = (LAWS | WHOLE)[name](float(sensitivity) * width)
+    mechanism = pn.Mechanism(law, sensitivity)
     ideal = mechanism.epsilon(delta, count, rate)
     if not 0.0 < ideal.upper < math.inf:
         return None
@@ -75,11 +85,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--law", choices=sorted(LAWS))
+    parser.add_argument("--law", choices=sorted(LAWS | WHOLE))
     chosen = parser.parse_args()
     worst: dict[str, tuple[float, object]] = {}
     widest: dict[str, float] = {}
-    number, begun = dict.fromkeys(LAWS, 0), time.perf_counter()
+    number, begun = dict.fromkeys(LAWS | WHOLE, 0), time.perf_counter()
     for asked in questions(np.random.default_rng(chosen.seed)):
         if time.perf_counter() - begun > chosen.seconds:
             break

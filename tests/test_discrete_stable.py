@@ -193,9 +193,9 @@ def test_a_message_is_released_as_it_is_accounted(alpha: float, scale: float) ->
     assert lattice.noise.unimodal
     assert float(lattice.release([3.0])[0]).is_integer()
     if alpha < 2.0:
-        assert lattice.pure_epsilon() == pytest.approx(mechanism.pure_epsilon(), rel=1e-5)
-    assert float(lattice.epsilon(1e-6)) == pytest.approx(float(mechanism.epsilon(1e-6)), rel=1e-4)
-    assert shortfall(lattice.noise, law) < 1e-2
+        assert 0.999 < lattice.pure_epsilon() / mechanism.pure_epsilon() <= 1.0
+    assert 0.999 < float(lattice.epsilon(1e-6)) / float(mechanism.epsilon(1e-6)) <= 1.0
+    assert mechanism.for_sum(2).shortfall < 1e-2
 
 
 @pytest.mark.deep
@@ -212,6 +212,7 @@ def test_a_lighter_table_has_no_sum() -> None:
     """The test of `shortfall`: half of a tail gone is seen, all of a tail too."""
     law = pn.DiscreteStable(alpha=1.6, scale=2.0)
     good = pn.Mechanism(law, 1.0).on_lattice().noise
+    law = pn.Mechanism(law, 1.0).for_sum(2).drawn
     assert shortfall(good, law) < 1e-4
     listed, tail, repeated, ratio = good.integers
     for change in (0.5, 0.999):

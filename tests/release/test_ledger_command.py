@@ -37,7 +37,7 @@ def test_a_budget_from_beginning_to_end(capsys):
     assert error == "this would exceed the budget of epsilon 1.0 at delta 1e-06"
     assert files() == before
     text = answer(capsys, "ledger", "show", "b.ledger")
-    assert "spent: epsilon <= 0.84323" in text
+    assert "spent: epsilon <= 0.84322" in text
     assert "Gaussian(std=7.0), sensitivity 1" in text
     found = strict(answer(capsys, "ledger", "show", "b.ledger", "--json"))
     assert [charge["label"] for charge in found["charges"]] == ["1.csv: v", "the second"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from lattice_oracles import KEY
@@ -17,9 +18,10 @@ from lattice_oracles import KEY
 import psinoise as pn
 from psinoise.noise import FAMILIES
 from psinoise.release import values
+from psinoise.release.followed import followed, follows, lines_of
 from psinoise.release.pieces import probabilities
 from psinoise.release.ratios import raised
-from psinoise.release.weights import ONE, rounded
+from psinoise.release.weights import ONE, rounded, weights_of
 from psinoise.testing import integers, replay
 
 SENSITIVITIES = [
@@ -138,6 +140,89 @@ def test_power_laws_whose_copies_are_steps(name, ratios):
             assert lattice.delta(epsilon).upper <= ideal.lower, (ratio, epsilon)
     ideal, released = (made.epsilon(1e-5, 20, 0.1) for made in (mechanism, lattice))
     assert released.lower <= ideal.upper * (1.0 + PRICE)
+
+
+WHOLE = [
+    (pn.DiscreteStable(alpha=1.0, scale=1000.0), 1),
+    pytest.param(pn.DiscreteStable(alpha=0.5, scale=20.0), 1, marks=pytest.mark.deep),
+    pytest.param(pn.DiscreteStable(alpha=1.5, scale=40.0), 3, marks=pytest.mark.deep),
+    pytest.param(pn.DiscreteStable(alpha=1.9, scale=4.0), 40, marks=pytest.mark.deep),
+    pytest.param(pn.DiscreteStable(alpha=2.0, scale=100.0), 2, marks=pytest.mark.deep),
+]
+
+
+@pytest.mark.parametrize(("law", "sensitivity"), WHOLE, ids=str)
+def test_power_laws_on_the_whole_numbers(law, sensitivity):
+    """Kills: the law itself in the table (6e-3 of epsilon at the first delta)."""
+    mechanism = pn.Mechanism(law, sensitivity)
+    for delta in (3e-4, 1e-2, 1e-6, 1e-9, 1e-12):
+        ideal, released = mechanism.epsilon(delta), mechanism.on_lattice().epsilon(delta)
+        assert released.lower <= ideal.upper * (1.0 + PRICE)
+    ideal, released = (m.epsilon(1e-5, 20, 0.1) for m in (mechanism, mechanism.on_lattice()))
+    assert released.lower <= ideal.upper * (1.0 + PRICE)
+
+
+@pytest.mark.parametrize("name", [f.__name__ for f in FAMILIES if "Laplace" not in f.__name__])
+def test_tiny_deltas_of_noise_without_a_largest_loss(name):
+    """Where the least listed weights decide, which are right to some 2**-24 of themselves.
+
+    Kills: a table of the law itself (5e-9 of epsilon at 3e-13, 2e-8 at 1e-13).
+    """
+    for ratio in (7.0, 100.0, 20000.0 if "alpha" not in name else 1000.0):
+        mechanism = pn.Mechanism(LAWS[name](0.3 * ratio), 0.3)
+        lattice = mechanism.on_lattice()
+        for delta in (1e-10, 1e-11, 1e-12, 3e-13, 1e-13):
+            assert lattice.epsilon(delta).lower <= mechanism.epsilon(delta).upper * (1.0 + PRICE)
+
+
+@pytest.mark.parametrize(
+    ("law", "cells"),
+    [(pn.Cauchy(scale=64.0), 1), (pn.SymmetricStable(alpha=1.5, scale=32.0), 4)],
+    ids=str,
+)
+def test_what_follows_a_law(law, cells):
+    """Against tables that do not: the law itself, narrower noise, a heavier tail, a step where
+    copies begin.
+
+    Kills: a comparison that says yes; one at the center alone, or in the listed part alone.
+    """
+    made = followed(law, 1.0, cells)
+    lines = lines_of(law, 1.0, cells, made.listed.size)
+    assert follows(made, cells, lines)
+    assert not follows(weights_of(law, 1.0, cells, 1.0), cells, lines)
+    assert not follows(weights_of(law, 1.0, cells, 0.999), cells, lines)
+    heavier = made._replace(ratio=min(int(made.ratio * 1.8), ONE - 1))
+    assert not follows(heavier, cells, lines)
+    stepped = made.listed.copy()
+    lost = stepped[-made.repeated :] // np.uint64(1000)
+    stepped[-made.repeated :] -= lost
+    stepped[0] += lost.sum(dtype=np.uint64)
+    assert not follows(made._replace(listed=stepped), cells, lines)
+
+
+@pytest.mark.parametrize("cells", [1, 6])
+def test_lines_are_below_the_profile_of_the_law(cells):
+    """Of Cauchy noise, whose profile is an integral over an interval that is known.
+
+    Kills: a line of the wrong cells; a base that is not charged; the law moved the other way.
+    """
+    lines = lines_of(pn.Cauchy(scale=20.0), 1.0, cells, 4096)
+    with mpmath.workdps(40):
+        s, scale = mpmath.mpf(cells), mpmath.mpf(20)
+
+        def below(x):
+            return mpmath.atan(x / scale) / mpmath.pi
+
+        for j in np.linspace(0, lines.p.size - 1, 40).astype(int):
+            t = mpmath.mpf(float(lines.low[j]))
+            # Where scale**2 + x**2 = t (scale**2 + (x - s)**2).
+            a, b, c = t - 1, -2 * t * s, (t - 1) * scale**2 + t * s**2
+            root = mpmath.sqrt(max(b * b - 4 * a * c, mpmath.mpf(0)))
+            left = (-b - root) / (2 * a) if a else s / 2
+            right = (-b + root) / (2 * a) if a else mpmath.inf
+            delta = below(right - s) - below(left - s) - t * (below(right) - below(left))
+            found = mpmath.mpf(float(lines.p[j])) - t * mpmath.mpf(float(lines.q[j]))
+            assert 0.999 * delta - 1e-6 <= found <= delta
 
 
 def falling(generator, unimodal):

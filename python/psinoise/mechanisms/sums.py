@@ -54,7 +54,7 @@ from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
 from psinoise.mechanisms.accounted import Accounted
 from psinoise.mechanisms.lattice_mechanism import LatticeMechanism
-from psinoise.release import LatticeNoise
+from psinoise.release import WIDER, LatticeNoise
 
 __all__ = ["SumOfReleases", "shortfall"]
 
@@ -115,7 +115,7 @@ class SumOfReleases(Accounted):
         parts, leak = _missing(self.count, self.shortfall)
         if not parts:
             return pair, uses
-        laws = tuple((share, self.law.aggregate(self.count - lost)) for lost, share in parts)
+        laws = tuple((share, self.drawn.aggregate(self.count - lost)) for lost, share in parts)
         return BlockPair(laws, float(self.message.cells), sampling_rate, leak), uses
 
     def _asked(
@@ -140,8 +140,20 @@ class SumOfReleases(Accounted):
 
     @property
     def shortfall(self) -> float:
-        """How likely a draw from the table is not one of the law."""
-        return shortfall(cast(LatticeNoise, self.message.noise), self.law)
+        """How likely a draw from the table is not one of the law that it was made of."""
+        return shortfall(cast(LatticeNoise, self.message.noise), self.drawn)
+
+    @property
+    def drawn(self) -> Any:
+        """The law that the table was made of: that of the noise, or one that is a little wider."""
+        return _drawn(cast(LatticeNoise, self.message.noise), self.law)
+
+
+@kept()
+def _drawn(noise: LatticeNoise, law: Any) -> Any:
+    # Whichever it is: what is left of its shortfall is accounted.
+    wider = (law, *(law.widened(factor) for factor in WIDER))
+    return min(wider, key=lambda law: shortfall(noise, law))
 
 
 @kept()

@@ -166,6 +166,14 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
         """The grid of a law that lives on a lattice itself."""
         return None
 
+    def widened(self, factor: float) -> NoiseLaw:
+        """A law with a grid of its own that costs no more: so many times as wide, if there is one.
+
+        Of other laws the same is said by a grid that is as much finer.
+        """
+        del factor
+        return self
+
     @property
     def spread(self) -> float:
         """The length that a lattice must resolve."""

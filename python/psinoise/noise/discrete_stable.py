@@ -156,6 +156,18 @@ class DiscreteStable(NoiseLaw):
         growth = float(np.float64(number) ** (1.0 / self._alpha))
         return DiscreteStable(alpha=self._alpha, scale=self._length * growth)
 
+    def widened(self, factor: float) -> DiscreteStable:
+        """The law with so many times the scale: the sum of a draw and of another, independent one.
+
+        Raises
+        ------
+        TypeError, DomainError
+            If ``factor`` is no number of at least 1, or makes the scale too large.
+        """
+        if not _validate.positive("factor", factor) >= 1.0:
+            raise DomainError(f"factor must be at least 1, got {factor!r}")
+        return DiscreteStable(alpha=self._alpha, scale=self._length * float(factor))
+
     @property
     def std(self) -> float:
         """``sqrt(2) scale`` at ``alpha = 2``, otherwise ``inf``."""

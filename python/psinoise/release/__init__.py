@@ -10,9 +10,10 @@ from psinoise.release.lattice_noise import LatticeNoise
 from psinoise.release.residues import residues, sum_of_residues
 from psinoise.release.tables import table_of
 from psinoise.release.values import Release, TableRelease, prepared
-from psinoise.release.weights import coarser, fits
+from psinoise.release.weights import WIDER, coarser, fits
 
 __all__ = [
+    "WIDER",
     "WIDEST",
     "DigitNoise",
     "LatticeNoise",

@@ -16,9 +16,10 @@ from psinoise._backend import core
 from psinoise._hashed_json import canonical, hexadecimal, members_of, parsed
 from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
+from psinoise.release.followed import followed
 from psinoise.release.grid import grid_from
 from psinoise.release.pieces import multiples, pieces, probabilities
-from psinoise.release.weights import DRAWS, MOST_LISTED, ONE, Weights, is_unimodal, weights_of
+from psinoise.release.weights import DRAWS, MOST_LISTED, ONE, Weights, is_unimodal
 
 __all__ = ["LatticeNoise"]
 
@@ -84,12 +85,13 @@ class LatticeNoise:
         LatticeNoise
             ``P(K = k)`` is the probability that ``noise`` rounds to ``k grid``, to a relative error
             of 2**-23 for all that are above 2**-39; the rest is a tail without end. Bounded noise
-            has none, and is wider by 2**-20 (``psinoise.release.weights`` says why). Where the
-            noise has a geometric tail, probabilities are larger by some words of 2**-63
-            (``psinoise.release.ratios``), so that the largest loss is no larger. A power law takes
-            over where it has set in to 2 %, with a common factor to all probabilities (0.3 % at a
-            stable index of 0.4, less above); it is wider by some 2**-11, so that it costs no more
-            than the law. The privacy of the result rests on its integers, not on this.
+            has none. Where the noise has a geometric tail, probabilities are larger by some words
+            of 2**-63 (``psinoise.release.ratios``), so that the largest loss is no larger; other
+            noise is wider by 2**-18. A power law takes over where it has set in to 2 %, with a
+            common factor to all probabilities (0.3 % at a stable index of 0.4, less above); it is
+            wider by 2**-18 to 2**-6, so much that it costs no more than the law
+            (``psinoise.release.followed``). The privacy of the result rests on its integers, not on
+            this.
 
         Raises
         ------
@@ -100,7 +102,7 @@ class LatticeNoise:
         if not isinstance(noise, NoiseLaw):
             raise TypeError(f"noise must be a noise law, got {noise!r}")
         grid = grid_from(grid)
-        return cls._made(grid, weights_of(noise, grid, _validate.count("cells", cells)))
+        return cls._made(grid, followed(noise, grid, _validate.count("cells", cells)))
 
     @classmethod
     def _made(cls, grid: float, weights: Weights) -> LatticeNoise:

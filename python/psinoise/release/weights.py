@@ -22,37 +22,28 @@ the largest loss of the integers is no larger than that of the law, as ``psinois
 proves.
 
 A bounded law leaves its support with a probability that is its delta at any epsilon, and some are
-made for just that delta. Of such a law noise is drawn that is wider by ``2**-20``: the law at a
-sensitivity that is as much smaller. This takes ``2**-20`` of that delta and as much of the losses,
-more than roundings add where a weight at the edge is above ``2**22`` words over its loss. Weights
+made for just that delta. Of such a law noise is drawn that is wider by ``2**-18``: the law at a
+sensitivity that is as much smaller. This takes ``2**-18`` of that delta and as much of the losses,
+more than roundings add where a weight at the edge is above ``2**20`` words over its loss. Weights
 are rounded down, and what is left goes to the inner ones, one word each: none that a shift moves
 out of the support is heavier.
 
-*Copies of a power law* (where the law states none) are blocks of equal probability, a step between
-them: their losses are not those of the law, though they have its mass. Of such a law noise is drawn
-that is wider by a share ``c``, and costs no more than the law whatever its tail is like. Let ``W``
-be the wider law on the lattice and ``T`` the table, ``W`` up to the first copy, at ``h``. A shift
-of ``J`` cells has
+Laws without a largest loss are widened by as much: where the least listed weights decide, at deltas
+of ``1e-12``, roundings were 5e-9 of epsilon, and 2e-6 at ``1e-14`` for the widest noise. This is
+measured, not proven.
 
-    ``delta_T(e) = sum over k > J / 2 of (T(k - J) - exp(e) T(k))^+``.
-
-Terms of ``k < h`` are those of ``W``. The others are together at most ``sum of T(k - J) - T(k)``,
-which is ``T(h - J) + ... + T(h - 1)``, as ``T`` does not increase; and they are 0 for any ``e``
-above the losses of the tail, some ``(1 + alpha) J / (h - J)``. A law ``f`` moved by ``s`` whose
-losses are above ``e`` from ``x`` to ``y`` has ``d delta / d s = f(x - s) - f(y - s)``; where ``e``
-is that small, ``x`` is near ``s / 2``. So ``W``, the law at a sensitivity ``s / (1 + c)``, gains
-``c J W(J / 2)`` less what is small beside it, and with ``c = 2 W(h) / W(J / 2)`` it is twice what
-the tail takes, for ``h`` many times ``J``. Both directions have one profile, by symmetry. So the
-pair of the law dominates that of the table, for all ``e``, and with it all compositions and samples
-(Zhu, Dong and Wang, AISTATS 2022, theorems 10 and 11). ``c`` is some ``2**-11``; for noise a
-hundredth of the shift, where ``h`` is not far, it is ``2**-8``.
+*Copies of a power law* are blocks of equal probability: their losses are not those of the law,
+though they have its mass. Of such a law noise is drawn that is wider by a share, the least of
+seven for which the table costs no more than the law in any composition: ``psinoise.release.followed``
+decides this from both profiles. It is ``2**-18`` to ``2**-6``. Where the shift is not known, or
+takes too many pieces, it is the largest one, and nothing is decided.
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,12 +53,25 @@ from psinoise.errors import DomainError
 from psinoise.release.grid import LARGEST_GRID
 from psinoise.release.ratios import LARGEST_RATIO, covering, joined, raised
 
-__all__ = ["DRAWS", "MOST_LISTED", "ONE", "Weights", "coarser", "fits", "is_unimodal", "weights_of"]
+__all__ = [
+    "DRAWS",
+    "MOST_LISTED",
+    "ONE",
+    "Law",
+    "Weights",
+    "coarser",
+    "fits",
+    "is_unimodal",
+    "weights_of",
+]
 
 Float = NDArray[np.float64]
 
 #: The sum of the weights, and what a ratio is a numerator over.
 DRAWS, ONE = 1 << 63, 1 << 64
+
+#: By what factors noise may be wider than its law; power laws take other ones than the first.
+WIDER = tuple(1.0 + 2.0**-k for k in range(18, 5, -2))
 
 #: The most integers that are listed.
 MOST_LISTED = 1 << 20
@@ -75,8 +79,6 @@ MOST_LISTED = 1 << 20
 # Integers are listed down to this probability: their weights are above 2**24, so that rounding
 # changes them by less than 2**-24 of themselves and losses by no more.
 _LEAST = 2.0**-39
-# By how much the noise of a bounded law is wider than the law.
-_WIDER = 1.0 + 2.0**-20
 # What may be beyond all of them, where they are not continued by a power law.
 _RARE = 2.0**-20
 # Where more than so many units of the spread are above that, a power law is looked for: from so
@@ -86,8 +88,6 @@ _LONG, _FAR, _SELF_SIMILAR = 64, 32, 0.02
 # What is listed of it, for copies to begin far out: so many units, and times the shift, if it is no
 # longer than a list that accountants pass through in a moment.
 _UNITS, _SHIFTS, _QUICK = 128, 16, 1 << 16
-# By how much its noise is wider: so many times what the module says, and not more.
-_ROOM, _WIDEST = 2.0, 2.0**-8
 # The same of a law that states its power law, whose copies are a little too heavy instead.
 _STATED = 0.005
 # The last listed probability of a law that states a power law: weights are above 2**11.
@@ -99,7 +99,7 @@ _LOG_TWO = float.fromhex("0x1.62e42fefa39efp-1")
 _SHRINK = 1.0 - 2.0**-50
 
 
-class _Law(Protocol):
+class Law(Protocol):
     @property
     def unimodal(self) -> bool: ...
     @property
@@ -117,7 +117,8 @@ class _Law(Protocol):
     @property
     def own_grid(self) -> float | None: ...
     def iccdf(self, p: float) -> float: ...
-    def ccdf(self, x: float) -> float: ...
+    def ccdf(self, x: Any) -> Any: ...
+    def widened(self, factor: float) -> Any: ...
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float: ...
 
 
@@ -131,21 +132,20 @@ class Weights(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How many integers are listed, how they go on, and how much wider than the law they are."""
+    """How many integers are listed, and how they go on."""
 
     listed: int
     tail: str
     repeated: int
     ratio: float
-    wider: float = 1.0
 
 
-def fits(law: _Law, grid: float) -> bool:
+def fits(law: Law, grid: float) -> bool:
     """Whether a law can be listed on the lattice of a grid."""
     return _plan(law, grid) is not None
 
 
-def coarser(law: _Law, grid: float) -> float:
+def coarser(law: Law, grid: float) -> float:
     """The least power of two times a grid on which a law can be listed.
 
     Raises
@@ -160,7 +160,7 @@ def coarser(law: _Law, grid: float) -> float:
     return grid
 
 
-def weights_of(law: _Law, grid: float, cells: int = 0) -> Weights:
+def weights_of(law: Law, grid: float, cells: int = 0, wider: float = WIDER[0]) -> Weights:
     """The weights of a law on the lattice of a grid.
 
     Parameters
@@ -168,6 +168,9 @@ def weights_of(law: _Law, grid: float, cells: int = 0) -> Weights:
     law, grid
     cells
         how far neighbors will be apart, where it is known
+    wider
+        by what factor noise is wider than the law, one of `WIDER`; where the tail is geometric it
+        is not
 
     Raises
     ------
@@ -185,24 +188,27 @@ def weights_of(law: _Law, grid: float, cells: int = 0) -> Weights:
             f"grid must be at least {coarser(law, grid)!r} for {law!r} (of which 2**20 multiples "
             f"can be listed), got {grid!r}"
         )
-    narrowed = grid / plan.wider
-    masses = law.lattice_masses(narrowed, 0, plan.listed)
+    drawn, narrowed = law, grid
+    if plan.tail == "none" or law.decay == 0.0:
+        drawn, narrowed = _widened(law, grid, wider)
+    masses = drawn.lattice_masses(narrowed, 0, plan.listed)
     ratio, unit = plan.ratio, None
     if plan.tail == "dilate" and law.tail_index > 0.0:
         masses = covering(masses, law.tail_index)
     elif plan.tail == "dilate":
-        beyond = law.lattice_masses(narrowed, plan.listed, plan.listed + 2)
-        masses, ratio = joined(masses, beyond, ratio)
+        beyond = drawn.lattice_masses(narrowed, plan.listed, plan.listed + 2)
+        share = _share(drawn, narrowed, plan.listed, plan.repeated)
+        masses, ratio = joined(masses, beyond, share)
     elif plan.tail == "translate" and law.decay > 0.0:
         (masses, ratio), unit = raised(masses, plan.repeated, ratio), 1.0
     return rounded(masses, plan.tail, plan.repeated, int(ratio * ONE), law.unimodal, unit)
 
 
-def _plan(law: _Law, grid: float, cells: int = 0) -> _Plan | None:
+def _plan(law: Law, grid: float, cells: int = 0) -> _Plan | None:
     end = float(law.iccdf(0.0))
     if end < math.inf:
-        count = end * _WIDER / grid + 1.5
-        return _Plan(int(count), "none", 0, 0.0, _WIDER) if count < MOST_LISTED else None
+        count = end * WIDER[0] / grid + 1.5
+        return _Plan(int(count), "none", 0, 0.0) if count < MOST_LISTED else None
     reach = _reach(law, grid)
     if reach * grid > _LONG * law.spread or law.tail_index > 0.0:
         dilated = _dilated(law, grid, cells)
@@ -225,7 +231,12 @@ def _plan(law: _Law, grid: float, cells: int = 0) -> _Plan | None:
     return _Plan(reach, "translate", repeated, float(fall[0]))
 
 
-def _share(law: _Law, grid: float, count: int, repeated: int) -> float:
+def _widened(law: Law, grid: float, wider: float) -> tuple[Law, float]:
+    """A law and a grid for noise that is wider against the grid."""
+    return (law, grid / wider) if law.own_grid is None else (law.widened(wider), grid)
+
+
+def _share(law: Law, grid: float, count: int, repeated: int) -> float:
     """How much of the tail is beyond the listed integers: so that these have the probabilities of
     the law, and all that follow together have too."""
     whole, rest = (float(law.ccdf((k - 0.5) * grid)) for k in (count - repeated, count))
@@ -233,14 +244,14 @@ def _share(law: _Law, grid: float, count: int, repeated: int) -> float:
     return rest / whole if whole > 0.0 else 0.0
 
 
-def _mass(law: _Law, grid: float, k: int) -> float:
+def _mass(law: Law, grid: float, k: int) -> float:
     if grid > _PERIODS * law.period > 0.0:
         # One by one these would take long, and no grid is chosen on which they are so many.
         return 2.0 * float(law.ccdf((k - 0.5) * grid) - law.ccdf((k + 0.5) * grid))
     return float(law.lattice_masses(grid, k, k + 1)[0])
 
 
-def _too_wide(law: _Law, grid: float) -> float:
+def _too_wide(law: Law, grid: float) -> float:
     """By what factor a law is wider than ``MOST_LISTED`` integers, or twice that."""
     if law.tail_index > 0.0:
         set_in = _dilated(law, grid, 0, 1 << 60)
@@ -253,7 +264,7 @@ def _too_wide(law: _Law, grid: float) -> float:
     return float(factor)
 
 
-def _reach(law: _Law, grid: float) -> int:
+def _reach(law: Law, grid: float) -> int:
     """The first integer that is rarer than ``_LEAST``, from 2 to ``MOST_LISTED``."""
     below, reach = 1, 2
     while reach < MOST_LISTED and _mass(law, grid, reach) >= _LEAST:
@@ -267,7 +278,7 @@ def _reach(law: _Law, grid: float) -> int:
     return reach
 
 
-def _dilated(law: _Law, grid: float, cells: int, most: int = MOST_LISTED) -> _Plan | None:
+def _dilated(law: Law, grid: float, cells: int, most: int = MOST_LISTED) -> _Plan | None:
     """A power law from ``count / 2`` on, if there is one, with ``count`` up to the most."""
     similar = _SELF_SIMILAR if law.tail_index == 0.0 else _STATED
     units = law.spread / grid
@@ -282,10 +293,7 @@ def _dilated(law: _Law, grid: float, cells: int, most: int = MOST_LISTED) -> _Pl
             if abs(change - 1.0) < similar and 2.0 * first < near:
                 half = count // 2
                 if law.tail_index == 0.0:
-                    least = _ROOM * near / _mass(law, grid, cells // 2)
-                    wider = 1.0 + min(least, _WIDEST)
-                    share = _share(law, grid / wider, count, half)
-                    return _Plan(count, "dilate", half, share, wider)
+                    return _Plan(count, "dilate", half, 0.0)
                 if first < _RAREST:
                     return None
                 ratio = max(_in_the_end(law.tail_index), _above(2.0 * first / near))

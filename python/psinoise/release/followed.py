@@ -1,0 +1,135 @@
+"""Whether a table of integers costs no more than its law, in any composition and under sampling.
+
+A table follows a power law by copies of what it lists, which are blocks of equal probability: its
+losses are not those of the law. So one profile is compared with the other, at every epsilon:
+
+    ``delta(t) = sup over events A of P(A) - t Q(A)``,   ``t = exp(epsilon) >= 1``,
+
+with ``Q`` the law of the noise and ``P`` that law moved by the shift. It is convex in ``t``.
+
+*The law, from below.* Any event is a bound: a line ``P(A) - t Q(A)``. Taken are intervals of whole
+cells about the one with the largest ratio of ``P`` to ``Q``, which grow to either side as ratios
+fall; far cells are put together. A line is used from the ratio at which its interval was reached
+to the next one, and the first where the largest ratio is, beyond which a profile is 0.
+
+*The table, exactly.* Its profile is a sum over the pieces of ``psinoise.release.pieces``, convex
+too: if it is not above a line at the two ends of an interval of ``t``, it is not between them. So
+all that is asked is asked at the ends, and nothing beyond the largest ratio of the table.
+
+*Enough.* Both laws are symmetric, so that one direction has the profile of the other, and this for
+``t < 1`` too. Both are unimodal, so that the largest shift is the worst one. If the table is
+nowhere above, the pair of the law dominates that of the table, and so it does in all compositions
+and samples (Zhu, Dong and Wang, AISTATS 2022, theorems 10 and 11).
+
+*Rounding.* Tails of laws are right to `_LAW` of themselves, probabilities of a table to 4 ulp, and
+sums of n numbers to n ulp: all is charged, to the disadvantage of the table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise.release.pieces import pieces
+from psinoise.release.weights import WIDER, Law, Weights, weights_of
+
+__all__ = ["Lines", "followed", "follows", "lines_of"]
+
+Float = NDArray[np.float64]
+
+# Of tails of laws, relative.
+_LAW = 2.0**-43
+# Masses of cells that are looked at.
+_LEAST = 1e-280
+# Cells of the law are put together from where the table has copies, so many to an octave.
+_OCTAVE, _END = 16, 61
+# Longer shifts take too many pieces: those of noise below a 250th of the sensitivity.
+_LONGEST = 2
+
+
+class Lines(NamedTuple):
+    """Lower bounds ``p - t q`` of a profile, each for ``t`` from ``low`` to ``high``."""
+
+    p: Float
+    q: Float
+    low: Float
+    high: Float
+
+
+def followed(law: Law, grid: float, cells: int) -> Weights:
+    """The weights of a law at a shift of so many cells, 0 where it is not known; those of a power
+    law are of the least wide noise whose profile is nowhere above that of the law.
+
+    Raises
+    ------
+    DomainError
+        as `weights_of`
+    """
+    made = weights_of(law, grid, cells)
+    if made.tail != "dilate":
+        return made
+    size = made.listed.size
+    if 0 < cells <= size // _LONGEST:
+        lines = lines_of(law, grid, cells, size)
+        for wider in WIDER:
+            made = weights_of(law, grid, cells, wider)
+            if follows(made, cells, lines):
+                return made
+    return weights_of(law, grid, cells, WIDER[-1])
+
+
+def lines_of(law: Law, grid: float, cells: int, listed: int) -> Lines:
+    """Those of a law rounded to a grid and a shift of so many cells."""
+    near = listed + cells
+    far = np.exp2(np.arange(np.log2(near), _END, 1.0 / _OCTAVE))
+    edges = np.append(np.arange(cells // 2 + 1.0, near), np.floor(far[1:]))
+    base, moved = (np.append(_reaching(law, grid, k, near), 0.0) for k in (edges, edges - cells))
+    # Further out tails are too small for digits.
+    reached = base[:-1] - base[1:] > _LEAST
+    base, moved = (part[: int(reached.argmin() or reached.size) + 1] for part in (base, moved))
+    ratio = np.diff(moved) / np.diff(base)
+    peak = int(np.argmax(ratio))
+    falling = np.append(
+        np.minimum.accumulate(ratio[peak::-1])[:0:-1], np.minimum.accumulate(ratio[peak:])
+    )
+    order = np.lexsort((np.abs(np.arange(ratio.size) - peak), -falling))
+    order = order[falling[order] > 1.0]
+    left, right = np.minimum.accumulate(order), np.maximum.accumulate(order) + 1
+    p, q = (part[left] - part[right] for part in (moved, base))
+    p, q = p - 2.0 * _LAW * moved[left], q + 2.0 * _LAW * base[left]
+    high = falling[order]
+    return Lines(p, q, np.append(high[1:], 1.0), high)
+
+
+def _reaching(law: Law, grid: float, k: Float, near: int) -> Float:
+    """``P(K >= k)`` for whole numbers, one of which is ``near``; to `_LAW` of it, or of 1."""
+    ahead = np.where(k >= 1.0, k, 1.0 - k)
+    if law.own_grid is None:
+        tail = np.asarray(law.ccdf((ahead - 0.5) * grid), dtype=np.float64)
+    else:
+        # One by one tails take long.
+        masses = 0.5 * law.lattice_masses(grid, 1, near)
+        listed = np.append(masses, law.ccdf(np.array([near - 0.5])))[::-1].cumsum()[::-1]
+        beyond = ahead > near
+        tail = listed[np.minimum(ahead, near).astype(np.int64) - 1]
+        tail[beyond] = law.ccdf(ahead[beyond] - 0.5)
+    return np.where(k >= 1.0, tail, 1.0 - tail)
+
+
+def follows(weights: Weights, cells: int, lines: Lines) -> bool:
+    """Whether the profile of a table is nowhere above the lines."""
+    moved, base = pieces(weights, cells)
+    ratio = moved / base
+    order = np.argsort(-ratio)
+    rounding = (order.size + 16) * 2.0**-52
+    p, q = (np.append(0.0, np.cumsum(part[order])) for part in (moved, base))
+    falling, largest = -ratio[order], float(ratio.max()) * (1.0 + 2.0**-48)
+    p, q = p * (1.0 + rounding), q * (1.0 - rounding)
+    asked = lines.low < largest
+    for t in (lines.low[asked], np.minimum(lines.high[asked], largest)):
+        above = np.searchsorted(falling, -t)
+        if (p[above] - t * q[above] > lines.p[asked] - t * lines.q[asked]).any():
+            return False
+    return True
