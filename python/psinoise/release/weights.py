@@ -33,8 +33,8 @@ of ``1e-12``, roundings were 5e-9 of epsilon, and 2e-6 at ``1e-14`` for the wide
 measured, not proven.
 
 *Copies of a power law* are blocks of equal probability: their losses are not those of the law,
-though they have its mass. Of such a law noise is drawn that is wider by a share, the least of
-seven for which the table costs no more than the law in any composition: ``psinoise.release.followed``
+though they have its mass. Of such a law noise is drawn that is wider by a share, the least of seven
+for which the table costs no more than the law in any composition; ``psinoise.release.followed``
 decides this from both profiles. It is ``2**-18`` to ``2**-6``. Where the shift is not known, or
 takes too many pieces, it is the largest one, and nothing is decided.
 """
