@@ -123,7 +123,7 @@ def test_native_equals_reference_on_many_elements(law_class, tables_of, dtype):
 def decoding_tables(tables, dtype, threshold_bits):
     """Tables under which every candidate is accepted as it is, and the widths of their strips."""
     name, layers, word = (
-        ("wide", 2048, np.uint64) if dtype == "float64" else ("narrow", 512, np.uint32)
+        ("wide", 2048, np.uint64) if dtype == "float64" else ("narrow", 1024, np.uint32)
     )
     exponents = np.arange(layers) % 63 - 23.0  # below 2**40, where the density table ends
     entries = np.exp2(exponents).astype(dtype).view(word) | word(threshold_bits)
@@ -141,7 +141,7 @@ def test_layer_sign_and_position_are_disjoint_bits(core, tables_of, dtype, decid
     With thresholds of 0 every element takes the slow path, with all bits set nearly none does.
     """
     wide = dtype == "float64"
-    low_bits, shift, sign_bit = (32, 12, 11) if wide else (12, 9, 9)
+    low_bits, shift, sign_bit = (32, 12, 11) if wide else (12, 11, 10)
     word = np.uint64 if wide else np.uint32
     tables, widths = decoding_tables(
         tables_of(FAMILIES[0]), dtype, (1 << low_bits) - 1 if decided else 0
@@ -152,8 +152,8 @@ def test_layer_sign_and_position_are_disjoint_bits(core, tables_of, dtype, decid
     words = first_words(KEY, 8, first, count, 64 if wide else 32)
     layer = (words % word(widths.size)).astype(int)
     k = (words >> word(shift)).astype(np.int64)
-    # Odd multiples of half a cell, exact in 53 (23) bits; the last bit of k is the sign in float32.
-    position = ((2 * k + 1) / 2.0**53 if wide else (k | 1) / 2.0**23).astype(dtype)
+    # Odd multiples of half a cell, exact in 53 (22) bits.
+    position = ((2 * k + 1) / 2.0 ** (53 if wide else 22)).astype(dtype)
     sign = np.where((words >> word(sign_bit)) % word(2) == 1, -1.0, 1.0).astype(dtype)
     expected = sign * (position * widths[layer])
     np.testing.assert_array_equal(out, expected)

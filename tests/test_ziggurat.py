@@ -10,7 +10,7 @@ from psinoise import reference
 from psinoise.compile import LAYOUT
 from psinoise.compile.ziggurat import strips
 
-FORMATS = {"wide": (2048, np.uint64, 32), "narrow": (512, np.uint32, 12)}
+FORMATS = {"wide": (2048, np.uint64, 32), "narrow": (1024, np.uint32, 12)}
 
 
 class Strips:
@@ -152,18 +152,18 @@ def test_native_equals_reference(law_class, tables_of):
 
 def test_too_small_an_edge_is_flagged(core, law_class, tables_of):
     tables = tables_of(law_class)
-    _, heights, _, _ = core.ziggurat(tables.log_density, tables.log_mills, 0.5, 512)
+    _, heights, _, _ = core.ziggurat(tables.log_density, tables.log_mills, 0.5, 1024)
     assert np.isinf(heights[-1])
 
 
 def test_bad_arguments(core, law_class, tables_of):
     tables = tables_of(law_class)
-    with pytest.raises(ValueError, match="layers must be 2048 or 512"):
+    with pytest.raises(ValueError, match="layers must be 2048 or 1024"):
         core.ziggurat(tables.log_density, tables.log_mills, 3.0, 256)
 
 
 def test_the_search_is_repeatable(law_class, tables_of):
     tables = tables_of(law_class)
-    again = strips(tables.log_density, tables.log_mills, LAYOUT, 512)
+    again = strips(tables.log_density, tables.log_mills, LAYOUT, 1024)
     np.testing.assert_array_equal(again[0], tables.narrow[0])
     np.testing.assert_array_equal(again[1], tables.narrow[1])

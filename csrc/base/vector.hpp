@@ -175,20 +175,30 @@ inline Vector<double> look_up_16(const double* table, Vector<std::int64_t> index
 template <typename Word>
 inline Vector<Word> look_up(const Word* table, const Word* index, Word mask) {
 #if defined(__AVX512F__)
-  // In pieces of 128 bits: left alone, the compiler inserts elements with masks of their own.
+  // In pieces of 128 bits, element after element: left alone, the compiler inserts with masks, or
+  // moves pairs through other registers.
   if constexpr (sizeof(Word) == 4) {
-    const auto at = [&](int j) { return static_cast<int>(table[index[j] & mask]); };
-    __m512i all = _mm512_castsi128_si512(_mm_setr_epi32(at(0), at(1), at(2), at(3)));
-    all = _mm512_inserti32x4(all, _mm_setr_epi32(at(4), at(5), at(6), at(7)), 1);
-    all = _mm512_inserti32x4(all, _mm_setr_epi32(at(8), at(9), at(10), at(11)), 2);
-    all = _mm512_inserti32x4(all, _mm_setr_epi32(at(12), at(13), at(14), at(15)), 3);
+    const auto four = [&](int j) {
+      const auto at = [&](int k) { return static_cast<int>(table[index[j + k] & mask]); };
+      __m128i x = _mm_cvtsi32_si128(at(0));
+      x = _mm_insert_epi32(x, at(1), 1);
+      x = _mm_insert_epi32(x, at(2), 2);
+      return _mm_insert_epi32(x, at(3), 3);
+    };
+    __m512i all = _mm512_castsi128_si512(four(0));
+    all = _mm512_inserti32x4(all, four(4), 1);
+    all = _mm512_inserti32x4(all, four(8), 2);
+    all = _mm512_inserti32x4(all, four(12), 3);
     return bit_cast<Vector<Word>>(all);
   } else {
-    const auto at = [&](int j) { return static_cast<long long>(table[index[j] & mask]); };
-    __m512i all = _mm512_castsi128_si512(_mm_set_epi64x(at(1), at(0)));
-    all = _mm512_inserti64x2(all, _mm_set_epi64x(at(3), at(2)), 1);
-    all = _mm512_inserti64x2(all, _mm_set_epi64x(at(5), at(4)), 2);
-    all = _mm512_inserti64x2(all, _mm_set_epi64x(at(7), at(6)), 3);
+    const auto two = [&](int j) {
+      const auto at = [&](int k) { return static_cast<long long>(table[index[j + k] & mask]); };
+      return _mm_insert_epi64(_mm_cvtsi64_si128(at(0)), at(1), 1);
+    };
+    __m512i all = _mm512_castsi128_si512(two(0));
+    all = _mm512_inserti64x2(all, two(2), 1);
+    all = _mm512_inserti64x2(all, two(4), 2);
+    all = _mm512_inserti64x2(all, two(6), 3);
     return bit_cast<Vector<Word>>(all);
   }
 #else

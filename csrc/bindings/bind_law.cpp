@@ -92,7 +92,7 @@ py::tuple ziggurat(const PanelArguments& log_density, const PanelArguments& log_
   if (layers == kNarrowLayers) {
     return strips<std::uint32_t>(kernels().ziggurat_narrow, density, mills, edge, layers);
   }
-  throw py::value_error("layers must be 2048 or 512");
+  throw py::value_error("layers must be 2048 or 1024");
 }
 
 }  // namespace

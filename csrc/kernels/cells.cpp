@@ -17,6 +17,7 @@
 //   1991.
 #include "base/vector.hpp"
 #include "kernels/level_kernels.hpp"
+#include "kernels/settle.hpp"
 #include "kernels/variates.hpp"
 
 namespace psinoise::PSINOISE_LEVEL {
@@ -27,8 +28,6 @@ using Words = Vector<Word>;
 using Doubles = Vector<double>;
 
 inline constexpr std::size_t kWidth = kVectorSize<Word>;
-inline constexpr std::size_t kBlock = 512;
-inline constexpr std::size_t kRoom = 2 * kBlock;
 inline constexpr int kTestBits = 12;
 inline constexpr int kAliasBits = 16;
 inline constexpr Word kTestMask = (Word{1} << kTestBits) - 1;
@@ -79,6 +78,27 @@ struct LatticeCells {
   double step;
 };
 
+// Cells so few that two registers hold a table of them.
+struct FewCells {
+  static constexpr bool kServe = 2 * kWidth == 16;
+  static constexpr int kColumnBits = 4;
+
+  explicit FewCells(const CellTable& table) {
+    const std::size_t columns = std::size_t{1} << table.column_bits;
+    __builtin_memcpy(starts, table.starts, columns * sizeof(double));
+    __builtin_memcpy(widths, table.widths, columns * sizeof(double));
+  }
+
+  double point(Word cell, double position) const { return starts[cell] + widths[cell] * position; }
+  Doubles point(Words cell, Doubles position) const {
+    const auto place = bit_cast<Vector<std::int64_t>>(cell);
+    return look_up_16(starts, place) + look_up_16(widths, place) * position;
+  }
+
+  double starts[std::size_t{1} << kColumnBits] = {};
+  double widths[std::size_t{1} << kColumnBits] = {};
+};
+
 struct TableCells {
   explicit TableCells(const CellTable& table) : starts(table.starts), widths(table.widths) {}
 
@@ -93,12 +113,6 @@ struct TableCells {
 
   const double* starts;
   const double* widths;
-};
-
-struct Pending {
-  std::size_t count = 0;
-  Word offset[kRoom];
-  Word word[kRoom];
 };
 
 // An element whose first word does not decide.
@@ -125,102 +139,73 @@ double settle_alone(const CellTable& table, const Cells& cells, const Fields& fi
 }
 
 template <typename Cells, typename Real>
-void finish(const CellTable& table, const Cells& cells, const Fields& fields,
-            const std::uint32_t key[8], std::uint64_t first, double scale, Pending& pending,
-            Real* out) {
-  alignas(64) std::uint32_t group[kGroupWords];
-  for (std::size_t start = 0; start < pending.count; start += kLanes) {
-    const std::size_t left = pending.count - start;
-    const std::size_t lanes = left < kLanes ? left : kLanes;
-    std::uint64_t counters[kLanes] = {};
-    for (std::size_t j = 0; j < lanes; ++j) counters[j] = first + pending.offset[start + j];
-    chacha_blocks<kSampleRounds>(key, counters, 1, group);
-    for (std::size_t j = 0; j < lanes; ++j) {
-      FurtherWords further(key, counters[j], group, static_cast<int>(j));
-      const Word word = pending.word[start + j];
-      const double x = settle_alone(table, cells, fields, word, further) * scale;
-      out[pending.offset[start + j]] = static_cast<Real>(fields.with_sign(x, word));
-    }
-  }
-  pending.count = 0;
-}
-
-template <typename Cells, typename Real>
-inline void settle_one(const CellTable& table, const Cells& cells, const Fields& fields, Word word,
-                       double scale, std::size_t offset, Pending& pending, Real* out) {
-  const Word column = word & fields.column;
-  const Word entry = table.entries[column];
-  const Word test = fields.test_of(word);
-  const Word threshold = entry >> kAliasBits;
-  const Word cell = test < threshold ? column : entry & kAliasMask;
-  const double x = cells.point(cell, fields.position_of<double>(word));
-  out[offset] = static_cast<Real>(fields.with_sign(x * scale, word));
-  pending.offset[pending.count] = offset;
-  pending.word[pending.count] = word;
-  pending.count += (test == threshold || cell >= table.tail_first) ? 1u : 0u;
-}
-
-// The same for a vector of words.
-template <typename Cells, typename Real>
-inline void settle(const CellTable& table, const Cells& cells, const Fields& fields,
-                   const Word* from, double scale, std::size_t offset, Pending& pending,
-                   Real* out) {
+struct Sampler {
   typedef Real Reals __attribute__((vector_size(kWidth * sizeof(Real))));
-  Words word;
-  __builtin_memcpy(&word, from, sizeof(word));
-  const Words entry = look_up<Word>(table.entries, from, fields.column);
-  const Words test = fields.test_of(word);
-  const Words threshold = entry >> kAliasBits;
-  const Words cell = test < threshold ? word & fields.column : entry & kAliasMask;
-  const Doubles x = cells.point(cell, fields.position_of<Doubles>(word)) * scale;
-  const Reals sample = __builtin_convertvector(fields.with_sign(x, word), Reals);
-  __builtin_memcpy(out + offset, &sample, sizeof(sample));
-  const unsigned undecided = (at_least(test, threshold) & at_least(threshold, test)) |
-                             at_least(cell, Words{} + table.tail_first);
-  if (__builtin_expect(undecided != 0, 0)) {
-    Words position;
-    for (std::size_t j = 0; j < kWidth; ++j) position[j] = offset + j;
-    compress<Word>(undecided, position, pending.offset + pending.count);
-    compress<Word>(undecided, word, pending.word + pending.count);
-    pending.count += static_cast<std::size_t>(__builtin_popcount(undecided));
-  }
-}
 
-template <typename Cells, typename Real>
-void sample_with(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
-                 std::size_t count, double scale, Real* out) {
-  const Cells cells(table);
-  const Fields fields(table.column_bits);
-  alignas(64) Word words[kBlock];
-  Pending pending;
-  std::size_t done = 0;
-  while (done < count) {
-    // Blocks end at multiples of kBlock, so that all but the first and last are whole groups.
-    const std::size_t room = kBlock - static_cast<std::size_t>((first + done) % kBlock);
-    const std::size_t size = count - done < room ? count - done : room;
-    first_words<Word, kSampleRounds>(key, first + done, size,
-                                     reinterpret_cast<unsigned char*>(words));
-    std::size_t i = 0;
-    for (; i + kWidth <= size; i += kWidth) {
-      settle(table, cells, fields, words + i, scale, done + i, pending, out);
-    }
-    for (; i < size; ++i) {
-      settle_one(table, cells, fields, words[i], scale, done + i, pending, out);
-    }
-    done += size;
-    if (pending.count > kRoom - kBlock - kWidth || done == count) {
-      finish(table, cells, fields, key, first, scale, pending, out);
+  // Turns one word into a sample; true if it does not decide.
+  bool settle_one(Word word, std::size_t offset) const {
+    const Word entry = entries[word & fields.column];
+    const Word test = fields.test_of(word);
+    const Word threshold = entry >> kAliasBits;
+    const Word cell = test < threshold ? word & fields.column : entry & kAliasMask;
+    const double x = cells.point(cell, fields.template position_of<double>(word));
+    out[offset] = static_cast<Real>(fields.with_sign(x * scale, word));
+    return test == threshold || cell >= tail_first;
+  }
+
+  // The same for a vector of words, with a bit for each.
+  unsigned settle(const Word* from, std::size_t offset) const {
+    Words word;
+    __builtin_memcpy(&word, from, sizeof(word));
+    const Words entry = look_up<Word>(entries, from, fields.column);
+    const Words test = fields.test_of(word);
+    const Words threshold = entry >> kAliasBits;
+    const Words cell = test < threshold ? word & fields.column : entry & kAliasMask;
+    const Doubles x = cells.point(cell, fields.template position_of<Doubles>(word)) * scale;
+    const Reals sample = __builtin_convertvector(fields.with_sign(x, word), Reals);
+    __builtin_memcpy(out + offset, &sample, sizeof(sample));
+    return (at_least(test, threshold) & at_least(threshold, test)) |
+           at_least(cell, Words{} + tail_first);
+  }
+
+  void finish(const Pending<Word>& pending) const {
+    alignas(64) std::uint32_t group[kGroupWords];
+    for (std::size_t start = 0; start < pending.count; start += kLanes) {
+      const std::size_t left = pending.count - start;
+      const std::size_t lanes = left < kLanes ? left : kLanes;
+      std::uint64_t counters[kLanes] = {};
+      for (std::size_t j = 0; j < lanes; ++j) counters[j] = first + pending.offset[start + j];
+      chacha_blocks<kSampleRounds>(key, counters, 1, group);
+      for (std::size_t j = 0; j < lanes; ++j) {
+        FurtherWords further(key, counters[j], group, static_cast<int>(j));
+        const Word word = pending.word[start + j];
+        const double x = settle_alone(table, cells, fields, word, further) * scale;
+        out[pending.offset[start + j]] = static_cast<Real>(fields.with_sign(x, word));
+      }
     }
   }
-}
+
+  const CellTable& table;
+  const std::uint32_t* key;
+  std::uint64_t first;
+  double scale;
+  Real* out;
+  const Word* entries = table.entries;
+  Word tail_first = table.tail_first;
+  Cells cells = Cells(table);
+  Fields fields = Fields(table.column_bits);
+};
 
 template <typename Real>
 void sample_cells(const CellTable& table, const std::uint32_t key[8], std::uint64_t first,
                   std::size_t count, double scale, Real* out) {
   if (table.step > 0.0) {
-    sample_with<LatticeCells>(table, key, first, count, scale, out);
+    settle_words<Word>(key, first, count,
+                       Sampler<LatticeCells, Real>{table, key, first, scale, out});
+  } else if (FewCells::kServe && table.column_bits <= FewCells::kColumnBits) {
+    settle_words<Word>(key, first, count, Sampler<FewCells, Real>{table, key, first, scale, out});
   } else {
-    sample_with<TableCells>(table, key, first, count, scale, out);
+    settle_words<Word>(key, first, count, Sampler<TableCells, Real>{table, key, first, scale, out});
   }
 }
 

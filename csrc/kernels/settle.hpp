@@ -2,8 +2,9 @@
 //
 // Method: the rounds of ChaCha keep the vector units busy and look-ups in tables the load units, so
 //   the vectors of a group of elements are settled between the rounds of the next group. What a
-//   word does not decide is collected, so that batches are full: bits of vectors are stored and
-//   looked through a group later, when a mispredicted branch holds up nothing else.
+//   word does not decide is collected, so that batches are full: vectors with such words are listed
+//   without a branch, and the list is read a group later, when a mispredicted branch holds up
+//   nothing else.
 #pragma once
 
 #include "base/vector.hpp"
@@ -25,6 +26,17 @@ struct Pending {
   Word word[kMany + kRing<Word>];
 };
 
+// Vectors that have undecided elements, of those that are settled while a group is computed, or
+// after the last one; each vector is written, and counts if it has.
+struct Marks {
+  static constexpr std::size_t kMost =
+      2 * (kGroupWords * sizeof(std::uint32_t)) / PSINOISE_VECTOR_BYTES;
+
+  std::size_t count = 0;
+  std::size_t place[kMost];
+  std::size_t bits[kMost];
+};
+
 // Settles elements first, ..., first + count - 1, which go to sampler.out: sampler.settle(words,
 // offset) a vector of words, with a bit for each that is undecided, sampler.settle_one(word,
 // offset) one, and sampler.finish(pending) what is undecided.
@@ -35,10 +47,10 @@ inline void settle_words(const std::uint32_t key[8], std::uint64_t first, std::s
   constexpr std::size_t group = kGroupElements<Word>;
   constexpr std::size_t ring = kRing<Word>;
   // The calls between quarter rounds are as many as the vectors of a group, so that `next` is never
-  // more than a group behind what is ready, and `collected` never more than two.
+  // more than a group behind what is ready, and what is collected never more than two.
   static_assert(2 * kSampleRounds * kLanes == kGroupWords);
   alignas(64) Word words[ring + width];
-  std::uint16_t undecided[ring / width];  // bits of each vector of the ring
+  Marks marks[2];  // of the last group and of the one before, in turn
   Pending<Word> pending;
 
   // Wide stores that straddle two cache lines cost more than the arithmetic: align them.
@@ -50,12 +62,13 @@ inline void settle_words(const std::uint32_t key[8], std::uint64_t first, std::s
   const std::size_t aligned = misaligned == 0 ? skip : skip + (width - misaligned);
   std::size_t next = skip;
   std::size_t ready = 0;
-  // What vectors before it left undecided is collected.
-  std::size_t collected = aligned;
+  Marks* found = marks;
   const auto settle_vector = [&]() __attribute__((always_inline)) {
     if (next + width <= ready) {
-      undecided[next % ring / width] =
-          static_cast<std::uint16_t>(sampler.settle(words + next % ring, next - skip));
+      const unsigned bits = sampler.settle(words + next % ring, next - skip);
+      found->place[found->count] = next;
+      found->bits[found->count] = bits;
+      found->count += bits != 0 ? 1u : 0u;
       next += width;
     }
   };
@@ -67,16 +80,10 @@ inline void settle_words(const std::uint32_t key[8], std::uint64_t first, std::s
       pending.count += sampler.settle_one(word, next - skip) ? 1u : 0u;
     }
   };
-  const auto collect = [&](std::size_t to) {
-    std::size_t places[ring / width];
-    std::size_t found = 0;
-    for (; collected < to; collected += width) {
-      places[found] = collected;
-      found += undecided[collected % ring / width] != 0 ? 1u : 0u;
-    }
-    for (std::size_t k = 0; k < found; ++k) {
-      const std::size_t place = places[k];
-      const unsigned bits = undecided[place % ring / width];
+  const auto collect = [&](Marks& from) {
+    for (std::size_t k = 0; k < from.count; ++k) {
+      const std::size_t place = from.place[k];
+      const unsigned bits = static_cast<unsigned>(from.bits[k]);
       Vector<Word> word;
       __builtin_memcpy(&word, words + place % ring, sizeof(word));
       Vector<Word> offset;
@@ -86,6 +93,7 @@ inline void settle_words(const std::uint32_t key[8], std::uint64_t first, std::s
       compress<Word>(bits, word, pending.word + pending.count);
       pending.count += static_cast<std::size_t>(__builtin_popcount(bits));
     }
+    from.count = 0;
     if (__builtin_expect(pending.count > pending.kMany, 0)) {
       sampler.finish(pending);
       pending.count = 0;
@@ -93,10 +101,9 @@ inline void settle_words(const std::uint32_t key[8], std::uint64_t first, std::s
   };
 
   std::uint64_t number = first / group;
-  std::size_t old = collected;
   for (std::size_t written = 0; written < end; written += group) {
-    collect(old);
-    old = next > old ? next : old;
+    found = marks + written / group % 2;
+    collect(*found);
     chacha_group<kSampleRounds>(
         key, number++, 0, reinterpret_cast<std::uint32_t*>(words + written % ring), settle_vector);
     if (written % ring == 0) __builtin_memcpy(words + ring, words, width * sizeof(Word));
@@ -104,7 +111,8 @@ inline void settle_words(const std::uint32_t key[8], std::uint64_t first, std::s
     if (next < aligned) settle_single(aligned < ready ? aligned : ready);
   }
   while (next + width <= ready) settle_vector();
-  collect(next);
+  collect(marks[0]);
+  collect(marks[1]);
   settle_single(end);
   sampler.finish(pending);
 }

@@ -8,7 +8,7 @@ namespace psinoise {
 
 inline constexpr int kPanelRow = 12;
 inline constexpr int kWideLayers = 2048;
-inline constexpr int kNarrowLayers = 512;
+inline constexpr int kNarrowLayers = 1024;
 // Columns of a band matrix that are eliminated together, and rows beyond its width to work in.
 inline constexpr std::size_t kBandBlock = 32;
 inline constexpr std::size_t kBandSpare = 64;

@@ -3,7 +3,7 @@
 // Computes: layer, sign and position of a word, the candidate that they make with the entry of a
 //   strip, and whether the strip's threshold decides. All bits of a word are used, and none twice:
 //     float64: position 63..12, sign 11, layer 10..0;
-//     float32: position 31..10, sign 9, layer 8..0.
+//     float32: position 31..11, sign 10, layer 9..0.
 // Error: positions are exact; a candidate has the rounding of one multiplication.
 #pragma once
 
@@ -19,6 +19,7 @@ struct Float64 {
   static constexpr int kSignBit = 11;
   static constexpr int kPositionShift = 12;
   static constexpr int kThresholdShift = 32;
+  static constexpr Word kKept = ~Word{0};
   static constexpr Word kOne = 0x3ff0000000000000u;
   static constexpr Real kCenter = 1.0 - 0x1p-53;
   static constexpr Word kLayers = kWideLayers;
@@ -29,11 +30,12 @@ struct Float64 {
 struct Float32 {
   using Real = float;
   using Word = std::uint32_t;
-  static constexpr int kSignBit = 9;
+  static constexpr int kSignBit = 10;
   static constexpr int kPositionShift = 9;
   static constexpr int kThresholdShift = 20;
-  // The lowest bit, which the shift fills with the sign, is set: the middle of a cell of 2^-22.
-  static constexpr Word kOne = 0x3f800001u;
+  // The two lowest bits, which the shift fills with others, are 10: the middle of a cell of 2^-21.
+  static constexpr Word kKept = ~Word{3};
+  static constexpr Word kOne = 0x3f800002u;
   static constexpr Real kCenter = 1.0f;
   static constexpr Word kLayers = kNarrowLayers;
   static const Ziggurat<Word>& ziggurat(const LawTable& law) { return law.narrow; }
@@ -45,10 +47,11 @@ inline typename Format::Word layer_of(typename Format::Word word) {
   return word & (Format::kLayers - 1u);
 }
 
-// (2 k + 1) 2^-53 (or 2^-23) for the high bits k of the word: strictly inside (0, 1), exact.
+// (2 k + 1) 2^-53 (or 2^-22) for the high bits k of the word: strictly inside (0, 1), exact.
 template <typename Format, typename Reals, typename Words>
 inline Reals position(Words word) {
-  return bit_cast<Reals>((word >> Format::kPositionShift) | Format::kOne) - Format::kCenter;
+  return bit_cast<Reals>(((word >> Format::kPositionShift) & Format::kKept) | Format::kOne) -
+         Format::kCenter;
 }
 
 template <typename Format, typename Reals, typename Words>

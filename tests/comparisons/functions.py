@@ -48,7 +48,7 @@ def compare_inverse_survival(tables):
 
 @compares("ziggurat")
 def compare_ziggurat(tables):
-    for name, layers in (("wide", 2048), ("narrow", 512)):
+    for name, layers in (("wide", 2048), ("narrow", 1024)):
         edge = getattr(tables, name)[2]
         ours, theirs = (
             core.ziggurat(tables.log_density, tables.log_mills, edge, layers)

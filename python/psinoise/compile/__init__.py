@@ -49,5 +49,5 @@ def compile_law(law: HalfLaw) -> core.LawTable:
         tail,
         center,
         strips(density, mills, layout, 2048),
-        strips(density, mills, layout, 512),
+        strips(density, mills, layout, 1024),
     )

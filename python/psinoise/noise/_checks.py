@@ -14,7 +14,7 @@ from psinoise.errors import DomainError
 Float = NDArray[np.float64]
 
 # Below this many elements one thread is faster than waking another.
-_SERIAL = 1 << 17
+SERIAL = 1 << 17
 # Elements of a stream are numbered up to here.
 _ELEMENTS = 1 << 62
 # Draws of a type that would be infinite more often than this are refused: no sample may be infinite
@@ -72,9 +72,6 @@ def output(shape: object, dtype: DTypeLike, out: object) -> NDArray[Any]:
     """The array that samples are written to: a new one, or the memory of ``out``."""
     if out is not None:
         return _checked_out(out, shape, dtype)
-    # Most calls; those for a few numbers would feel more checks.
-    if dtype is np.float64 and type(shape) is int and 0 <= shape <= _ELEMENTS:
-        return np.empty(shape)
     chosen = _sample_dtype(dtype)
     return np.empty(() if shape is None else _shape_of(shape), dtype=chosen)
 
@@ -135,7 +132,7 @@ def _checked_out(out: object, shape: object, dtype: DTypeLike) -> NDArray[Any]:
 def worker_count(threads: int | None, size: int) -> int:
     """Threads as the kernels count them: 0 is every core."""
     if threads is None:
-        return 1 if size < _SERIAL else 0
+        return 1 if size < SERIAL else 0
     return _validate.count("threads", threads)
 
 

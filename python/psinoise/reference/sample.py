@@ -49,8 +49,8 @@ class _Float32:
     bits = 32
     real: Any = np.float32
     word: Any = np.uint32
-    layer_mask = 511
-    sign_bit = 9
+    layer_mask = 1023
+    sign_bit = 10
     threshold_shift = 20
 
     @staticmethod
@@ -59,7 +59,7 @@ class _Float32:
 
     @staticmethod
     def position(words: NDArray[Any]) -> NDArray[Any]:
-        bits = (words >> np.uint32(9)) | np.uint32(0x3F800001)
+        bits = (words >> np.uint32(9) & np.uint32(0xFFFFFFFC)) | np.uint32(0x3F800002)
         return bits.view(np.float32) - np.float32(1.0)
 
     @staticmethod

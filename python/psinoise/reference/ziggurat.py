@@ -130,8 +130,8 @@ def ziggurat(
     log_density: PanelArguments, log_mills: PanelArguments, edge: float, layers: int
 ) -> ZigguratArguments:
     """Strips for the edge of strip 0; the last heights are infinite if the edge is too small."""
-    if layers not in (2048, 512):
-        raise ValueError("layers must be 2048 or 512")
+    if layers not in (2048, 1024):
+        raise ValueError("layers must be 2048 or 1024")
     form = _Wide if layers == 2048 else _Narrow
     density, mills = _ScalarPanels(log_density), _ScalarPanels(log_mills)
     mode = _exp(density.value(0.0))
