@@ -58,6 +58,15 @@ def test_certified_is_below_and_close(std, count):
     np.testing.assert_allclose(sharper, exact, atol=1e-6)
 
 
+def test_one_use_is_smooth():
+    """Mutant: bounds that are exact at 17 epsilons, read between them (off by .0095)."""
+    alphas = np.linspace(0.0, 1.0, 101)
+    exact = gaussian_tradeoff(alphas, 0.4)
+    found = pn.Mechanism(pn.Gaussian(std=2.5)).composed().tradeoff(alphas)
+    assert np.all(found <= exact)
+    np.testing.assert_allclose(found, exact, atol=1e-6)
+
+
 @for_rows([(pn.Airy, 50, 0.1), (pn.Laplace, 1000, 0.03)])
 def test_shape_of_a_sampled_tradeoff(law, count, rate):
     accountant = pn.Accountant().compose(pn.Mechanism(law(mean_abs=2.0)), count, rate)
