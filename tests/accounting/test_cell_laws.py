@@ -263,9 +263,12 @@ def test_moments_hold_for_shifts_that_are_chosen_as_neighbors_go(case):
     assert max(fixed) > 0.01, "a law for which the largest shift would do proves nothing"
 
 
-def test_a_search_for_the_largest_moment_proves_nothing():
-    """Of bounded range there are pairs for each loss, of which `at_tilt` looks at some."""
-    pair, _ = pn.promises.BoundedRange(1.0).dominating(1.0, "add-remove")
+@for_each(
+    [pn.promises.BoundedRange(1.0), pn.Mechanism(pn.DiscreteStable(alpha=1.5, scale=4.0), 1.0)]
+)
+def test_where_the_largest_moment_is_not_known_moments_prove_nothing(mechanism):
+    """Of bounded range it is searched for; of blocks of whole numbers it is one from below."""
+    pair, _ = mechanism.dominating(1.0, "add-remove")
     assert pair.several
     assert moments_line(((pair, 50),), "remove", -12.0) is None
 

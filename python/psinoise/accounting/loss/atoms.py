@@ -70,7 +70,7 @@ class AtomPair(ABC):
     @property
     def finitely_many(self) -> bool:
         """Whether these are so few that `at_tilt` compares them all, and is right for certain."""
-        return True
+        return not self.several
 
     def at_tilt(self, direction: Direction, tilt: float) -> AtomPair:
         """The one of them with the largest `moment` at a tilt."""

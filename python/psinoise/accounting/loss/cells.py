@@ -106,6 +106,11 @@ class CellPair(AtomPair):
         """Whether no single shift is the worst."""
         return len(self.shifts) > 1
 
+    @property
+    def finitely_many(self) -> bool:
+        """Yes: a list."""
+        return True
+
     def at_tilt(self, direction: Direction, tilt: float) -> CellPair:
         """The fixed shift with the largest `moment`."""
         return max(

@@ -161,11 +161,6 @@ class RangePair(AtomPair):
         """Whether it stands for all two answers of this range; not so if it bounds from below."""
         return not self.merged
 
-    @property
-    def finitely_many(self) -> bool:
-        """No: two answers for each loss in the range."""
-        return False
-
     def below(self, direction: Direction, tilt: float | None) -> AtomPair:
         """Of one use the same with bins merged, of several the worst two answers."""
         if tilt is None:
