@@ -3,7 +3,9 @@
 // Computes: log p(x), and log(1 - q + q p(x - shift)/p(x)) for noise p under Poisson sampling at
 //   rate q.
 // Regions: a shift of 0 leaves p as it is, and costs no evaluation.
-// Error: log p as its table; the mixture 4 ulp relative, and the absolute error of the logs.
+// Error: log p as its table; the mixture 4 ulp relative, and the absolute error of the logs. The
+// log
+//   of P is right to 2e-14 beside the error of its table, however large the ratio.
 // Edge values: NaN beyond the table of log p.
 #pragma once
 
@@ -33,6 +35,9 @@ inline double one_minus_exp(double y) {
 // The most outputs of a tile: 16 pieces of 6 nodes.
 inline constexpr std::size_t kTileNodes = 96;
 
+// p is below e^-40 of q p(x - shift) where the log of their ratio is this much larger.
+inline constexpr double kAlone = 40.0;
+
 struct LossNodes {
   double x[kTileNodes];
   Block<kTileNodes> base;  // log p(x), up to the log of the scale
@@ -43,15 +48,19 @@ inline void base_densities(const LawTable& law, double scale, LossNodes& nodes, 
   log_density(law, count, nodes.base);
 }
 
-// log p(x - shift)/p(x) at the first nodes of a tile.
+// log p(x - shift)/p(x) at the first nodes of a tile, and log p(x - shift).
 inline void log_ratios(const LawTable& law, const LossPair& pair, double shift,
-                       const LossNodes& nodes, std::size_t count, double* ratio) {
+                       const LossNodes& nodes, std::size_t count, double* ratio,
+                       Block<kTileNodes>& shifted) {
   if (shift == 0.0) {
-    for (std::size_t j = 0; j < count; ++j) ratio[j] = 0.0;
+    for (std::size_t j = 0; j < count; ++j) {
+      ratio[j] = 0.0;
+      shifted.hi[j] = nodes.base.hi[j];
+      shifted.lo[j] = nodes.base.lo[j];
+    }
     return;
   }
-  double moved[kTileNodes];
-  Block<kTileNodes> shifted;
+  double moved[kTileNodes] = {};  // or GCC takes it that there may be no first node
   for (std::size_t j = 0; j < count; ++j) moved[j] = nodes.x[j] - shift;
   standardize(law.log_density, moved, count, pair.scale, shifted);
   log_density(law, count, shifted);
@@ -100,8 +109,33 @@ inline void mix(const LossPair& pair, double shift, std::size_t count, double* r
 // log(1 - q + q p(x - shift)/p(x)) at the first nodes of a tile.
 inline void mixture_losses(const LawTable& law, const LossPair& pair, double shift,
                            const LossNodes& nodes, std::size_t count, double* loss) {
-  log_ratios(law, pair, shift, nodes, count, loss);
+  Block<kTileNodes> shifted;
+  log_ratios(law, pair, shift, nodes, count, loss, shifted);
   mix(pair, shift, count, loss);
+}
+
+// The same, and the log of P = (1 - q) p + q p(x - shift) in two parts, up to the log of the scale:
+// where the ratio is so large that p adds nothing, not as a sum with a loss as large as that.
+inline void mixture_logs(const LawTable& law, const LossPair& pair, double shift,
+                         const LossNodes& nodes, std::size_t count, double* loss, double* hi,
+                         double* lo) {
+  Block<kTileNodes> shifted;
+  log_ratios(law, pair, shift, nodes, count, loss, shifted);
+  const double log_rate = pair.rate == 1.0 ? 0.0 : logarithm(pair.rate);
+  double near[kTileNodes];  // whether p adds something
+  const double alone = pair.rate == 1.0 ? -__builtin_inf() : kAlone - log_rate;
+  for (std::size_t j = 0; j < count; ++j) {
+    const DoubleDouble sum = two_sum(shifted.hi[j], log_rate);
+    hi[j] = sum.hi;
+    lo[j] = sum.lo + shifted.lo[j];
+    near[j] = loss[j] <= alone ? 1.0 : 0.0;
+  }
+  mix(pair, shift, count, loss);
+  for (std::size_t j = 0; j < count; ++j) {
+    const DoubleDouble sum = two_sum(nodes.base.hi[j], loss[j]);
+    hi[j] = near[j] > 0.0 ? sum.hi : hi[j];
+    lo[j] = near[j] > 0.0 ? sum.lo + nodes.base.lo[j] : lo[j];
+  }
 }
 
 }  // namespace

@@ -60,6 +60,8 @@ inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& r
   double level[kTileNodes];
   double log_p[kTileNodes];  // log of P/p and of Q/p
   double log_q[kTileNodes];
+  double hi[kTileNodes];  // log P, up to that of the scale
+  double lo[kTileNodes];
   for (std::size_t i = 0; i < size; ++i) {
     const double left = edges[i];
     const double half = 0.5 * (edges[i + 1] - left);
@@ -71,12 +73,12 @@ inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& r
   }
   const std::size_t count = rule.order * size;
   base_densities(law, pair.scale, nodes, count);
-  mixture_losses(law, pair, pair.shift_p, nodes, count, log_p);
+  mixture_logs(law, pair, pair.shift_p, nodes, count, log_p, hi, lo);
   mixture_losses(law, pair, pair.shift_q, nodes, count, log_q);
   for (std::size_t i = 0; limit < __builtin_inf() && i < size; ++i) {
     const std::size_t a = rule.order * i;
     const std::size_t b = a + rule.order - 1;
-    const double density = (nodes.base.hi[b] + log_p[b]) - (nodes.base.hi[a] + log_p[a]);
+    const double density = hi[b] - hi[a];
     const double loss = (log_p[b] - log_q[b]) - (log_p[a] - log_q[a]);
     if (!(__builtin_fabs(density) <= limit && __builtin_fabs(loss) <= limit)) return false;
   }
@@ -85,9 +87,13 @@ inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& r
   double rise[kTileNodes];
   double largest = 0.0;
   for (std::size_t j = 0; j < count; ++j) {
-    const double log_density_p = (nodes.base.hi[j] - log_scale) + log_p[j];
-    density[j] =
-        weight[j] * exp_sum(log_density_p + (tilt * level[j] - log_norm), nodes.base.lo[j]);
+    // Levels, and so tilts, may be far larger than what is left of them.
+    const DoubleDouble tilted = two_product(tilt, level[j]);
+    const DoubleDouble normed = two_sum(tilted.hi, -log_norm);
+    const DoubleDouble plain = two_sum(hi[j], -log_scale);
+    const DoubleDouble exponent = two_sum(plain.hi, normed.hi);
+    density[j] = weight[j] *
+                 exp_sum(exponent.hi, exponent.lo + ((plain.lo + lo[j]) + (normed.lo + tilted.lo)));
     const double above = (log_p[j] - log_q[j]) - level[j];
     rise[j] = above > 0.0 ? above : 0.0;
     largest = rise[j] > largest ? rise[j] : largest;

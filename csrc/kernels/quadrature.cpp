@@ -108,8 +108,9 @@ bool panel_samples(const LawTable& law, const LossPair& pair, const PanelRule& r
     double log_p[kTileNodes];  // log of P/p and of Q/p
     double log_q[kTileNodes];
     base_densities(law, pair.scale, nodes, size);
-    log_ratios(law, pair, pair.shift_p, nodes, size, log_p);
-    log_ratios(law, pair, pair.shift_q, nodes, size, log_q);
+    Block<kTileNodes> shifted;
+    log_ratios(law, pair, pair.shift_p, nodes, size, log_p, shifted);
+    log_ratios(law, pair, pair.shift_q, nodes, size, log_q, shifted);
     for (std::size_t j = 0; j < size; ++j) ratio[j] = log_p[j] - log_q[j];
     mix(pair, pair.shift_p, size, log_p);
     mix(pair, pair.shift_q, size, log_q);

@@ -3,7 +3,7 @@
 //   a run is cut where the loss has the levels, and into pieces on which log p varies little.
 // Regions: panels allow log p to vary by 8, and half as much again between their nodes; a sixteenth
 //   of that is the 3/4 that kernels/pieces.cpp asks for.
-// Error: that of kernels/pieces.cpp and kernels/levels.cpp.
+// Error: that of kernels/pieces.cpp and kernels/levels.cpp; sums are compensated.
 #include "losses/loss_bins.hpp"
 
 #include <algorithm>
@@ -27,6 +27,23 @@ std::vector<double> joined(const double* values, const PanelSamples& panels, std
   }
   out.push_back(values[end * panels.samples - 1]);
   return out;
+}
+
+// Adds parts to their bins: those of one bin that follow each other are summed with what rounding
+// loses, so that the error of a bin does not grow with the number of its pieces.
+void add_runs(const std::vector<std::size_t>& bins, const std::vector<double>& parts, double* out) {
+  double sum = 0.0;
+  double lost = 0.0;
+  for (std::size_t k = 0; k < bins.size(); ++k) {
+    const double total = sum + parts[k];
+    const double part = total - sum;
+    lost += (sum - (total - part)) + (parts[k] - part);
+    sum = total;
+    if (k + 1 == bins.size() || bins[k + 1] != bins[k]) {
+      out[bins[k]] += sum + lost;
+      sum = lost = 0.0;
+    }
+  }
 }
 
 class Cutter {
@@ -143,10 +160,8 @@ double fill_bins(const LawTable& law, const LossPair& pair, const PanelSamples& 
     for (std::size_t k = 0; k < bins.size(); ++k) level[k] = levels[bins[k]];
     kernels().piece_masses(law, pair, cutter.edges().data(), level.data(), bins.size(), tilt.tilt,
                            tilt.log_norm, part.data(), over.data());
-    for (std::size_t k = 0; k < bins.size(); ++k) {
-      mass[bins[k]] += part[k];
-      excess[bins[k]] += over[k];
-    }
+    add_runs(bins, part, mass);
+    add_runs(bins, over, excess);
     begin = end;
   }
   return cutter.error();

@@ -60,6 +60,34 @@ def laplace_delta_once(epsilon, scale):
     return 1 - mp.exp(epsilon) if epsilon <= -top else 1 - mp.exp((epsilon - top) / 2)
 
 
+def airy_delta_once(epsilon, mean_abs):
+    """One use, sensitivity 1: where the log ratio is epsilon, by bisection; then both tails."""
+    first = -mp.airyaizero(1, derivative=1)
+    unit = 2 * first / (3 * mp.mpf(mean_abs))
+
+    def log_density(x):
+        return 2 * mp.log(mp.airyai(unit * abs(x) - first))
+
+    def tail(x):
+        t = unit * abs(x) - first
+        mass = mp.airyai(t, derivative=1) ** 2 - t * mp.airyai(t) ** 2
+        mass /= 2 * first * mp.airyai(-first) ** 2
+        return mass if x >= 0 else 1 - mass
+
+    sign = 1 if epsilon >= 0 else -1
+    near, far = mp.mpf(1) / 2, mp.mpf(1) / 2 + sign * mp.mpf(mean_abs)
+
+    def passed(x):
+        return sign * (log_density(x - 1) - log_density(x) - epsilon) >= 0
+
+    while not passed(far):
+        near, far = far, 2 * far - mp.mpf(1) / 2
+    for _ in range(240):
+        middle = (near + far) / 2
+        near, far = (near, middle) if passed(middle) else (middle, far)
+    return tail(far - 1) - mp.exp(epsilon) * tail(far)
+
+
 def laplace_delta(epsilon, scale, count: int):
     """``count`` uses of Laplace noise at sensitivity 1, by an exact finite sum.
 

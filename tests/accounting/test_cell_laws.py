@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psinoise as pn
-from psinoise.accounting.compose.bins import dense
+from psinoise.accounting.compose.dense import dense
 from psinoise.accounting.estimate.renyi import moments_line, renyi_delta
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Pair

@@ -11,7 +11,7 @@ from profile_oracles import atoms_delta, gaussian_delta, gaussian_epsilon, lapla
 
 import psinoise as pn
 from psinoise.accounting.compose import choose
-from psinoise.accounting.compose.bins import atoms_source, dense
+from psinoise.accounting.compose.dense import atoms_source, dense
 from psinoise.accounting.compose.direct import Composition
 from psinoise.accounting.compose.measure import (
     Bins,

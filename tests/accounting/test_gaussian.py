@@ -9,7 +9,13 @@ import math
 
 import mpmath as mp
 import pytest
-from profile_oracles import gaussian_delta, gaussian_epsilon_error
+from profile_oracles import (
+    airy_delta_once,
+    gaussian_delta,
+    gaussian_epsilon_error,
+    laplace_delta_once,
+    subsampled_delta,
+)
 
 import psinoise as pn
 from refusals import for_each, for_rows
@@ -94,3 +100,64 @@ def test_published_sampled_compositions(count, published):
     mechanism = pn.Mechanism(pn.Gaussian(std=2.0))
     epsilon = mechanism.composed(count, 0.01).estimate.epsilon(1e-15)
     assert epsilon == pytest.approx(published, abs=1e-8)
+
+
+# -- narrow noise: losses as large as 10^16, whose logs have no digits left of masses --------------
+
+
+@for_each([1e-1, 1e-3, 1e-5, 1e-8], [1.0, 0.3, 1e-9], [0.3, 1e-10, 1e-300], ["remove", "add"])
+def test_narrow_noise_of_one_use(std, rate, delta, way):
+    """Kills: masses charged a fixed 1e-13; atoms moved within their rounding; losses that do not
+    matter, whose rounding is that of all."""
+    mu = 1 / mp.mpf(std)
+
+    def unsampled(epsilon):
+        return gaussian_delta(epsilon, mu, 80)
+
+    with mp.workdps(80):
+        holds_one_use(pn.Gaussian(std=std), rate, delta, way, unsampled)
+
+
+@for_each([1e-1, 1e-3, 1e-5, 1e-8], [1.0, 0.3, 1e-9], [0.3, 1e-10, 1e-300], ["remove", "add"])
+def test_narrow_laplace_noise_of_one_use(scale, rate, delta, way):
+    with mp.workdps(80):
+        holds_one_use(
+            pn.Laplace(scale=scale), rate, delta, way, lambda x: laplace_delta_once(x, scale)
+        )
+
+
+@pytest.mark.deep
+@for_each([1e-1, 1e-3, 1e-5, 1e-8], [1.0, 0.3, 1e-9], [0.3, 1e-10, 1e-300], ["remove", "add"])
+def test_narrow_airy_noise_of_one_use(mean_abs, rate, delta, way):
+    with mp.workdps(80):
+        holds_one_use(
+            pn.Airy(mean_abs=mean_abs), rate, delta, way, lambda x: airy_delta_once(x, mean_abs)
+        )
+
+
+def holds_one_use(law, rate, delta, way, unsampled):
+    """Epsilon, and delta at both its ends, around the exact profile; and close together."""
+    accountant = pn.Accountant(way).compose(pn.Mechanism(law), 1, rate)
+    found = accountant.epsilon(delta)
+    for end, sign in ((found.lower, 1), (found.upper, -1)):
+        exact = subsampled_delta(unsampled, end, rate, way)
+        assert end == 0.0 or sign * (exact - delta) >= 0, (found, mp.nstr(exact / delta - 1))
+        around = accountant.delta(end)
+        assert around.lower <= exact <= around.upper, (around, mp.nstr(exact))
+    # Where sampling leaves next to no loss, rounding is a share of the rate.
+    assert found.width <= 1e-9 * found.upper + 0.01 * (rate if rate < 1.0 else 0.0)
+
+
+@for_each([1e-2, 1e-3, 1e-4, 1e-6], [2, 10, 1000], [0.1, 1e-10, 1e-100])
+def test_narrow_noise_of_several_uses(std, count, delta):
+    """Beside other noise too, which is composed by the direct composer."""
+    mechanism = pn.Mechanism(pn.Gaussian(std=std))
+    mu = mp.sqrt(count) / mp.mpf(std)
+    both = pn.Accountant().compose(mechanism, count).compose(pn.Mechanism(pn.Laplace(scale=1e6)), 1)
+    alone, more = mechanism.epsilon(delta, count), both.epsilon(delta)
+    with mp.workdps(60):
+        assert gaussian_delta(alone.lower, mu) >= delta >= gaussian_delta(alone.upper, mu)
+        # A loss of at most 1e-6, either way.
+        assert gaussian_delta(mp.mpf(more.lower) - mp.mpf("1.1e-6"), mu) >= delta
+        assert delta >= gaussian_delta(mp.mpf(more.upper) + mp.mpf("1.1e-6"), mu)
+    assert alone.width <= 1e-4 * alone.upper

@@ -10,7 +10,8 @@ import pytest
 from profile_oracles import even_edges
 
 import psinoise as pn
-from psinoise.accounting.compose.bins import dense, loss_bins
+from psinoise.accounting.compose.bins import loss_bins
+from psinoise.accounting.compose.dense import dense
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each
 

@@ -28,7 +28,7 @@ from targets import target_of
 import psinoise as pn
 from psinoise.accounting import question
 from psinoise.accounting.compose import choose, direct, frequencies, measure, source
-from psinoise.accounting.compose.bins import atoms_source, dense
+from psinoise.accounting.compose.dense import atoms_source, dense
 from psinoise.accounting.compose.frequencies import lattice_profile
 from psinoise.accounting.compose.lattice import NodeMeasure
 from psinoise.accounting.compose.measure import Measure, lower_nodes, middle_nodes, upper_nodes

@@ -38,7 +38,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from psinoise.accounting.compose.bins import Dense, atoms_source
+from psinoise.accounting.compose.dense import Dense, atoms_source
 from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Direction, Float, Pair

@@ -65,7 +65,7 @@ from typing import Any, cast
 
 from psinoise import _validate
 from psinoise.accounting.adjacency import worst_shift
-from psinoise.accounting.compose.bins import Dense, dense
+from psinoise.accounting.compose.dense import Dense, dense
 from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.compose.sampled import SampledVector
 from psinoise.accounting.loss.atoms import Dominating

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psinoise.accounting.compose.bins import Dense, atoms_source, dense
+from psinoise.accounting.compose.dense import Dense, atoms_source, dense
 from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.compose.source import covering, measure_of
 from psinoise.accounting.loss.atoms import Dominating

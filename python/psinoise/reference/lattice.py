@@ -22,6 +22,8 @@ _SHORT = np.polynomial.legendre.leggauss(3)
 _SHORT_RANGE = 1.0 / 44.0
 _TILE = 16
 _CHUNK = 1 << 16
+# p is below e^-40 of q p(x - shift) where the log of their ratio is this much larger.
+_ALONE = 40.0
 _MOST_POLISHING = 64
 
 
@@ -120,6 +122,24 @@ def _mixture_loss(
     return mix(log_ratios(law, scale, shift, x, base), rate, shift)
 
 
+def _log_p(
+    law: LawTable, scale: float, rate: float, shift: float, x: Float, base: dd.Pair
+) -> tuple[Float, Float, Float]:
+    """``log P/p``, and ``log P`` in two parts, up to the log of the scale.
+
+    Where the ratio is so large that ``p`` adds nothing, not as a sum with a loss as large as that.
+    """
+    if shift == 0.0:
+        return np.zeros_like(x), *base
+    moved = table_log(law, x - shift, scale)
+    ratio = np.asarray((moved[0] - base[0]) + (moved[1] - base[1]))
+    log_rate = 0.0 if rate == 1.0 else float(logarithm(np.array([rate]))[0])
+    loss = mix(ratio, rate, shift)
+    near = (ratio <= _ALONE - log_rate) & (rate < 1.0)
+    hi, lo = dd.two_sum(np.where(near, base[0], moved[0]), np.where(near, loss, log_rate))
+    return loss, hi, lo + np.where(near, base[1], moved[1])
+
+
 def _pieces(
     law: LawTable,
     pair: tuple[float, float, float, float],
@@ -154,12 +174,18 @@ def _by_rule(
     x = ((edges[:-1] + half)[:, None] + half[:, None] * points).ravel()
     with np.errstate(all="ignore"):
         base = table_log(law, x, scale)
-        log_p = _mixture_loss(law, scale, rate, shift_p, x, base)
-        value = log_p - _mixture_loss(law, scale, rate, shift_q, x, base)
-        log_p = (base[0] - float(logarithm(np.array([scale]))[0])) + log_p
+        ratio, log_p, low = _log_p(law, scale, rate, shift_p, x, base)
+        value = ratio - _mixture_loss(law, scale, rate, shift_q, x, base)
         level = np.repeat(levels, points.size)
         weight = (half[:, None] * weights).ravel()
-        density = weight * exponential(log_p + (tilt * level - log_norm), base[1])
+        # Levels, and so tilts, may be far larger than what is left of them.
+        tilted = dd.two_product(np.full_like(level, tilt), level)
+        normed = dd.two_sum(tilted[0], np.full_like(level, -log_norm))
+        log_scale = logarithm(np.full_like(x, scale))
+        plain = dd.two_sum(log_p, -log_scale)
+        exponent, rest = dd.two_sum(plain[0], normed[0])
+        rest = rest + ((plain[1] + low) + (normed[1] + tilted[1]))
+        density = weight * exponential(exponent, rest)
         over = density * -np.expm1(-np.clip(value - level, 0.0, 700.0))
     shape = (levels.size, points.size)
     ends = (values.reshape(shape)[:, [0, -1]] for values in (log_p, value))

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise._kept import kept
-from psinoise.accounting.compose.bins import Dense, atoms_source, dense
+from psinoise.accounting.compose.dense import Dense, atoms_source, dense
 from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.compose.plan import first_edges
 from psinoise.accounting.compose.source import apart, covering, measure_of

@@ -19,8 +19,8 @@ from collections.abc import Generator, Iterator
 from itertools import product
 from typing import NamedTuple
 
-from psinoise.accounting.compose.bins import Dense, dense
 from psinoise.accounting.compose.bound import Bound, ChernoffBound
+from psinoise.accounting.compose.dense import Dense, dense
 from psinoise.accounting.compose.direct import Composition as Direct
 from psinoise.accounting.compose.epoch import RESOLUTIONS, Epoch
 from psinoise.accounting.compose.measured import Measured, uses_of

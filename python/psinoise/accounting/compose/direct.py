@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from psinoise.accounting.compose.bins import BinMasses, Dense, Mask, masses_in_bins
+from psinoise.accounting.compose.bins import BinMasses, masses_in_bins
+from psinoise.accounting.compose.dense import Dense, Mask
 from psinoise.accounting.compose.measure import (
     Bins,
     Measure,
@@ -195,11 +196,16 @@ class Composition:
         return self._trimmed(made, key, uses, plan)
 
     def _chosen(self, source: Dense, uses: int) -> tuple[Mask, Mask]:
-        """Panels and atoms whose loss is not as rare as to be moved to infinity."""
+        """Panels and atoms whose loss is neither as rare nor as small as not to matter.
+
+        Losses below ``-x`` have a probability of at most ``e^-x``, whatever they are; their
+        rounding, which grows with their size, would be that of all.
+        """
         share = _TRIMMED if sum(self.counts) > 1 else _TRIMMED_OF_ONE
-        limit = math.exp(self.log_delta) * share / uses
-        large = source.rarest(np.exp(source.log_mass), limit)
-        return ~large, large
+        log_limit = self.log_delta + math.log(share / uses)
+        large = source.rarest(np.exp(source.log_mass), math.exp(log_limit))
+        chosen = ~large & (source.highest >= log_limit)
+        return (chosen if chosen.any() else ~large), large
 
     def _trimmed(self, measure: Measure, key: Key, uses: float, plan: LossPlan | None) -> Measure:
         log_share = self.log_delta + math.log(_TRIMMED / uses)

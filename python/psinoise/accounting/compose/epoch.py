@@ -14,7 +14,7 @@ import numpy as np
 
 from psinoise._kept import kept
 from psinoise.accounting.compose.allocation import Allocation, unseen_in
-from psinoise.accounting.compose.bins import Dense, atoms_source, dense
+from psinoise.accounting.compose.dense import Dense, atoms_source, dense
 from psinoise.accounting.compose.measure import Side
 from psinoise.accounting.compose.measured import Measured
 from psinoise.accounting.compose.plan import Plan, first_edges

@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from psinoise._kept import kept
-from psinoise.accounting.compose.bins import Dense, Mask, dense
+from psinoise.accounting.compose.dense import Dense, Mask, dense
 from psinoise.accounting.compose.frequencies import FrequencyBound, Lattice
 from psinoise.accounting.compose.lattice import NodeMeasure, Side, graded_bins, node_measure
 from psinoise.accounting.compose.measure import UNIT

@@ -54,7 +54,8 @@ from typing import Literal
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.compose.bins import MASS_ROUNDING, Bins, Dense, Index, Mask, loss_bins
+from psinoise.accounting.compose.bins import Bins, Index, loss_bins
+from psinoise.accounting.compose.dense import Dense, Mask
 from psinoise.accounting.compose.measure import UNIT
 from psinoise.accounting.loss.pairs import Float
 from psinoise.errors import CertificationError
@@ -63,7 +64,6 @@ Side = Literal["lower", "upper"]
 
 # Of a sum of masses in pairs, and of its difference from 1.
 _SUM_ROUNDING = 4e-15
-_CUT_ROUNDING = 3e-12
 # Nodes are farther apart than so many roundings of a loss.
 _LEAST_STEP = 4.0
 # Masses that are tilted by no more have all of their digits.
@@ -131,7 +131,7 @@ def graded_bins(
     """
     if not chosen.any():
         raise CertificationError("there is no mass where the lattice is to be")
-    source = source.rounded_within(chosen)
+    source = source.rounded_within(chosen, lattice[1])
     if lattice[0] < _LEAST_STEP * source.rounding:
         raise CertificationError("the spacing of the lattice is lost in the rounding of losses")
     parts = source.lowest[chosen], source.highest[chosen], source.log_mass[chosen]
@@ -146,7 +146,7 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
         nodes = _connect_the_dots(bins) + held
         ceiling = bins.offset + int(bins.edges[bins.ceiling]) * bins.step
         nodes[bins.ceiling] += bins.below * math.exp(bins.tilt * ceiling - bins.log_norm)
-        infinite = bins.above * (1.0 + MASS_ROUNDING)
+        infinite = bins.above
         nodes = _rounded(bins, nodes, 1.0, 1.0)
     else:
         nodes = _contracted(bins) + held
@@ -172,7 +172,11 @@ def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
     off by the rounding of a sum; where it is not that of the pivot's own mass but for rounding, or
     not all of the mass is in the bins, each mass bears its own.
     """
-    plain = nodes * (1.0 + sign * MASS_ROUNDING)
+    # A node has mass of the bin above it, and of the last one below that is not empty.
+    last = np.maximum.accumulate(np.where(bins.mass > 0.0, np.arange(bins.mass.size), 0))
+    rounding = bins.rounding.copy()
+    rounding[1:] = np.maximum(rounding[1:], rounding[last])
+    plain = nodes * (1.0 + sign * rounding)
     if not bins.whole:
         return plain
     tilts = bins.tilt * (bins.offset + bins.edges * bins.step)
@@ -185,15 +189,15 @@ def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
     masses = nodes * untilted
     mean = float(np.sum(masses * bins.edges))
     pivot = int(np.clip(np.searchsorted(bins.edges, mean) - 1, 0, bins.edges.size - 1))
-    rounding = MASS_ROUNDING + exponential
+    rounding += exponential
     # What was left out below is rounded up, and is to be found here.
-    rounding[bins.ceiling] += _CUT_ROUNDING
+    rounding[bins.ceiling] += bins.cut
     factors = 1.0 + sign * rounding
     factors[:pivot] = 1.0 - sign * rounding[:pivot]
     rest = masses * factors
     rest[pivot] = 0.0
     left = total - float(rest.sum()) + sign * _SUM_ROUNDING
-    if not (left > 0.0 and abs(left - masses[pivot]) <= 4.0 * MASS_ROUNDING):
+    if not (left > 0.0 and abs(left - masses[pivot]) <= 4.0 * float(np.sum(masses * rounding))):
         return plain
     nodes = nodes * factors
     nodes[pivot] = left * (1.0 + sign * float(exponential[pivot])) / untilted[pivot]

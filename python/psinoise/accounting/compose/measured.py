@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from psinoise.accounting.compose.bins import Dense
+from psinoise.accounting.compose.dense import Dense
 from psinoise.accounting.loss.pairs import DIRECTIONS, Direction
 from psinoise.accounting.loss.steps import Step, Steps
 
@@ -16,7 +16,7 @@ class Measured(ABC):
     """A step that is known by two measures of its loss: one from below and one from above.
 
     The profile of the first lies below that of the step, and of the second above, in every
-    composition. Both are losses of atoms (`psinoise.accounting.compose.bins.atoms_source`), whose
+    composition. Both are losses of atoms (`psinoise.accounting.compose.dense.atoms_source`), whose
     mass ``beyond`` counts as infinite from above. `infinite` is the mass of infinite losses that
     both have in common. It is composed by the direct composer; it has no transform, so that
     estimates lie between its bounds.

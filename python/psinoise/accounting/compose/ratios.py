@@ -52,9 +52,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise._backend import core
-from psinoise.accounting.compose.bins import MASS_ROUNDING, Dense, Mask, dense
+from psinoise.accounting.compose.bins import masses_in_bins
+from psinoise.accounting.compose.dense import Dense, Mask, dense
 from psinoise.accounting.compose.measure import UNIT, Bins, Side
-from psinoise.accounting.compose.source import apart, covering, measure_of
+from psinoise.accounting.compose.source import apart, covering, measure_of_masses
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.errors import CertificationError
@@ -278,22 +279,22 @@ def parts_of(step: Step, direction: Direction, rare: float, share: float) -> Par
         if all ratios are too large for float64
     """
     remove, add = step.remove, step.add
-    p, q = np.exp(remove.log_mass), np.exp(add.log_mass)
+    p, q = (np.exp(source.log_mass + source.doubt) for source in (remove, add))
     far = remove.highest > _LARGEST_LOG
     if direction == "remove":
         large = remove.rarest(p, rare) | far
         small = add.rarest(q, share) & ~large
-        infinite = float(p[large].sum()) * (1.0 + 1e-12) + remove.beyond
+        infinite = remove.mass_of(large) + remove.beyond
         nowhere = 0.0
         # What is moved to infinity has less mass under Q, its losses being positive; or all of it.
-        light = float(q[small].sum() + q[large].sum()) * (1.0 + 1e-12) + add.beyond
+        light = add.mass_of(small | large) + add.beyond
     else:
         large = add.rarest(q, share) & ~far
         # Rare under Q: those with the largest ratios.
         small = (remove.rarest(q, share) | far) & ~large
         infinite = 0.0
-        nowhere = float(q[large].sum()) * (1.0 + 1e-12) + add.beyond
-        light = float(q[small].sum()) * (1.0 + 1e-12)
+        nowhere = add.mass_of(large) + add.beyond
+        light = add.mass_of(small)
     kept = ~(large | small)
     if not kept.any():
         kept = ~far
@@ -320,7 +321,8 @@ def base(parts: Parts, edges: Float, side: Side) -> Ratios:
     kept: Side = "upper" if side == "upper" else "lower"
     # Values rise with the loss under add where they are minus the ratio.
     up = (side == "upper") == (sign < 0.0)
-    made, _ = measure_of(source, _all(source), ~_all(source), -edges[::-1], kept, up=up)
+    found = masses_in_bins(source, _all(source), ~_all(source), -edges[::-1])
+    made, _ = measure_of_masses(found, -edges[::-1], kept, smooth=source.panels > 0, up=up)
     loss, mass, lost = made.loss, made.mass, made.infinite
     if side != "middle":
         shift = made.slack + 8.0 * UNIT * np.maximum(np.abs(loss), 1.0)
@@ -336,7 +338,7 @@ def base(parts: Parts, edges: Float, side: Side) -> Ratios:
         zero += parts.nowhere + lost
         mass[0] += parts.light + lost
         infinite = parts.infinite + lost * max(float(ratio.max()), 1.0)
-    rounding = MASS_ROUNDING * (1.0 + 4.0 * math.expm1(_WIDEST)) + made.slack + 16.0 * UNIT
+    rounding = 4.0 * math.expm1(_WIDEST) * float(found.rounding.max()) + made.slack + 16.0 * UNIT
     return Ratios(side, value, mass, zero, infinite, rounding)
 
 

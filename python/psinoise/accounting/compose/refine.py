@@ -124,7 +124,7 @@ def one_use_bounds(composition: Composition, crossing: Crossing) -> Iterator[Dir
         high = crossing(upper, low, stride)
         found = min(high, float(start[-1])) - low
         # What lies below epsilon stays there: bins get wider with their distance from it.
-        near = max(found, 1e-9 * abs(low), 1e-300)
+        near = max(found, 1e-9 * abs(low), lower.slack, 1e-290)
         around = low + found * np.linspace(0.0, 1.0, _ONE_USE_NODES) if found > 0.0 else [low]
         below = low - doubling(near, low - float(start[0]))
         inner = np.unique(np.concatenate([start, around, below]))

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise._kept import kept
-from psinoise.accounting.compose.bins import Dense, atoms_source, dense
+from psinoise.accounting.compose.dense import Dense, atoms_source, dense
 from psinoise.accounting.compose.direct import Composition
 from psinoise.accounting.compose.measure import Measure
 from psinoise.accounting.compose.measured import Measured

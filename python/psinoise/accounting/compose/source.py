@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from psinoise.accounting.compose.bins import (
-    MASS_ROUNDING,
-    BinMasses,
-    Dense,
-    Mask,
-    masses_in_bins,
-)
+from psinoise.accounting.compose.bins import BinMasses, masses_in_bins
+from psinoise.accounting.compose.dense import Dense, Mask
 from psinoise.accounting.compose.measure import (
+    UNIT,
     Bins,
     Measure,
     Side,
@@ -23,6 +19,9 @@ from psinoise.accounting.loss.pairs import Float
 
 # What masses of panels may lose below the least float64, all together.
 _UNDERFLOW = 1e-316
+
+# Which way masses are rounded.
+_OUTWARDS: dict[Side, float] = {"lower": -1.0, "middle": 0.0, "upper": 1.0}
 
 
 def covering(source: Dense, chosen: Mask) -> tuple[float, float]:
@@ -79,11 +78,16 @@ def measure_of_masses(
     np.divide(found.excess, found.mass, out=share, where=held)
     # Q(bin) / P(bin) e^a = 1 - excess / mass.
     sign = 1.0 if (side == "upper" if up is None else up) else -1.0
-    share = np.clip(share * (1.0 + 2.0 * sign * MASS_ROUNDING), 0.0, -np.expm1(-width))
+    share = np.clip(share * (1.0 + 2.0 * sign * found.rounding[:-1]), 0.0, -np.expm1(-width))
     # The mean of an even density: the logarithm of a mean ratio is less by half the variance, which
     # very many uses would notice. Bounds do not use it.
     mean = -np.log1p(-np.minimum(share, 1.0 - 2.0**-53)) + width**2 / 24.0
-    bins = Bins(edges, found.mass, np.clip(mean, 0.0, width))
+    # Each mass bears its own rounding, so that rare ones, with the largest, matter as little.
+    outwards = np.maximum(
+        1.0 + {"lower": -1.0, "middle": 0.0, "upper": 1.0}[side] * found.rounding, 0.0
+    )
+    at_edges = found.at_edges * outwards
+    bins = Bins(edges, found.mass * outwards[:-1], np.clip(mean, 0.0, width))
     infinite = 0.0
     if side == "middle":
         loss, point, mass = middle_nodes(bins)
@@ -97,15 +101,15 @@ def measure_of_masses(
             first = min(first, loss.size - 1)
             mass = mass.copy()
             mass[first] += found.below
-    on_edge = found.at_edges > 0.0
+    on_edge = at_edges > 0.0
     if on_edge.any():
-        bins = _with_edges(bins, found.at_edges)
+        bins = _with_edges(bins, at_edges)
         loss = np.concatenate([loss, edges[on_edge]])
-        mass = np.concatenate([mass, found.at_edges[on_edge]])
+        mass = np.concatenate([mass, at_edges[on_edge]])
         order = np.argsort(loss, kind="stable")
         loss, mass = loss[order], mass[order]
         point = loss
-    made = Measure(side, loss, point, mass, infinite, MASS_ROUNDING, found.slack)
+    made = Measure(side, loss, point, mass, infinite, 2.0 * UNIT, found.slack)
     return made, bins
 
 

@@ -13,8 +13,9 @@ import math
 from dataclasses import dataclass, field
 
 from psinoise._backend import core
-from psinoise.accounting.compose.bins import MASS_ROUNDING, Bins, Dense, Mask, dense_on
+from psinoise.accounting.compose.bins import Bins
 from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.compose.dense import Dense, Mask, dense_on
 from psinoise.accounting.compose.frequencies import lattice_profile
 from psinoise.accounting.compose.lattice import NodeMeasure, Side, graded_bins, node_measure
 from psinoise.accounting.compose.window import tail_within
@@ -145,7 +146,7 @@ def _bins(target: Target, pair: Dominating, step: float) -> Bins:
             f"the losses of one step span {span:.3g} nodes, more than {_LARGEST_SPAN}"
         )
     bins = graded_bins(source, chosen, large, lattice, tilt, log_norm)
-    if target.uses * MASS_ROUNDING <= 0.1 * target.share:
+    if target.uses * float(bins.rounding.max()) <= 0.1 * target.share:
         # Each mass may bear its own rounding, which is quicker.
         bins = dataclasses.replace(bins, whole=False)
     return bins
