@@ -18,9 +18,9 @@ is the worst. For other laws the accounting takes the envelope over all ``J`` sh
 
 *Vectors with a bound in the l2 norm, Gaussian noise.* Each coordinate is rounded by at most
 ``g / 2``, so that ``|m - m'|_2 g <= s + g sqrt(d)`` in ``d`` dimensions: what is released is the
-Gaussian mechanism of that sensitivity, rounded to the grid, but for the total variation between
-``K`` and rounded normal noise, which is at most ``d`` times that of one coordinate and is accounted
-beside it (``mechanisms.leak``). A bound in the l1 norm is one in the l2 norm. The grid is at most
+Gaussian mechanism of that sensitivity, rounded to the grid, but for how ``K`` differs from rounded
+normal noise, at most ``d`` times as much as one coordinate does, which is accounted beside it
+(``mechanisms.leak``). A bound in the l1 norm is one in the l2 norm. The grid is at most
 ``2**-13 / sqrt(d)`` of ``s``. Other laws have no proven worst direction on a lattice: refused.
 
 *Noise that is wide against the sensitivity* (`DigitNoise`) is accounted in the same way: from the
@@ -166,7 +166,8 @@ class LatticeMechanism(Accounted):
             )
         rate = sampling_rate if sampling is None else sampling.rate
         shift = self._moved / self.noise.std * (1.0 + 2.0**-50)
-        told = leak_of_normal(shift, rate, self.dimension * self.noise.price)
+        eta, missing = (self.dimension * each for each in (self.noise.price, self.noise.missing))
+        told = leak_of_normal(shift, rate, eta, missing)
         return (*steps, (RandomizedResponse(0.0, 0.0, told, 1.0), 1))
 
     @property
@@ -364,7 +365,7 @@ def _in_digits(
     """On the sensitivity divided by a power of two, far finer than the noise and than rounding to
     it costs in so many dimensions."""
     if grid is None:
-        finest = min(noise.std * 2.0**-24, sensitivity)
+        finest = min(noise.std * 2.0**-26, sensitivity)
         if dimension > 1:
             finest = min(finest, sensitivity * 2.0**-13 / math.sqrt(dimension))
         halvings = max(0, math.ceil(math.log2(sensitivity / finest)))

@@ -5,8 +5,10 @@ A table of ``2**20`` integers reaches no farther than some ``2**17`` cells of a 
 width (``psinoise.release.discrete_gaussian`` has the proof), and each digit is drawn from a table.
 
 The law of such a ``K`` is not listed, so that its losses cannot be added up. It is accounted from
-the normal law instead, with `price`: the total variation between ``K`` and a normal number that is
-rounded to the grid, at most 1e-14, and below 1e-30 on the grids that mechanisms choose.
+the normal law instead, with two bounds (``psinoise.mechanisms.leak``): `price`, on how much more
+likely than of a normal number that is rounded to the grid an event can be, and `missing`, on how
+much of one ``K`` does not have. On the grids that mechanisms choose the first is below 1e-25, and
+the second, which is what losses multiply, below 1e-32.
 """
 
 from __future__ import annotations
@@ -74,9 +76,17 @@ class DigitNoise:
 
     @cached_property
     def price(self) -> float:
-        """A bound on the total variation between ``K`` and the rounded normal law."""
-        drawn = math.fsum(digit.price for digit in self.digits)
+        """A bound on the total variation between ``K`` and the rounded normal law, and on twice how
+        much rarer than there any number can be that is not `missing`."""
+        drawn = math.fsum(digit.price + 2.0 * digit.lack for digit in self.digits)
         return (drawn + rounding_price(self._variance)) * (1.0 + 2.0**-40)
+
+    @cached_property
+    def missing(self) -> float:
+        """A bound on what ``K`` does not have of the rounded normal law, but for a common factor of
+        its probabilities."""
+        unlisted = math.fsum(digit.unlisted for digit in self.digits)
+        return (unlisted + rounding_price(self._variance)) * (1.0 + 2.0**-40)
 
     @cached_property
     def sha256(self) -> str:

@@ -5,6 +5,11 @@ whole numbers. It is listed by integer arithmetic alone, so that the weights are
 machine. They are multiples of ``2**-63``; what rounding them down leaves over is a second table,
 from which is drawn where the first one says so (`Digit`). The two are right to some ``2**-110``.
 
+*Nothing listed is too rare.* What the two tables give to ``k`` is rounded up, except for 0, which
+has what is left. So a table ``T`` has ``T >= (1 - eta) (DG - U)``, where ``U`` is the mass of what
+is not listed, some ``2**-120``, and ``eta`` what was added in all over the probability of 0. A sum
+of digits has ``T >= (1 - eta) (DG - U)`` with the sums of ``eta`` and of the masses.
+
 *Sums.* Let ``K = B + M A`` with independent ``B`` of ``DG(t)`` and ``A`` of ``DG(u)``, and let
 ``v = t + M**2 u``. Completing the square,
 
@@ -55,13 +60,16 @@ _LARGEST = Fraction(1 << 22)
 
 
 class Digit(NamedTuple):
-    """One term of the sum: the weights of ``A``, the unit ``2**shift``, and the total variation
-    between the tables and ``DG``. The last of the weights is that of a draw from ``rest``."""
+    """One term of the sum: the weights of ``A``, the unit ``2**shift``, and bounds on the total
+    variation between the tables and ``DG``, on ``eta`` and on ``U``. The last of the weights is
+    that of a draw from ``rest``."""
 
     weights: Weights
     rest: Weights
     shift: int
     price: float
+    lack: float
+    unlisted: float
 
 
 def digits_of(variance: Fraction) -> tuple[Digit, ...]:
@@ -88,12 +96,14 @@ def rounding_price(variance: Fraction) -> float:
 
 
 def _digit(variance: Fraction, shift: int) -> Digit:
-    listed, rest, price = _tables(variance)
-    return Digit(Weights(listed, "none", 0, 0), Weights(rest, "none", 0, 0), shift, price)
+    listed, rest, *bounds = _tables(variance)
+    return Digit(Weights(listed, "none", 0, 0), Weights(rest, "none", 0, 0), shift, *bounds)
 
 
-def _tables(variance: Fraction) -> tuple[NDArray[np.uint64], NDArray[np.uint64], float]:
-    """Weights of ``|A| = 0, 1, ...`` and of the rest, those there, and the total variation."""
+def _tables(
+    variance: Fraction,
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], float, float, float]:
+    """Weights of ``|A| = 0, 1, ...`` and of the rest, those there, and the bounds of `Digit`."""
     first = _exponential(1 / (2 * variance))
     square = (first * first) >> _BITS
     # exp(-k**2 / (2 v)): the ratio of two of them falls by a constant factor.
@@ -105,17 +115,23 @@ def _tables(variance: Fraction) -> tuple[NDArray[np.uint64], NDArray[np.uint64],
     # The rest is geometric or less: its sum is at most that of a geometric one.
     rest = (last << _BITS) // ((1 << _BITS) - ratio) + 1
     total = 2 * (sum(values) + rest) - values[0]
-    # Probabilities of |A| in units of 2**-127: the upper bits are weights, the lower ones together
-    # one more, and the second table says what it stands for. In each 0 takes what is left.
-    shares = [(value << 128) // total for value in values[1:]]
+    # Probabilities of |A| in units of 2**-127, above the exact ones by less than 2: the upper bits
+    # are weights, the lower ones together two more, and the second table says what these stand for,
+    # a unit of it for 2 * beside. In each 0 takes what is left.
+    shares = [(value << 128) // total + 2 for value in values[1:]]
     lower = [share & ((1 << 64) - 1) for share in shares]
-    beside = (sum(lower) >> 64) + 1
+    beside = (sum(lower) >> 64) + 2
     weights = [*(share >> 64 for share in shares), beside]
-    finer = [share // (2 * beside) for share in lower]
-    missed = sum(share % (2 * beside) for share in lower) + (rest << 128) // total + len(shares)
-    price = math.ldexp(missed, -127) * (1.0 + 2.0**-40) + 2.0**-120
+    finer = [-(-share // (2 * beside)) for share in lower]
+    added = sum(2 * beside * words for words in finer) - sum(lower) + 2 * len(shares)
+    beyond = (rest << 128) // total + 1
+    price, lack, unlisted = (
+        math.ldexp(bound, -127) * (1.0 + 2.0**-40) + 2.0**-140
+        for bound in (added + beyond, added * total // values[0] + 1, beyond)
+    )
     first_table, second = ([DRAWS - sum(part), *part] for part in (weights, finer))
-    return np.array(first_table, dtype=np.uint64), np.array(second, dtype=np.uint64), price
+    tables = np.array(first_table, dtype=np.uint64), np.array(second, dtype=np.uint64)
+    return (*tables, price, lack, unlisted)
 
 
 def _exponential(x: Fraction) -> int:
