@@ -45,6 +45,7 @@ def pages():
                 modules |= {module} if heading[1] == "automodule" else set()
             elif entry := re.match(r"   (\w+)$", line):
                 names.add(f"{module}.{entry[1]}")
+            assert not line.startswith("   ~"), f"{line} would be looked for in {module}"
     return names, modules
 
 
