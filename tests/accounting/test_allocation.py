@@ -10,8 +10,10 @@ from __future__ import annotations
 import itertools
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
+from profile_oracles import gaussian_epsilon
 
 import psinoise as pn
 from psinoise.accounting.compose.epoch import Epoch
@@ -19,6 +21,7 @@ from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.question import Question
 from psinoise.mechanisms.imports import DiscreteLoss, LossNodes
 from psinoise.sampling import Poisson, RandomAllocation
+from refusals import for_rows
 
 WIDTH = 1e-4
 DIRECTIONS = ("remove", "add")
@@ -320,3 +323,14 @@ def test_refusals():
             RandomAllocation(*arguments)
     with pytest.raises(pn.DomainError, match="rate"):
         Poisson(math.nan)
+
+
+@for_rows([(0.1, 60, 1e-8), (0.1, 1000, 1e-6), (0.2, 300, 1e-5)])
+def test_little_noise_has_ratios_of_all_sizes(std, steps, delta):
+    """The average is at least the ratio of the one step by their number, and hardly more."""
+    least = gaussian_epsilon(1 / mp.mpf(std), delta) - mp.log(steps)
+    scheme = pn.sampling.RandomAllocation(steps)
+    found = pn.Mechanism(pn.Gaussian(std=std)).composed(sampling=scheme).epsilon(delta)
+    assert found.upper >= least
+    assert abs(found.upper - least) <= 1e-4 * least
+    assert found.width <= 1e-4 * found.upper

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -66,6 +67,8 @@ class Allocation:
     steps: int
     direction: Direction
     log_delta: float
+    # Little noise has ratios of all sizes: what matters is a small part, and found step by step.
+    plans: ClassVar[int] = 8
 
     @property
     def unseen(self) -> float:

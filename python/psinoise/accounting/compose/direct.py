@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -80,6 +80,7 @@ class Composition:
     sources: tuple[tuple[Dense, Dense], ...]  # from below and from above
     counts: tuple[int, ...]
     log_delta: float
+    plans: ClassVar[int] = 1
 
     def at(self, log_delta: float) -> Composition:
         """The same, for a question about another delta; as it is where that is not known."""

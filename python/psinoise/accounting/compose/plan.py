@@ -42,7 +42,7 @@ __all__ = [
 
 # Of nodes, for stages that matter least: what moves up there is composed most often.
 _LEAST_NODES, _LEAST_SHARE = 24, 0.5
-# Of a plan: nodes that go with the twelfth root of the gap, and that are spread evenly.
+# Of a plan: nodes that go with how masses fall, and that are spread evenly.
 _ROUGH, _EVEN = 0.5, 0.05
 # Logarithms that stand for that of 0.
 _LEAST_LOG, _LEAST_LOG_DELTA = -1500.0, -740.0
@@ -204,7 +204,9 @@ def spread_of(bins: Bins, rest: Rest, mean: float, uses: float) -> Spread:
     return spread(bins, gaps, np.diff(bins.edges), uses)
 
 
-def spread(bins: Bins, log_gaps: list[Float], even: Float, uses: float) -> Spread:
+def spread(
+    bins: Bins, log_gaps: list[Float], even: Float, uses: float, share_even: float = _EVEN
+) -> Spread:
     """Nodes that go with the cube roots of gaps in delta.
 
     Parameters
@@ -218,6 +220,8 @@ def spread(bins: Bins, log_gaps: list[Float], even: Float, uses: float) -> Sprea
         for each bin a share of the nodes that it should have in any case
     uses
         that the stage stands for
+    share_even
+        of nodes that go with ``even``, beside 2 that go with gaps
     """
     width = np.diff(bins.edges)
     parts, totals = [], []
@@ -235,7 +239,7 @@ def spread(bins: Bins, log_gaps: list[Float], even: Float, uses: float) -> Sprea
     share = (
         (2.0 / len(parts)) * sum(parts)
         + (_ROUGH / rough.sum()) * rough
-        + (_EVEN / even.sum()) * even
+        + (share_even / even.sum()) * even
     )
     points = np.concatenate([[0.0], np.cumsum(share)])
     return Spread(bins.edges, points / points[-1], totals[0])

@@ -24,6 +24,9 @@ from psinoise.accounting.loss.pairs import Float
 # Bins of the whole epoch, from which a plan takes its density.
 _DENSITY_BINS = 512
 _LEAST_LOG = -1500.0
+# Nodes that are even in the log of the ratio, to 2 that go with gaps: of ratios over hundreds of
+# e-folds a coarse epoch does not see the small part that matters.
+_EVEN = 2.0
 
 
 def plan_for(bound: AllocationBound, stages: Stages, epsilons: Sequence[float]) -> Plan:
@@ -33,7 +36,7 @@ def plan_for(bound: AllocationBound, stages: Stages, epsilons: Sequence[float]) 
     for key, (found, uses) in stages.items():
         bins = grouped(found)
         gaps = [density.log_gaps(bins, uses, bound, epsilon) for epsilon in epsilons]
-        spreads[key] = spread(bins, gaps, _log_widths(bins.edges), uses)
+        spreads[key] = spread(bins, gaps, _log_widths(bins.edges), uses, _EVEN)
     return Plan(spreads)
 
 

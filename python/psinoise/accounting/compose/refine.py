@@ -42,8 +42,13 @@ Width = Callable[[float, float], float]
 
 
 class Composing(Protocol):
-    """What is composed of measures whose nodes a plan can place."""
+    """What is composed of measures whose nodes a plan can place.
 
+    ``plans`` is how many it may take after the first: each sees what was too coarse for the last.
+    """
+
+    @property
+    def plans(self) -> int: ...
     @property
     def log_delta(self) -> float: ...
     def at(self, log_delta: float) -> Self: ...
@@ -58,7 +63,9 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
     plans: dict[Side, Plan] = {}
     epsilon, spent, found, nodes, used = 0.0, 0.0, math.inf, 0, 0
     most_log_delta = composition.log_delta + _MOST_ABOVE
-    for planning in (_FIRST_NODES, _MORE_NODES):
+    coarse = (_FIRST_NODES, *[_MORE_NODES] * composition.plans)
+    for place, planning in enumerate(coarse):
+        last = place == composition.plans
         for side in _SIDES:
             if side == "upper" and sided["upper"] is sided["lower"]:
                 plans["upper"] = plans["lower"]
@@ -79,7 +86,7 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
                 more = nodes * min(max(1.15 * math.sqrt(found / asked), 1.2), _GROWTH)
                 # A new plan may need fewer nodes than the last one used.
                 wanted = more if attempt else min(_TRUSTED * wanted, more)
-            most = _GROWTH * planning if planning < _MORE_NODES else _MOST_NODES
+            most = _MOST_NODES if last else _GROWTH * planning
             nodes = int(min(max(wanted, _FIRST_NODES), most))
             work = plans["upper"].work(nodes)
             if spent + work > _MOST_PRODUCTS:
@@ -98,7 +105,7 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
             if many and 0.9 * before <= found <= 1.1 * before < math.inf:
                 return  # something else than nodes keeps the bounds apart
             stuck = attempt > 0 and not found < 0.9 * before
-            if stuck or (planning < _MORE_NODES and found > _POOR * asked):
+            if stuck or (not last and found > _POOR * asked):
                 break  # a better plan is worth its time
 
 
