@@ -7,8 +7,10 @@ certified for. Releases are made from fixed keys, so that these tests say the sa
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -152,3 +154,28 @@ def test_the_lowest_bit():
     values = [1.0, 3.0, 0.75, 2.0**-40, 2.0**52 + 1.0, -6.0, 2.0**60, 5e-324, 0.0]
     expected = [0, 0, -2, -40, 0, 1, 60, -1074, 2000]
     assert last_bit(np.array(values)).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        pn.Mechanism(pn.Laplace(scale=2.0)),
+        pn.Mechanism(pn.Gaussian(std=2.0), dimension=3, norm="l2"),
+    ],
+    ids=["listed", "in digits"],
+)
+def test_weights_are_those_that_were_accounted(mechanism):
+    """Kills: arrays that are read-only by a flag, which whoever has them can set again; an array
+    that comes back from a pickle writable."""
+    made = mechanism.on_lattice().noise
+    for noise in (made, copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        if hasattr(noise, "digits"):
+            listed = [
+                table.listed for digit in noise.digits for table in (digit.weights, digit.rest)
+            ]
+        else:
+            listed = [noise.weights, noise.integers.listed]
+        for words in listed:
+            assert not words.flags.writeable
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                words.flags.writeable = True

@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -125,6 +126,9 @@ class DigitNoise:
         if found["integers"] != made.sha256:
             raise DomainError("integers must be those of this std and grid")
         return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DigitNoise, (self.std, self.grid)
 
     # -- sampling --------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.release.weights import DRAWS, MOST_LISTED, Weights
+from psinoise.release.weights import DRAWS, MOST_LISTED, Weights, frozen
 
 __all__ = ["Digit", "digits_of", "rounding_price"]
 
@@ -130,8 +130,7 @@ def _tables(
         for bound in (added + beyond, added * total // values[0] + 1, beyond)
     )
     first_table, second = ([DRAWS - sum(part), *part] for part in (weights, finer))
-    tables = np.array(first_table, dtype=np.uint64), np.array(second, dtype=np.uint64)
-    return (*tables, price, lack, unlisted)
+    return frozen(first_table), frozen(second), price, lack, unlisted
 
 
 def _exponential(x: Fraction) -> int:

@@ -19,7 +19,7 @@ from psinoise.noise import NoiseLaw
 from psinoise.release.followed import followed
 from psinoise.release.grid import grid_from
 from psinoise.release.pieces import multiples, pieces, probabilities
-from psinoise.release.weights import DRAWS, MOST_LISTED, ONE, Weights, is_unimodal
+from psinoise.release.weights import DRAWS, MOST_LISTED, ONE, Weights, frozen, is_unimodal
 
 __all__ = ["LatticeNoise"]
 
@@ -107,10 +107,9 @@ class LatticeNoise:
     @classmethod
     def _made(cls, grid: float, weights: Weights) -> LatticeNoise:
         made = cls.__new__(cls)
-        weights.listed.flags.writeable = False
         for name, value in (
             ("grid", grid),
-            ("weights", weights.listed),
+            ("weights", frozen(weights.listed)),
             ("tail", weights.tail),
             ("repeated", weights.repeated),
             ("ratio", weights.ratio),

@@ -46,7 +46,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from psinoise._backend import core
 from psinoise.errors import DomainError
@@ -138,6 +138,11 @@ class _Plan(NamedTuple):
     tail: str
     repeated: int
     ratio: float
+
+
+def frozen(words: ArrayLike) -> NDArray[np.uint64]:
+    """Weights that nobody can change: an array of bytes, which cannot be made writable again."""
+    return np.frombuffer(np.asarray(words, dtype=np.uint64).tobytes(), dtype=np.uint64)
 
 
 def fits(law: Law, grid: float) -> bool:
