@@ -33,6 +33,13 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(psinoise._core.__file__, package)
     shutil.copytree(ROOT / "tests", root / "tests", ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", root)
+    # The finder of an editable installation would come before the copy.
+    (root / "python/sitecustomize.py").write_text(
+        "import sys\n"
+        "finders = [f for f in sys.meta_path if not type(f).__module__.startswith('_editable')]\n"
+        "sys.meta_path[:] = finders\n",
+        encoding="utf-8",
+    )
     law, truth = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("```python\n")[1:3]
     (package / "noise/logistic.py").write_text(law.split("```")[0], encoding="utf-8")
     laws = package / "noise/_laws.py"
