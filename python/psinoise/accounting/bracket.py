@@ -29,7 +29,7 @@ class Bracket(float):
         Where both bounds point to, not certified itself: off by some hundredths of the width.
         `Accountant.estimate` has more digits.
     composer : str
-        What made the bounds: "frequencies" or "direct", or "exact" where nothing had to be
+        What made the bounds: "frequencies", "direct" or "choices", "exact" where nothing had to be
         composed; empty of an element of ``Brackets``.
 
     Examples

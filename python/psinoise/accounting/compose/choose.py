@@ -5,10 +5,12 @@ composer    when                         what limits it
 =========== ============================ =========================================================
 frequencies smooth losses, tables        rounding, where little tilted mass is near epsilon; steps
                                          whose losses differ too much in scale for one lattice
-direct      always                       its work: see `refine`
+direct      always                       its work: see `refine`; of pairs with several worst shifts
+                                         it has their envelope from above and one from below
+choices     few uses of such a pair      its work, which rises with the uses
 =========== ============================ =========================================================
 
-What the first cannot do, or not to the width that is asked for, goes to the other.
+What one cannot do, or not to the width that is asked for, goes to the next.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Generator, Iterator
-from itertools import product
 from typing import NamedTuple
 
 from psinoise.accounting.compose.bound import Bound, ChernoffBound
+from psinoise.accounting.compose.choices import Choices
 from psinoise.accounting.compose.dense import Dense, dense
 from psinoise.accounting.compose.direct import Composition as Direct
 from psinoise.accounting.compose.epoch import RESOLUTIONS, Epoch
@@ -34,7 +36,7 @@ from psinoise.accounting.compose.refine import (
 from psinoise.accounting.compose.target import Target, profile_bound
 from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.estimate.renyi import moments_line
-from psinoise.accounting.loss.atoms import AtomPair
+from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import Pairs, Step, Steps, are_pairs, several
@@ -43,8 +45,8 @@ from psinoise.errors import CertificationError
 _LATTICES = 3
 # Times closer than on epsilon, where bounds on delta should be.
 _STEEP = 50.0
-# Parts of the tilt at which a worst shift is looked for besides.
-_LEANS, _FEW = (0.3,), 100.0
+# So many times shifts are chosen one after the other.
+_MOST_CHOICES = 250
 
 
 class Guess(NamedTuple):
@@ -82,16 +84,18 @@ def bounds(
     enough
         how close they may stay where coming closer takes all products; 0 if that is no matter
     """
-    uses = uses_of(steps)
+    uses, choices, start = uses_of(steps), None, 0.0 if guess is None else guess.epsilon
     if uses > 1.0 and several(steps) and are_pairs(steps):
         # The envelope lets neighbors choose a shift for each outcome; moments do not.
-        line = moments_line(steps, direction, log_delta if guess is None else guess.log_delta)
-        if line is not None:
-            yield ChernoffBound(*line)
-            tilt = line[1]
+        found = moments_line(steps, direction, log_delta if guess is None else guess.log_delta)
+        if found is not None:
+            line = ChernoffBound(*found)
+            yield line
+            tilt, start = line.tilt, crossing(line, start, 1.0 / line.tilt)
+        choices = choices_of(steps, direction, log_delta, tilt)
     if guess is not None and uses > 1.0 and are_pairs(steps):
-        found = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
-        if found <= enough:
+        reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
+        if reached <= enough:
             return
     reach = reach_for(log_delta, uses)
     if len(steps) == 1 and isinstance(steps[0][0], Epoch) and steps[0][1] == 1:
@@ -99,23 +103,40 @@ def bounds(
         yield from direct_bounds(epoch.allocation(direction, log_delta, tilt), crossing, width)
         return
     # A single use has the supremum of the profiles of all shifts from below too. Of several the
-    # worst shift is a guess, by a moment; where few do not come close another may be sharper.
-    leans: tuple[float | None, ...] = (None,) if uses == 1.0 else (tilt,)
-    if 1.0 < uses <= _FEW and several(steps):
-        leans += tuple(factor * tilt for factor in _LEANS)
+    # worst shift is a guess, by a moment.
+    lean = None if uses == 1.0 else tilt
     counts = tuple(count for _, count in steps)
     epochs = any(isinstance(step, Epoch) for step, _ in steps)
-    tried: list[tuple[tuple[Dense, Dense], ...]] = []
-    for nodes, lean in product(RESOLUTIONS[: None if epochs else 1], leans):
+    for nodes in RESOLUTIONS[: None if epochs else 1]:
         sources = tuple(_sources(step, direction, reach, lean, nodes) for step, _ in steps)
-        if sources in tried:
-            continue
-        tried.append(sources)
         composed = Direct(sources, counts, log_delta)
         if uses == 1.0:
             yield from one_use_bounds(composed, crossing)
         else:
             yield from direct_bounds(composed, crossing, width)
+    if choices is not None:
+        yield from choices.bounds(start, crossing, width)
+
+
+def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float) -> Choices | None:
+    """What composes uses of one pair that dominates several, with any others; None if it does not.
+
+    It takes a time in proportion to these uses.
+    """
+    ((pair, count), *more), others = _told_apart(steps)
+    if more or count > _MOST_CHOICES or not isinstance(pair, AtomPair):
+        return None
+    composed = None
+    if others:
+        reach = reach_for(log_delta, uses_of(steps))
+        sources = tuple(_sources(step, direction, reach, tilt) for step, _ in others)
+        composed = Direct(sources, tuple(n for _, n in others), log_delta)
+    return Choices(pair, count, composed, direction, log_delta, tilt)
+
+
+def _told_apart(steps: Pairs) -> tuple[list[tuple[Dominating, int]], list[tuple[Dominating, int]]]:
+    """The steps that stand for several pairs, and the others."""
+    return [s for s in steps if several((s,))], [s for s in steps if not several((s,))]
 
 
 def one_use(

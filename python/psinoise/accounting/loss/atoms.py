@@ -77,6 +77,16 @@ class AtomPair(ABC):
         del direction, tilt
         return self
 
+    def groups(
+        self, direction: Direction, tilt: float, most: int
+    ) -> tuple[tuple[AtomPair, AtomPair], ...]:
+        """The pairs that it dominates in so many groups: of each one of them, and what dominates.
+
+        Groups are the finer the nearer they are to the worst pair at a tilt.
+        """
+        del direction, tilt, most
+        return ((self, self),)
+
     def moment(self, direction: Direction, tilt: float) -> float:
         """``log E_P[exp(tilt L)] / tilt``, infinite losses aside; at 0 its limit, ``E_P[L]``."""
         if tilt != 0.0:

@@ -8,7 +8,8 @@ whichever shift the neighbors choose, and so its compositions dominate those of 
 
 From below each *fixed* shift is a bound, that of neighbors who move every query by the same amount.
 For one use the supremum is attained and both agree. For many uses they may differ: the envelope
-lets neighbors choose the best shift for each outcome, which no pair of data sets does.
+lets neighbors choose the best shift for each outcome, which no pair of data sets does; what they
+can do is choose each shift by earlier outcomes (``compose.choices``).
 
 Mass where the base law has none is an infinite loss. It is kept apart as a probability, and
 everything else here is about the finite part, whose masses add up to less than 1.
@@ -17,6 +18,7 @@ everything else here is about the finite part, whose masses add up to less than 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Protocol, TypeGuard
 
 import numpy as np
@@ -58,8 +60,8 @@ class CellPair(AtomPair):
     ----------
     noise, sensitivity, sampling_rate
         of the mechanism
-    shift
-        how far neighbors are apart; None for the worst case over all shifts up to the sensitivity
+    among
+        how far neighbors may be apart; None for all shifts up to the sensitivity
 
     Raises
     ------
@@ -70,7 +72,7 @@ class CellPair(AtomPair):
     noise: CellLaw
     sensitivity: float
     sampling_rate: float
-    shift: float | None = None
+    among: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         self.noise.worst_shifts(self.sensitivity)
@@ -78,7 +80,7 @@ class CellPair(AtomPair):
     @property
     def shifts(self) -> tuple[float, ...]:
         """Those that the pair dominates."""
-        return self.noise.worst_shifts(self.sensitivity) if self.shift is None else (self.shift,)
+        return self.noise.worst_shifts(self.sensitivity) if self.among is None else self.among
 
     @property
     def unsampled(self) -> tuple[Float, Float]:
@@ -114,9 +116,30 @@ class CellPair(AtomPair):
     def at_tilt(self, direction: Direction, tilt: float) -> CellPair:
         """The fixed shift with the largest `moment`."""
         return max(
-            (replace(self, shift=shift) for shift in self.shifts),
+            (replace(self, among=(shift,)) for shift in self.shifts),
             key=lambda pair: pair.moment(direction, tilt),
         )
+
+    def groups(
+        self, direction: Direction, tilt: float, most: int
+    ) -> tuple[tuple[CellPair, CellPair], ...]:
+        """Groups of shifts: the worst of each at the tilt, and the envelope of all."""
+        shifts, worst = self.shifts, self.at_tilt(direction, tilt).shifts[0]
+        groups = [shifts[a:b] for a, b in pairwise(_ends(len(shifts), shifts.index(worst), most))]
+        found = [replace(self, among=group) for group in groups]
+        return tuple((group.at_tilt(direction, tilt), group) for group in found)
+
+
+def _ends(count: int, near: int, most: int) -> list[int]:
+    """Ends of at most so many groups that are the smaller the nearer they are to one place."""
+    if count <= most:
+        return list(range(count + 1))
+    half = most // 2
+    below, above = near, count - near
+    found = {0, near, count}
+    found |= {near - round(below ** (k / half)) for k in range(half) if below}
+    found |= {near + round(above ** (k / half)) for k in range(half)}
+    return sorted(found)
 
 
 @kept()
