@@ -184,7 +184,7 @@ def test_what_follows_a_law(law, cells):
     """Against tables that do not: the law itself, narrower noise, a heavier tail, a step where
     copies begin.
 
-    Kills: a comparison that says yes; one at the center alone, or in the listed part alone.
+    Kills: a comparison that says yes; one of the largest interval alone.
     """
     made = followed(law, 1.0, cells)
     lines = lines_of(law, 1.0, cells, made.listed.size)
