@@ -29,7 +29,7 @@ from psinoise.compile import compile_law
 from psinoise.noise import FAMILIES, _cells
 
 ROOT = Path(__file__).parents[1]
-KERNELS = ("sample", "cells", "evaluate", "near_density", "lattice", "lattice_release")
+KERNELS = ("sample", "cells", "evaluate", "near_tables", "lattice", "lattice_release")
 TARGET = ("-target", "aarch64-linux-musl", "-std=c++17", "-O2")
 # As in CMakeLists.txt, but that nothing is thrown.
 FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-exceptions", "-DPSINOISE_LEVEL=baseline")
@@ -200,11 +200,11 @@ def law_table(machine: Machine, family: Any) -> int:
     """The address of a struct LawTable."""
     arguments = _recorded(pn.compile, "LawTable", lambda: compile_law(family(scale=1.0)))
     panels = [_panels(machine, table) for table in arguments[:4]]
-    near = machine.array(np.zeros(2 + NEAR))
+    near = [machine.array(np.zeros(2 + NEAR)) for _ in range(2)]
     strips = [_ziggurat(machine, z) for z in arguments[4:]]
-    table = machine.put(b"".join([*panels, *strips, struct.pack("<Q", near)]))
-    # The log of the density is the first of its members.
-    machine.call("near_density", table, near)
+    table = machine.put(b"".join([*panels, *strips, struct.pack("<QQ", *near)]))
+    machine.call("near_density", table, near[0])
+    machine.call("near_quantile", table, near[1])
     return table
 
 

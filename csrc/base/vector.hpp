@@ -145,6 +145,16 @@ inline Vector<double> reverse(Vector<double> x) {
 
 // Rows and columns of a square change places.
 inline void transpose(Vector<double>* rows) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  // In half the instructions of what follows.
+  const auto at = [&](int k) { return bit_cast<__m256d>(rows[k]); };
+  const __m256d even[2] = {_mm256_unpacklo_pd(at(0), at(1)), _mm256_unpacklo_pd(at(2), at(3))};
+  const __m256d odd[2] = {_mm256_unpackhi_pd(at(0), at(1)), _mm256_unpackhi_pd(at(2), at(3))};
+  rows[0] = bit_cast<Vector<double>>(_mm256_permute2f128_pd(even[0], even[1], 0x20));
+  rows[1] = bit_cast<Vector<double>>(_mm256_permute2f128_pd(odd[0], odd[1], 0x20));
+  rows[2] = bit_cast<Vector<double>>(_mm256_permute2f128_pd(even[0], even[1], 0x31));
+  rows[3] = bit_cast<Vector<double>>(_mm256_permute2f128_pd(odd[0], odd[1], 0x31));
+#else
   constexpr std::size_t kSize = kVectorSize<double>;
   for (std::size_t done = 1; done < kSize; done *= 2) {
     Vector<double> next[kSize];
@@ -155,6 +165,7 @@ inline void transpose(Vector<double>* rows) {
     }
     for (std::size_t r = 0; r < kSize; ++r) rows[r] = next[r];
   }
+#endif
 }
 
 // table[index[0]], table[index[1]], ... of sixteen numbers, which stay in registers where these

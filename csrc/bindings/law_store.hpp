@@ -111,14 +111,9 @@ class LawStore {
               kWideLayers),
         narrow_(std::get<0>(narrow), std::get<1>(narrow), std::get<2>(narrow), std::get<3>(narrow),
                 kNarrowLayers),
-        view_{log_density_.view(),
-              log_mills_.view(),
-              tail_quantile_.view(),
-              central_quantile_.view(),
-              wide_.view(),
-              narrow_.view(),
-              &near_} {
-    kernels().near_density(view_.log_density, near_);
+        view_{log_density_.view(),      log_mills_.view(), tail_quantile_.view(),
+              central_quantile_.view(), wide_.view(),      narrow_.view(),
+              &near_density_,           &near_quantile_} {
     const bool same = log_mills_.view().count == log_density_.view().count &&
                       log_mills_.view().first_exponent == log_density_.view().first_exponent &&
                       log_mills_.view().bits == log_density_.view().bits &&
@@ -128,6 +123,8 @@ class LawStore {
     if (!(tail_quantile_.view().limit > 746.0) || !(central_quantile_.view().limit >= 0.25)) {
       throw py::value_error("the quantile tables must cover every probability");
     }
+    kernels().near_density(view_, near_density_);
+    kernels().near_quantile(view_, near_quantile_);
   }
   LawStore(const LawStore&) = delete;
   LawStore& operator=(const LawStore&) = delete;
@@ -154,7 +151,8 @@ class LawStore {
   PanelStore central_quantile_;
   ZigguratStore<std::uint64_t> wide_;
   ZigguratStore<std::uint32_t> narrow_;
-  NearDensity near_{};
+  NearTable near_density_{};
+  NearTable near_quantile_{};
   LawTable view_;
 };
 

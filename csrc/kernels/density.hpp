@@ -26,41 +26,46 @@ struct Block {
   double lo[kSize];
 };
 
-// Vectors are full: what is beyond the size of a block is in panel 0.
-template <std::size_t kSize>
-inline void fill_up(std::size_t size, std::int64_t (&row)[kSize], double (&u)[kSize]) {
-  for (; size % kLanes != 0; ++size) {
-    row[size] = 0;
-    u[size] = 0.0;
-  }
-}
-
 // Rows and positions of |x| / scale; returns how many points are beyond the panels.
 template <std::size_t kSize>
 inline std::size_t standardize(const Panels& panels, const double* x, std::size_t size,
                                double scale, Block<kSize>& block) {
-  std::size_t beyond = 0;
+  typedef Vector<double> Reals;
+  typedef Vector<std::uint64_t> Words;
   // The exact product inside the division must not overflow.
   const double shrink = scale > 0x1p900 ? 0x1p-100 : 1.0;
   const double divisor = scale * shrink;
   const double inverse = 1.0 / divisor;
-  const auto place = [&](std::size_t i, DoubleDouble t) {
-    const bool inside = t.hi < panels.limit;
-    beyond += t.hi >= panels.limit ? 1u : 0u;
+  // A power of two divides exactly: the remainder, 0, need not be computed.
+  const bool exact = (bits_of(divisor) & 0xfffffffffffffu) == 0;
+  const DoubleDouble parts = split(divisor);
+  double points[kSize] = {};
+  __builtin_memcpy(points, x, size * sizeof(double));
+  Words beyond = {};
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    Words bits;
+    __builtin_memcpy(&bits, points + i, sizeof(bits));
+    const Reals a = bit_cast<Reals>(bits & 0x7fffffffffffffff) * shrink;
+    const Reals t = a * inverse;
+    Reals rest = {};
+    if (!exact) {
+      // As `quotient`, of many by one.
+      const Reals product = t * divisor;
+      const Reals scaled = 134217729.0 * t;
+      const Reals hi = scaled - (scaled - t);
+      const Reals lo = t - hi;
+      const Reals error =
+          ((hi * parts.hi - product) + hi * parts.lo + lo * parts.hi) + lo * parts.lo;
+      rest = ((a - product) - error) * inverse;
+    }
     // A NaN position makes every result NaN, and the row is that of panel 0.
-    const PanelPosition at = locate(panels, inside ? t.hi : 0.0, inside ? t.lo : __builtin_nan(""));
-    block.row[i] = at.row;
-    block.u[i] = at.u;
-  };
-  if ((bits_of(divisor) & 0xfffffffffffffu) == 0) {
-    // A power of two divides exactly: the remainder, 0, need not be computed.
-    for (std::size_t i = 0; i < size; ++i) {
-      place(i, {__builtin_fabs(x[i]) * shrink * inverse, 0.0});
-    }
-  } else {
-    for (std::size_t i = 0; i < size; ++i) {
-      place(i, quotient(__builtin_fabs(x[i]) * shrink, divisor, inverse));
-    }
+    const Words inside = bit_cast<Words>(t < panels.limit);
+    const Words nowhere = ~inside & bits_of(__builtin_nan(""));
+    beyond += bit_cast<Words>(t >= panels.limit) & 1;
+    const PanelPositions at = locate(panels, bit_cast<Reals>(bit_cast<Words>(t) & inside),
+                                     bit_cast<Reals>((bit_cast<Words>(rest) & inside) | nowhere));
+    __builtin_memcpy(block.row + i, &at.row, sizeof(at.row));
+    __builtin_memcpy(block.u + i, &at.u, sizeof(at.u));
   }
   if (panels.split_count > 0) {
     for (std::size_t i = 0; i < size; ++i) {
@@ -69,8 +74,9 @@ inline std::size_t standardize(const Panels& panels, const double* x, std::size_
       block.u[i] = at.u;
     }
   }
-  fill_up(size, block.row, block.u);
-  return beyond;
+  std::size_t count = 0;
+  for (std::size_t j = 0; j < kLanes; ++j) count += beyond[j];
+  return count;
 }
 
 template <std::size_t kSize>

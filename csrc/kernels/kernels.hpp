@@ -58,8 +58,9 @@ struct Kernels {
   // Returns how many points lie beyond the table; those are set to NaN for the caller to fill.
   std::size_t (*evaluate)(const LawTable& law, Quantity quantity, double scale, const double* x,
                           std::size_t count, double* out);
-  // The table of a law for its density near the center.
-  void (*near_density)(const Panels& log_density, NearDensity& near);
+  // The tables of a law for its density and its quantiles near the center, from its other tables.
+  void (*near_density)(const LawTable& law, NearTable& near);
+  void (*near_quantile)(const LawTable& law, NearTable& near);
   // Points with P(X > out) = probability, in units of the scale.
   void (*inverse_survival)(const LawTable& law, const double* probability, std::size_t count,
                            double scale, double* out);

@@ -28,6 +28,7 @@ const Kernels kernels = {
     chacha_block,
     evaluate,
     near_density,
+    near_quantile,
     inverse_survival,
     evaluate_cells,
     inverse_survival_cells,

@@ -45,12 +45,12 @@ struct Ziggurat {
   double tail_depth;      // depth of base_edge
 };
 
-// The density itself on panels of equal width from 0 on, so few that they fit in registers; see
-// kernels/near_density.cpp.
+// A function on panels of equal width from 0 on, so few that they fit in registers; see
+// kernels/near_tables.cpp.
 inline constexpr int kNearPanels = 16;
 inline constexpr int kNearTerms = 11;
 
-struct NearDensity {
+struct NearTable {
   double limit;  // 0 where no such table is right
   double width;
   double terms[kNearTerms][kNearPanels];  // of u in [-1, 1], by power
@@ -65,7 +65,8 @@ struct LawTable {
   Panels central_quantile;  // t / v as a function of v = 1/2 - P(X > t)
   Ziggurat<std::uint64_t> wide;
   Ziggurat<std::uint32_t> narrow;
-  const NearDensity* near;
+  const NearTable* near_density;
+  const NearTable* near_quantile;  // as central_quantile
 };
 
 // A symmetric law that is uniform in each of finitely many cells of |x| (an atom is a cell of width

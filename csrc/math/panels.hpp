@@ -49,6 +49,33 @@ inline PanelPosition locate(const Panels& panels, double t, double correction) {
   return {kPanelRow * (central ? 0 : index + 1), u + correction * inverse};
 }
 
+// The same for vectors of numbers that are not NaN, by operations with the same results.
+struct PanelPositions {
+  Vector<std::int64_t> row;
+  Vector<double> u;
+};
+
+inline PanelPositions locate(const Panels& panels, Vector<double> t, Vector<double> correction) {
+  typedef Vector<std::uint64_t> Words;
+  typedef Vector<std::int64_t> Integers;
+  const Words bits = bit_cast<Words>(t);
+  const int shift = static_cast<int>(panels.bits);
+  const std::int64_t first = (panels.first_exponent + 1023) << shift;
+  const Integers index = bit_cast<Integers>(bits >> (52 - shift)) - first;
+  // As index < 0, by a comparison that every level has.
+  const double end = double_from(static_cast<std::uint64_t>(1023 + panels.first_exponent) << 52);
+  const Words central = bit_cast<Words>(t < end);
+  const Words fraction = ((bits << shift) & 0xfffffffffffff) | 0x3ff0000000000000;
+  const Words field = (static_cast<std::uint64_t>(2047 + shift) - (bits >> 52)) & ~central;
+  const Words first_field = static_cast<std::uint64_t>(1024 - panels.first_exponent) & central;
+  const Vector<double> inverse = bit_cast<Vector<double>>((field | first_field) << 52);
+  const Words low = bit_cast<Words>(t * inverse - 1.0) & central;
+  const Words high = bit_cast<Words>(2.0 * bit_cast<Vector<double>>(fraction) - 3.0) & ~central;
+  const Integers panel = bit_cast<Integers>(bit_cast<Words>(index + 1) & ~central);
+  static_assert(kPanelRow == 8 + 4);
+  return {(panel << 3) + (panel << 2), bit_cast<Vector<double>>(low | high) + correction * inverse};
+}
+
 // The part of a panel that a position is in; null where the panel is whole, and for NaN.
 inline const Split* part_of(const Panels& panels, PanelPosition at) {
   const Split* split = panels.splits;
@@ -79,41 +106,58 @@ inline double polynomial_part(const double* row, double u) {
   return u * odd + v * even;
 }
 
-// The constants and the rest of the polynomials at many positions; with vectors of eight, arrays
-// are read and written up to a multiple of eight.
+// The polynomials of some rows as they are summed up, from the highest power on.
+struct PanelSums {
+  Vector<double> odd;
+  Vector<double> even;
+  Vector<double> last[2];  // coefficients 0 and 1 of the rows
+};
+
+// Adds the coefficients before kEnd. Loads of single ones would set the pace: parts of rows are
+// loaded whole and change places with columns.
+template <std::size_t kEnd>
+inline void add_terms(const double* const* rows, Vector<double> v, PanelSums& sums) {
+  constexpr std::size_t kLanes = kVectorSize<double>;
+  constexpr std::size_t kBegin = kEnd > kLanes ? kEnd - kLanes : 0;
+  Vector<double> columns[kLanes];
+  for (std::size_t r = 0; r < kLanes; ++r) {
+    // By way of a variable: straight to an array, GCC copies halves, which no load can wait for.
+    Vector<double> part;
+    __builtin_memcpy(&part, rows[r] + kBegin, sizeof(part));
+    columns[r] = part;
+  }
+  transpose(columns);
+  for (std::size_t k = kEnd - kBegin; k > 0; k -= 2) {
+    const Vector<double> even = columns[k - 2];
+    const Vector<double> odd = columns[k - 1];
+    if (kBegin + k == 2) {
+      sums.last[0] = even;
+      sums.last[1] = odd;
+    } else {
+      sums.odd = kBegin + k == kPanelRow ? even : sums.odd * v + even;
+      sums.even = kBegin + k == kPanelRow ? odd : sums.even * v + odd;
+    }
+  }
+  if constexpr (kBegin > 0) add_terms<kBegin>(rows, v, sums);
+}
+
+// The constants and the rest of the polynomials at many positions, by the operations of
+// polynomial_part; arrays are read and written up to a multiple of the size of vectors.
 inline void panel_parts(const Panels& panels, const std::int64_t* row, const double* u,
                         std::size_t size, double* head, double* rest) {
-#if defined(__AVX512F__)
-  // Loads of single coefficients would set the pace: rows are loaded whole and change places with
-  // columns. The operations are those of polynomial_part.
-  constexpr int kLanes = 8;
-  constexpr int kBefore = kPanelRow - kLanes;  // coefficients before the last eight
+  constexpr std::size_t kLanes = kVectorSize<double>;
   for (std::size_t i = 0; i < size; i += kLanes) {
-    Vector<double> first[kLanes];
-    Vector<double> last[kLanes];
-    for (std::size_t r = 0; r < kLanes; ++r) {
-      __builtin_memcpy(first + r, panels.rows + row[i + r], sizeof(first[r]));
-      __builtin_memcpy(last + r, panels.rows + row[i + r] + kBefore, sizeof(last[r]));
-    }
-    transpose(first);
-    transpose(last);
-    const auto c = [&](int k) { return k < kLanes ? first[k] : last[k - kBefore]; };
+    const double* rows[kLanes];
+    for (std::size_t r = 0; r < kLanes; ++r) rows[r] = panels.rows + row[i + r];
     Vector<double> x;
     __builtin_memcpy(&x, u + i, sizeof(x));
     const Vector<double> v = x * x;
-    const Vector<double> odd = (((c(10) * v + c(8)) * v + c(6)) * v + c(4)) * v + c(2);
-    const Vector<double> even = (((c(11) * v + c(9)) * v + c(7)) * v + c(5)) * v + c(3);
-    const Vector<double> sum = (x * odd + v * even) + c(1);
-    __builtin_memcpy(head + i, first, sizeof(x));
+    PanelSums sums;
+    add_terms<kPanelRow>(rows, v, sums);
+    const Vector<double> sum = (x * sums.odd + v * sums.even) + sums.last[1];
+    __builtin_memcpy(head + i, sums.last, sizeof(x));
     __builtin_memcpy(rest + i, &sum, sizeof(x));
   }
-#else
-  for (std::size_t i = 0; i < size; ++i) {
-    const double* at = panels.rows + row[i];
-    head[i] = at[0];
-    rest[i] = polynomial_part(at, u[i]) + at[1];
-  }
-#endif
 }
 
 inline DoubleDouble panel_pair(const Panels& panels, PanelPosition at) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -113,7 +114,7 @@ class Ziggurat:
     tail_depth: float
 
 
-# Of the density near the center, as in ``csrc/kernels/near_density.cpp``.
+# Of tables near the center, as in ``csrc/kernels/near_tables.cpp``.
 _NEAR_PANELS, _NEAR_TERMS = 16, 11
 _NODES = tuple(
     float.fromhex(node)
@@ -133,21 +134,27 @@ _NODES = tuple(
 )
 _CHECKS = (-1.0, -0.9912109375, -0.5, 0.1416015625, 0.9912109375, 1.0)
 _FALL, _NEAR_TOLERANCE, _AT_MODE = 10.0, 4e-15, 4.0 * 2.0**-52
+_QUANTILE_TOLERANCE = 1e-15
 
 
 @dataclass(frozen=True)
-class NearDensity:
-    """The density itself on panels of equal width; see ``csrc/kernels/near_density.cpp``."""
+class NearTable:
+    """A function on panels of equal width; see ``csrc/kernels/near_tables.cpp``."""
 
     limit: float
     width: float
     terms: Float
 
     @staticmethod
-    def of(log_density: Panels) -> NearDensity | None:
-        """That of a law; None where no such table is right."""
+    def of_density(law: LawTable) -> NearTable | None:
+        """That of the density; None where no such table is right."""
+        log_density = law.log_density
         if log_density.parts:
             return None
+
+        def density(t: Float) -> Float:
+            return exponential(*log_density.pair(t, np.zeros_like(t)))
+
         limits = [
             0.25 * quarter * 2.0**octave
             for octave in range(6, -7, -1)
@@ -158,13 +165,30 @@ class NearDensity:
                 continue
             ends = log_density.value(np.array([0.0, limit]))
             if ends[0] - ends[1] <= _FALL:
-                found = _near(log_density, limit)
+                found = _near(density, _NEAR_TOLERANCE, _AT_MODE, limit)
                 if found is not None:
                     return found
         return None
 
+    @staticmethod
+    def of_quantile(law: LawTable) -> NearTable | None:
+        """That of the quantile over its argument ``v``; None where no such table is right."""
+
+        def quantile(v: Float) -> Float:
+            central = v < 0.25
+            near = law.central_quantile.value(np.where(central, v, 0.0))
+            far = law.upper_quantile(-logarithm(2.0 * np.where(central, 0.25, 0.5 - v))) / v
+            return np.where(central, near, far)
+
+        for sixteenth in range(7, 3, -1):
+            tolerance = _QUANTILE_TOLERANCE
+            found = _near(quantile, tolerance, tolerance, 0.0625 * sixteenth)
+            if found is not None:
+                return found
+        return None
+
     def value(self, t: Float) -> Float:
-        """The density for ``0 <= t < limit``."""
+        """The function for ``0 <= t < limit``."""
         panel = (t * ((1.0 - 2.0**-51) / self.width)).astype(np.int64)
         u = (t - (panel + 0.5) * self.width) * (2.0 / self.width)
         c = self.terms[:, panel]
@@ -174,26 +198,24 @@ class NearDensity:
         return np.asarray(u * odd + even)
 
 
-def _near(log_density: Panels, limit: float) -> NearDensity | None:
+def _near(
+    function: Callable[[Float], Float], tolerance: float, at_zero: float, limit: float
+) -> NearTable | None:
     width = limit / _NEAR_PANELS
     half = 0.5 * width
     centers: Float = (np.arange(_NEAR_PANELS, dtype=np.float64) + 0.5) * width
-
-    def density(u: float) -> Float:
-        t: Float = centers + half * u
-        return exponential(*log_density.pair(t, np.zeros_like(t)))
-
-    terms = _interpolate(np.array([density(u) for u in _NODES]))
-    for u in _CHECKS:
-        total = terms[-1]
-        for term in terms[-2::-1]:
-            total = total * u + term
-        exact = density(u)
-        most = np.full(exact.shape, _NEAR_TOLERANCE)
-        most[0] = _AT_MODE if u == -1.0 else _NEAR_TOLERANCE
-        if not (np.abs(total - exact) <= most * exact).all():
-            return None
-    return NearDensity(limit, width, terms)
+    with np.errstate(all="ignore"):
+        terms = _interpolate(np.array([function(centers + half * u) for u in _NODES]))
+        for u in _CHECKS:
+            total = terms[-1]
+            for term in terms[-2::-1]:
+                total = total * u + term
+            exact = function(centers + half * u)
+            most = np.full(exact.shape, tolerance)
+            most[0] = at_zero if u == -1.0 else tolerance
+            if not (np.abs(total - exact) <= most * exact).all():
+                return None
+    return NearTable(limit, width, terms)
 
 
 def _interpolate(values: Float) -> Float:
@@ -233,7 +255,8 @@ class LawTable:
         self.central_quantile = Panels(*central_quantile)
         self.wide = Ziggurat(*wide)
         self.narrow = Ziggurat(*narrow)
-        self.near = NearDensity.of(self.log_density)
+        self.near_density = NearTable.of_density(self)
+        self.near_quantile = NearTable.of_quantile(self)
 
     def density(self, t: Float) -> Float:
         """``p(t)`` for ``0 <= t < limit``, as the wedges of the sampler use it."""
@@ -280,10 +303,10 @@ def evaluate(
         if quantity == "pdf":
             mantissa, exponent = math.frexp(scale)
             value = exponential_shifted(log_hi, log_lo, -exponent) * (1.0 / mantissa)
-            if law.near is not None and abs(exponent) <= 1000:
+            if law.near_density is not None and abs(exponent) <= 1000:
                 t = np.abs(flat) * (1.0 / scale)
-                near = t < law.near.limit
-                density = law.near.value(np.where(near, t, 0.0))
+                near = t < law.near_density.limit
+                density = law.near_density.value(np.where(near, t, 0.0))
                 value = np.where(near, density * (1.0 / mantissa) * 2.0**-exponent, value)
         elif quantity == "logpdf":
             value = (log_hi - logarithm(np.array([scale]))) + log_lo
@@ -316,6 +339,12 @@ def inverse_survival(
         central = tail > 0.25
         v = np.where(central, 0.5 - tail, 0.0)
         near = v * law.central_quantile.value(v)
+        table = law.near_quantile
+        if table is not None:
+            served = 0.5 - tail < table.limit
+            inside = np.where(served, 0.5 - tail, 0.0)
+            near = np.where(served, table.value(inside) * inside, near)
+            central = central | served
         deep = ~central & (tail > 0.0)
         far = law.upper_quantile(np.where(deep, -logarithm(2.0 * np.where(deep, tail, 0.25)), 1.0))
         x = np.where(tail == 0.0, np.inf, np.where(central, near, far) * scale)

@@ -1,11 +1,14 @@
-// A table of a density where most samples of its law are, for sixteen panels in registers.
+// Tables of a density and of a quantile where most samples of a law are, for sixteen panels in
+// registers.
 //
-// Computes: for t in [0, limit) the density p(t) as a polynomial of degree 10 on panels of equal
-//   width, through its values at Chebyshev points.
-// Regions: the limit is the largest of those tried, four to an octave, up to which the density
-//   falls by at most a factor e^10 and every polynomial is right between its points and at both
-//   ends. Laws whose panels have parts are not tried.
-// Error: relative 4e-15 at points between, that of the logarithm included; 4 ulp at the mode.
+// Computes: for t in [0, limit) the density p(t), and for v in [0, limit) the quantile t of
+//   P(X > t) = 1/2 - v as t / v, as polynomials of degree 10 on panels of equal width, through the
+//   values at Chebyshev points.
+// Regions: the limit is the largest of those tried for which every polynomial is right between its
+//   points and at both ends: four to an octave, up to where the density has fallen by a factor
+//   e^10, and four from 1/4 to 7/16. Laws whose panels have parts have no table of the density.
+// Error: relative 4e-15 of the density at points between, that of the logarithm included, and 4 ulp
+//   at the mode; 1e-15 of the quantile, that of the tables that it is read from included.
 // Edge values: a limit of 0 says that there is no table.
 // Constants: Chebyshev points cos((2 k + 1) pi / 22).
 #include "kernels/level_kernels.hpp"
@@ -24,11 +27,7 @@ inline constexpr double kFall = 10.0;
 inline constexpr double kTolerance = 4e-15;
 // At the mode, where some densities are not smooth.
 inline constexpr double kAtMode = 4.0 * 0x1p-52;
-
-double density_at(const Panels& log_density, double t) {
-  const DoubleDouble value = panel_pair(log_density, locate(log_density, t, 0.0));
-  return exp_sum(value.hi, value.lo);
-}
+inline constexpr double kQuantileTolerance = 1e-15;
 
 // The coefficients of the polynomial through eleven values, by discrete orthogonality of Chebyshev
 // polynomials, in powers of u.
@@ -64,7 +63,9 @@ void interpolate(const double* values, double* terms) {
   terms[0] += values[kNearTerms / 2];
 }
 
-bool fits(const Panels& log_density, double limit, NearDensity& near) {
+template <typename Function>
+bool fits(const Function& function, double tolerance, double at_zero, double limit,
+          NearTable& near) {
   near.limit = limit;
   near.width = limit / kNearPanels;
   const double half = 0.5 * near.width;
@@ -72,15 +73,13 @@ bool fits(const Panels& log_density, double limit, NearDensity& near) {
     const double center = (panel + 0.5) * near.width;
     double values[kNearTerms];
     double terms[kNearTerms];
-    for (int k = 0; k < kNearTerms; ++k) {
-      values[k] = density_at(log_density, center + half * kNodes[k]);
-    }
+    for (int k = 0; k < kNearTerms; ++k) values[k] = function(center + half * kNodes[k]);
     interpolate(values, terms);
     for (const double u : kChecks) {
       double sum = terms[kNearTerms - 1];
       for (int k = kNearTerms - 2; k >= 0; --k) sum = sum * u + terms[k];
-      const double exact = density_at(log_density, center + half * u);
-      const double most = panel == 0 && u == -1.0 ? kAtMode : kTolerance;
+      const double exact = function(center + half * u);
+      const double most = panel == 0 && u == -1.0 ? at_zero : tolerance;
       if (!(__builtin_fabs(sum - exact) <= most * exact)) return false;
     }
     for (int k = 0; k < kNearTerms; ++k) near.terms[k][panel] = terms[k];
@@ -90,15 +89,32 @@ bool fits(const Panels& log_density, double limit, NearDensity& near) {
 
 }  // namespace
 
-void near_density(const Panels& log_density, NearDensity& near) {
+void near_density(const LawTable& law, NearTable& near) {
+  const Panels& log_density = law.log_density;
+  const auto density = [&](double t) {
+    const DoubleDouble value = panel_pair(log_density, locate(log_density, t, 0.0));
+    return exp_sum(value.hi, value.lo);
+  };
   const double peak = log_density.split_count == 0 ? panel_value(log_density, 0.0) : 0.0;
   for (double octave = 64.0; log_density.split_count == 0 && octave >= 0x1p-6; octave *= 0.5) {
     for (int quarter = 7; quarter >= 4; --quarter) {
       const double limit = 0.25 * quarter * octave;
       if (limit >= log_density.limit) continue;
       if (!(peak - panel_value(log_density, limit) <= kFall)) continue;
-      if (fits(log_density, limit, near)) return;
+      if (fits(density, kTolerance, kAtMode, limit, near)) return;
     }
+  }
+  near = {};
+}
+
+void near_quantile(const LawTable& law, NearTable& near) {
+  const auto quantile = [&](double v) {
+    if (v < 0.25) return panel_value(law.central_quantile, v);
+    return tail_quantile(law, -log_of_normal_or_less(2.0 * (0.5 - v))) / v;
+  };
+  for (int sixteenth = 7; sixteenth >= 4; --sixteenth) {
+    const double limit = 0.0625 * sixteenth;
+    if (fits(quantile, kQuantileTolerance, kQuantileTolerance, limit, near)) return;
   }
   near = {};
 }
