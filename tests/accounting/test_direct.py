@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import mpmath as mp
@@ -17,6 +18,7 @@ from psinoise.accounting.compose.measure import (
     Bins,
     Measure,
     exact_product,
+    in_order,
     lattice_edges,
     least_excess,
     lower_nodes,
@@ -261,3 +263,47 @@ def test_the_profile_of_one_measure_is_inverted_outwards(side, rest):
         further_in = found - out * 2e-13
         assert out * (bound.log_delta(further_in) - math.log(delta)) > 0.0
         assert bound.log_delta(found) == pytest.approx(bound.log_deltas(np.array([found]))[0])
+
+
+# -- masses that share a total ---------------------------------------------------------------------
+
+
+@for_each(["lower", "upper"], [0, 1, 2, 3])
+def test_masses_in_order_are_ahead_whatever_their_errors(side, seed):
+    """Kills: factors the other way around, a pivot that keeps its own mass."""
+    generator = np.random.default_rng(seed)
+    sign = 1.0 if side == "upper" else -1.0
+    loss = np.sort(generator.normal(size=300))
+    true = generator.uniform(size=300) ** 4
+    true /= math.fsum(true)
+    rounding = 1e-9 * generator.uniform(size=300)
+    way = (1.0, -1.0, np.sign(loss), -np.sign(loss))[seed]
+    found = in_order(loss, true * (1.0 + way * rounding), rounding, 1.0, sign)
+    tails, exact = (np.cumsum(part[::-1])[::-1] for part in (found, true))
+    assert (sign * (tails - exact) >= -1e-14).all()
+    assert tails[0] == pytest.approx(1.0, abs=1e-14)
+    # Masses that lack more than rounding are of another total.
+    assert in_order(loss, 0.999 * true, rounding, 1.0, sign) is None
+
+
+def test_rounding_of_a_billion_uses_does_not_add_up():
+    """The mutant: masses that each bear their own rounding in every product."""
+    count, log_delta = 10**9, math.log(1e-5)
+    std = math.sqrt(count)
+    exact = float(gaussian_epsilon(mp.sqrt(count) / mp.mpf(std), 1e-5))
+    source = dense(Pair(pn.Gaussian(std=std), 1.0, 1.0), "remove", 80.0)
+    assert source.whole
+    width = {}
+    for whole in (True, False):
+        each = dataclasses.replace(source, whole=whole)
+        composition = Composition(((each, each),), (count,), log_delta)
+        plan = composition.plan(
+            *composition.compose("middle", 256, None), exact, -log_delta / exact
+        )
+        low, high = (
+            composition.compose(side, 3000, plan)[0].epsilon(log_delta, exact, 0.1)
+            for side in ("lower", "upper")
+        )
+        assert low <= exact <= high
+        width[whole] = high - low
+    assert width[True] <= 0.7 * width[False]

@@ -43,7 +43,9 @@ def randomized_response(step, loss, tilt):
     edges = first + np.arange(count + 1)
     none = np.zeros(edges.size)
     rounding = np.full(edges.size, 1e-15)
-    return Bins(mass, excess, none, rounding, 0.0, 0.0, 0.0, 0.0, 0, step, 0.0, edges, tilt, 0.0)
+    return Bins(
+        mass, excess, none, rounding, 0.0, 0.0, 0.0, 0.0, 0, False, step, 0.0, edges, tilt, 0.0
+    )
 
 
 @for_each([1, 2, 15, 200], [0.03, 0.0071])
@@ -213,6 +215,24 @@ def test_rounding_of_sampled_losses(way, rate):
             assert (
                 abs((exact if way == "remove" else -exact) - mp.mpf(float(loss))) <= within.rounding
             )
+
+
+@for_each([1e-5, 1e-2, 0.5])
+def test_rounding_of_losses_of_a_replaced_record(rate):
+    """Two ratios, of which each has a slope of its own; at 40 digits."""
+    pair = Pair(pn.Gaussian(std=1.0), 1.0, rate, replaced=True)
+    source = dense(pair, "remove", 80.0)
+    chosen = np.abs(source.highest) <= 2.0 * rate
+    within = source.rounded_within(chosen)
+    assert within.rounding <= (0.1 if rate < 0.1 else 2.0) * source.rounding
+    rows = np.flatnonzero(chosen[: source.panels])
+    for x, loss in zip(source.x[rows].ravel(), source.loss[rows].ravel(), strict=True):
+        with mp.workdps(40):
+            moved, other = (
+                mp.log1p(mp.mpf(rate) * mp.expm1(sign * mp.mpf(float(x)) - mp.mpf(1) / 2))
+                for sign in (1, -1)
+            )
+            assert abs(moved - other - mp.mpf(float(loss))) <= within.rounding
 
 
 # -- mutants --------------------------------------------------------------------------------------

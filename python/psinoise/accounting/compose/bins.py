@@ -48,6 +48,7 @@ class BinMasses:
     cut : by which share of it ``below`` may be too large
     slack : largest error of a loss
     ceiling : number of the first edge that no loss that counts as below exceeds
+    whole : whether the masses, ``below`` and ``above`` are all of ``P``
     """
 
     mass: Float
@@ -59,6 +60,7 @@ class BinMasses:
     cut: float
     slack: float
     ceiling: int
+    whole: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,6 @@ class Bins(BinMasses):
     edges : whole numbers that rise, one more than there are bins
     tilt, log_norm : a bin was multiplied by ``exp(tilt * level - log_norm)``, its level being that
         of its lower edge
-    whole : whether the masses, ``below`` and ``above`` are all of ``P``
     """
 
     step: float
@@ -79,7 +80,6 @@ class Bins(BinMasses):
     edges: Index
     tilt: float
     log_norm: float
-    whole: bool = False
 
     @property
     def widths(self) -> Float:
@@ -197,7 +197,9 @@ def masses_in_bins(
     cut = 3e-12 + math.expm1(2.0 * float(source.doubt[small].max(initial=0.0)))
     highest = float(source.highest[small].max(initial=-math.inf)) - source.rounding
     ceiling = min(int(np.searchsorted(levels, highest)), count)
-    return BinMasses(mass, excess, at_edges, rounding, below, beyond, cut, slack, ceiling)
+    return BinMasses(
+        mass, excess, at_edges, rounding, below, beyond, cut, slack, ceiling, source.whole
+    )
 
 
 def _log_masses(mass: Float, levels: Float, tilt: float, log_norm: float) -> Float:
@@ -220,7 +222,6 @@ def loss_bins(
     step, offset = lattice
     levels: Float = np.asarray(offset + edges * step, dtype=np.float64)
     found = masses_in_bins(source, chosen, large, levels, tilt, log_norm)
-    whole = source.pair is not None and math.isinf(source.pair.noise.support)
     return Bins(
         **vars(found),
         step=step,
@@ -228,7 +229,6 @@ def loss_bins(
         edges=edges,
         tilt=tilt,
         log_norm=log_norm,
-        whole=whole,
     )
 
 

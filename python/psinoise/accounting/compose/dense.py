@@ -30,6 +30,8 @@ EXP_ROUNDING = 2e-15
 _STEEPER = 8.0
 # Of log(1 - q + q e^r), relative, and of sums of an offset and some steps.
 _MIXTURE_ROUNDING = 2e-15
+# Masses of atoms are all of a law where they sum to 1 but for rounding.
+_WHOLE = 1e-12
 # Of the losses of atoms: logs of masses that are right to a few ulp, and what merging moves.
 _ATOM_ROUNDING = 8e-15
 
@@ -69,6 +71,8 @@ class Dense:
     doubt : how far these logs may be off; for panels they are sums with losses that may be large
     error : relative error of masses that are integrated over each panel
     rounding : of a loss
+    tail : of what heavy tails leave at 0
+    whole : whether panels, atoms and what is beyond are all of ``P``
     beyond : probability under ``P`` of outputs beyond all panels
     """
 
@@ -84,6 +88,8 @@ class Dense:
     error: Float
     beyond: float
     rounding: float
+    whole: bool = False
+    tail: float = 0.0
 
     @property
     def panels(self) -> int:
@@ -116,6 +122,7 @@ class Dense:
             doubt=self.doubt[chosen],
             error=self.error[rows],
             beyond=0.0,
+            whole=False,
         )
 
     def rounded_within(self, chosen: Mask, level: float = 0.0) -> Dense:
@@ -137,13 +144,17 @@ class Dense:
         size = largest - math.log(pair.sampling_rate)
         ratio = 4.0 * _LOG_ROUNDING * (len(pair.centers) - 1) * size
         rounding = self.rounding + ratio
-        if not pair.replaced and pair.noise.score_limit != 0.0:
+        if pair.sampling_rate < 1.0:
+            rate = pair.sampling_rate
             ends = self.highest if self.sign > 0.0 else -self.lowest
-            steepest = 1.0 - (1.0 - pair.sampling_rate) * math.exp(
-                -float(np.abs(ends[chosen]).max())
-            )
+            if pair.replaced:
+                # Of two ratios at most one is positive, the law being log-concave, and the loss of
+                # that one is no more than that of both; the others have slopes of at most q.
+                ends = np.maximum(np.abs(self.highest), np.abs(self.lowest))
+                largest = 2.0 * max(largest, -math.log1p(-rate))
+            steepest = 1.0 - (1.0 - rate) * math.exp(-float(np.abs(ends[chosen]).max()))
             rounding = min(steepest * rounding + _MIXTURE_ROUNDING * largest, rounding)
-        return dataclasses.replace(self, rounding=rounding)
+        return dataclasses.replace(self, rounding=max(rounding, self.tail))
 
 
 def samples(pair: Pair, sign: float, left: Float, right: Float) -> tuple[Float, Float, Float]:
@@ -195,13 +206,15 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
     rounding = _LOG_ROUNDING * (len(pair.centers) - 1)
     rounding *= 16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))
     beyond = _beyond(pair, direction, grid)
+    tail = 0.0
     if pair.noise.score_limit == 0.0:
         # Heavy tails are cut where the loss is next to 0, to which it falls: their mass is an atom
         # at 0, off by no more than the loss at the ends.
         atom_loss = np.append(atom_loss, 0.0)
         atom_log_p = np.append(atom_log_p, math.log(max(beyond, 5e-324)))
         doubt = np.append(doubt, EXP_ROUNDING * abs(atom_log_p[-1]))
-        rounding = max(rounding, float(np.abs(pair.loss(grid.ends)).max()))
+        tail = float(np.abs(pair.loss(grid.ends)).max())
+        rounding = max(rounding, tail)
         beyond = 0.0
     return Dense(
         pair,
@@ -216,6 +229,8 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
         _error_on_panels(pair, grid, log_p),
         beyond,
         rounding,
+        pair.infinite(direction) == 0.0,
+        tail,
     )
 
 
@@ -251,7 +266,10 @@ def _atoms_alone(pair: AtomPair, direction: Direction) -> Dense:
         steepest = 1.0 - (1.0 - rate) * math.exp(-max(float(loss.max(initial=0.0)), 0.0))
         rounding = 1.001 * steepest * rounding + _MIXTURE_ROUNDING * largest
     doubt = EXP_ROUNDING * (np.abs(log_mass) + np.abs(loss))
-    return dataclasses.replace(found, rounding=rounding, doubt=doubt)
+    # An envelope of several pairs may be more than one.
+    total = float(np.exp(found.log_mass).sum())
+    whole = not pair.several and pair.infinite(direction) == 0.0 and abs(total - 1.0) <= _WHOLE
+    return dataclasses.replace(found, rounding=rounding, doubt=doubt, whole=whole)
 
 
 def atoms_source(log_mass: Float, loss: Float) -> Dense:

@@ -31,6 +31,12 @@ Rounding
 Masses are right to a relative ``rounding``, losses to ``slack``. Sums of products of masses are
 sums of positive terms, so that roundings add up and nothing cancels; the moments are exact ones of
 losses that are off by a slack, but for a relative error (``csrc/losses/binned_products.cpp``).
+
+Very many uses would raise the rounding of masses to their number. But where it is known what all of
+them lack of 1 it need not grow: masses above some loss are rounded outwards, those below it the
+other way, and that loss gets what is left (``in_order``). Of an upper bound every ``P(L >= l)`` is
+then at least that of the true one, of a lower bound at most; sums of independent losses keep that
+order, and ``(1 - e^{eps - L})^+`` rises with ``L``.
 """
 
 from __future__ import annotations
@@ -58,6 +64,8 @@ _LEAST_WIDTH = 64.0
 _MOST_EXCESS = 1.0 - 2.0**-53
 # Losses are the same that are so many roundings of the largest apart.
 _SAME_LOSS = 16.0
+# What is left for a node is its mass but for so many times the rounding of all.
+_AGREE = 4.0
 # The least positive float64 bounds what one product loses by underflow.
 _LEAST = 5e-324
 
@@ -134,6 +142,8 @@ class Measure:
     point : the middle of the bin of each node from below, the node itself from above
     infinite : mass that counts as an infinite loss, from above; 0 from below
     rounding, slack : relative error of the masses, and error of the losses
+    missing : what the true masses lack of 1, at most from below and at least from above; NaN where
+        that is not known
     """
 
     side: Side
@@ -143,6 +153,7 @@ class Measure:
     infinite: float
     rounding: float
     slack: float
+    missing: float = math.nan
 
     @property
     def span(self) -> tuple[float, float]:
@@ -152,6 +163,47 @@ class Measure:
 
 
 Nodes = tuple[Float, Float, Float]
+
+
+def in_order(
+    loss: Float, mass: Float, rounding: Float | float, total: float, sign: float
+) -> Float | None:
+    """Masses that sum to a total and are rounded outwards, so that losses are larger, or smaller.
+
+    None where what is left for the node next to the mean is not its own mass but for rounding.
+    """
+    mean = float(np.sum(mass * loss)) / max(float(mass.sum()), 1e-300)
+    last = int(np.searchsorted(loss, mean, side="right"))
+    held = np.flatnonzero(mass[:last] > 0.0)
+    if not held.size:
+        return None
+    pivot = int(held[-1])
+    factors = np.where(np.arange(mass.size) > pivot, 1.0, -1.0) * sign * rounding
+    found = mass * (1.0 + factors)
+    found[pivot] = 0.0
+    left = total - math.fsum(found.tolist())
+    left += sign * 4.0 * UNIT * (abs(left) + abs(total) + 4.0 * UNIT)
+    if not (left > 0.0 and abs(left - mass[pivot]) <= _AGREE * float(np.sum(mass * rounding))):
+        return None
+    found[pivot] = left
+    return found
+
+
+def _settled(measure: Measure) -> Measure:
+    """The same measure, its rounding turned into an order where that can be."""
+    if not measure.missing < 1.0 or measure.side == "middle":
+        return measure
+    sign = 1.0 if measure.side == "upper" else -1.0
+    rounding = measure.rounding + 4.0 * UNIT
+    found = in_order(measure.loss, measure.mass, rounding, 1.0 - measure.missing, sign)
+    return measure if found is None else dataclasses.replace(measure, mass=found, rounding=0.0)
+
+
+def _missing(a: Measure, b: Measure) -> float:
+    """What a product lacks of 1."""
+    if a.side == "lower":
+        return (a.missing + b.missing) * (1.0 + 4.0 * UNIT)
+    return (a.missing + b.missing - a.missing * b.missing) * (1.0 - 8.0 * UNIT)
 
 
 def lower_nodes(bins: Bins, excess: Float, below: Float | float = 0.0) -> Nodes:
@@ -224,16 +276,15 @@ def product(a: Measure, b: Measure, edges: Float) -> tuple[Measure, Bins]:
         nodes = middle_nodes(bins)
     lost = _LEAST * (float(a.loss.size) * b.loss.size) if a.side == "upper" else 0.0
     largest = max(abs(value) for value in (*a.span, *b.span, *edges[[0, -1]].tolist()))
-    return (
-        Measure(
-            a.side,
-            *nodes,
-            a.infinite + b.infinite + lost,
-            a.rounding + b.rounding + UNIT * terms,
-            a.slack + b.slack + 32.0 * UNIT * largest,
-        ),
-        bins,
+    made = Measure(
+        a.side,
+        *nodes,
+        a.infinite + b.infinite + lost,
+        a.rounding + b.rounding + UNIT * terms,
+        a.slack + b.slack + 32.0 * UNIT * largest,
+        _missing(a, b),
     )
+    return _settled(made), bins
 
 
 def exact_product(a: Measure, b: Measure) -> Measure:
@@ -250,7 +301,7 @@ def exact_product(a: Measure, b: Measure) -> Measure:
     starts = np.flatnonzero(np.diff(loss, prepend=-np.inf) > _SAME_LOSS * UNIT * largest)
     ends = np.append(starts[1:], loss.size) - 1
     nodes = loss[ends if a.side == "upper" else starts]
-    return Measure(
+    made = Measure(
         a.side,
         nodes,
         nodes,
@@ -258,7 +309,9 @@ def exact_product(a: Measure, b: Measure) -> Measure:
         a.infinite + b.infinite + (_LEAST * mass.size if a.side == "upper" else 0.0),
         a.rounding + b.rounding + UNIT * (8 + a.loss.size + b.loss.size),
         a.slack + b.slack + 4.0 * UNIT * largest,
+        _missing(a, b),
     )
+    return _settled(made)
 
 
 def trimmed(measure: Measure, log_large: float, log_small: Float | None) -> Measure:
@@ -286,11 +339,14 @@ def trimmed(measure: Measure, log_large: float, log_small: Float | None) -> Meas
         begin = min(int(small.size if small.all() else np.argmin(small)), max(end - 2, 0))
     if begin == 0 and end == loss.size:
         return measure
-    kept = mass[begin:end].copy()
+    kept, missing = mass[begin:end].copy(), measure.missing
     if measure.side == "upper":
         kept[0] += float(mass[:begin].sum())
-        infinite += float(mass[end:].sum()) * (1.0 + 1e-12)
+        moved = float(mass[end:].sum())
+        infinite += moved * (1.0 + 1e-12)
+        missing += moved * (1.0 - 1e-12 - measure.rounding)
     else:
+        missing += float(mass[:begin].sum()) * (1.0 + 1e-12 + measure.rounding)
         kept[-1] += float(mass[end:].sum())
     return dataclasses.replace(
         measure,
@@ -299,4 +355,5 @@ def trimmed(measure: Measure, log_large: float, log_small: Float | None) -> Meas
         mass=kept,
         infinite=infinite,
         rounding=measure.rounding + UNIT * loss.size,
+        missing=missing,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from psinoise.accounting.compose.bins import BinMasses, masses_in_bins
@@ -11,6 +13,7 @@ from psinoise.accounting.compose.measure import (
     Bins,
     Measure,
     Side,
+    in_order,
     lower_nodes,
     middle_nodes,
     upper_nodes,
@@ -82,12 +85,8 @@ def measure_of_masses(
     # The mean of an even density: the logarithm of a mean ratio is less by half the variance, which
     # very many uses would notice. Bounds do not use it.
     mean = -np.log1p(-np.minimum(share, 1.0 - 2.0**-53)) + width**2 / 24.0
-    # Each mass bears its own rounding, so that rare ones, with the largest, matter as little.
-    outwards = np.maximum(
-        1.0 + {"lower": -1.0, "middle": 0.0, "upper": 1.0}[side] * found.rounding, 0.0
-    )
-    at_edges = found.at_edges * outwards
-    bins = Bins(edges, found.mass * outwards[:-1], np.clip(mean, 0.0, width))
+    inside, at_edges, settled = _outwards(found, edges, side)
+    bins = Bins(edges, inside, np.clip(mean, 0.0, width))
     infinite = 0.0
     if side == "middle":
         loss, point, mass = middle_nodes(bins)
@@ -109,8 +108,36 @@ def measure_of_masses(
         order = np.argsort(loss, kind="stable")
         loss, mass = loss[order], mass[order]
         point = loss
-    made = Measure(side, loss, point, mass, infinite, 2.0 * UNIT, found.slack)
+    missing = math.nan
+    if found.whole and settled:
+        missing = 0.0 if side == "upper" else (found.below + found.above) * (1.0 + 1e-9)
+    made = Measure(side, loss, point, mass, infinite, 4.0 * UNIT, found.slack, missing)
     return made, bins
+
+
+def _outwards(found: BinMasses, edges: Float, side: Side) -> tuple[Float, Float, bool]:
+    """Masses of bins and on edges with their rounding, outwards; and whether in order of losses.
+
+    Bins keep the shares of their mass that go to their ends, so that nodes are in order if bins
+    are. Else each mass bears its own rounding: those of rare ones are not those of all.
+    """
+    if side == "middle":
+        return found.mass, found.at_edges, False
+    sign = 1.0 if side == "upper" else -1.0
+    if found.whole:
+        # Edges, and the bins between.
+        loss, mass, rounding = (np.empty(2 * edges.size - 1) for _ in range(3))
+        loss[::2], loss[1::2] = edges, edges[:-1]
+        mass[::2], mass[1::2] = found.at_edges, found.mass
+        rounding[::2], rounding[1::2] = found.rounding, found.rounding[:-1]
+        total = 1.0 - found.below * (1.0 - found.cut)
+        if side == "lower":
+            total = 1.0 - (found.below + found.above) * (1.0 + 1e-9)
+        ordered = in_order(loss, mass, rounding, total, sign)
+        if ordered is not None:
+            return ordered[1::2].copy(), ordered[::2].copy(), True
+    outwards = np.maximum(1.0 + sign * found.rounding, 0.0)
+    return found.mass * outwards[:-1], found.at_edges * outwards, False
 
 
 def _with_edges(bins: Bins, at_edges: Float) -> Bins:
