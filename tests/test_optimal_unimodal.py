@@ -6,6 +6,7 @@ import copy
 import functools
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from scipy import optimize as optimize_scalar
 
 import psinoise as pn
 from psinoise import costs
+from psinoise.optimize.unimodal import solve
+from psinoise.optimize.unimodal.problem import Law
 
 SMALL = {"delta": 1e-5, "count": 100, "sampling_rate": 0.1, "cells_per_sensitivity": 10}
 # Cost, power, sampling rate, uses, delta; the epsilon to reach at any cells, and that of the best
@@ -200,6 +203,39 @@ def test_certificate_of_few_uses(count: int, cost: float, delta: float, gap: flo
     assert 0.0 < law.certificate.gap < gap
     assert finer.certificate.epsilon > law.certificate.epsilon - law.certificate.gap
     assert finer.certificate.epsilon < law.certificate.epsilon * (1.0 + 1e-4)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("count", "cost", "delta"), [(2, 2.0, 1e-6), (3, 0.3, 1e-3), (5, 4.0, 1e-6), (8, 0.5, 1e-5)]
+)
+def test_slope_of_few_uses(count: int, cost: float, delta: float) -> None:
+    """As laws of more and of less cost; kills the multiplier of a program that is not solved where
+    the largest losses decide, a fifth of it."""
+    words = {"delta": delta, "count": count, "cost": 1.0, "cells_per_sensitivity": 10}
+    less, law, more = (
+        pn.OptimalUnimodal(mean_cost=cost * factor, **words).certificate
+        for factor in (0.99, 1.0, 1.01)
+    )
+    assert law.slope == pytest.approx((less.epsilon - more.epsilon) / (0.02 * cost), rel=0.05)
+
+
+@pytest.mark.deep
+def test_calibration_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Certified and close in a few laws; kills halving, which takes sixteen."""
+    solved = []
+
+    def counted(*arguments: Any, **words: Any) -> Law:
+        solved.append(arguments)
+        return least_epsilon(*arguments, **words)
+
+    least_epsilon = solve.least_epsilon
+    monkeypatch.setattr(solve, "least_epsilon", counted)
+    law = functools.partial(pn.OptimalUnimodal, cost=1.0, cells_per_sensitivity=10)
+    found = pn.calibrate(law, epsilon=1.0, delta=1e-6, count=2)
+    bracket = pn.Mechanism(found).epsilon(1e-6, 2)
+    assert 1.0 - 1e-4 < bracket.lower <= bracket.upper <= 1.0
+    assert 1 < len(solved) <= 8
 
 
 @pytest.mark.deep

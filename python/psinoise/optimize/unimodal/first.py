@@ -34,8 +34,8 @@ _FINEST, _MANY = 200, 6000
 STEEPEST = 4.0
 # The lowest logarithm of a mass.
 _LOWEST = 600.0
-# Logarithms of sizes of Laplace noise among which a first one is sought.
-_SMALLEST, _LARGEST = -6.0, 10.0
+# Logarithms of sizes of Laplace noise among which a first one is sought, and how closely.
+_SMALLEST, _LARGEST, _ABOUT = -6.0, 10.0, 1e-2
 
 
 def coarser(grid: Grid) -> Grid:
@@ -135,7 +135,7 @@ def _laplace_cost(problem: Problem, log_size: float) -> float:
 def least_size(problem: Problem, epsilon: float) -> float:
     """The cost of about the least Laplace noise that meets a target."""
     low, high = _SMALLEST, _LARGEST
-    for _ in range(40):
+    while high - low > _ABOUT:
         middle = 0.5 * (low + high)
         size = math.exp(middle)
         grid = _laplace_grid(size)
