@@ -8,6 +8,7 @@ import pytest
 import psinoise as pn
 from psinoise import costs
 from psinoise.__main__ import main
+from psinoise.errors import DomainError
 from psinoise.noise import Family
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6, "count": 100}
@@ -106,3 +107,20 @@ def test_a_comparison_for_a_cost_has_the_law_of_the_cost():
     assert found.rows[0].noise == pn.Schrodinger(cost=BENT, mean_cost=3.0)
     colors = [plotting.color_of(law) for law in ("Schrodinger", *law_colors())]
     assert len(set(colors)) == len(law_colors())
+
+
+@pytest.mark.parametrize(
+    "cost", [costs.Power(1.5), costs.Power(4.0), costs.Hinge(3.0) + costs.Power(2.0)]
+)
+def test_laws_whose_tails_are_too_heavy_for_a_cost_are_left_out(cost):
+    """Unless they are named; kills a list of laws that its own cost refuses."""
+    use = {"cost": cost, "mean_cost": 3.0, "counts": [100], "speed": False, "progress": False}
+    found = pn.compare(**use)
+    assert found.left_out == ("SymmetricStable(alpha=1.5)",)
+    assert "SymmetricStable(alpha=1.5): left out" in str(found)
+    assert {"Gaussian", "Laplace", "Airy"} <= {row.law for row in found.rows}
+    for row in found.rows:
+        assert row.noise.expected_cost(cost) == pytest.approx(3.0, rel=1e-9)
+    heavy = Family(pn.SymmetricStable, alpha=1.5)
+    with pytest.raises(DomainError, match="no finite expectation"):
+        pn.compare(**use, laws=[pn.Gaussian, heavy])

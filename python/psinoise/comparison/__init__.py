@@ -77,7 +77,9 @@ def compare(
         of ``psinoise.noise.FAMILIES``. Target: of ``psinoise.noise.DESIGNED`` as well, made for the
         target where they can be; those for queries whose values are whole numbers if they are
         named, ``Family(DiscreteStable, alpha=1.9)`` or ``DiscreteLaplace``. With a callable
-        ``cost``, in both modes, the Schrodinger law of that cost as well.
+        ``cost``, in both modes, the Schrodinger law of that cost as well. A law whose tails are too
+        heavy for the cost has an infinite one (target); at an equal cost it is left out, and
+        refused if it was named.
     adjacency : str
         The neighboring relation; see :meth:`psinoise.Mechanism.epsilon`.
     contribution : float, optional
@@ -151,7 +153,7 @@ def compare(
         chosen = _checked_laws(laws, every, designed=True)
         return _at_target(chosen, whole_numbers=laws is not None, **shared, **words)
     smooth: tuple[Any, ...] = _checked_laws(laws, (*own, *FAMILIES), designed=False)
-    return compare_at_equal_cost(smooth, **shared, **words)
+    return compare_at_equal_cost(smooth, named=laws is not None, **shared, **words)
 
 
 _EQUAL_COST_WORDS = ("mean_abs", "mean_cost", "counts", "speed", "speed_seconds")

@@ -92,6 +92,9 @@ class Comparison(Tabulated):
     """Name of the cost: "mean_abs" or that of a callable."""
     mean_cost: float | None = None
     """Its expectation, which all laws share; None for "mean_abs"."""
+    left_out: tuple[str, ...] = ()
+    """Laws that nobody named and that have no such expectation at any scale, since the cost grows
+    too fast for their tails."""
 
     def to_dict(self) -> dict[str, Any]:
         """Conditions and rows as numbers, strings, lists and dictionaries; may hold ``inf``."""
@@ -106,6 +109,7 @@ class Comparison(Tabulated):
             "adjacency": self.adjacency,
             "contribution": self.contribution,
             "method": "estimate",
+            "left_out": list(self.left_out),
             "rows": [row.to_dict() for row in self.rows],
         }
 
@@ -166,6 +170,7 @@ class Comparison(Tabulated):
         legend = ["eps is estimated to working precision, without a certified bound"]
         if any(cell.endswith("*") for cells in columns for cell in cells):
             legend.insert(0, "* the least of its column")
+        legend += [f"{law}: left out: no scale has this expected cost" for law in self.left_out]
         return Sheet(notes, columns, legend)
 
     def _cost_terms(self) -> str:
@@ -192,6 +197,7 @@ def compare_at_equal_cost(
     adjacency: str,
     contribution: float | None,
     progress: bool,
+    named: bool,
     mean_abs: float = 1.0,
     cost: Callable[[Any], Any] | None = None,
     mean_cost: float = 1.0,
@@ -200,16 +206,32 @@ def compare_at_equal_cost(
     speed: bool = True,
     speed_seconds: float = 0.1,
 ) -> Comparison:
-    """Compare laws of equal ``mean_abs`` or mean cost; see :func:`psinoise.compare`."""
+    """Compare laws of equal ``mean_abs`` or mean cost; see :func:`psinoise.compare`.
+
+    Parameters
+    ----------
+    named : bool
+        Whether the laws were named: then each must have the cost; else those are compared that do.
+    """
     mean_abs = _validate.positive("mean_abs", mean_abs)
     delta = _validate.probability("delta", delta)
     seconds = _validate.positive("speed_seconds", speed_seconds)
     chosen_counts = _checked_counts(counts)
+    left_out: list[str] = []
     if cost is None:
         noises = [law(mean_abs=mean_abs) for law in laws]
     else:
         mean_cost = _validate.positive("mean_cost", mean_cost)
-        noises = [_at_cost(law, cost, mean_cost) for law in laws]
+        noises = []
+        for law in laws:
+            try:
+                noises.append(_at_cost(law, cost, mean_cost))
+            except _NoScaleError:
+                if named:
+                    raise
+                left_out.append(law(scale=1.0).name)
+        if not noises:
+            raise DomainError(f"mean_cost must be one that some law has, got {mean_cost!r}")
 
     def epsilon(noise: Noise, count: int) -> float:
         mechanism = Mechanism(noise, sensitivity, contribution=contribution)
@@ -240,7 +262,7 @@ def compare_at_equal_cost(
         sampling_rate,
         adjacency,
         contribution,
-        *(() if cost is None else (cost_name(cost), mean_cost)),
+        *(() if cost is None else (cost_name(cost), mean_cost, tuple(left_out))),
     )
 
 
@@ -253,16 +275,27 @@ def _checked_counts(counts: Iterable[int]) -> tuple[int, ...]:
     return checked
 
 
+class _NoScaleError(DomainError):
+    """A law has no scale of an expected cost."""
+
+
 def _at_cost(law: Callable[..., Noise], cost: Callable[[Any], Any], mean_cost: float) -> Noise:
-    """The law with the mean cost: the optimal one if it is that of the cost, else by its scale."""
+    """The law with the mean cost: the optimal one if it is that of the cost, else by its scale.
+
+    Raises
+    ------
+    _NoScaleError
+        If no scale has it: where tails are too heavy for the cost, the expectation is infinite.
+    """
     if is_schrodinger(law, cost):
         return Schrodinger(cost=cost, mean_cost=mean_cost)
 
     def excess(log_scale: float) -> float:
         expected = float(law(scale=math.exp(log_scale)).expected_cost(cost))
         if expected == math.inf:
-            raise DomainError(f"{law(scale=1.0)!r} has no finite expectation of the cost")
-        return math.log(max(expected, 1e-300) / mean_cost)
+            # Costs grow like powers at most, so that no scale has a finite one.
+            raise _NoScaleError(f"{law(scale=1.0)!r} has no finite expectation of the cost")
+        return math.log(max(expected, 1e-300)) - math.log(mean_cost)
 
     low = high = 0.0
     while excess(low) > 0.0 and low > -_FARTHEST:
@@ -270,7 +303,9 @@ def _at_cost(law: Callable[..., Noise], cost: Callable[[Any], Any], mean_cost: f
     while excess(high) < 0.0 and high < _FARTHEST:
         high += 2.0
     if excess(low) > 0.0 or excess(high) < 0.0:
-        raise DomainError(f"mean_cost must be one that a scale of {law!r} has, got {mean_cost!r}")
+        raise _NoScaleError(
+            f"mean_cost must be one that a scale of {law(scale=1.0)!r} has, got {mean_cost!r}"
+        )
     from scipy import optimize  # slow to import
 
     return law(scale=math.exp(float(optimize.brentq(excess, low, high, xtol=1e-14))))
