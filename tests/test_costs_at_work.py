@@ -83,6 +83,15 @@ def test_a_cactus_on_cells_of_its_own_choice_beats_the_gaussian(bound):
     assert law.std == pytest.approx(bound**0.5, rel=1e-6)
 
 
+@pytest.mark.deep
+def test_of_large_mean_costs_no_law_on_the_cells_beats_the_gaussian():
+    """Which is proven by the certificate; kills a solver that stops early, as its bound would
+    be below."""
+    with pytest.warns(UserWarning, match="take Gaussian noise"):
+        law = pn.Cactus(mean_cost=2500.0, sensitivity=1.0)
+    assert law.certificate.largest_kl >= law.certificate.lower_bound > 0.5 / 2500.0
+
+
 def test_a_cactus_on_cells_that_do_not_fit_says_so():
     with pytest.warns(UserWarning, match="above that of Gaussian noise of the same mean cost"):
         law = pn.Cactus(0.1, 2.0, 0.2, 20, 160, 0.35)
