@@ -82,7 +82,7 @@ def test_plans(plan, delta, more):
 def test_five_and_seven_are_twelve(law, size, delta, rate):
     """Composed by different powers, from steps that are not merged."""
     twelve = composed([(law, size, 12, rate)]).epsilon(delta)
-    nearly = size * (1.0 + 1e-13)
+    nearly = size * (1.0 + 2.0**-52)
     for five, seven in ((5, 7), (7, 5), (1, 11)):
         found = composed([(law, size, five, rate), (law, nearly, seven, rate)]).epsilon(delta)
         assert overlap(found, twelve)

@@ -6,6 +6,7 @@ The analytic profile is evaluated with 60 digits; an epsilon is judged by a Newt
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import mpmath as mp
 import pytest
@@ -18,6 +19,8 @@ from profile_oracles import (
 )
 
 import psinoise as pn
+from psinoise.accounting.gaussians import gaussians
+from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each, for_rows
 
 # Of one use, between bounds; and of few uses where no contour settles.
@@ -161,3 +164,31 @@ def test_narrow_noise_of_several_uses(std, count, delta):
         assert gaussian_delta(mp.mpf(more.lower) - mp.mpf("1.1e-6"), mu) >= delta
         assert delta >= gaussian_delta(mp.mpf(more.upper) + mp.mpf("1.1e-6"), mu)
     assert alone.width <= 1e-4 * alone.upper
+
+
+@for_each([1e-3, 0.3, 40.0], [1e-2, 1e-12])
+def test_uses_without_sampling_add_up(smallest, delta):
+    """One use of mu^2 = sum mu_i^2, to twelve digits: around the exact value, for any scales."""
+    plan = [(smallest, 1.0, 3), (7.0 * smallest, 0.7, 10**6), (1e3 * smallest, 1.3, 1)]
+    accountant = pn.Accountant()
+    for std, sensitivity, count in plan:
+        accountant.compose(pn.Mechanism(pn.Gaussian(std=std), sensitivity), count)
+    mu = mp.sqrt(mp.fsum(n * (mp.mpf(s) / mp.mpf(std)) ** 2 for std, s, n in plan))
+    found = accountant.epsilon(delta)
+    assert gaussian_delta(found.lower, mu) >= delta >= gaussian_delta(found.upper, mu)
+    assert found.width <= 1e-11 * found.upper
+    at = accountant.delta(found.estimate)
+    assert at.lower <= gaussian_delta(found.estimate, mu) <= at.upper
+
+
+def test_only_what_is_gaussian_and_not_sampled_adds_up():
+    gaussian = Pair(pn.Gaussian(std=2.0), 1.0, 1.0)
+    laplace, sampled = Pair(pn.Laplace(scale=2.0), 1.0, 1.0), Pair(pn.Gaussian(std=2.0), 1.0, 0.5)
+    for steps in (((gaussian, 1),), ((gaussian, 4), (laplace, 1)), ((gaussian, 4), (sampled, 1))):
+        assert gaussians(steps) is None
+    ((found, count),) = gaussians(((gaussian, 3), (Pair(pn.Gaussian(std=0.7), 1.3, 1.0), 2)))
+    exact = Fraction(3, 4) + 2 * (Fraction(1.3) / Fraction(0.7)) ** 2
+    least = found.below("remove", None).sensitivity
+    assert count == 1
+    assert Fraction(least) ** 2 < exact < Fraction(found.sensitivity) ** 2
+    assert found.sensitivity - least <= 4.0 * math.ulp(least)

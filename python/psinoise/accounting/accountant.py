@@ -270,8 +270,6 @@ class Accountant:
 
         def prepare(epsilons: NDArray[np.float64]) -> Callable[..., NDArray[np.float64]]:
             made = composed(question, epsilons)
-            if question.uses == 1.0:  # exact where it is asked for, and nowhere between
-                return lambda at: composed(question, at).delta(at)[1]
             return lambda at: made.delta(at)[1]
 
         largest = max(question.largest_loss(way) for way in question.directions)

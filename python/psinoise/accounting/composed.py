@@ -150,4 +150,4 @@ def _gaps(
         slope = -np.gradient(lower, epsilons) if epsilons.size > 1 else np.ones(1)
     slope = np.where(np.isfinite(slope) & (slope > 0.0), slope, 1.0)
     lower = np.where(np.isfinite(lower), lower, 0.0)
-    return gap, lower, _ROOM * question.log_width_at(epsilons, slope)
+    return gap, lower, _ROOM * question.widths.log_at(epsilons, slope)

@@ -139,7 +139,7 @@ def deltas_of(question: Question, epsilons: Float) -> Brackets:
     if finite.any():
         with np.errstate(under="ignore"):
             asked = distinct[finite]
-            lower[finite], upper[finite] = composed(question, asked).delta(asked)
+            lower[finite], upper[finite] = composed(question.shorter, asked).delta(asked)
             if (below := question.below) is not None:
                 lower[finite], _ = composed(below, asked).delta(asked)
     upper = np.minimum.accumulate(upper)

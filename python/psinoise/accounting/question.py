@@ -29,7 +29,8 @@ from psinoise.accounting.estimate.estimate import (
     start_at_epsilon,
 )
 from psinoise.accounting.estimate.line import UnsettledError
-from psinoise.accounting.loss.pairs import Direction, Float, Pair
+from psinoise.accounting.gaussians import gaussians
+from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import (
     SAME,
     Pairs,
@@ -45,14 +46,9 @@ from psinoise.accounting.loss.steps import (
     largest_loss,
     several,
 )
+from psinoise.accounting.widths import Widths
 from psinoise.errors import CertificationError
 
-#: Default width of a bracket, as a share of epsilon.
-DEFAULT_WIDTH = 1e-4
-# One of epsilon need not be narrower than this part of it where delta falls by a factor of e over
-# a larger distance. One of log delta is as wide as this changes it, or by 1 to so many such shares.
-_LEAST_PART = 1e-3
-_MOST_LOG_WIDTHS = 10.0
 # Bounds this close may change places: crossings are found to 1e-13 of themselves.
 _SAME_VALUE = 1e-11
 #: Log of a delta that leaves float64 no room for the masses that make it.
@@ -61,12 +57,8 @@ UNDERFLOW = -690.0
 _BELOW_GUESS = 40.0
 # The least positive float64: delta is below it where its logarithm is that small.
 _LEAST = 5e-324
-# Brackets of log delta need not be narrower.
-_LEAST_LOG_WIDTH = 1e-9
 # Of a slope that is read from a bound.
 _LEAST_TILT = 1e-6
-# An estimate that no contour gives lies between bounds this close, as a share of epsilon.
-_ESTIMATE_WIDTH = 1e-6
 #: So many bounds of a direction are kept for other questions.
 MOST_KEPT = 12
 
@@ -220,13 +212,13 @@ class _Part:
         """How close bounds on log delta may stay, in units of epsilon: as on epsilon itself."""
         if self.point.log_delta is not None or self.question.tolerance is not None:
             return 0.0
-        return self.question.width_at(self.point.epsilon, self.tilt)
+        return self.question.widths.at(self.point.epsilon, self.tilt)
 
     def _width(self, epsilon: float, slope: float) -> float:
         """How close bounds should be, in units of epsilon."""
         if self.point.log_delta is None:
-            return float(self.question.log_width_at(epsilon, slope)) / slope
-        return self.question.width_at(epsilon, slope)
+            return float(self.question.widths.log_at(epsilon, slope)) / slope
+        return self.question.widths.at(epsilon, slope)
 
     def settled(self) -> float | None:
         """The value by contour integration, if that settles in a moment."""
@@ -282,6 +274,11 @@ class Question:
                     f"certified bounds need a law of psinoise.noise, got {pair.noise!r}"
                 )
 
+    @functools.cached_property
+    def widths(self) -> Widths:
+        """How wide brackets may be."""
+        return Widths(self.tolerance, self.settle)
+
     @property
     def uses(self) -> float:
         """How many there are in all."""
@@ -291,6 +288,12 @@ class Question:
     def directions(self) -> tuple[Direction, ...]:
         """Those that matter."""
         return self.ways if self.ways is not None else directions(self.steps)
+
+    @functools.cached_property
+    def shorter(self) -> Question:
+        """The same composition in fewer steps, where that is possible; estimates need no fewer."""
+        steps = None if self.settle else gaussians(self.steps)
+        return self if steps is None else replace(self, steps=steps, kept={})
 
     @functools.cached_property
     def below(self) -> Question | None:
@@ -309,7 +312,7 @@ class Question:
 
     def epsilon(self, delta: float) -> Bracket:
         """Bounds on epsilon at ``delta``."""
-        found, below = self._epsilon(delta), self.below
+        found, below = self.shorter._epsilon(delta), self.below
         return found if below is None else _from_below(found, below.epsilon(delta))
 
     def _epsilon(self, delta: float) -> Bracket:
@@ -331,7 +334,7 @@ class Question:
 
     def delta(self, epsilon: float) -> Bracket:
         """Bounds on delta at ``epsilon``."""
-        found, below = self._delta(epsilon), self.below
+        found, below = self.shorter._delta(epsilon), self.below
         return found if below is None else _from_below(found, below.delta(epsilon))
 
     def _delta(self, epsilon: float) -> Bracket:
@@ -415,30 +418,13 @@ class Question:
             found = max(found, settled)
         return found
 
-    def width_at(self, epsilon: float, slope: float) -> float:
-        """How wide a bracket of epsilon may be: a share of it, or of what changes delta by much."""
-        if self.tolerance is not None:
-            return self.tolerance
-        return self._share * max(abs(epsilon), _LEAST_PART / slope)
-
-    def log_width_at(self, epsilon: Float | float, slope: Float | float) -> Float:
-        """How wide one of log delta may be: what a share of epsilon changes, within limits."""
-        if self.tolerance is not None:
-            return np.maximum(np.multiply(slope, self.tolerance), _LEAST_LOG_WIDTH)
-        times = np.clip(np.multiply(slope, np.abs(epsilon)), 1.0, _MOST_LOG_WIDTHS)
-        return np.asarray(self._share * times)
-
-    @property
-    def _share(self) -> float:
-        return _ESTIMATE_WIDTH if self.settle else DEFAULT_WIDTH
-
     def _allowed(self, leader: _Part) -> float:
         """How wide the bracket of the leading direction may be."""
         if self.uses == 1.0:
             return 0.0  # nothing is composed: only rounding keeps the bounds apart
         if leader.point.log_delta is None:
-            return float(self.log_width_at(leader.point.epsilon, leader.tilt))
-        return self.width_at(leader.upper, leader.tilt) if leader.upper < math.inf else 0.0
+            return float(self.widths.log_at(leader.point.epsilon, leader.tilt))
+        return self.widths.at(leader.upper, leader.tilt) if leader.upper < math.inf else 0.0
 
 
 def _ahead(part: _Part) -> float:

@@ -17,7 +17,8 @@ from psinoise import _validate
 from psinoise.accounting import contract
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.question import DEFAULT_WIDTH, Question
+from psinoise.accounting.question import Question
+from psinoise.accounting.widths import DEFAULT_WIDTH
 from psinoise.errors import CalibrationError, CertificationError, DomainError
 from psinoise.mechanisms import Mechanism
 from psinoise.noise import NoiseLaw

@@ -21,7 +21,7 @@ from psinoise.accounting.compose.growing import Growing, Point
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import Step
-from psinoise.accounting.question import DEFAULT_WIDTH
+from psinoise.accounting.widths import DEFAULT_WIDTH
 from psinoise.errors import BudgetError, CertificationError
 from psinoise.ledger._charge import Charge
 from psinoise.ledger._gaussian import largest_parameter

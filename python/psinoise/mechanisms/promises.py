@@ -220,9 +220,9 @@ class GDP(Promise):
     --------
     >>> import psinoise as pn
     >>> round(float(pn.promises.GDP(0.5).epsilon(1e-6, count=3)), 4)
-    4.1519
+    4.1518
     >>> round(float(pn.Mechanism(pn.Gaussian(std=2.0)).epsilon(1e-6, count=3)), 4)
-    4.1519
+    4.1518
     """
 
     _names = ("mu",)

@@ -37,7 +37,7 @@ from psinoise.accounting.compose.target import Target, profile_bound
 from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.estimate.renyi import moments_line
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
-from psinoise.accounting.loss.pairs import Direction, Float
+from psinoise.accounting.loss.pairs import Direction, Float, Pair
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import Pairs, Step, Steps, are_pairs, several
 from psinoise.errors import CertificationError
@@ -163,7 +163,7 @@ def _sources(
         return step.sources(direction, reach, nodes)
     if isinstance(step, Measured):
         return step.sources(direction)
-    below = step.below(direction, tilt) if isinstance(step, AtomPair) else step
+    below = step.below(direction, tilt) if isinstance(step, Pair | AtomPair) else step
     return dense(below, direction, reach), dense(step, direction, reach)
 
 

@@ -158,6 +158,11 @@ class Pair:
             return 0.0
         return self.sampling_rate * float(self.noise.ccdf(self.noise.support - self.sensitivity))
 
+    def below(self, direction: Direction, tilt: float | None) -> Pair:
+        """What bounds the profile from below: the same."""
+        del direction, tilt
+        return self
+
     @property
     def distance(self) -> float:
         """How far the shifts under ``P`` and ``Q`` are apart."""
