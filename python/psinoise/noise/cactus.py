@@ -95,9 +95,10 @@ class Cactus(SolvedNoise):
     Theorem 2 of Alghamdi et al., "Cactus mechanisms: optimal differential privacy mechanisms in
     the large-composition regime" (ISIT 2022), solved by a primal-dual interior point method to a
     gap of 1e-10. That the law is optimal in the limit of fine cells is their theorem 3. Cells add a
-    share of ``width**2 / (12 E[X**2])`` to the divergence, which is more than what the law gains on
-    the Gaussian from a deviation of 18 sensitivities on: up to there it is below the Gaussian's for
-    the cost ``x**2``, and beyond above it by a share of at most 1e-7.
+    share of ``width**2 / (12 E[X**2])`` to the divergence, and there are at most 32,767 of them,
+    while what the law gains on the Gaussian falls like the square of ``1 / E[X**2]``. So for the
+    cost ``x**2`` it is below the Gaussian's up to a deviation of 40 sensitivities, and from 1660
+    squared sensitivities on not even ``certificate.lower_bound`` is.
 
     Optima are kept in memory while the program runs, and on disk by `save`.
 
