@@ -43,6 +43,20 @@ def test_staircases_share_a_pure_target(count: int, rate: float, power: int) -> 
     assert count * each <= 1.5 * (1.0 + 1e-13)
 
 
+def test_other_arguments_are_given_in_any_way() -> None:
+    """Kills: a family that is asked for a scale, and a cost that only one law may have."""
+    words = {"epsilon": 1.5, "delta": 0.0}
+    by_name = functools.partial(pn.Staircase, power=2)
+    assert pn.calibrate(Family(pn.Staircase, power=2), **words) == pn.calibrate(by_name, **words)
+    square, words = pn.costs.Power(2), {"epsilon": 1.0, "delta": 0.1}
+    noise = pn.calibrate(pn.OptimalUnimodal, cost=square, **words)
+    assert noise == pn.calibrate(functools.partial(pn.OptimalUnimodal, cost=square), **words)
+    assert noise.expected_cost(square) == pytest.approx(noise.mean_cost, rel=1e-9)
+    for law in (pn.Staircase, functools.partial(pn.OptimalUnimodal, cost=1.0)):
+        with pytest.raises(TypeError, match="cost belongs to"):
+            pn.calibrate(law, cost=square, **words)
+
+
 @pytest.mark.parametrize(("delta", "rate"), [(0.3, 1.0), (0.05, 0.1), (0.9, 1.0)])
 def test_uniform_noise_at_epsilon_zero(delta: float, rate: float) -> None:
     law = pn.calibrate(pn.UniformAtom, epsilon=0.0, delta=delta, sampling_rate=rate)

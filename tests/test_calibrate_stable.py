@@ -181,7 +181,8 @@ def test_other_ways_to_calibrate() -> None:
     family, words = Family(pn.DiscreteStable, alpha=1.7), {"epsilon": 1.0, "sensitivity": 16.0}
     noise = pn.calibrate(family, delta=0.0, **words)
     table = pn.calibrate_stable(alpha=1.7, grid=1.0, **words)
-    assert noise.scale == pytest.approx(table.scale, rel=2e-6)
+    # Its table is wider than the law by 2**-18.
+    assert noise.scale == pytest.approx(table.scale, rel=2.0**-17)
     assert 1.0 - 1e-9 < pn.Mechanism(noise, 16.0).pure_epsilon() <= 1.0
     released = pn.calibrate(family, delta=0.0, on_lattice=True, **words)
     assert 0.9999 < released.pure_epsilon() <= 1.0

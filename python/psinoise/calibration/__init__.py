@@ -7,6 +7,7 @@ target is a bound on the largest loss, which needs no certificate.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, cast, overload
 
@@ -86,7 +87,8 @@ def calibrate(
         ``Family(DiscreteStable, alpha=1.9)``, whose draws add up to draws of a larger scale.
         Or a law that is made for targets, such as ``psinoise.Staircase``, which is what a theorem
         says; of ``psinoise.Cactus`` the bound of the expected cost is found. Other arguments of
-        such a law are given as ``functools.partial(psinoise.Cactus, cost=1.0)``.
+        such a law are given as ``Family(psinoise.Cactus, cells=400)`` (``psinoise.noise.Family``),
+        or by ``functools.partial``.
     epsilon : float
         The target, in [0, 1e5]; 0 is legal with a positive delta.
     delta : float
@@ -105,8 +107,9 @@ def calibrate(
         "certified": the certified upper bounds on epsilon and delta meet the target. "estimate":
         the estimates do, which is not proven.
     cost : Cost or callable, optional
-        For ``psinoise.Schrodinger``, which it is the cost of: the law of least expected cost that
-        meets the target, in mean cost and stretch.
+        For laws that are made for a cost, the law of least expected cost that meets the target: of
+        ``psinoise.Schrodinger`` in mean cost and stretch, ``psinoise.OptimalUnimodal`` and
+        ``psinoise.Cactus``.
     on_lattice : bool
         Whether the target is for what is released: the result is the mechanism then, with its
         ``release``, and the certified bounds are those of the integers that are drawn.
@@ -200,9 +203,13 @@ def _found(
     method: str,
     cost: Callable[..., Any] | None,
 ) -> Calibration:
-    if cost is not None:
-        if not mean_cost.is_schrodinger(law, cost):
-            raise TypeError(f"cost belongs to psinoise.Schrodinger, got {law!r}")
+    if cost is not None and mean_cost.is_schrodinger(law, cost):
         return mean_cost.cheapest(cost, target, method)
     made = designed_law(law)
-    return search(target, method) if made is None else design(*made, target)
+    if cost is None:
+        return search(target, method) if made is None else design(*made, target)
+    if made is None or "cost" not in inspect.signature(made[0]).parameters or "cost" in made[1]:
+        raise TypeError(
+            f"cost belongs to a law that is made for one, such as psinoise.Schrodinger, got {law!r}"
+        )
+    return design(made[0], {**made[1], "cost": cost}, target)

@@ -18,7 +18,7 @@ from psinoise.calibration.search import Calibration
 from psinoise.calibration.target import Target
 from psinoise.errors import CalibrationError, CertificationError, DomainError
 from psinoise.mechanisms import Mechanism
-from psinoise.noise import Cactus, NoiseLaw, OptimalUnimodal, PrivacyTarget
+from psinoise.noise import Cactus, Family, NoiseLaw, OptimalUnimodal, PrivacyTarget
 
 __all__ = ["design", "designed_law"]
 
@@ -30,7 +30,10 @@ _MARGINS = (0.0, 1e-14, 1e-12, 1e-9)
 def designed_law(law: object) -> tuple[type[NoiseLaw], Mapping[str, Any]] | None:
     """Class and arguments of a law that is made for targets, None for anything else."""
     arguments: Mapping[str, Any] = {}
-    if isinstance(law, functools.partial) and not law.args:
+    if isinstance(law, Family):
+        family: Family = law
+        law, arguments = family.law, family.shape
+    elif isinstance(law, functools.partial) and not law.args:
         made: functools.partial[Any] = law
         law, arguments = made.func, made.keywords
     if isinstance(law, type) and issubclass(law, NoiseLaw) and not law.ordered_by_scale:

@@ -149,7 +149,12 @@ def least_cost(
 
 
 def _next(seen: dict[float, float], cost: float, elasticity: float) -> float:
-    """Newton's step in logarithms, kept between costs that are known to be too small and large."""
+    """A step in logarithms, kept between costs that are known to be too small and large: that of
+    the secant through the last two, and of the slope at first or where a secant rises."""
+    if len(seen) > 1:
+        other = list(seen)[-2]
+        secant = (seen[other] - seen[cost]) / math.log(cost / other)
+        elasticity = secant if secant > 0.0 else elasticity
     step = math.exp(float(np.clip(seen[cost] / max(elasticity, 0.05), -1.0, 1.0)))
     low = max((c for c, miss in seen.items() if miss > 0.0), default=0.0)
     high = min((c for c, miss in seen.items() if miss <= 0.0), default=math.inf)
