@@ -496,3 +496,23 @@ def test_the_largest_loss_of_an_envelope_is_attained_once():
             deltas = np.maximum(shifted - np.exp(epsilons)[:, None] * base, 0.0).sum(axis=1)
             best = max(best, float(epsilons[deltas > 1.0 - 0.9**count + 1e-12].max(initial=0.0)))
         assert found.lower <= best + 1e-3 <= found.upper + 2e-3
+
+
+def test_shifts_with_infinite_losses_of_their_own():
+    """Mutant: finite losses of one shift beside the infinite ones of another, which contradict."""
+    mechanism = pn.Mechanism(TwoShifts())
+
+    def largest(epsilon: float, count: int, ratio: float = 1.0) -> float:
+        if count == 0:
+            return max(1.0 - math.exp(epsilon) * ratio, 0.0)
+        pairs = [zip(*mechanism.noise.pieces(shift), strict=True) for shift in (0.5, 1.0)]
+        return max(
+            sum(p * largest(epsilon, count - 1, ratio * q / p) for p, q in pair if p > 0.0)
+            for pair in pairs
+        )
+
+    for count in (1, 2, 3):
+        for epsilon in (0.0, 0.1, 0.5, 0.8, 1.2, 1.38, 2.0, 2.7, 3.5):
+            found = mechanism.delta(epsilon, count)
+            exact = largest(epsilon, count)
+            assert found.lower * (1.0 - 1e-12) <= exact <= found.upper * (1.0 + 1e-12)

@@ -124,7 +124,7 @@ def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float
     It takes a time in proportion to these uses.
     """
     ((pair, count), *more), others = _told_apart(steps)
-    if more or count > _MOST_CHOICES or not isinstance(pair, AtomPair) or not pair.finitely_many:
+    if more or count > _MOST_CHOICES or not isinstance(pair, AtomPair) or not pair.compares_all:
         return None
     composed = None
     if others:

@@ -212,7 +212,7 @@ def moments_line(steps: Pairs, way: Direction, log_delta: float) -> tuple[float,
     shift is chosen; by induction over the uses the sum of these bounds ``K(c)`` of them all. None
     where the largest is not known for certain, or the quadrature does not hold all moments.
     """
-    if not all(pair.finitely_many for pair, _ in steps if isinstance(pair, AtomPair)):
+    if not all(pair.compares_all for pair, _ in steps if isinstance(pair, AtomPair)):
         return None
     composition, saddle = _at_delta(steps, way, log_delta)
     if not all(

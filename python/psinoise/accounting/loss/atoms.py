@@ -68,8 +68,8 @@ class AtomPair(ABC):
         return False
 
     @property
-    def finitely_many(self) -> bool:
-        """Whether these are so few that `at_tilt` compares them all, and is right for certain."""
+    def compares_all(self) -> bool:
+        """Whether `at_tilt` compares all of them, and its moment is the largest for certain."""
         return not self.several
 
     def at_tilt(self, direction: Direction, tilt: float) -> AtomPair:

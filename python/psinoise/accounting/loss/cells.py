@@ -109,16 +109,20 @@ class CellPair(AtomPair):
         return len(self.shifts) > 1
 
     @property
-    def finitely_many(self) -> bool:
-        """Yes: a list."""
-        return True
+    def compares_all(self) -> bool:
+        """Whether it has no infinite losses: else `at_tilt` leaves shifts out."""
+        return self.told == 0.0
 
     def at_tilt(self, direction: Direction, tilt: float) -> CellPair:
-        """The fixed shift with the largest `moment`."""
-        return max(
-            (replace(self, among=(shift,)) for shift in self.shifts),
-            key=lambda pair: pair.moment(direction, tilt),
-        )
+        """The fixed shift with the largest `moment`, of those with the most infinite losses.
+
+        Infinite losses count apart, as those of the envelope: a shift with fewer of them may have
+        more of finite ones than is left for the envelope.
+        """
+        found = [replace(self, among=(shift,)) for shift in self.shifts]
+        if self.told > 0.0:
+            found = [pair for pair in found if pair.told == self.told]
+        return max(found, key=lambda pair: pair.moment(direction, tilt))
 
     def groups(
         self, direction: Direction, tilt: float, most: int
