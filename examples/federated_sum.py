@@ -39,6 +39,7 @@ import numpy as np
 from scipy import special
 
 import psinoise as pn
+from psinoise.noise import Family
 from psinoise.release import residues, sum_of_residues
 
 GRID = 1.0 / 32.0
@@ -153,8 +154,10 @@ def distributed(clients: int, present: int, epsilon: float, delta: float) -> lis
     stable = pn.calibrate_stable(
         epsilon=epsilon, clients=clients, setting="distributed", dropout=absent, grid=GRID
     )
-    skellam = pn.calibrate_stable(epsilon=epsilon, delta=delta, alpha=2.0, grid=GRID)
-    share = pn.DiscreteStable(alpha=2.0, scale=skellam.scale / math.sqrt(present))
+    # Of the law, which shares add up to: a release of it is a little wider, and may be less.
+    skellam = Family(pn.DiscreteStable, alpha=2.0)
+    whole = pn.calibrate(skellam, epsilon=epsilon, delta=delta, sensitivity=CELLS)
+    share = pn.DiscreteStable(alpha=2.0, scale=whole.scale / math.sqrt(present))
     std = pn.calibrate(pn.Gaussian, epsilon=epsilon, delta=delta).std / math.sqrt(present)
     return [
         stable_row(stable, clients, present, delta, pure=True),
