@@ -309,12 +309,13 @@ def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Fl
         room = deficit * rise
     share = np.zeros(mass.size)
     begin = mass.size if _balance_atoms(mass, excess, room, share) else 0
-    while begin < mass.size:
-        end = _segment_end(mass / growth, begin)
-        _balance(mass, excess, room, share, begin, end)
-        begin = end
-    up = 1.0 - share
     with np.errstate(invalid="ignore"):
+        # No part of an endless room is a part of it.
+        while begin < mass.size:
+            end = _segment_end(mass / growth, begin)
+            _balance(mass, excess, room, share, begin, end)
+            begin = end
+        up = 1.0 - share
         need = up * room
     paid = np.append(share[1:] * excess[1:], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
