@@ -286,3 +286,14 @@ def test_a_sweep_over_the_index_keeps_few_tables(monkeypatch):
         pn.SymmetricStable(alpha_minus_one=1e-3 + 1e-6 * k, scale=1.0).pdf(1.0)
     assert len(pn.Noise._tables) == 5
     assert stable(1.0).pdf(0.0) == near(1.0 / math.pi, 1e-15)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1.0, 1e10])
+@pytest.mark.parametrize(("alpha", "power"), [(0.5, 0.5), (1.0, 1.0), (1.5, 2.0), (1.9, 30.0)])
+def test_powers_that_tails_are_too_heavy_for_are_infinite_at_every_scale(alpha, power, scale):
+    """Kills: values that underflow before the tail is reached, and infinity times 0."""
+    law = pn.SymmetricStable(alpha=alpha, scale=scale)
+    assert law.moment(power) == math.inf
+    assert law.expected_cost(pn.costs.Power(power, weight=1e-9)) == math.inf
+    less = pn.costs.Power(0.5 * alpha, weight=3.0)
+    assert law.expected_cost(less) == pytest.approx(3.0 * law.moment(0.5 * alpha), rel=1e-15)

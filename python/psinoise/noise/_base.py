@@ -9,11 +9,12 @@ from functools import cached_property, wraps
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise._backend import core
 from psinoise.compile import LAYOUT, FarTail, Layout, compile_law
+from psinoise.costs import Power
 from psinoise.errors import DomainError
 from psinoise.noise import _checks, _integrals
 from psinoise.noise._beyond import fill_beyond
@@ -204,6 +205,13 @@ class Noise(NoiseLaw):
 
     def _standard_moment(self, order: float) -> float:
         return _integrals.moment(self, order)
+
+    def expected_cost(self, cost: Callable[[Float], ArrayLike]) -> float:
+        """Expected cost ``E[cost(X)]`` of an even cost function, by quadrature on ``x > 0``; that
+        of a power is its moment, as its values underflow at small scales, where a tail decides."""
+        if isinstance(cost, Power):
+            return cost.weight * self.moment(cost.p)
+        return super().expected_cost(cost)
 
     def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
         return _integrals.expectation(self, function)

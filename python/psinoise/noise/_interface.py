@@ -387,7 +387,9 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
         if not (0.0 <= power < math.inf):
             raise DomainError(f"order must be at least 0 and finite, got {order!r}")
         try:
-            return float(self._standard_moment(power) * self._scale**power)
+            standard = float(self._standard_moment(power))
+            # Infinite also where the power of the scale underflows.
+            return standard if math.isinf(standard) else standard * self._scale**power
         except OverflowError:
             return math.inf
 
