@@ -119,6 +119,17 @@ def test_a_comparison_for_a_cost_has_the_law_of_the_cost():
     assert len(set(colors)) == len(law_colors())
 
 
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0, 3.0])
+def test_a_comparison_lists_no_law_twice(power):
+    """Airy and Gaussian noise are those of their costs; kills a row of the same epsilon."""
+    use = {"delta": 1e-6, "counts": [10], "speed": False, "progress": False}
+    found = pn.compare(cost=costs.Power(power, weight=2.0), mean_cost=4.0, **use)
+    epsilons = [row.epsilons[0] for row in found.rows]
+    assert len({round(epsilon, 9) for epsilon in epsilons}) == len(epsilons)
+    made = pn.Schrodinger(cost=costs.Power(power, weight=2.0), mean_cost=4.0)
+    assert (made in [row.noise for row in found.rows]) == (power == 3.0)
+
+
 @pytest.mark.parametrize(
     "cost", [costs.Power(1.5), costs.Power(4.0), costs.Hinge(3.0) + costs.Power(2.0)]
 )

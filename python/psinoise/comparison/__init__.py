@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, overload
 
 from psinoise import _validate
+from psinoise.calibration.mean_cost import is_schrodinger
 from psinoise.comparison.equal_cost import Comparison, ComparisonRow, compare_at_equal_cost
 from psinoise.comparison.target import COSTS, TargetComparison, TargetRow, compare_at_target
+from psinoise.costs import Power, as_cost
 from psinoise.errors import DomainError
 from psinoise.noise import DESIGNED, FAMILIES, Family, Noise, NoiseLaw, Schrodinger
 
@@ -77,9 +79,10 @@ def compare(
         of ``psinoise.noise.FAMILIES``. Target: of ``psinoise.noise.DESIGNED`` as well, made for the
         target where they can be; those for queries whose values are whole numbers if they are
         named, ``Family(DiscreteStable, alpha=1.9)`` or ``DiscreteLaplace``. With a callable
-        ``cost``, in both modes, the Schrodinger law of that cost as well. A law whose tails are too
-        heavy for the cost has an infinite one (target); at an equal cost it is left out, and
-        refused if it was named.
+        ``cost``, in both modes, the Schrodinger law of that cost as well, unless it is in
+        ``FAMILIES`` already: Airy noise is that of ``abs(x)``, Gaussian noise that of ``x**2``. A
+        law whose tails are too heavy for the cost has an infinite one (target); at an equal cost it
+        is left out, and refused if it was named.
     adjacency : str
         The neighboring relation; see :meth:`psinoise.Mechanism.epsilon`.
     contribution : float, optional
@@ -146,8 +149,7 @@ def compare(
         "progress": progress,
     }
     _check_words(words)
-    # The law that is made for a cost of one's own.
-    own = (Schrodinger,) if callable(words.get("cost")) else ()
+    own = _made_for(words.get("cost"))
     if "epsilon" in words:
         every: tuple[Family | type[NoiseLaw], ...] = (*own, *FAMILIES, *DESIGNED)
         chosen = _checked_laws(laws, every, designed=True)
@@ -156,6 +158,21 @@ def compare(
     return compare_at_equal_cost(smooth, named=laws is not None, **shared, **words)
 
 
+def _made_for(cost: object) -> tuple[type[Schrodinger], ...]:
+    """The law that is made for a cost of one's own, where no family is that law already."""
+    if not callable(cost):
+        return ()
+    chosen = as_cost(cost)
+    if isinstance(chosen, Power):
+        # The same laws at any weight.
+        chosen = Power(chosen.p)
+        if chosen.p in _POWERS_OF_FAMILIES:
+            return ()
+    return () if any(is_schrodinger(law, chosen) for law in FAMILIES) else (Schrodinger,)
+
+
+# The ground states of |x| and x^2 are Airy and Gaussian noise.
+_POWERS_OF_FAMILIES = (1.0, 2.0)
 _EQUAL_COST_WORDS = ("mean_abs", "mean_cost", "counts", "speed", "speed_seconds")
 _TARGET_WORDS = ("epsilon", "count", "cost", "method")
 _SHARED_WORDS = (
