@@ -25,7 +25,7 @@ import numpy as np
 
 from psinoise._kept import kept
 from psinoise.accounting.loss.atoms import LOSS_ROUNDING, AtomPair
-from psinoise.accounting.loss.envelope import Envelope, envelope
+from psinoise.accounting.loss.envelope import Envelope, envelope, undominated
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.errors import DomainError
 
@@ -75,12 +75,13 @@ class CellPair(AtomPair):
     among: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        self.noise.worst_shifts(self.sensitivity)
+        if self.among is None:
+            self.noise.worst_shifts(self.sensitivity)
 
     @property
     def shifts(self) -> tuple[float, ...]:
-        """Those that the pair dominates."""
-        return self.noise.worst_shifts(self.sensitivity) if self.among is None else self.among
+        """Those that the pair dominates, but for shifts that are never a better choice."""
+        return _needed(self.noise, self.sensitivity) if self.among is None else self.among
 
     @property
     def unsampled(self) -> tuple[Float, Float]:
@@ -129,21 +130,25 @@ class CellPair(AtomPair):
     ) -> tuple[tuple[CellPair, CellPair], ...]:
         """Groups of shifts: the worst of each at the tilt, and the envelope of all."""
         shifts, worst = self.shifts, self.at_tilt(direction, tilt).shifts[0]
-        groups = [shifts[a:b] for a, b in pairwise(_ends(len(shifts), shifts.index(worst), most))]
+        groups = [shifts[a:b] for a, b in pairwise(_ends(np.array(shifts), worst, most))]
         found = [replace(self, among=group) for group in groups]
         return tuple((group.at_tilt(direction, tilt), group) for group in found)
 
 
-def _ends(count: int, near: int, most: int) -> list[int]:
-    """Ends of at most so many groups that are the smaller the nearer they are to one place."""
-    if count <= most:
-        return list(range(count + 1))
-    half = most // 2
-    below, above = near, count - near
-    found = {0, near, count}
-    found |= {near - round(below ** (k / half)) for k in range(half) if below}
-    found |= {near + round(above ** (k / half)) for k in range(half)}
-    return sorted(found)
+def _ends(shifts: Float, near: float, most: int) -> list[int]:
+    """Ends of at most so many groups, cut at gaps that are wide for their distance from a shift."""
+    gaps = np.diff(shifts)
+    middle = 0.5 * (shifts[1:] + shifts[:-1])
+    widest = np.argsort(-gaps / (np.abs(middle - near) + gaps), kind="stable")[: most - 1]
+    return [0, *sorted(int(k) + 1 for k in widest), shifts.size]
+
+
+@kept()
+def _needed(noise: CellLaw, sensitivity: float) -> tuple[float, ...]:
+    """The shifts that are the worst somewhere."""
+    shifts = noise.worst_shifts(sensitivity)
+    found = undominated([noise.pieces(shift) for shift in shifts], np.array(shifts))
+    return tuple(shifts[k] for k in found)
 
 
 @kept()

@@ -17,7 +17,7 @@ probabilities to large ones, so that each keeps its relative accuracy; the other
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,11 @@ Index = NDArray[np.int64]
 
 # Points this little above the hull of the others, relative to their height, are rounding.
 _ROUNDING = 4e-16
+# Profiles that are above others by less, relative to the sums that they are made of, are not: less
+# than the rounding of masses and losses that is charged for each use (`dense`).
+_NEEDLESS = 4e-15
+# Ratios at which profiles are compared first.
+_LOOKS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +116,76 @@ def envelope(pieces: Iterable[tuple[Float, Float]]) -> Envelope:
     log_mass = np.concatenate([log_run, [np.log(max(rest, 1e-320))], log_rise[::-1]])
     loss = np.concatenate([log_rise - log_run, [0.0], (log_run - log_rise)[::-1]])
     return Envelope(log_mass, loss, infinite)
+
+
+def undominated(pieces: Sequence[tuple[Float, Float]], shifts: Float) -> tuple[int, ...]:
+    """Which of several shifts are needed: the profile of each other one is below a mixture of two.
+
+    Every function of a loss that rises and is convex in ``e^{-L}``, as delta before further uses
+    is, has a mean that is a mixture of profiles, with weights that do not depend on the shift. So a
+    shift whose profile is at most that of another, or a mean of those of two others, is never a
+    better choice; nor with sampling, which scales profiles alike. A profile is a chain of lines
+    between the ratios of its pieces, and the quotient of two lines is monotone: it is enough to
+    look at the ratios of all. Those below 1 follow by symmetry.
+
+    Parameters
+    ----------
+    pieces, shifts
+        as for `envelope`, in the order of the shifts
+    """
+    every = [_Curve.of(shifted, base) for shifted, base in pieces]
+    ratios = np.unique(np.concatenate([curve.shifted / curve.base for curve in every]))
+    look = _profiles(every, [], np.append(1.0, ratios[:: ratios.size // _LOOKS + 1]))[0]
+
+    def single(k: int) -> bool:
+        """Whether one is below another one, of those that are not below it."""
+        others = np.flatnonzero((look[k] <= look).all(axis=1) & (look[k] < look).any(axis=1))
+        for other in others[::-1].tolist():
+            (above,), (one,) = _profiles([every[other]], [every[k]])
+            if (one <= above).all():
+                return True
+        return False
+
+    alone = [k for k in range(len(every)) if not single(k)]
+    curves, places, last = [every[k] for k in alone], shifts[alone], len(alone) - 1
+
+    def below(start: int, end: int) -> bool:
+        """Whether all between two are below mixtures of these."""
+        (low, high), inner = _profiles([curves[start], curves[end]], curves[start + 1 : end])
+        share = (places[start + 1 : end] - places[start]) / (places[end] - places[start])
+        mean = (1.0 - share[:, None]) * low + share[:, None] * high
+        return bool((inner <= mean).all())
+
+    kept = [0]
+    while kept[-1] < last:
+        # The farthest one that makes all between needless, by doubling and halving.
+        start, step = kept[-1], 1
+        reach = start + 1
+        while reach < last and below(start, min(reach + step, last)):
+            reach, step = min(reach + step, last), 2 * step
+        while step > 1:
+            step //= 2
+            if reach + step <= last and below(start, reach + step):
+                reach += step
+        kept.append(reach)
+    return tuple(alone[k] for k in kept)
+
+
+def _profiles(
+    above: list[_Curve], below: list[_Curve], at: Float | None = None
+) -> tuple[Float, Float]:
+    """Profiles at all ratios of some curves, those of the second group rounded down."""
+    curves = above + below
+    ratios = [curve.shifted / curve.base for curve in curves]
+    if at is None:
+        at = np.unique(np.concatenate([np.ones(1), *ratios]))
+    found = np.empty((len(curves), at.size))
+    for k, (curve, ratio) in enumerate(zip(curves, ratios, strict=True)):
+        place = np.searchsorted(-ratio, -at, side="left")
+        p, q = curve.p[place], at * curve.q[place]
+        # Sums of probabilities that are right to some ulp of themselves.
+        found[k] = p - q - (_NEEDLESS * (p + q) if k >= len(above) else 0.0)
+    return found[: len(above)], found[len(above) :]
 
 
 def _highest(curves: list[_Curve]) -> Index:
