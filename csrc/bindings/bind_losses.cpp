@@ -9,7 +9,6 @@
 #include "bindings/unlocked.hpp"
 #include "dispatch/dispatch.hpp"
 #include "losses/binned_products.hpp"
-#include "losses/chosen_values.hpp"
 #include "losses/loss_bins.hpp"
 #include "losses/loss_edges.hpp"
 #include "losses/loss_panels.hpp"
@@ -163,45 +162,6 @@ py::tuple sums_from_each(const py::array& loss, const py::array& mass) {
   return py::make_tuple(total, excess);
 }
 
-py::tuple values_of_choice(const py::array& breaks, const py::array& breaks_x,
-                           const py::array& value, const py::array& slope, const py::array& starts,
-                           const py::array& certain, const py::array& loss, const py::array& ratio,
-                           const py::array& mass, const py::array& nodes,
-                           const py::array& nodes_x) {
-  for (const py::array* each : {&breaks_x, &value, &slope}) require_same_size(breaks, *each);
-  for (const py::array* each : {&ratio, &mass}) require_same_size(loss, *each);
-  require_same_size(nodes, nodes_x);
-  if (breaks.size() == 0) throw py::value_error("there must be at least one break");
-  if (certain.size() == 0 || starts.size() != certain.size() + 1) {
-    throw py::value_error("starts must be one more than the shifts, of which there is one");
-  }
-  const std::int64_t* first = input<std::int64_t>(starts, "starts");
-  if (first[0] != 0 || first[certain.size()] != loss.size() ||
-      !std::is_sorted(first, first + starts.size())) {
-    throw py::value_error("starts must rise from 0 to the number of losses");
-  }
-  const LineSegments after = {input<double>(breaks, "breaks"), input<double>(breaks_x, "breaks_x"),
-                              input<double>(value, "value"), input<double>(slope, "slope"),
-                              size_of(breaks)};
-  const ShiftedLosses losses = {first,
-                                input<double>(certain, "certain"),
-                                size_of(certain),
-                                input<double>(loss, "loss"),
-                                input<double>(ratio, "ratio"),
-                                input<double>(mass, "mass")};
-  const double* y = input<double>(nodes, "nodes");
-  const double* x = input<double>(nodes_x, "nodes_x");
-  py::array_t<double> found(nodes.size());
-  py::array_t<double> turn(nodes.size());
-  double* found_at = found.mutable_data();
-  double* turn_at = turn.mutable_data();
-  {
-    const Unlocked unlocked;
-    chosen_values(after, losses, y, x, size_of(nodes), found_at, turn_at);
-  }
-  return py::make_tuple(found, turn);
-}
-
 }  // namespace
 
 void bind_losses(py::module_& module) {
@@ -209,10 +169,6 @@ void bind_losses(py::module_& module) {
              py::arg("loss_b"), py::arg("point_b"), py::arg("mass_b"), py::arg("edges"),
              py::arg("threads"));
   module.def("suffix_sums", &sums_from_each, py::arg("loss"), py::arg("mass"));
-  module.def("chosen_values", &values_of_choice, py::arg("breaks"), py::arg("breaks_x"),
-             py::arg("value"), py::arg("slope"), py::arg("starts"), py::arg("certain"),
-             py::arg("loss"), py::arg("ratio"), py::arg("mass"), py::arg("nodes"),
-             py::arg("nodes_x"));
   module.def("cut_tails", &cut_parts, py::arg("highest"), py::arg("log_mass"), py::arg("tilt"),
              py::arg("log_norm"), py::arg("log_large"), py::arg("log_small"));
   module.def("graded_edges", &edges_of_bins, py::arg("lowest"), py::arg("highest"),

@@ -278,24 +278,6 @@ def suffix_sums(
     """Over the nodes from each on, in order of rising loss: the sum of the masses, and that of
     mass * (1 - exp(loss of the first - loss))."""
 
-def chosen_values(
-    breaks: NDArray[np.float64],
-    breaks_x: NDArray[np.float64],
-    value: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    certain: NDArray[np.float64],
-    loss: NDArray[np.float64],
-    ratio: NDArray[np.float64],
-    mass: NDArray[np.float64],
-    nodes: NDArray[np.float64],
-    nodes_x: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of a function that is value[k] + slope[k] * (x - breaks_x[k]) from breaks[k] on, and value[0]
-    before, x = exp(-y): for each node the largest of certain[s] + sum(mass * function(node + loss))
-    over the shifts s, whose losses begin at starts[s], and the derivative in x of that sum; ratio
-    is exp(-loss). Nodes and breaks rise."""
-
 def piece_masses(
     law: LawTable,
     scale: float,

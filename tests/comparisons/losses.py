@@ -88,32 +88,6 @@ def compare_suffix_sums(tables):
         assert ours[1][-1] == theirs[1][-1] == 0.0
 
 
-@compares("chosen_values")
-def compare_chosen_values(tables):
-    """The same bits: sums are in the same order."""
-    generator = np.random.default_rng(80)
-    breaks = np.sort(generator.normal(scale=3.0, size=40))
-    value = np.cumsum(generator.uniform(size=40))
-    slope = -np.sort(generator.uniform(size=40))
-    after = breaks, np.exp(-breaks), value, slope
-    for shifts, size in ((1, 1), (3, 17), (5, 0)):
-        loss = generator.normal(size=shifts * size)
-        losses = (
-            np.arange(shifts + 1) * size,
-            generator.uniform(size=shifts),
-            loss,
-            np.exp(-loss),
-            generator.uniform(size=loss.size),
-        )
-        nodes = np.sort(generator.normal(scale=4.0, size=30))
-        ours, theirs = (
-            core.chosen_values(*after, *losses, nodes, np.exp(-nodes))
-            for core in (native, reference)
-        )
-        for k in range(2):
-            np.testing.assert_array_equal(ours[k], theirs[k])
-
-
 @compares("piece_masses")
 def compare_piece_masses(tables):
     edges = np.linspace(-6.0, 7.0, 400)

@@ -26,7 +26,7 @@ from psinoise.reference.lattice import (
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
 from psinoise.reference.loss_edges import cut_tails, graded_edges
 from psinoise.reference.losses import loss_bins, loss_panels, panel_pieces
-from psinoise.reference.products import binned_products, chosen_values, suffix_sums
+from psinoise.reference.products import binned_products, suffix_sums
 from psinoise.reference.release import (
     LatticeTable,
     SecretKey,
@@ -60,7 +60,6 @@ __all__ = [
     "build_config",
     "chacha_block",
     "characteristic",
-    "chosen_values",
     "cut_tails",
     "evaluate",
     "evaluate_cells",

@@ -1,4 +1,4 @@
-"""Twins of csrc/losses: one composition by all products of masses, or by choices of shifts."""
+"""Twins of csrc/losses: one composition by all products of masses."""
 
 from __future__ import annotations
 
@@ -46,40 +46,3 @@ def suffix_sums(loss: Float, mass: Float) -> tuple[Float, Float]:
         whole += mass[k]
         total[k], excess[k] = whole, over
     return total, excess
-
-
-def chosen_values(
-    breaks: Float,
-    breaks_x: Float,
-    value: Float,
-    slope: Float,
-    starts: NDArray[np.int64],
-    certain: Float,
-    loss: Float,
-    ratio: Float,
-    mass: Float,
-    nodes: Float,
-    nodes_x: Float,
-) -> tuple[Float, Float]:
-    """The largest of the means over the shifts of a function of segments, and its derivative."""
-    if not breaks.size == breaks_x.size == value.size == slope.size > 0:
-        raise ValueError("there must be at least one break, and arrays of the same size")
-    if not (loss.size == ratio.size == mass.size and nodes.size == nodes_x.size):
-        raise ValueError("arrays must have the same size")
-    if certain.size == 0 or starts.size != certain.size + 1:
-        raise ValueError("starts must be one more than the shifts, of which there is one")
-    if starts[0] != 0 or starts[-1] != loss.size or (np.diff(starts) < 0).any():
-        raise ValueError("starts must rise from 0 to the number of losses")
-    best, turn = np.full(nodes.size, -np.inf), np.zeros(nodes.size)
-    for s, sure in enumerate(certain.tolist()):
-        mean, turned = np.full(nodes.size, sure), np.zeros(nodes.size)
-        for i in range(int(starts[s]), int(starts[s + 1])):
-            k = np.searchsorted(breaks, nodes + loss[i], side="right") - 1
-            inside = k >= 0
-            k = np.maximum(k, 0)
-            over = np.where(inside, slope[k] * (nodes_x * ratio[i] - breaks_x[k]), 0.0)
-            mean += mass[i] * (value[k] + over)
-            turned += np.where(inside, mass[i] * ratio[i] * slope[k], 0.0)
-        better = mean > best
-        best, turn = np.where(better, mean, best), np.where(better, turned, turn)
-    return best, turn

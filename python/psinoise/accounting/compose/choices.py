@@ -6,12 +6,8 @@ far less epsilon, what ``k`` further uses contribute to delta is at most
     ``V_0(y) = (1 - e^{-y})^+``,   ``V_k(y) = max_s E_{P_s}[V_{k-1}(y + L_s)]``,                 (1)
 
 and ``delta(eps) = V_n(-eps)``: the largest value over all such choices, which is attained by one of
-them (dynamic programming).
-
-*Both sides.* As a function of ``x = e^{-y}`` every ``V_k`` is convex and falls: (1) takes averages
-of ``V_{k-1}(x e^{-L})``, and the largest of them. So between nodes chords lie above it, and the
-larger of the tangents at both nodes below; (1) is monotone and keeps both. Both are off by the
-square of the distance of nodes.
+them (dynamic programming). ``recursion`` bounds ``V_n`` from both sides, in a time that rises with
+the logarithm of ``n``.
 
 *Losses.* A shift has the measures of its loss from below and from above (``measure``). From above
 several shifts may share the pair that dominates them all, their envelope; from below some may be
@@ -19,11 +15,18 @@ left out.
 
 *Other steps.* A step with one worst pair is an average ``T``, which commutes with that of any
 shift, and ``max_s T_s T f <= T max_s T_s f``: it is the worst if it comes first, and neighbors see
-it before they choose. Steps of two kinds with several worst shifts each are not composed here: the
-order that is the worst is not known.
+it before they choose. So it is the last factor here. Of steps of two kinds with several worst
+shifts each the order that is the worst is not known: the shifts of one kind are chosen, the others
+have their envelope from above and a fixed shift from below.
 
-*Rounding.* Each use adds a relative error of the masses and of sums of positive terms, and one of
-``y``. As (1) is monotone and moves with ``y``, these add up over the uses, whatever is chosen.
+*Images.* A period ``p`` adds ``e^{-c k p} V_0(y + k p)`` to ``V_0(y)``, for all ``k`` but 0. From
+below they have to go. As ``V_0 <= 1``, those of ``k > 0`` are ``1/(e^{c p} - 1)`` together at
+most.
+With ``V_0(y) <= e^{m y}`` for any ``m > 0`` those of ``k < 0`` become at most
+``M(m)^n e^{m y} / (e^{(m - c) p} - 1)`` for ``m > c``.
+
+*Rounding.* Each use adds a relative error of the masses, and one of ``y``. As (1) is monotone and
+moves with ``y``, these add up over the uses, whatever is chosen.
 """
 
 from __future__ import annotations
@@ -33,261 +36,291 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from psinoise._backend import core
 from psinoise.accounting.compose.bound import Bound
-from psinoise.accounting.compose.dense import dense
+from psinoise.accounting.compose.dense import Dense, dense
 from psinoise.accounting.compose.direct import Composition as Direct
 from psinoise.accounting.compose.measure import UNIT, Measure, Side
+from psinoise.accounting.compose.recursion import Losses, Recursion
 from psinoise.accounting.compose.refine import Crossing, Width, distance
+from psinoise.accounting.compose.waves import (
+    MOVED,
+    SMOOTHING,
+    STEEPEST,
+    Complex,
+    Frame,
+    hinge,
+    total_of,
+)
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float
 
 _SIDES: tuple[Side, Side] = ("upper", "lower")
-# Nodes of the first recursion.
-_FIRST_NODES = 256
-# What all recursions may take together, in terms of the sums: two seconds.
-_MOST_TERMS = 6e8
-# Groups of shifts, and nodes of the loss of one, for each node.
-_GROUPS, _LOSSES = 1.0 / 32.0, 0.5
-# ``e^{-y}`` is a float64 within these.
-_FARTHEST = 600.0
-# Beyond so large a ``y`` the function is 1 but for 1e-17.
-_CERTAIN = 40.0
-# Nodes are densest within so many deviations of the loss that is left, or was seen.
-_DEVIATIONS = 0.5
-
-
-@dataclass(frozen=True, eq=False)
-class Segments:
-    """A function of ``x = e^{-y}``: ``value + slope (x - x_k)`` from break ``k`` on."""
-
-    y: Float
-    x: Float
-    value: Float
-    slope: Float
-
-    def log_at(self, y: Float) -> Float:
-        """Its logarithm; that of its first value before the first break."""
-        k = np.searchsorted(self.y, y, side="right") - 1
-        inside = k >= 0
-        k = np.maximum(k, 0)
-        over = self.slope[k] * self.x[k] * np.expm1(np.minimum(self.y[k] - y, 0.0))
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.value[k] + np.where(inside, over, 0.0)))
-
-
-#: What is left when nothing is left: ``(1 - x)^+``.
-NOTHING = Segments(np.zeros(1), np.ones(1), np.zeros(1), -np.ones(1))
+# Of the first recursion; see `Recursion`.
+_FINENESS = 8
+# Degrees of the first polynomials of one.
+_LEAST_DEGREE, _MOST_DEGREE = 256, 2**16
+# Points of all transforms together, and how many of them a term of a symbol takes as long as.
+_MOST_WORK, _SUM = 7e8, 0.1
+# Share of one recursion. It takes so many blocks, with so many points each for one of the degree.
+_SIDE, _BLOCKS, _TIMES = 0.5, 150, 20
+# Groups of shifts, and nodes of the loss of one for each fineness.
+_LEAST_GROUPS, _ALL, _LOSSES, _MOST_LOSSES = 8, 10**6, 128, 4096
+# A finer recursion brings both sides closer than this share, or nothing does.
+_PROGRESS = 0.7
+# A period has so many deviations at least, and leaves so little of delta to images, as a log.
+_DEVIATIONS, _NEGLIGIBLE = 16.0, 21.0
+# Deviations from one tilt to others, for images.
+_FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
+# Shares of the width that a side may lose to errors, and to a smooth hinge.
+_SHARE, _HINGE = 0.12, 0.25
+# What one use may leave out of its losses is so much less than of delta, as a log.
+_UNTRIMMED = 40.0
+# Nodes of a composition with a fixed shift.
+_FIRST_NODES = 512
+# Logs of tilts are sought within these.
+_FARTHEST_LOG = 40.0
 
 
 @dataclass(frozen=True, eq=False)
 class ChoiceBound(Bound):
-    """A profile by the recursion, with what rounding may have changed.
+    """``e^{log_scale + c y} (p(y) +- error)`` with ``y = -epsilon``, and what is added apart.
 
-    ``relative`` is the error of delta, ``slack`` that of epsilon.
+    ``relative`` is the error of delta, ``slack`` that of epsilon; ``images`` are logs of two terms,
+    with the tilts by which they change.
     """
 
-    segments: Segments
     side: Side
+    frame: Frame
+    coefficients: Complex
+    log_scale: float
+    error: float
+    infinite: float
     relative: float
     slack: float
+    images: tuple[tuple[float, float], ...]
     composer = "choices"
     between = 0.5
 
     def log_deltas(self, epsilons: Float) -> Float:
         """Logs of the bound on delta at some epsilons, rounded outwards."""
-        moved = self.segments.log_at(self.sign * self.slack - epsilons)
-        return np.minimum(moved + self.sign * self.relative, 0.0)
+        y = self.sign * self.slack - np.asarray(epsilons, dtype=float)
+        turns = np.exp(1j * np.multiply.outer(y, self.frame.waves[1:]))
+        value = self.coefficients[0].real + 2.0 * (turns @ self.coefficients[1:]).real
+        value += self.sign * self.error
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = self.log_scale + self.frame.tilt * y + np.log(np.maximum(value, 0.0))
+        found = found + self.sign * self.relative
+        if self.side == "upper":
+            if self.infinite > 0.0:
+                found = np.logaddexp(found, math.log(self.infinite))
+            return np.asarray(np.minimum(found, 0.0))
+        for log_norm, tilt in self.images:
+            found = _less(found, log_norm + tilt * y)
+        return np.asarray(np.minimum(found, 0.0))
+
+
+def _less(found: Float, term: Float | float) -> Float:
+    """Log of the difference of two exponentials; of nothing where there is none."""
+    gap = np.minimum(term - found, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(found > term, found + np.log(-np.expm1(gap)), -np.inf))
 
 
 @dataclass(frozen=True)
 class Choices:
-    """Uses of a pair that dominates several, after other steps, in one direction.
+    """Uses of a pair that dominates several, beside other steps, in one direction.
 
     Attributes
     ----------
     pair, count : what has several worst shifts, and how often it is used
-    others : the other steps as sources and counts; none of them has several
-    direction, log_delta, tilt : where the profile is asked about, and its slope there
+    others : the losses of the other steps from below and from above, and their counts
+    fixed : all steps with one fixed shift, which says where to look
+    direction, log_delta : where the profile is asked about
     """
 
     pair: AtomPair
     count: int
-    others: Direct | None
+    others: tuple[tuple[tuple[Dense, Dense], int], ...]
+    fixed: Direct
     direction: Direction
     log_delta: float
-    tilt: float
 
     def bounds(self, epsilon: float, crossing: Crossing, width: Width) -> Iterator[Bound]:
-        """Bounds from above and below, each pair finer than the last, until the work is spent."""
-        if not 0.0 <= epsilon < _FARTHEST:
-            return
-        nodes, spent, slope = float(_FIRST_NODES), 0.0, self.tilt
+        """Bounds from above and below, each pair finer than the last, until the work is spent.
+
+        ``epsilon`` is where they are asked for, about.
+        """
+        rough = self._steps("lower", 1.0, _ALL, _FINENESS)
+        middle, _ = self.fixed.sided("lower").compose("middle", _FIRST_NODES, None)
+        epsilon = crossing(middle, epsilon, 0.03 * max(middle.largest, 1e-300))
+        log_delta = middle.log_delta(epsilon)
+        fineness, spent, before = _FINENESS, 0.0, math.inf
         while True:
-            uses = {side: self._uses(side, round(nodes)) for side in _SIDES}
-            work = self.count * nodes * sum(use.loss.size for use, _ in uses.values())
+            tilt = rough.saddle(epsilon)
+            if tilt is None:
+                return
+            asked, work, made = width(epsilon, tilt), 0.0, {}
+            frame, farther, size = _frame(rough, tilt, epsilon, asked, fineness, log_delta)
+            each = _TIMES * frame.degree * min(self.count, _BLOCKS)
+            groups = max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS)
+            for side in _SIDES:
+                steps = self._steps(side, tilt, groups, fineness)
+                allowed = size * min(_SHARE * tilt * asked, 0.1)
+                found = _bound(side, steps, frame, farther, fineness, allowed)
+                if found is None:
+                    return
+                made[side], more = found
+                work += more
+                yield made[side]
             spent += work
-            if spent > _MOST_TERMS:
+            epsilon = crossing(made["upper"], epsilon, 1.0 / tilt)
+            if not math.isfinite(epsilon):
                 return
-            upper, lower = (
-                self._bound(side, *uses[side], epsilon, round(nodes)) for side in _SIDES
-            )
-            yield upper
-            yield lower
-            epsilon = crossing(upper, epsilon, 1.0 / slope)
-            slope = max(upper.slope(epsilon, 1e-3 * max(epsilon, 1e-6)), 1e-6)
-            asked = width(epsilon, slope)
-            gap = distance(lower, upper, epsilon, slope, crossing)
-            if not gap > asked:
+            gap = distance(made["lower"], made["upper"], epsilon, tilt, crossing)
+            if not width(epsilon, tilt) < gap < _PROGRESS * before:
                 return
-            # The work rises with the square of the nodes, or the third power of few.
-            most = ((_MOST_TERMS - spent) / work) ** (1.0 / 2.5)
-            more = min(1.15 * math.sqrt(gap / asked), 4.0, most)
-            if more < 1.2:
+            if spent + 3.0 * work > _MOST_WORK:
                 return
-            nodes *= more
+            fineness, before = 2 * fineness, gap
+            log_delta = made["upper"].log_delta(epsilon)
 
-    def _uses(self, side: Side, nodes: int) -> tuple[_Losses, _Losses | None]:
+    def _steps(self, side: Side, tilt: float, groups: int, fineness: int) -> _Steps:
         """The losses of one use of each group of shifts, and those of the other steps."""
-        parts = self.pair.groups(self.direction, self.tilt, max(round(_GROUPS * nodes), 8))
-        each = [pair[side == "upper"] for pair in parts]
-        made = []
-        for pair in each:
-            source = dense(pair, self.direction, math.inf)
-            one = Direct(((source, source),), (1,), self.log_delta)
-            made.append(one.measure(side, round(_LOSSES * nodes)))
-        others = None
-        if self.others is not None:
-            others = _Losses.of([self.others.sided(side).measure(side, nodes)])
-        return _Losses.of(made), others
+        parts = self.pair.groups(self.direction, tilt, groups)
+        each = [dense(pair[side == "upper"], self.direction, math.inf) for pair in parts]
+        nodes = min(_LOSSES * fineness, _MOST_LOSSES)
 
-    def _bound(
-        self, side: Side, use: _Losses, others: _Losses | None, epsilon: float, nodes: int
-    ) -> ChoiceBound:
-        total, relative, slack = self.count + (others is not None), 0.0, 0.0
-        left, low, high = NOTHING, 0.0, 0.0
-        for k in range(1, total + 1):
-            step = others if others is not None and k == total else use
-            low, high = low - step.highest, max(high - step.lowest, 1.0)
-            # The path from the start, where nothing was seen, to the end, where epsilon was.
-            center = -epsilon * k / total
-            spread = step.deviation * math.sqrt(max(min(k, total - k), 1))
-            span = max(low, center - 80.0 * spread - 40.0, -_FARTHEST), min(high, _CERTAIN)
-            y = _nodes(span, center, _DEVIATIONS * spread, nodes)
-            value, slope = step.before(left, y)
-            relative += step.rounding + UNIT * (step.loss.size + 64)
-            slack += step.slack + 16.0 * UNIT * (1.0 + max(-y[0], y[-1]) + step.reach)
-            left = _chords(y, value) if side == "upper" else _tangents(y, value, slope, relative)
-        return ChoiceBound(left, side, relative + 64.0 * UNIT, slack)
+        def measure(source: Dense) -> Measure:
+            log_delta = self.log_delta - _UNTRIMMED
+            return Direct(((source, source),), (1,), log_delta).measure(side, nodes)
+
+        made = [(Losses(tuple(measure(source) for source in each)), self.count)]
+        for pair, count in self.others:
+            made.append((Losses((measure(pair[side == "upper"]),)), count))
+        return _Steps(tuple(made))
 
 
-@dataclass(frozen=True, eq=False)
-class _Losses:
-    """The losses of some shifts, one after the other; see `core.chosen_values`."""
+@dataclass(frozen=True)
+class _Steps:
+    """Losses of one use of each step, on one side, and the counts: the first has the choices."""
 
-    starts: NDArray[np.int64]
-    certain: Float
-    loss: Float
-    ratio: Float
-    mass: Float
-    deviation: float
-    rounding: float
-    slack: float
+    each: tuple[tuple[Losses, int], ...]
 
-    @classmethod
-    def of(cls, measures: list[Measure]) -> _Losses:
-        sizes = [measure.loss.size for measure in measures]
-        loss, mass = (
-            np.concatenate([getattr(measure, name) for measure in measures])
-            for name in ("loss", "mass")
-        )
-        return cls(
-            np.append(0, np.cumsum(sizes)),
-            np.array([measure.infinite for measure in measures]),
-            loss,
-            np.exp(-loss),
-            mass,
-            max(_deviation(measure) for measure in measures),
-            max(measure.rounding for measure in measures),
-            max(measure.slack for measure in measures),
-        )
+    def cumulants(self, tilt: float) -> tuple[float, float, float]:
+        """The largest log moment of all together, its mean and variance."""
+        found = np.array([(n, *losses.cumulants(tilt)) for losses, n in self.each])
+        value, mean, variance = found[:, 0] @ found[:, 1:]
+        return float(value), float(mean), float(variance)
 
-    @property
-    def lowest(self) -> float:
-        return float(self.loss.min())
+    def saddle(self, epsilon: float) -> float | None:
+        """The tilt where ``M^n e^{-c epsilon} / (c (1 + c))`` is least, which delta is about."""
 
-    @property
-    def highest(self) -> float:
-        return float(self.loss.max())
+        def excess(log_tilt: float) -> float:
+            tilt = math.exp(log_tilt)
+            return self.cumulants(tilt)[1] - 1.0 / tilt - 1.0 / (1.0 + tilt) - epsilon
 
-    @property
-    def reach(self) -> float:
-        return float(np.abs(self.loss).max())
-
-    def before(self, after: Segments, y: Float) -> tuple[Float, Float]:
-        """The function before one use, and its slope in ``x``."""
-        return core.chosen_values(
-            after.y,
-            after.x,
-            after.value,
-            after.slope,
-            self.starts,
-            self.certain,
-            self.loss,
-            self.ratio,
-            self.mass,
-            y,
-            np.exp(-y),
-        )
+        low = high = 0.0
+        while not excess(high) >= 0.0:
+            high += 1.0
+            if high > _FARTHEST_LOG:
+                return None
+        while not excess(low) <= 0.0:
+            low -= 1.0
+            if low < -_FARTHEST_LOG:
+                return None
+        while high - low > 1e-3:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if excess(middle) < 0.0 else (low, middle)
+        return math.exp(high)
 
 
-def _deviation(measure: Measure) -> float:
-    weight = measure.mass / measure.mass.sum()
-    mean = float(weight @ measure.loss)
-    return math.sqrt(float(weight @ (measure.loss - mean) ** 2))
+def _frame(
+    steps: _Steps,
+    tilt: float,
+    epsilon: float,
+    asked: float,
+    fineness: int,
+    log_delta: float,
+) -> tuple[Frame, float, float]:
+    """A frame, the tilt by which its images before the first are least, and the function there.
 
-
-def _nodes(span: tuple[float, float], center: float, width: float, count: int) -> Float:
-    """Nodes of a span, densest around a center."""
-    low, high = span
-    center = min(max(center, low), high)
-    width = max(width, 1e-6 * (high - low))
-    ends = np.arcsinh((low - center) / width), np.arcsinh((high - center) / width)
-    y = center + width * np.sinh(np.linspace(*ends, count))
-    y[0], y[-1] = low, high
-    return np.unique(y)
-
-
-def _chords(y: Float, value: Float) -> Segments:
-    """From node to node, and from the last one to 1, which no delta exceeds, at ``x = 0``."""
-    x = np.exp(-y)
-    value = np.minimum(value, 1.0)
-    slope = np.diff(value, append=1.0) / np.diff(x, append=0.0)
-    return Segments(y, x, value, np.minimum(slope, 0.0))
-
-
-def _tangents(y: Float, value: Float, slope: Float, relative: float) -> Segments:
-    """The larger of the tangents at neighboring nodes, where errors leave it: from where they meet.
-
-    A tangent gives way to the next a little later than where they meet, and goes on from its own
-    value there: below both.
+    ``log_delta`` is what is looked for, about.
     """
-    held = (value > 0.0) & (slope < 0.0)
-    y, value, slope = y[held], value[held], slope[held]
-    if not y.size:
-        return Segments(np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1))
-    x = np.exp(-y)
-    # Where the first one is 0.
-    first = x[0] + (1.0 - 1e-9) * value[0] / -slope[0]
-    run = -np.diff(x)
-    rise = -slope[:-1] * run
-    error = (relative + 16.0 * UNIT) * (value[1:] + value[:-1] + rise)
-    gap = np.maximum(np.diff(value) - rise - error, 0.0)
-    turn = slope[:-1] - slope[1:]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        met = x[1:] + np.where(turn > 0.0, np.minimum(gap / turn, run), 0.0)
-    at = value[:-1] - slope[:-1] * (x[:-1] - met)
-    breaks = np.append(first, met)
-    return Segments(-np.log(breaks), breaks, np.append(0.0, at), slope)
+    value, _, variance = steps.cumulants(tilt)
+    size = math.exp(min(max(log_delta - value + tilt * epsilon, -600.0), 600.0))
+    deviation = math.sqrt(variance)
+    tilts = [tilt + far / deviation for far in _FARTHER]
+    images = [steps.cumulants(far)[0] - value - (far - tilt) * epsilon for far in tilts]
+    periods = [
+        (image - math.log(size) + _NEGLIGIBLE) / (far - tilt)
+        for far, image in zip(tilts, images, strict=True)
+    ]
+    period = max(_DEVIATIONS * deviation, (_NEGLIGIBLE - log_delta) / tilt, min(periods))
+    # A hinge should cost a share of what is asked. Smoothing adds ``s^2/2`` of the second
+    # derivative, which is about ``c (1 + c)`` of delta.
+    smoothing = math.sqrt(_HINGE * asked / (1.0 + tilt)) * _FINENESS / fineness
+    if smoothing > STEEPEST:
+        smoothing = max(STEEPEST, min(smoothing, _HINGE * asked / MOVED))
+    # A power of two, or three quarters of one.
+    waves = SMOOTHING * period / smoothing
+    degree = 2 ** math.ceil(math.log2(waves))
+    degree -= degree // 4 if waves <= 0.75 * degree else 0
+    frame = Frame(tilt, period, min(max(degree, _LEAST_DEGREE), _MOST_DEGREE))
+    return frame, tilts[int(np.argmin(periods))], size
+
+
+def _bound(
+    side: Side,
+    steps: _Steps,
+    frame: Frame,
+    farther: float,
+    fineness: int,
+    allowed: float,
+) -> tuple[ChoiceBound, float] | None:
+    """A bound of one side, and the work that it took; None if it takes too much."""
+    (losses, count), *others = steps.each
+    tilt, period = frame.tilt, frame.period
+    log_scale, drift, variance = losses.cumulants(tilt)
+    log_scale += _sum_rounding(losses)
+    symbols, doubt = losses.symbols(frame, log_scale)
+    start, error = hinge(frame, side)
+    made = Recursion(side, frame, symbols, doubt, start, error, fineness, drift)
+    if not made.advance(count, allowed, variance, _SIDE * _MOST_WORK):
+        return None
+    scale = count * log_scale
+    for other, uses in others:
+        scaled = other.cumulants(tilt)[0] + _sum_rounding(other)
+        factor, more = other.symbols(made.frame, scaled)
+        made.coefficients = made.coefficients * np.exp(uses * np.log(factor[0]))
+        made.error += 4.0 * uses * more * total_of(made.coefficients)
+        scale += uses * scaled
+    relative = sum(uses * (each.rounding + 4.0 * UNIT) for each, uses in steps.each)
+    relative += 16.0 * UNIT * (1.0 + abs(scale) + tilt * period)
+    slack = sum(uses * each.slack for each, uses in steps.each)
+    slack += 4.0 * UNIT * count * abs(drift)
+    infinite = sum(uses * each.infinite for each, uses in steps.each)
+
+    def image(power: float) -> float:
+        """Log of ``1/(e^{power p} - 1)``, rounded up."""
+        return -power * period - math.log1p(-math.exp(-power * period)) + 1e-9
+
+    before = steps.cumulants(farther)[0] + image(farther - tilt) + relative
+    bound = ChoiceBound(
+        side,
+        made.frame,
+        made.coefficients,
+        scale,
+        made.error,
+        infinite if side == "upper" else 0.0,
+        relative,
+        slack,
+        ((image(tilt), 0.0), (before, farther)),
+    )
+    sums = sum(measure.loss.size for measure in losses.measures)
+    return bound, made.work + _SUM * sums * frame.degree
+
+
+def _sum_rounding(losses: Losses) -> float:
+    """Of the logarithm of a moment."""
+    return 16.0 * UNIT * (max(measure.loss.size for measure in losses.measures) + 32)

@@ -3,11 +3,12 @@
 =========== ============================ =========================================================
 composer    when                         what limits it
 =========== ============================ =========================================================
+choices     pairs with several worst     its work, which rises with the logarithm of the uses; of
+            shifts                       two such pairs one has its envelope, as with `direct`
 frequencies smooth losses, tables        rounding, where little tilted mass is near epsilon; steps
                                          whose losses differ too much in scale for one lattice
 direct      always                       its work: see `refine`; of pairs with several worst shifts
                                          it has their envelope from above and one from below
-choices     few uses of such a pair      its work, which rises with the uses
 =========== ============================ =========================================================
 
 What one cannot do, or not to the width that is asked for, goes to the next.
@@ -20,7 +21,7 @@ import math
 from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
-from psinoise.accounting.compose.bound import Bound, ChernoffBound
+from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.choices import Choices
 from psinoise.accounting.compose.dense import Dense, dense
 from psinoise.accounting.compose.direct import Composition as Direct
@@ -35,7 +36,6 @@ from psinoise.accounting.compose.refine import (
 )
 from psinoise.accounting.compose.target import Target, profile_bound
 from psinoise.accounting.estimate.composition import Composition
-from psinoise.accounting.estimate.renyi import moments_line
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
 from psinoise.accounting.loss.quadrature import reach_for
@@ -45,8 +45,6 @@ from psinoise.errors import CertificationError
 _LATTICES = 3
 # Times closer than on epsilon, where bounds on delta should be.
 _STEEP = 50.0
-# So many times shifts are chosen one after the other.
-_MOST_CHOICES = 250
 
 
 class Guess(NamedTuple):
@@ -84,15 +82,12 @@ def bounds(
     enough
         how close they may stay where coming closer takes all products; 0 if that is no matter
     """
-    uses, choices, start = uses_of(steps), None, 0.0 if guess is None else guess.epsilon
+    uses = uses_of(steps)
     if uses > 1.0 and several(steps) and are_pairs(steps):
-        # The envelope lets neighbors choose a shift for each outcome; moments do not.
-        found = moments_line(steps, direction, log_delta if guess is None else guess.log_delta)
-        if found is not None:
-            line = ChernoffBound(*found)
-            yield line
-            tilt, start = line.tilt, crossing(line, start, 1.0 / line.tilt)
+        # The envelope lets neighbors choose a shift for each outcome, which nobody can.
         choices = choices_of(steps, direction, log_delta, tilt)
+        if choices is not None and guess is not None:
+            yield from choices.bounds(guess.epsilon, crossing, width)
     if guess is not None and uses > 1.0 and are_pairs(steps):
         reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
         if reached <= enough:
@@ -114,29 +109,32 @@ def bounds(
             yield from one_use_bounds(composed, crossing)
         else:
             yield from direct_bounds(composed, crossing, width)
-    if choices is not None:
-        yield from choices.bounds(start, crossing, width)
 
 
 def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float) -> Choices | None:
-    """What composes uses of one pair that dominates several, with any others; None if it does not.
+    """What composes uses of one pair that dominates several, with all others; None if it does not.
 
-    It takes a time in proportion to these uses.
+    Of several such pairs the one whose envelope costs most, by a moment.
     """
-    ((pair, count), *more), others = _told_apart(steps)
-    if more or count > _MOST_CHOICES or not isinstance(pair, AtomPair) or not pair.compares_all:
+
+    def cost(step: tuple[Dominating, int]) -> float:
+        pair, count = step
+        if not isinstance(pair, AtomPair) or not (pair.several and pair.compares_all):
+            return 0.0
+        fixed = pair.at_tilt(direction, tilt)
+        return count * (pair.moment(direction, tilt) - fixed.moment(direction, tilt))
+
+    most = max(steps, key=cost)
+    pair, count = most
+    if not cost(most) > 0.0 or not isinstance(pair, AtomPair):
         return None
-    composed = None
-    if others:
-        reach = reach_for(log_delta, uses_of(steps))
-        sources = tuple(_sources(step, direction, reach, tilt) for step, _ in others)
-        composed = Direct(sources, tuple(n for _, n in others), log_delta)
-    return Choices(pair, count, composed, direction, log_delta, tilt)
-
-
-def _told_apart(steps: Pairs) -> tuple[list[tuple[Dominating, int]], list[tuple[Dominating, int]]]:
-    """The steps that stand for several pairs, and the others."""
-    return [s for s in steps if several((s,))], [s for s in steps if not several((s,))]
+    reach = reach_for(log_delta, uses_of(steps))
+    sources = tuple((_sources(step, direction, reach, tilt), n) for step, n in steps)
+    others = tuple(
+        source for source, (step, _) in zip(sources, steps, strict=True) if step is not pair
+    )
+    fixed = Direct(tuple(s for s, _ in sources), tuple(n for _, n in sources), log_delta)
+    return Choices(pair, count, others, fixed, direction, log_delta)
 
 
 def one_use(

@@ -203,26 +203,6 @@ def _concentration(steps: Pairs, way: Direction) -> float:
 # -- the moments accountant ------------------------------------------------------------------------
 
 
-def moments_line(steps: Pairs, way: Direction, log_delta: float) -> tuple[float, float] | None:
-    """A line above log delta: its value at ``epsilon = 0``, and by how much it falls.
-
-    It has the least epsilon at ``log_delta`` of all that moments give, and holds for neighbors who
-    choose each shift by what they have seen so far: given what came before, a use multiplies
-    ``E_P[e^{c L}]`` by ``e^{K(c)}`` of the shift where that is the largest, at most, whichever
-    shift is chosen; by induction over the uses the sum of these bounds ``K(c)`` of them all. None
-    where the largest is not known for certain, or the quadrature does not hold all moments.
-    """
-    if not all(pair.compares_all for pair, _ in steps if isinstance(pair, AtomPair)):
-        return None
-    composition, saddle = _at_delta(steps, way, log_delta)
-    if not all(
-        _covers(measure, saddle.c, part.value)
-        for measure, part in zip(composition.measures, saddle.parts, strict=True)
-    ):
-        return None
-    return composition.certain_chernoff(0.0, saddle.c), saddle.c
-
-
 def _epsilon(steps: Pairs, way: Direction, log_delta: float) -> float:
     saddle = _at_delta(steps, way, log_delta)[1]
     bound = (saddle.log_chernoff(0.0) - log_delta) / saddle.c
