@@ -13,6 +13,11 @@ the logarithm of ``n``.
 several shifts may share the pair that dominates them all, their envelope; from below some may be
 left out.
 
+*Shifts that are far behind.* Of very many uses one shift that has a smaller moment than another
+one by some hundred, over all of them, is a choice only in the last few. Its losses may be moved up
+until it is no farther behind from above, as every ``V_k`` rises; from below it is left out. What
+such a shift takes away from the functions then is not large beside what matters.
+
 *Other steps.* A step with one worst pair is an average ``T``, which commutes with that of any
 shift, and ``max_s T_s T f <= T max_s T_s f``: it is the worst if it comes first, and neighbors see
 it before they choose. So it is the last factor here. Of steps of two kinds with several worst
@@ -68,6 +73,8 @@ _SIDE, _BLOCKS, _TIMES = 0.5, 150, 20
 _LEAST_GROUPS, _ALL, _LOSSES, _MOST_LOSSES = 8, 10**6, 128, 4096
 # A finer recursion brings both sides closer than this share, or nothing does.
 _PROGRESS = 0.7
+# Logs of moments of all uses by which a shift may be behind.
+_BEHIND = 400.0
 # A period has so many deviations at least, and leaves so little of delta to images, as a log.
 _DEVIATIONS, _NEGLIGIBLE = 16.0, 21.0
 # Deviations from one tilt to others, for images.
@@ -284,6 +291,12 @@ def _bound(
     log_scale, drift, variance = losses.cumulants(tilt)
     log_scale += _sum_rounding(losses)
     symbols, doubt = losses.symbols(frame, log_scale)
+    behind = log_scale - np.array([found[0] for found in losses.each(tilt)]) - _BEHIND / count
+    if side == "upper":
+        moved = np.maximum(behind, 0.0) / tilt
+        symbols = symbols * np.exp(np.multiply.outer(moved, tilt + 1j * frame.waves))
+    else:
+        symbols = symbols[behind <= 0.0]
     start, error = hinge(frame, side)
     made = Recursion(side, frame, symbols, doubt, start, error, fineness, drift)
     if not made.advance(count, allowed, variance, _SIDE * _MOST_WORK):

@@ -79,8 +79,8 @@ class Losses:
     def slack(self) -> float:
         return max(measure.slack for measure in self.measures)
 
-    def cumulants(self, tilt: float) -> tuple[float, float, float]:
-        """The largest ``log E_P[e^{tilt L}]``, and its first two derivatives."""
+    def each(self, tilt: float) -> list[tuple[float, float, float]]:
+        """Of each shift ``log E_P[e^{tilt L}]``, and its first two derivatives."""
         found = []
         for measure in self.measures:
             top = float(measure.loss.max())
@@ -89,7 +89,11 @@ class Losses:
             mean = float(weight @ measure.loss) / total
             variance = float(weight @ (measure.loss - mean) ** 2) / total
             found.append((math.log(total) + tilt * top, mean, variance))
-        return max(found)
+        return found
+
+    def cumulants(self, tilt: float) -> tuple[float, float, float]:
+        """Those of the largest."""
+        return max(self.each(tilt))
 
     def symbols(self, frame: Frame, log_scale: float) -> tuple[Complex, float]:
         """``E_P[e^{(c + i w) L}] / e^log_scale`` for each shift and frequency; their error."""
