@@ -51,7 +51,7 @@ def test_shifts_that_are_chosen_as_neighbors_go(rate, way, others):
     top = mechanism.dominating(rate, "add-remove")[0].largest_loss(way)
     for count in (2, 3):
         accountant = pn.Accountant(way).compose(mechanism, count, rate).compose(other, others)
-        for share in (0.0, 0.2, 0.9):
+        for share in (0.0, 0.9) if count == 3 else (0.2,):
             epsilon = share * (count * top + 0.7 * others)
             exact = adaptive_delta(losses, epsilon, count, before)
             found = accountant.delta(epsilon)

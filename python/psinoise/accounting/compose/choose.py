@@ -82,12 +82,12 @@ def bounds(
     enough
         how close they may stay where coming closer takes all products; 0 if that is no matter
     """
-    uses = uses_of(steps)
-    if uses > 1.0 and several(steps) and are_pairs(steps):
-        # The envelope lets neighbors choose a shift for each outcome, which nobody can.
+    uses, chosen, choices = uses_of(steps), several(steps), None
+    if guess is not None and uses > 1.0 and are_pairs(steps):
         choices = choices_of(steps, direction, log_delta, tilt)
-        if choices is not None and guess is not None:
-            yield from choices.bounds(guess.epsilon, crossing, width)
+    if choices is not None and guess is not None and chosen:
+        # The envelope lets neighbors choose a shift for each outcome, which nobody can.
+        yield from choices.bounds(guess.epsilon, crossing, width)
     if guess is not None and uses > 1.0 and are_pairs(steps):
         reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
         if reached <= enough:
@@ -109,24 +109,29 @@ def bounds(
             yield from one_use_bounds(composed, crossing)
         else:
             yield from direct_bounds(composed, crossing, width)
+    if choices is not None and guess is not None and not chosen:
+        yield from choices.bounds(guess.epsilon, crossing, width)
 
 
 def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float) -> Choices | None:
-    """What composes uses of one pair that dominates several, with all others; None if it does not.
+    """What composes uses of a pair whose losses are atoms with all others; None if there is none.
 
-    Of several such pairs the one whose envelope costs most, by a moment.
+    Of pairs that dominate several the one whose envelope costs most, by a moment, else the one that
+    is used most.
     """
 
-    def cost(step: tuple[Dominating, int]) -> float:
+    def cost(step: tuple[Dominating, int]) -> tuple[float, int]:
         pair, count = step
-        if not isinstance(pair, AtomPair) or not (pair.several and pair.compares_all):
-            return 0.0
+        if not isinstance(pair, AtomPair) or not pair.compares_all:
+            return -1.0, 0
+        if not pair.several:
+            return 0.0, count
         fixed = pair.at_tilt(direction, tilt)
-        return count * (pair.moment(direction, tilt) - fixed.moment(direction, tilt))
+        return count * (pair.moment(direction, tilt) - fixed.moment(direction, tilt)), count
 
     most = max(steps, key=cost)
     pair, count = most
-    if not cost(most) > 0.0 or not isinstance(pair, AtomPair):
+    if cost(most)[0] < 0.0 or not isinstance(pair, AtomPair):
         return None
     reach = reach_for(log_delta, uses_of(steps))
     sources = tuple((_sources(step, direction, reach, tilt), n) for step, n in steps)
