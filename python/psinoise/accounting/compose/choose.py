@@ -9,6 +9,7 @@ frequencies smooth losses, tables        rounding, where little tilted mass is n
                                          whose losses differ too much in scale for one lattice
 direct      always                       its work: see `refine`; of pairs with several worst shifts
                                          it has their envelope from above and one from below
+choices     losses of atoms              its work
 =========== ============================ =========================================================
 
 What one cannot do, or not to the width that is asked for, goes to the next.
