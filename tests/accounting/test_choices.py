@@ -141,7 +141,7 @@ def test_what_a_grid_may_miss():
     assert 0.5 < max(above) <= 1.0
 
 
-@for_rows((tilt, degree) for tilt in (0.01, 0.7, 30.0) for degree in (64, 512))
+@for_rows((tilt, degree) for tilt in (0.01, 0.7, 30.0) for degree in (512, 4096))
 def test_a_smooth_hinge(tilt, degree):
     """Mutants: from below the hinge is smoothed once, or not moved; waves are left out."""
     period = max(40.0 / tilt, 3.0)
@@ -154,7 +154,7 @@ def test_a_smooth_hinge(tilt, degree):
         over_exact = sign * (Grid(frame, over).values(waves) - exact)
         assert over_exact.min() >= -error
         assert error <= 1e-3 * exact.max()
-        assert degree < 512 or np.abs(over_exact).sum() <= 0.5 * exact.sum()
+        assert np.abs(over_exact).sum() <= 0.5 * exact.sum()
 
 
 def test_lattices_and_long_plans_where_products_end():
