@@ -78,7 +78,7 @@ class LatticeNoise:
         grid : float
         cells : int
             How many multiples neighbors are apart, where it is known: of a power law so many more
-            are listed.
+            are listed, and what the noise costs is compared with its law.
 
         Returns
         -------
@@ -86,12 +86,11 @@ class LatticeNoise:
             ``P(K = k)`` is the probability that ``noise`` rounds to ``k grid``, to a relative error
             of 2**-23 for all that are above 2**-39; the rest is a tail without end. Bounded noise
             has none. Where the noise has a geometric tail, probabilities are larger by some words
-            of 2**-63 (``psinoise.release.ratios``), so that the largest loss is no larger; other
-            noise is wider by 2**-18. A power law takes over where it has set in to 2 %, with a
-            common factor to all probabilities (0.3 % at a stable index of 0.4, less above); it is
-            wider by 2**-18 to 2**-6, so much that it costs no more than the law
-            (``psinoise.release.followed``). The privacy of the result rests on its integers, not on
-            this.
+            of 2**-63 (``psinoise.release.ratios``), so that the largest loss is no larger; bounded
+            noise is wider by 2**-18, and other noise by 2**-18 to 2**-6, so much that it costs no
+            more than the law (``psinoise.release.followed``). A power law takes over where it has
+            set in to 2 %, with a common factor to all probabilities (0.3 % at a stable index of
+            0.4, less above). The privacy of the result rests on its integers, not on this.
 
         Raises
         ------

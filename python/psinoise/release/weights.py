@@ -28,15 +28,12 @@ more than roundings add where a weight at the edge is above ``2**20`` words over
 are rounded down, and what is left goes to the inner ones, one word each: none that a shift moves
 out of the support is heavier.
 
-Laws without a largest loss are widened by as much: where the least listed weights decide, at deltas
-of ``1e-12``, roundings were 5e-9 of epsilon, and 2e-6 at ``1e-14`` for the widest noise. This is
-measured, not proven.
-
-*Copies of a power law* are blocks of equal probability: their losses are not those of the law,
-though they have its mass. Of such a law noise is drawn that is wider by a share, the least of seven
-for which the table costs no more than the law in any composition; ``psinoise.release.followed``
-decides this from both profiles. It is ``2**-18`` to ``2**-6``. Where the shift is not known, or
-takes too many pieces, it is the largest one, and nothing is decided.
+Laws without a largest loss are widened too: where the least listed weights decide, at deltas of
+``1e-12``, roundings were 5e-9 of epsilon, and 2e-6 at ``1e-14`` for the widest noise; and copies of
+a power law are blocks of equal probability, whose losses are not those of the law. The share is
+the least of seven, ``2**-18`` to ``2**-6``, for which the table costs no more than the law in any
+composition; ``psinoise.release.followed`` decides this from both profiles. A geometric tail falls
+as the wider law does where it begins, and so no faster than that law does anywhere beyond.
 """
 
 from __future__ import annotations
@@ -204,7 +201,9 @@ def weights_of(law: Law, grid: float, cells: int = 0, wider: float = WIDER[0]) -
         beyond = drawn.lattice_masses(narrowed, plan.listed, plan.listed + 2)
         share = _share(drawn, narrowed, plan.listed, plan.repeated)
         masses, ratio = joined(masses, beyond, share)
-    elif plan.tail == "translate" and law.decay > 0.0:
+    elif plan.tail == "translate" and law.decay == 0.0:
+        ratio = _falls(drawn, narrowed, plan.listed)
+    elif plan.tail == "translate":
         (masses, ratio), unit = raised(masses, plan.repeated, ratio), 1.0
     return rounded(masses, plan.tail, plan.repeated, int(ratio * ONE), law.unimodal, unit)
 
@@ -223,10 +222,7 @@ def _plan(law: Law, grid: float, cells: int = 0) -> _Plan | None:
     if reach >= MOST_LISTED or law.ccdf((reach - 0.5) * grid) > _RARE:
         return None
     if law.decay == 0.0:
-        ratio = _share(law, grid, reach, 1)
-        if law.adds_up:
-            ratio = max(ratio, _above(_mass(law, grid, reach) / _mass(law, grid, reach - 1)))
-        return _Plan(reach, "translate", 1, ratio)
+        return _Plan(reach, "translate", 1, _falls(law, grid, reach))
     # A period, in whole cells; where it is less than one, the tail falls as on average.
     repeated = max(1, math.ceil(Fraction(law.period) / Fraction(grid)))
     reach = max(reach, repeated + 1 + math.ceil(law.repeats_from / grid))
@@ -247,6 +243,14 @@ def _share(law: Law, grid: float, count: int, repeated: int) -> float:
     whole, rest = (float(law.ccdf((k - 0.5) * grid)) for k in (count - repeated, count))
     # A law far narrower than a cell: any tail will do.
     return rest / whole if whole > 0.0 else 0.0
+
+
+def _falls(law: Law, grid: float, count: int) -> float:
+    """By how much a tail without a largest loss falls, beyond so many integers, in a cell."""
+    share = _share(law, grid, count, 1)
+    if not law.adds_up:
+        return share
+    return max(share, _above(_mass(law, grid, count) / _mass(law, grid, count - 1)))
 
 
 def _mass(law: Law, grid: float, k: int) -> float:
