@@ -80,7 +80,7 @@ _DEVIATIONS, _NEGLIGIBLE = 16.0, 21.0
 # Deviations from one tilt to others, for images.
 _FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
 # Shares of the width that a side may lose to errors, and to a smooth hinge.
-_SHARE, _HINGE = 0.12, 0.25
+_SHARE, _HINGE = 0.2, 0.4
 # What one use may leave out of its losses is so much less than of delta, as a log.
 _UNTRIMMED = 40.0
 # Nodes of a composition with a fixed shift.
