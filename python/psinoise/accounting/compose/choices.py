@@ -114,7 +114,10 @@ class ChoiceBound(Bound):
         y = self.sign * self.slack - np.asarray(epsilons, dtype=float)
         turns = np.exp(1j * np.multiply.outer(y, self.frame.waves[1:]))
         value = self.coefficients[0].real + 2.0 * (turns @ self.coefficients[1:]).real
-        value += self.sign * self.error
+        # Of arguments of waves, and of their sum.
+        size = 2.0 * np.abs(self.coefficients)
+        rounding = np.abs(y) * float(size @ self.frame.waves) + (size.size + 64.0) * size.sum()
+        value += self.sign * (self.error + 4.0 * UNIT * rounding)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = self.log_scale + self.frame.tilt * y + np.log(np.maximum(value, 0.0))
         found = found + self.sign * self.relative

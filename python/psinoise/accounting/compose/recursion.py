@@ -187,6 +187,7 @@ class Recursion:
             self.error += error
             done += block
         turns = math.fmod(self.drift * count, self.frame.period)
+        self.error += 32.0 * UNIT * self.frame.degree * total_of(self.coefficients)
         self.coefficients = self.coefficients * np.exp(1j * turns * self.frame.waves)
         return True
 
