@@ -417,3 +417,17 @@ def test_names_of_the_first_version_say_what_is_there_now(old, now):
     with pytest.raises(AttributeError, match=f"was replaced in 0.2 by {now}"):
         old()
     assert not hasattr(pn.Ledger, "load")
+
+
+def test_where_all_values_are_counted_the_refusal_says_so():
+    """Kills: the hint at one value, or where count is given; how many there are, which is data."""
+    made, x = pn.Ledger(epsilon=1.0, delta=1e-6), np.zeros(1234)
+    with pytest.raises(pn.BudgetError, match="all values were counted, and count is") as caught:
+        made.release(GAUSSIAN, x)
+    assert "1234" not in str(caught.value)
+    small = pn.Mechanism(pn.Gaussian(std=1.0))
+    for data, count in ((x, 1234), (1.0, None)):
+        with pytest.raises(pn.BudgetError, match=r"at delta 1e-06$"):
+            made.release(small, data, count=count)
+    assert made.charges == ()
+    made.release(GAUSSIAN, x, count=1)

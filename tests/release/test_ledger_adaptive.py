@@ -264,7 +264,7 @@ def test_noise_in_digits():
         made.charge(vector)
     assert len(made.charges) > 30
     assert 0.8 < made.spent_as_plan <= 1.0
-    assert made._book._sums.leak == pytest.approx(len(made.charges) * probability)
+    assert made._state.book._sums.leak == pytest.approx(len(made.charges) * probability)
     # A thousandth of delta is for leaks.
     few = pn.Ledger(1.0, 900.0 * probability, adaptive=True)
     with pytest.raises(pn.BudgetError):

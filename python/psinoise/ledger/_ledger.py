@@ -1,12 +1,9 @@
-"""The ledger: a budget, what was charged to it, and locks around both."""
+"""The ledger: what it says of a budget, and releases that are charged to it."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import threading
-import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,16 +14,11 @@ from psinoise._replaced import Replaced
 from psinoise.accounting import Accountant
 from psinoise.errors import BudgetError, CertificationError, DomainError
 from psinoise.ledger._charge import Charge
-from psinoise.ledger._filter import Filter, orders_of
+from psinoise.ledger._filter import orders_of
 from psinoise.ledger._journal import Journal
 from psinoise.ledger._plan import Plan
-from psinoise.ledger._text import (
-    Budget,
-    read_budget,
-    read_charge,
-    written_budget,
-    written_charge,
-)
+from psinoise.ledger._state import State
+from psinoise.ledger._text import Budget, written_budget
 from psinoise.ledger._values import read_once
 from psinoise.mechanisms import LatticeMechanism, Mechanism
 
@@ -87,7 +79,7 @@ class Ledger:
         *,
         adaptive: bool = False,
     ) -> None:
-        self._begin(_budget(epsilon, delta, adjacency, adaptive), None)
+        self._state = State(_budget(epsilon, delta, adjacency, adaptive), None)
 
     @classmethod
     def create(
@@ -138,53 +130,44 @@ class Ledger:
             If one of both files is missing or cannot be read and written.
         """
         ledger = cls.__new__(cls)
-        ledger._begin(None, Journal(path))
-        with ledger._turn():
+        ledger._state = State(None, Journal(path))
+        with ledger._state.turn():
             pass
         return ledger
-
-    def _begin(self, budget: Budget | None, journal: Journal | None) -> None:
-        self._journal = journal
-        self._lock = threading.Lock()
-        self._process = os.getpid()
-        self._charges: list[Charge] = []
-        self._known: Budget | None = budget
-        # What is counted is not what is in the list of charges while one is entered.
-        self._unsure = True
-        _LEDGERS.add(self)
 
     # -- what it says ----------------------------------------------------------------------------
 
     @property
     def epsilon(self) -> float:
         """The budget's epsilon."""
-        return self._budget.epsilon
+        return self._state.budget.epsilon
 
     @property
     def delta(self) -> float:
         """The budget's delta."""
-        return self._budget.delta
+        return self._state.budget.delta
 
     @property
     def adjacency(self) -> str:
         """The neighboring relation."""
-        return self._budget.adjacency
+        return self._state.budget.adjacency
 
     @property
     def adaptive(self) -> bool:
         """Whether mechanisms may be chosen by what was released before."""
-        return self._budget.orders is not None
+        return self._state.budget.orders is not None
 
     @property
     def path(self) -> Path | None:
         """The file, links followed; None for a ledger in memory."""
-        return None if self._journal is None else self._journal.path
+        journal = self._state.journal
+        return None if journal is None else journal.path
 
     @property
     def charges(self) -> tuple[Charge, ...]:
         """What has been charged, in order, by other processes too."""
-        with self._turn():
-            return tuple(self._charges)
+        with self._state.turn():
+            return tuple(self._state.charges)
 
     @property
     def spent(self) -> float:
@@ -200,8 +183,8 @@ class Ledger:
         CertificationError
             If there is none, for charges whose fit was shown by delta at the budget's epsilon.
         """
-        with self._turn():
-            return self._book.spent
+        with self._state.turn():
+            return self._state.book.spent
 
     @property
     def spent_as_plan(self) -> float:
@@ -215,11 +198,11 @@ class Ledger:
         CertificationError
             If no bound can be certified.
         """
-        with self._turn():
-            if isinstance(self._book, Plan):
-                return self._book.spent
+        with self._state.turn():
+            if isinstance(self._state.book, Plan):
+                return self._state.book.spent
             accountant = Accountant(self.adjacency)
-            for charge in self._charges:
+            for charge in self._state.charges:
                 accountant.compose(charge.mechanism, charge.count, charge.sampling_rate)
             return accountant.epsilon(self.delta).upper
 
@@ -231,8 +214,8 @@ class Ledger:
         mechanism together are (a + b, delta)-private. For an adaptive ledger it is what its filter
         has left. What fits beyond that only `affords` can tell.
         """
-        with self._turn():
-            return self._book.remaining
+        with self._state.turn():
+            return self._state.book.remaining
 
     def affords(
         self,
@@ -242,9 +225,9 @@ class Ledger:
     ) -> bool:
         """Whether :meth:`charge` with the same arguments would be accepted now."""
         charge = Charge.of(mechanism, count, sampling_rate)
-        with self._turn():
+        with self._state.turn():
             try:
-                self._book.check(charge)
+                self._state.book.check(charge)
             except (BudgetError, CertificationError):
                 return False
             return True
@@ -254,7 +237,7 @@ class Ledger:
         place = "" if self.path is None else f", {str(self.path)!r}"
         return (
             f"<Ledger epsilon={self.epsilon!r}, delta={self.delta!r}, "
-            f"adjacency={self.adjacency!r}{kind}, {len(self._charges)} charges{place}>"
+            f"adjacency={self.adjacency!r}{kind}, {len(self._state.charges)} charges{place}>"
         )
 
     # -- what it does ----------------------------------------------------------------------------
@@ -293,17 +276,7 @@ class Ledger:
             If the file is not what it was, or cannot be written.
         """
         charge = Charge.of(mechanism, count, sampling_rate, label)
-        if self._journal is None and os.getpid() != self._process:
-            raise BudgetError(
-                "a ledger in memory must be charged in the process that made it: a copy of it "
-                "would spend the same budget again"
-            )
-        with self._turn() as append:
-            self._book.check(charge)
-            self._unsure = True
-            append(charge)
-            self._book.enter(charge)
-            self._unsure = False
+        self._state.charge(charge)
         return charge
 
     def release(
@@ -360,7 +333,14 @@ class Ledger:
         for name, number in (("count", uses), ("sampling_rate", sampling_rate)):
             if size and number == 0:
                 raise DomainError(f"{name} must be more than 0 where there are values, got 0")
-        self.charge(lattice, uses, sampling_rate, label=label)
+        try:
+            self.charge(lattice, uses, sampling_rate, label=label)
+        except BudgetError as error:
+            if count is not None or uses <= 1:
+                raise
+            raise BudgetError(
+                f"{error}; all values were counted, and count is how many one record can move"
+            ) from None
         # After the charge, like everything that depends on values.
         if masked:
             raise TypeError("x must not have masked values")
@@ -371,61 +351,6 @@ class Ledger:
             "a ledger must not be copied or pickled: both would spend its budget (other processes "
             "can open the file of one that has a file)"
         )
-
-    # -- the state -------------------------------------------------------------------------------
-
-    @property
-    def _budget(self) -> Budget:
-        assert self._known is not None
-        return self._known
-
-    @contextlib.contextmanager
-    def _turn(self) -> Iterator[Callable[[Charge], None]]:
-        """Be alone, with everything counted that others have charged.
-
-        Yields what writes a charge down.
-        """
-        with self._lock:
-            if self._journal is None:
-                if self._unsure:
-                    self._begin_book()
-                    for charge in self._charges:
-                        self._book.enter(charge)
-                    self._unsure = False
-                yield self._charges.append
-                return
-            if self._unsure:
-                self._journal.forget()
-                self._charges.clear()
-                self._places: dict[Mechanism | LatticeMechanism, int] = {}
-            self._unsure = True
-            with self._journal.locked(self._read) as write:
-                self._unsure = False
-
-                def append(charge: Charge) -> None:
-                    write(written_charge(charge, self._places))
-                    self._note(charge)
-
-                yield append
-
-    def _read(self, number: int, line: dict[str, Any]) -> None:
-        """Count a line that is new in the file."""
-        if number == 0:
-            self._known = read_budget(line)
-            self._begin_book()
-            return
-        charge = read_charge(line, self._charges)
-        self._note(charge)
-        self._book.enter(charge)
-
-    def _note(self, charge: Charge) -> None:
-        self._charges.append(charge)
-        self._places.setdefault(charge.mechanism, len(self._charges))
-
-    def _begin_book(self) -> None:
-        epsilon, delta, adjacency, orders = self._budget
-        terms = epsilon, delta, adjacency
-        self._book: Plan | Filter = Plan(*terms) if orders is None else Filter(*terms, orders)
 
 
 def _budget(epsilon: float, delta: float, adjacency: str, adaptive: bool) -> Budget:
@@ -446,22 +371,3 @@ def _on_lattice(mechanism: Mechanism | LatticeMechanism) -> LatticeMechanism:
 def _uses(mechanism: LatticeMechanism, size: int) -> int:
     """Vectors in so many values, every one of which a record may move."""
     return -(-size // mechanism.dimension)
-
-
-# -- children ------------------------------------------------------------------------------------
-
-# What a child must set right before it does anything else: a lock that another thread of the parent
-# held would stay locked for ever.
-_LEDGERS: weakref.WeakSet[Ledger] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for ledger in list(_LEDGERS):
-        ledger._lock = threading.Lock()
-        if ledger._journal is not None:
-            ledger._journal.after_fork()
-            ledger._unsure = True
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
