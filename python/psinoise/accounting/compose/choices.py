@@ -64,9 +64,9 @@ _SIDES: tuple[Side, Side] = ("upper", "lower")
 # Of the first recursion; see `Recursion`.
 _FINENESS = 8
 # Degrees of the first polynomials of one.
-_LEAST_DEGREE, _MOST_DEGREE = 256, 2**16
+_LEAST_DEGREE, _MOST_DEGREE = 256, 2**15
 # Points of all transforms together, and how many of them a term of a symbol takes as long as.
-_MOST_WORK, _SUM = 7e8, 0.1
+_MOST_WORK, _SUM = 6e8, 0.2
 # Share of one recursion. It takes so many blocks, with so many points each for one of the degree.
 _SIDE, _BLOCKS, _TIMES = 0.5, 150, 20
 # Groups of shifts, and nodes of the loss of one for each fineness.
@@ -171,16 +171,20 @@ class Choices:
             if tilt is None:
                 return
             asked, work, made = width(epsilon, tilt), 0.0, {}
-            frame, farther, size = _frame(rough, tilt, epsilon, asked, fineness, log_delta)
-            each = _TIMES * frame.degree * min(self.count, _BLOCKS)
+            found = _frame(rough, tilt, epsilon, asked, fineness, log_delta)
+            if found is None:
+                return
+            frame, farther, size = found
+            nodes = min(_LOSSES * fineness, _MOST_LOSSES)
+            each = (_TIMES * min(self.count, _BLOCKS) + _SUM * nodes) * frame.degree
             groups = max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS)
             for side in _SIDES:
                 steps = self._steps(side, tilt, groups, fineness)
                 allowed = size * min(_SHARE * tilt * asked, 0.1)
-                found = _bound(side, steps, frame, farther, fineness, allowed)
-                if found is None:
+                bound = _bound(side, steps, frame, farther, fineness, allowed)
+                if bound is None:
                     return
-                made[side], more = found
+                made[side], more = bound
                 work += more
                 yield made[side]
             spent += work
@@ -252,14 +256,17 @@ def _frame(
     asked: float,
     fineness: int,
     log_delta: float,
-) -> tuple[Frame, float, float]:
+) -> tuple[Frame, float, float] | None:
     """A frame, the tilt by which its images before the first are least, and the function there.
 
-    ``log_delta`` is what is looked for, about.
+    ``log_delta`` is what is looked for, about. None where losses hardly differ under the tilt, or
+    no width is allowed, or waves would be too short.
     """
     value, _, variance = steps.cumulants(tilt)
     size = math.exp(min(max(log_delta - value + tilt * epsilon, -600.0), 600.0))
-    deviation = math.sqrt(variance)
+    deviation = math.sqrt(max(variance, 0.0))
+    if not (deviation > 1e-12 / tilt and asked > 0.0 and math.isfinite(value)):
+        return None
     tilts = [tilt + far / deviation for far in _FARTHER]
     images = [steps.cumulants(far)[0] - value - (far - tilt) * epsilon for far in tilts]
     periods = [
@@ -274,9 +281,13 @@ def _frame(
         smoothing = max(STEEPEST, min(smoothing, _HINGE * asked / MOVED))
     # A power of two, or three quarters of one.
     waves = SMOOTHING * period / smoothing
-    degree = 2 ** math.ceil(math.log2(waves))
+    if not waves < 4.0 * _MOST_DEGREE:
+        waves = float(_MOST_DEGREE)
+    degree = 2 ** max(math.ceil(math.log2(waves)), 0)
     degree -= degree // 4 if waves <= 0.75 * degree else 0
     frame = Frame(tilt, period, min(max(degree, _LEAST_DEGREE), _MOST_DEGREE))
+    if not (math.isfinite(period) and tilt * frame.smoothing <= MOVED):
+        return None
     return frame, tilts[int(np.argmin(periods))], size
 
 

@@ -46,6 +46,8 @@ from psinoise.errors import CertificationError
 _LATTICES = 3
 # Times closer than on epsilon, where bounds on delta should be.
 _STEEP = 50.0
+# Of fewer uses of atoms all products are formed, or nearly so.
+_MANY_USES = 10.0
 
 
 class Guess(NamedTuple):
@@ -110,7 +112,7 @@ def bounds(
             yield from one_use_bounds(composed, crossing)
         else:
             yield from direct_bounds(composed, crossing, width)
-    if choices is not None and guess is not None and not chosen:
+    if choices is not None and guess is not None and not chosen and uses >= _MANY_USES:
         yield from choices.bounds(guess.epsilon, crossing, width)
 
 

@@ -51,8 +51,8 @@ from psinoise.accounting.loss.pairs import Float
 
 # Points of a grid for each half of a wave, at least; with more of them so many at most.
 _LEAST_OVER, _MOST_POINTS = 2, 2**16
-# Of fewer uses grids may be finer, up to 32 times.
-_FEW_USES = 96
+# Values of all shifts on a grid, for so few uses; transforms of each block, and most blocks.
+_MOST_VALUES, _FEW, _TRANSFORMS, _MANY = 2**21, 50, 6, 150
 # Uses of a block for each use before it: first, least, and most.
 _BLOCK, _SMALLEST_BLOCK, _LARGEST_BLOCK = 0.02, 1e-4, 0.1
 # Terms of ``A_r^j`` that are seen on the grid.
@@ -160,8 +160,11 @@ class Recursion:
         False, and nothing is known, if it takes more work than is allowed.
         """
         # A smooth function changes as if some uses had been before.
-        before = 1.0 + self.frame.smoothing**2 / variance
-        self._points = _MOST_POINTS * min(max(_FEW_USES // count, 1), 32)
+        before = 1.0 + self.frame.smoothing**2 / max(variance, 1e-300)
+        before = min(before, 1e6 * count)
+        rows = self._differences.shape[0]
+        room = min(_MOST_VALUES, most_work / (_TRANSFORMS * min(count, _MANY))) / rows
+        self._points = int(max(room, _MOST_POINTS) if count < _FEW else _MOST_POINTS)
         share = allowed / math.log1p(count / before)
         pace, done = _BLOCK, 0
         while done < count:
