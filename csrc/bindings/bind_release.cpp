@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t kMostListed = std::size_t{1} << 20;
 constexpr int kMostDrawBits = 63;
+// The ratio of blocks of 2^42 integers: 2^20 of them stay within 2^62.
+constexpr std::uint64_t kLeastOfBlocks = std::uint64_t{1} << 22;
 constexpr int kHeadBits = 31;
 
 struct Shape {
@@ -76,8 +78,10 @@ class LatticeStore {
       kind = LatticeTail::translate;
     } else if (tail == "dilate") {
       kind = LatticeTail::dilate;
+    } else if (tail == "blocks") {
+      kind = LatticeTail::blocks;
     } else if (tail != "none") {
-      throw py::value_error("tail must be none, translate or dilate");
+      throw py::value_error("tail must be none, translate, dilate or blocks");
     }
     const bool none = kind == LatticeTail::none;
     if (none ? repeated != 0 : repeated == 0 || repeated > count) {
@@ -85,6 +89,10 @@ class LatticeStore {
     }
     if (kind == LatticeTail::dilate && (count != shape.columns || 2 * repeated != count)) {
       throw py::value_error("repeated must be half the weights, a power of two, in a dilated tail");
+    }
+    const bool power = ratio >= kLeastOfBlocks && (ratio & (ratio - 1)) == 0;
+    if (kind == LatticeTail::blocks && !(repeated + 1 == count && power)) {
+      throw py::value_error("repeated must be all weights but one, ratio 2^22 to 2^63, of blocks");
     }
     const auto entries = std::make_shared<std::vector<std::uint64_t>>(shape.columns);
     fill_columns(data, count, shape, entries->data());

@@ -50,6 +50,12 @@ std::int64_t beyond(const LatticeTable& table, Word listed, Further& further) {
   if (table.tail == LatticeTail::rest) {
     return static_cast<std::int64_t>(choice(*table.rest, further.next()));
   }
+  if (table.tail == LatticeTail::blocks) {
+    // A power of two: what is beyond it in a word of ones is the last integer of a block.
+    const Word last_of_block = ~Word{0} / table.ratio;
+    const Word start = (listed - 1) * (last_of_block + 1) + 1;
+    return static_cast<std::int64_t>(start + further.next() / table.ratio);
+  }
   const Word most = static_cast<Word>(kMostNoise);
   Word copies = 0;
   if (table.tail == LatticeTail::dilate) {

@@ -13,7 +13,9 @@
 //   `ratio`:
 //     translate: k + copies * repeated;
 //     dilate:    k 2^copies and as many low bits of one more word: the copies of k are 2^copies
-//                integers that are equally likely.
+//                integers that are equally likely;
+//     blocks:    2^b integers that are equally likely, from 1 + (k - 1) 2^b on, by the top bits of
+//                one more word, where ratio is 2^(64 - b).
 //   In a law with a rest the last integer stands for a draw from a second table, of one more word:
 //   what weights of 2^-63 leave over, so that a probability is right to 2^-63 of that.
 // Sums: digit j is drawn from elements j 2^48 + first + i, and added 2^shift times.

@@ -116,7 +116,7 @@ struct CellLaw {
 };
 
 // What follows the listed integers of a lattice law; kernels/lattice.cpp has the meaning.
-enum class LatticeTail : std::int32_t { none, translate, dilate, rest };
+enum class LatticeTail : std::int32_t { none, translate, dilate, blocks, rest };
 
 // A law of integers, symmetric about 0, by Walker's alias method in integers. The low bits of a
 // word (draw_mask, which includes column_mask) choose |K| among the listed integers 0, 1, ...; the
@@ -134,7 +134,7 @@ struct LatticeTable {
   std::uint64_t tail_first;  // column_mask + 1 where there is no tail
   LatticeTail tail;
   std::uint64_t repeated;    // the period of a translated tail
-  std::uint64_t ratio;       // a further copy has probability ratio / 2^64
+  std::uint64_t ratio;       // a further copy, or one in a block, has probability ratio / 2^64
   const LatticeTable* rest;  // of which the last integer is a draw, where that is its meaning
 };
 

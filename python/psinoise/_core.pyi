@@ -104,7 +104,8 @@ class LatticeTable(metaclass=_PybindType):
 
     weights[k] is for |K| = k. The last ``repeated`` stand for copies as well, of which each has one
     more with probability ratio / 2**64: moved by ``repeated`` ("translate"), or twice as wide
-    ("dilate"). csrc/kernels/lattice.hpp has the meaning of the bits.
+    ("dilate"); or all but the first for as many integers of that probability, a power of two, one
+    after the other ("blocks"). csrc/kernels/lattice.hpp has the meaning of the bits.
     """
 
     def __init__(

@@ -22,6 +22,7 @@ LATTICES = {
     "geometric": (np.array([2**61] * 3 + [2**60, 2**60], np.uint64), "translate", 3, 2**63),
     "endless": (np.array([1, 2**63 - 1], np.uint64), "translate", 1, 2**64 - 2**55),
     "power": (np.array([2**61, 2**61, 2**60, 2**60, *[2**59] * 4], np.uint64), "dilate", 4, 2**63),
+    "blocks": (np.array([2**61, 2**61, 2**62], np.uint64), "blocks", 2, 2**60),
     "far": (np.array([1, 2**63 - 1], np.uint64), "dilate", 1, 2**64 - 1),
 }
 
@@ -67,6 +68,9 @@ def compare_lattice_table(tables):
             ("translate", 0, 1),
             ("translate", 9, 1),
             ("dilate", 3, 1),
+            ("blocks", 3, 2**62),
+            ("blocks", 7, 2**62 + 1),
+            ("blocks", 7, 2**21),
         ):
             with pytest.raises(ValueError, match="must be"):
                 core.LatticeTable(weights, *bad)

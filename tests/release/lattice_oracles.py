@@ -42,6 +42,7 @@ SMALL = {
     "geometric": ([2**61, 2**62, 2**61], "translate", 1, 2**63),
     "periodic": ([2**62, 2**61, 2**60, 2**60], "translate", 2, 2**62),
     "power": ([2**60, *[2**61] * 2, 2**60, *[2**59] * 4], "dilate", 4, 2**62),
+    "blocks": ([2**60, 2**61, 2**61, 2**61, 2**59, 2**59], "blocks", 5, 2**62),
     "heavy": ([2**59, 2**60, 2**60, 2**60, *[2**60] * 3, 2**59], "dilate", 4, 5 * 2**61),
 }
 
@@ -62,6 +63,9 @@ def probability(noise, k):
         return Fraction(weights[k], 2**63 if k == 0 else 2**64)
     if noise.tail == "none":
         return Fraction(0)
+    if noise.tail == "blocks":
+        block = 1 + (k - 1) // (2**64 // noise.ratio)
+        return Fraction(weights[block], 2**64) * rho if block < count else Fraction(0)
     if noise.tail == "translate":
         i, place = divmod(k - start, noise.repeated)
         return Fraction(weights[start + place], 2**64) * (1 - rho) * rho**i
@@ -76,6 +80,9 @@ def beyond(noise, k):
     rho = Fraction(noise.ratio, 2**64)
     if noise.tail == "none":
         return Fraction(0)
+    if noise.tail == "blocks":
+        end = 1 + noise.repeated * (2**64 // noise.ratio)
+        return 2 * sum(probability(noise, j) for j in range(k, end))
     total = Fraction(sum(noise.weights[-noise.repeated :].tolist()), 2**63)
     start, i = noise.weights.size - noise.repeated, 0
     while start < k:

@@ -93,13 +93,16 @@ class LatticeTable:
 
     def __init__(self, weights: Words64, tail: str, repeated: int, ratio: int) -> None:
         columns, draw_bits = _shape_of(weights)
-        if tail not in ("none", "translate", "dilate"):
-            raise ValueError("tail must be none, translate or dilate")
+        if tail not in ("none", "translate", "dilate", "blocks"):
+            raise ValueError("tail must be none, translate, dilate or blocks")
         count = weights.size
         if repeated != 0 if tail == "none" else not 1 <= repeated <= count:
             raise ValueError("repeated must be 1 to the number of weights where there is a tail")
         if tail == "dilate" and (count != columns or 2 * repeated != count):
             raise ValueError("repeated must be half the weights, a power of two, in a dilated tail")
+        power = ratio >= 1 << 22 and ratio & (ratio - 1) == 0
+        if tail == "blocks" and not (repeated + 1 == count and power):
+            raise ValueError("repeated must be all weights but one, ratio 2^22 to 2^63, of blocks")
         for name, value in (
             ("entries", lattice_columns(weights)),
             ("column_mask", columns - 1),
@@ -166,6 +169,8 @@ def lattice_choices(table: LatticeTable, words: Words64) -> Integers:
 
 
 def _beyond(table: LatticeTable, listed: int, copies: int, word: int) -> int:
+    if table.tail == "blocks" and listed > 0:
+        return 1 + (listed - 1) * (2**64 // table.ratio) + word // table.ratio
     if table.tail == "dilate":
         if listed >= _MOST_NOISE >> copies:
             return _MOST_NOISE
@@ -225,8 +230,11 @@ def _draw_digit(table: LatticeTable, key: bytes, first: int, count: int) -> Inte
         if table.rest is not None:
             listed[tail] = _listed(table.rest, further.next(tail))
             tail = tail[:0]
-        copies[tail] = _copies(table, listed, further, tail)
         low = np.zeros(pending.size, dtype=np.uint64)
+        if table.tail == "blocks":
+            low[tail] = further.next(tail)
+            tail = tail[:0]
+        copies[tail] = _copies(table, listed, further, tail)
         if table.tail == "dilate":
             moved = np.flatnonzero((copies > 0) & (listed < _MOST_NOISE >> copies))
             low[moved] = further.next(moved)

@@ -79,7 +79,7 @@ def followed(law: Law, grid: float, cells: int) -> Weights:
         as `weights_of`
     """
     made = weights_of(law, grid, cells)
-    if made.tail == "none" or (made.tail == "translate" and law.decay > 0.0):
+    if made.tail in ("none", "blocks") or (made.tail == "translate" and law.decay > 0.0):
         return made
     if 0 < cells <= _LONGEST:
         lines = lines_of(law, grid, cells, made.listed.size)

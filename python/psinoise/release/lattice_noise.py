@@ -27,7 +27,7 @@ Float = NDArray[np.float64]
 
 _FORMAT, _VERSION = "psinoise-lattice-noise", 1
 _MEMBERS = ("format", "version", "grid", "tail", "repeated", "ratio", "weights", "sha256")
-_TAILS = ("none", "translate", "dilate")
+_TAILS = ("none", "translate", "dilate", "blocks")
 
 
 class LatticeNoise:
@@ -42,10 +42,11 @@ class LatticeNoise:
         The distance of neighboring values.
     weights : ndarray of uint64, read-only
         ``weights[k]`` words of ``2**63`` mean ``|K| = k``; those of a law are positive.
-    tail : {"none", "translate", "dilate"}
+    tail : {"none", "translate", "dilate", "blocks"}
         How the last ``repeated`` weights go on.
     repeated, ratio : int
-        Each copy of them has another with probability ``ratio / 2**64``.
+        Each copy of them has another with probability ``ratio / 2**64``; an integer of a block has
+        that share of it.
 
     Examples
     --------
@@ -171,6 +172,11 @@ class LatticeNoise:
             return math.fsum(first.tolist()), math.fsum(second.tolist())
         rho, stop = self.ratio / ONE, (ONE - self.ratio) / ONE
         copies = slice(shares.size - self.repeated, None)
+        if self.tail == "blocks":
+            middle = (k[1:] - 0.5) / rho + 0.5
+            first[1:] = shares[1:] * middle
+            second[1:] = shares[1:] * (middle**2 + (1.0 / rho**2 - 1.0) / 12.0)
+            return math.fsum(first.tolist()), math.fsum(second.tolist())
         if self.tail == "translate":
             move, square = rho / stop, rho * (1.0 + rho) / stop**2
             period = float(self.repeated)
@@ -337,5 +343,8 @@ def _check_tail(weights: Weights) -> None:
         return
     if not (1 <= repeated < count and 1 <= weights.ratio < ONE):
         raise DomainError("repeated and ratio must be positive, and below the weights and 2**64")
+    power = weights.ratio >= 1 << 22 and not weights.ratio & (weights.ratio - 1)
+    if tail == "blocks" and not (repeated == count - 1 and power):
+        raise DomainError("repeated must be all weights but one, ratio 2**22 to 2**63, of blocks")
     if tail == "dilate" and (2 * repeated != count or count & (count - 1)):
         raise DomainError("repeated must be half the weights, a power of two, in a dilated tail")

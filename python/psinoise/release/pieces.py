@@ -14,6 +14,8 @@ recur, and integers of one ratio are added up in closed form:
   the two blocks, whatever ``i`` is; on the rest of the block it is 1. The probabilities of one
   ``j`` fall by ``rho / 2`` from ``i`` to ``i + 1``, and so do ``J`` of them.
 
+In *blocks* the law is constant from edge to edge, and pieces are what edges of either law leave.
+
 So nothing is left out, and nothing is merged that has not the same ratio.
 """
 
@@ -62,6 +64,12 @@ def probabilities(weights: Weights, k: Integers) -> Float:
         return found
     beyond = k >= start
     over = k[beyond]
+    if tail == "blocks":
+        width = ONE // weights.ratio
+        place = 1 + (over - 1) // width
+        inside = place < listed.size
+        found[beyond] = np.where(inside, shares[np.minimum(place, listed.size - 1)], 0.0) / width
+        return found
     if tail == "translate":
         copies, place = np.divmod(over - start, repeated)
         found[beyond] = shares[start + place] * _falls(weights, copies)
@@ -110,6 +118,10 @@ def pieces(weights: Weights, cells: int) -> tuple[Float, Float]:
     """
     if weights.tail == "dilate":
         starts, sizes, moved_far, base_far = _dilated_pieces(weights, cells)
+    elif weights.tail == "blocks":
+        edges = np.append(0, 1 + np.arange(weights.repeated + 1) * (ONE // weights.ratio))
+        starts, sizes = _between(edges, cells, int(edges[-1]) + cells)
+        moved_far = base_far = np.empty(0)
     else:
         first, end = cells // 2 + 1, weights.listed.size + cells
         _limit(end - first)
@@ -137,6 +149,14 @@ def _limit(count: int) -> None:
         )
 
 
+def _between(edges: Integers, cells: int, end: int) -> tuple[Integers, Float]:
+    """Pieces of the right half up to an end, for blocks with these first integers: where they begin
+    and how many integers they have."""
+    points = np.concatenate([edges, edges + cells, cells - edges + 1, [cells // 2 + 1, end]])
+    points = np.unique(points[(points > cells // 2) & (points <= end)])
+    return points[:-1], np.diff(points).astype(np.float64)
+
+
 def _dilated_pieces(weights: Weights, cells: int) -> tuple[Integers, Float, Float, Float]:
     """First integers and sizes of pieces up to where ratios recur, and the sums beyond."""
     listed, half = weights.listed, weights.repeated
@@ -146,11 +166,7 @@ def _dilated_pieces(weights: Weights, cells: int) -> tuple[Integers, Float, Floa
     blocks = [np.arange(half)]
     blocks += [np.arange(half, 2 * half) << i for i in range(octave + 1)]
     edges = np.concatenate(blocks)
-    end = (half << octave) + cells
-    mirrored = cells - edges + 1
-    points = np.concatenate([edges, edges + cells, mirrored, [cells // 2 + 1, end]])
-    points = np.unique(points[(points > cells // 2) & (points <= end)])
-    starts, sizes = points[:-1], np.diff(points).astype(np.float64)
+    starts, sizes = _between(edges, cells, (half << octave) + cells)
 
     # The first integers of the first block of this octave are among the pieces already.
     rho = Fraction(weights.ratio, ONE)

@@ -10,11 +10,13 @@ tail       copy i of entry j                                  probability of cop
 ========== ================================================== =========================
 translate  the integer ``j + i repeated``                     ``(1 - rho) rho**i``
 dilate     ``2**i`` integers from ``j 2**i``, equally likely  ``(1 - rho) rho**i``
+blocks     the integer ``1 + (j - 1) w + i``, ``w = 1 / rho`` ``rho`` for ``i < w``
 none                                                          1 for ``i = 0``
 ========== ================================================== =========================
 
 A translated tail is geometric, a dilated one a power law; ``repeated`` is ``m / 2`` there, and
-``m`` a power of two, so that the copies cover each integer once.
+``m`` a power of two, so that the copies cover each integer once. Uniform noise that is too wide for
+a list is in blocks of ``w``, a power of two: of it all entries but the first are blocks.
 
 For a unimodal law the probabilities of ``0, 1, 2, ...`` do not increase, and this is a statement
 about integers: `is_unimodal` has it, and `rounded` keeps it. Where the law has a geometric tail
@@ -47,6 +49,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise._backend import core
 from psinoise.errors import DomainError
+from psinoise.release.blocks import width_of, words_of
 from psinoise.release.grid import LARGEST_GRID
 from psinoise.release.ratios import LARGEST_RATIO, covering, joined, raised
 
@@ -191,8 +194,11 @@ def weights_of(law: Law, grid: float, cells: int = 0, wider: float = WIDER[0]) -
             f"can be listed), got {grid!r}"
         )
     drawn, narrowed = law, grid
-    if plan.tail == "none" or law.decay == 0.0:
+    if plan.tail in ("none", "blocks") or law.decay == 0.0:
         drawn, narrowed = _widened(law, grid, wider)
+    if plan.tail == "blocks":
+        listed = words_of(drawn, narrowed, round(1.0 / plan.ratio), plan.repeated, DRAWS)
+        return Weights(listed, plan.tail, plan.repeated, int(plan.ratio * ONE))
     masses = drawn.lattice_masses(narrowed, 0, plan.listed)
     ratio, unit = plan.ratio, None
     if plan.tail == "dilate" and law.tail_index > 0.0:
@@ -211,8 +217,7 @@ def weights_of(law: Law, grid: float, cells: int = 0, wider: float = WIDER[0]) -
 def _plan(law: Law, grid: float, cells: int = 0) -> _Plan | None:
     end = float(law.iccdf(0.0))
     if end < math.inf:
-        count = end * WIDER[0] / grid + 1.5
-        return _Plan(int(count), "none", 0, 0.0) if count < MOST_LISTED else None
+        return _bounded(law, grid, int(min(end * WIDER[0] / grid + 1.5, LARGEST_GRID)))
     reach = _reach(law, grid)
     if reach * grid > _LONG * law.spread or law.tail_index > 0.0:
         dilated = _dilated(law, grid, cells)
@@ -230,6 +235,14 @@ def _plan(law: Law, grid: float, cells: int = 0) -> _Plan | None:
         return None
     fall = core.exponential(np.array([-law.decay * max(law.period, grid)]), np.zeros(1))
     return _Plan(reach, "translate", repeated, float(fall[0]))
+
+
+def _bounded(law: Law, grid: float, count: int) -> _Plan | None:
+    if count < MOST_LISTED:
+        return _Plan(count, "none", 0, 0.0)
+    width = width_of(law, grid, count)
+    blocks = -(-(count - 1) // width) if width else 0
+    return _Plan(1 + blocks, "blocks", blocks, 1.0 / width) if width else None
 
 
 def _widened(law: Law, grid: float, wider: float) -> tuple[Law, float]:
@@ -400,6 +413,9 @@ def is_unimodal(weights: Weights) -> bool:
     """Whether ``P(K = 0) >= P(K = 1) >= ...`` without end: decided on the integers."""
     listed, tail, repeated, ratio = weights
     start = listed.size - repeated
+    if tail == "blocks":
+        falls = not (listed[2:] > listed[1:-1]).any()
+        return falls and int(listed[1]) * ratio <= 2 * int(listed[0]) * ONE
     if start > 1 and int(listed[1]) > 2 * int(listed[0]):
         return False
     parts = (listed[1:start], listed[max(start, 1) :])
