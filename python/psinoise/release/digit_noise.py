@@ -8,7 +8,7 @@ The law of such a ``K`` is not listed, so that its losses cannot be added up. It
 the normal law instead, with two bounds (``psinoise.mechanisms.leak``): `price`, on how much more
 likely than of a normal number that is rounded to the grid an event can be, and `missing`, on how
 much of one ``K`` does not have. On the grids that mechanisms choose the first is below 1e-25, and
-the second, which is what losses multiply, below 1e-32.
+the second, which is what losses multiply, below 1e-35.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from psinoise._backend import core
 from psinoise._hashed_json import hexadecimal
 from psinoise.errors import DomainError
 from psinoise.noise import Gaussian
-from psinoise.release.discrete_gaussian import Digit, digits_of, rounding_price
+from psinoise.release.discrete_gaussian import Digit, digits_of, rounding_of
 from psinoise.release.grid import grid_from
 
 __all__ = ["WIDEST", "DigitNoise"]
@@ -80,14 +80,15 @@ class DigitNoise:
         """A bound on the total variation between ``K`` and the rounded normal law, and on twice how
         much rarer than there any number can be that is not `missing`."""
         drawn = math.fsum(digit.price + 2.0 * digit.lack for digit in self.digits)
-        return (drawn + rounding_price(self._variance)) * (1.0 + 2.0**-40)
+        rounding = rounding_of(self._variance)
+        return (drawn + rounding.price + 2.0 * rounding.lack) * (1.0 + 2.0**-40)
 
     @cached_property
     def missing(self) -> float:
         """A bound on what ``K`` does not have of the rounded normal law, but for a common factor of
         its probabilities."""
         unlisted = math.fsum(digit.unlisted for digit in self.digits)
-        return (unlisted + rounding_price(self._variance)) * (1.0 + 2.0**-40)
+        return (unlisted + rounding_of(self._variance).missing) * (1.0 + 2.0**-40)
 
     @cached_property
     def sha256(self) -> str:

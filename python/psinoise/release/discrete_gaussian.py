@@ -7,7 +7,7 @@ from which is drawn where the first one says so (`Digit`). The two are right to 
 
 *Nothing listed is too rare.* What the two tables give to ``k`` is rounded up, except for 0, which
 has what is left. So a table ``T`` has ``T >= (1 - eta) (DG - U)``, where ``U`` is the mass of what
-is not listed, some ``2**-120``, and ``eta`` what was added in all over the probability of 0. A sum
+is not listed, some ``2**-122``, and ``eta`` what was added in all over the probability of 0. A sum
 of digits has ``T >= (1 - eta) (DG - U)`` with the sums of ``eta`` and of the masses.
 
 *Sums.* Let ``K = B + M A`` with independent ``B`` of ``DG(t)`` and ``A`` of ``DG(u)``, and let
@@ -31,6 +31,13 @@ of ``|D4 f_w|`` and the total variation, that of ``|D5 f_w|``. These are ``E|He_
 ``E|He_5| / w**2.5`` with Hermite polynomials of a normal number, at most ``sqrt(24) / v**2`` and
 ``sqrt(120) / v**2.5``, since ``E He_n**2 = n!``. And ``f_u(k)`` is ``DG(u)`` but for a share below
 ``1e-80``. So for ``v >= 1000`` the total variation between the two is below ``0.004 / v**2``.
+
+*One number of it.* At ``|k| <= 14 sqrt(v)`` the same differences are at most ``1/1920 + 1/1152``
+times the largest ``|D4 f_w|`` over the cell and ``w``, and ``D4 f_w(x) = He_4(z) f_w(x) / w**2``
+with ``z = x / sqrt(w)`` and ``|He_4(z)| <= z**4 + 6``. As ``w <= u``, ``f_w(x) <= sqrt(u / w)
+exp(|k| / (2 u)) f_u(k)``. For ``v >= 1e6`` all this is below ``0.00145 (14**4 + 6) / v**2 < 56 /
+v**2`` of ``f_u(k)``. So ``DG(u)`` has all of the rounded law but for this share, and but for what
+is farther out, which is below ``exp(-97) < 2**-139``.
 """
 
 from __future__ import annotations
@@ -44,12 +51,12 @@ from numpy.typing import NDArray
 
 from psinoise.release.weights import DRAWS, MOST_LISTED, Weights, frozen
 
-__all__ = ["Digit", "digits_of", "rounding_price"]
+__all__ = ["Digit", "digits_of", "rounding_of"]
 
 # Bits of the fixed-point numbers: after 2**18 products of factors below 1 at least 150 are right.
 _BITS = 192
-# Integers are listed down to a share of 2**-114 of that of 0.
-_LEAST = 114
+# Integers are listed down to a share of 2**-118 of that of 0.
+_LEAST = 118
 # Digits below the top one have this variance, and the next one is worth so many of its units: the
 # standard deviation below it is four of those, and w above 12.
 _VARIANCE = Fraction(1 << 20)
@@ -57,6 +64,8 @@ _LOG_MARGIN = 2
 # The largest variance of a top digit. Beyond it there is room for one more digit, of which the next
 # top digit has at least a variance of 47.
 _LARGEST = Fraction(1 << 22)
+# From this variance on rounding is a share of each number.
+_WIDE = 1 << 48
 
 
 class Digit(NamedTuple):
@@ -89,10 +98,22 @@ def digits_of(variance: Fraction) -> tuple[Digit, ...]:
     return (*found, _digit((variance - total) / 4**shift, shift))
 
 
-def rounding_price(variance: Fraction) -> float:
-    """A bound on the total variation between the normal law of a variance, at least 1000, rounded,
-    and ``DG`` of a twelfth more."""
-    return 0.004 / float(variance) ** 2
+class Rounding(NamedTuple):
+    """How far ``DG`` is from a normal law that is rounded: bounds on the total variation, and on a
+    share and a mass of the rounded law so that ``DG`` has all but these."""
+
+    price: float
+    lack: float
+    missing: float
+
+
+def rounding_of(variance: Fraction) -> Rounding:
+    """That of the normal law of a variance, at least 1000, and ``DG`` of a twelfth more."""
+    square = float(variance) ** 2
+    # Where the share is below what weights round, it is better than a mass, which losses multiply.
+    if variance >= _WIDE:
+        return Rounding(0.004 / square, 56.0 / square, 2.0**-139)
+    return Rounding(0.004 / square, 0.0, 0.004 / square)
 
 
 def _digit(variance: Fraction, shift: int) -> Digit:
