@@ -141,6 +141,29 @@ def test_what_a_grid_may_miss():
     assert 0.5 < max(above) <= 1.0
 
 
+def test_what_a_polynomial_is_at_most_between_two_points():
+    """Mutants: the second derivative of the left end alone, half of it, no fourth derivative."""
+    frame = Frame(0.5, 40.0, 32)
+    generator = np.random.default_rng(8)
+    tight = []
+    for over in (2, 4):
+        coarse, fine = Grid(frame, over), Grid(frame, 32 * over)
+        for _ in range(200):
+            waves = generator.normal(size=33) + 1j * generator.normal(size=33)
+            waves *= np.exp(-generator.uniform(0.0, 0.3) * np.arange(33))
+            if generator.uniform() < 0.5:
+                waves *= np.arange(33) >= generator.integers(1, 33)
+            waves[0] = waves[0].real
+            values = coarse.values(waves)
+            inside = fine.values(waves).reshape(-1, 32)
+            highest = np.maximum(inside.max(axis=1), np.roll(inside[:, 0], -1))
+            bound = coarse.highest(values, waves)
+            assert (highest <= bound + 1e-12).all()
+            ends = np.maximum(values, np.roll(values, -1))
+            tight.append(((highest - ends) / (bound - ends)).max())
+    assert max(tight) > 0.95
+
+
 @for_rows((tilt, degree) for tilt in (0.01, 0.7, 30.0) for degree in (512, 4096))
 def test_a_smooth_hinge(tilt, degree):
     """Mutants: from below the hinge is smoothed once, or not moved; waves are left out."""

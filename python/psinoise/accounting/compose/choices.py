@@ -66,7 +66,7 @@ _FINENESS = 8
 # Degrees of the first polynomials of one.
 _LEAST_DEGREE, _MOST_DEGREE = 256, 2**15
 # Points of all transforms together, and how many of them a term of a symbol takes as long as.
-_MOST_WORK, _SUM = 6e8, 0.2
+_MOST_WORK, _SUM = 7e8, 0.2
 # Share of one recursion. It takes so many blocks, with so many points each for one of the degree.
 _SIDE, _BLOCKS, _TIMES = 0.5, 150, 20
 # Groups of shifts, and nodes of the loss of one for each fineness.

@@ -53,6 +53,8 @@ from psinoise.accounting.loss.pairs import Float
 _LEAST_OVER, _MOST_POINTS = 2, 2**16
 # Values of all shifts on a grid, for so few uses; transforms of each block, and most blocks.
 _MOST_VALUES, _FEW, _TRANSFORMS, _MANY = 2**21, 50, 6, 150
+# How far functions may be off between points by what all waves together could do: see `highest`.
+_ROUGH = 16.0
 # Uses of a block for each use before it: first, least, and most.
 _BLOCK, _SMALLEST_BLOCK, _LARGEST_BLOCK = 0.02, 1e-4, 0.1
 # Terms of ``A_r^j`` that are seen on the grid.
@@ -164,6 +166,7 @@ class Recursion:
         before = min(before, 1e6 * count)
         rows = self._differences.shape[0]
         room = min(_MOST_VALUES, most_work / (_TRANSFORMS * min(count, _MANY))) / rows
+        self._least_over = (2 if count < _FEW else 1) * _LEAST_OVER
         self._points = int(max(room, _MOST_POINTS) if count < _FEW else _MOST_POINTS)
         share = allowed / math.log1p(count / before)
         pace, done = _BLOCK, 0
@@ -213,10 +216,10 @@ class Recursion:
 
     def _on_grid(self, wanted: float) -> Float:
         """The same at the start of a block, on a grid that is fine enough."""
-        over, added = _LEAST_OVER, self._differences * self.coefficients
+        over, added = self._least_over, self._differences * self.coefficients
         while (
             4 * over * self.frame.degree <= self._points
-            and Grid(self.frame, over).between(added) > wanted
+            and Grid(self.frame, over).between(added) > _ROUGH * wanted
         ):
             over *= 2
         if self._values is None or over != self._grid.over:
@@ -245,9 +248,9 @@ class Recursion:
         end = self._seen(made)
         bend, missed = self._bend(uses, wanted, c, first, last)
         steady = self._grid.between(self._differences * c - first)
-        error = self._beyond(start, first, c, held, bend)
+        error = self._beyond(start, first, c, held, bend, wanted / uses)
         if uses > 1:
-            error = max(error, self._beyond(end, last, made, held, bend))
+            error = max(error, self._beyond(end, last, made, held, bend, wanted / uses))
         reach = np.minimum(uses, 1.0 / np.maximum(1.0 - np.abs(self._reference), 1e-300))
         largest = np.abs(c) + reach * np.maximum(np.abs(first), np.abs(last))
         error += missed
@@ -329,16 +332,26 @@ class Recursion:
         coefficients: Complex,
         held: NDArray[np.intp] | None,
         bend: Float,
+        wanted: float,
     ) -> float:
         """By how much that fails, anywhere."""
-        at = self._grid.values(followed)
-        if held is None:
-            failed = float(((values + bend).max(axis=0) - at).max())
-        else:
-            failed = float((at - _of_held(values - bend, held).min(axis=0)).max())
-        rest = self._differences * coefficients - followed
-        missed = self._grid.between(rest) + self._grid.error(total_of(rest))
-        return max(failed, 0.0) + missed
+        at, rest = self._grid.values(followed), self._differences * coefficients - followed
+        rows, failed = np.arange(rest.shape[0]) if held is None else np.unique(held), 0.0
+        between = self._grid.between(rest)
+        for row in rows:
+            # Where a function has to be above, or below; the largest from each point to the next.
+            above = 1.0 if held is None else -1.0
+            over = above * (values[row] - at) + bend[row]
+            chosen = slice(None) if held is None else held == row
+            highest = float(np.maximum(over, np.roll(over, -1))[chosen].max())
+            # What is between points takes as many transforms again to know it better.
+            if between > 0.5 * wanted and highest + between > failed:
+                self.work += self._grid.points
+                inside = self._grid.highest(over, above * rest[row])[chosen]
+                failed = max(failed, min(highest + between, float(inside.max())))
+            else:
+                failed = max(failed, highest + between)
+        return failed + self._grid.error(total_of(rest))
 
 
 def _held(start: Float, end: Float) -> NDArray[np.intp]:

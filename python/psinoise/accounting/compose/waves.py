@@ -1,7 +1,10 @@
 """Functions of a loss as trigonometric polynomials under a tilt, and the grids they are seen on.
 
 *Between the points of a grid* of spacing ``h`` a function is at most the larger of both values and
-``h^2/8`` times its second derivative, of which the sum over coefficients is a bound.
+``h^2/8`` times its second derivative, of which the sum over coefficients is a bound
+(`Grid.between`). The second derivative itself is seen on the grid, and what that misses between
+points is ``h^2/8`` times the fourth one (`Grid.highest`): functions that bend in a few places alone
+cost little elsewhere.
 
 *The largest of several* has kinks. What its smoothed version misses is added near them alone
 (`Grid.above`), so that it costs the square of the resolution.
@@ -28,6 +31,8 @@ Complex = NDArray[np.complex128]
 SMOOTHING = 1.1 / 2.0
 # What is missing near kinks is raised by this, and spread this far, in terms of the smoothing.
 _RAISED, _SPREAD = 1.1, 2.0
+# Room between points, for what bends: of both functions, and of what is added.
+_MARGIN = 0.4
 # What a hinge is smoothed by twice, in terms of the first time.
 _WIDER = (2.05, 2.1, 2.2, 2.5, 3.0)
 #: Deviations of smoothing up to which it need not be moved from below.
@@ -82,7 +87,10 @@ class Grid:
     def above(self, values: Float) -> Complex:
         """A polynomial above values, but for what is checked."""
         made = self.smooth(values)
-        missing = np.maximum(values - self.values(made), 0.0)
+        bent = np.abs(self.values(made * self.frame.waves**2)) * (_MARGIN * self.spacing**2)
+        missing = np.maximum(
+            values + maximum_filter1d(bent, 3, mode="wrap") - self.values(made), 0.0
+        )
         reach = round(_SPREAD * self.frame.smoothing / self.spacing)
         spread = maximum_filter1d(missing, 2 * reach + 1, mode="wrap")
         square = 0.5 * (self.frame.smoothing * self.frame.waves) ** 2
@@ -90,6 +98,18 @@ class Grid:
 
     def _transformed(self, values: Float) -> Complex:
         return np.asarray(rfft(values, norm="forward")[: self.frame.degree + 1])
+
+    def highest(self, values: Float, coefficients: Complex) -> Float:
+        """Bounds from each point to the next on a polynomial that has these values at points.
+
+        Values may be larger, where something is added that is bounded between points elsewhere.
+        """
+        falls = np.maximum(self.values(coefficients * self.frame.waves**2), 0.0)
+        fourth = float(np.abs(coefficients) @ (2.0 * self.frame.waves**4))
+        share = self.spacing**2 / 8.0
+        fourth += self.error(total_of(coefficients * self.frame.waves**2)) / share
+        falls = np.maximum(falls, np.roll(falls, -1)) + share * fourth
+        return np.asarray(np.maximum(values, np.roll(values, -1)) + share * falls)
 
     def between(self, coefficients: Complex) -> float:
         """How far polynomials may be above both neighboring points."""
