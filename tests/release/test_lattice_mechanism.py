@@ -7,6 +7,7 @@ import math
 import pickle
 from fractions import Fraction
 
+import mpmath
 import pytest
 from lattice_oracles import MECHANISMS
 
@@ -214,3 +215,62 @@ def test_a_record_that_contradicts_the_noise_is_refused():
     content["sha256"] = _digest(content)
     with pytest.raises(pn.DomainError, match="record"):
         pn.LatticeMechanism.from_json(json.dumps(content))
+
+
+# -- noise that is much narrower than the sensitivity ----------------------------------------------
+
+
+def log_probability(noise, k):
+    """Of an integer in a geometric tail too, where no float64 holds the probability."""
+    start = noise.weights.size - noise.repeated
+    if k < start:
+        return mpmath.log(int(noise.weights[k])) - 64 * mpmath.log(2)
+    copies, place = divmod(k - start, noise.repeated)
+    rho = mpmath.mpf(noise.ratio) / 2**64
+    share = mpmath.log(int(noise.weights[start + place])) - 64 * mpmath.log(2)
+    return share + mpmath.log(1 - rho) + copies * mpmath.log(rho)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        pn.Mechanism(pn.Laplace(scale=1e-3)),
+        pn.Mechanism(pn.Gaussian(std=0.004)),
+        pn.Mechanism(pn.DiscreteLaplace(scale=1.0), 1000),
+        pn.Mechanism(pn.Staircase(epsilon=1.0), 2000.0),
+    ],
+    ids=repr,
+)
+def test_losses_beyond_the_range_of_probabilities(mechanism):
+    """A probability below 1e-308 is not 0, and a loss of 1000 not infinite.
+
+    Kills: both ends infinite, as they were; one piece for many of the same loss; a ratio that is
+    off in the tail.
+    """
+    lattice = mechanism.on_lattice()
+    noise, cells = lattice.noise, lattice.cells
+    with mpmath.workdps(40):
+        at = range(cells, min(cells + noise.weights.size, cells + 3000))
+        losses = [log_probability(noise, abs(k - cells)) - log_probability(noise, k) for k in at]
+        # 0 has no second sign.
+        losses[0] += mpmath.log(2)
+        exact = float(max(losses))
+    assert exact > 800.0
+    assert lattice.pure_epsilon() == pytest.approx(exact, rel=1e-12)
+    one = lattice.epsilon(0.01)
+    assert 0.9 * exact < one.lower <= one.upper < exact
+    assert one.width <= 1e-4 * one
+    five = lattice.epsilon(1e-10, 5, 0.1)
+    assert 4.9 * (one - math.log(10.0) - 5.0) < five.lower <= five.upper < 5.0 * exact
+    assert five.width <= 1e-4 * five
+
+
+def test_narrow_noise_that_is_not_unimodal():
+    """All shifts are accounted: they are no more than memory holds, and more are refused."""
+    mechanism = pn.Mechanism(pn.Cactus(mean_cost=1e-3))
+    lattice = mechanism.on_lattice()
+    assert lattice.cells == 512
+    found = lattice.epsilon(1e-3)
+    assert found.upper <= mechanism.epsilon(1e-3).upper * (1.0 + 1e-9)
+    with pytest.raises(pn.DomainError, match="grid must be coarser for noise"):
+        mechanism.on_lattice(2.0**-14).epsilon(1e-3)

@@ -339,7 +339,9 @@ def on_lattice(
     if grid is None:
         grid = noise.own_grid
     if grid is None and not vector:
-        grid = default_grid(noise.spread, sensitivity, lambda tried: fits(noise, tried))
+        grid = default_grid(
+            noise.spread, sensitivity, lambda tried: fits(noise, tried), noise.unimodal
+        )
     if noise.rotation_invariant and (vector or grid is None):
         made = _in_digits(noise, sensitivity, dimension, grid)
     else:

@@ -136,6 +136,8 @@ def _signed(law: Law, grid: float, k: Float, near: int) -> Float:
 def follows(weights: Weights, cells: int, lines: Lines) -> bool:
     """Whether the profile of a table is nowhere above the lines."""
     moved, base = pieces(weights, cells)
+    there = (moved > 0.0) | (base > 0.0)
+    moved, base = moved[there], base[there]
     with np.errstate(divide="ignore"):
         ratio = moved / base
     order = np.argsort(-ratio, kind="stable")

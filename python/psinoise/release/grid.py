@@ -44,6 +44,8 @@ MOST_CELLS = 1 << 31
 # There are at least 2**7 cells in a unit of the noise: rounding adds a variance of a twelfth of a
 # squared cell, which is 2**-17 of that unit squared. Privacy does not depend on it.
 _FINENESS = 7
+# By how much it may divide the sensitivity where all shifts are accounted.
+_MOST_HALVINGS = 9
 
 
 def grid_from(grid: float) -> float:
@@ -81,7 +83,9 @@ def cells_of(sensitivity: float, grid: float) -> int:
     return cells
 
 
-def default_grid(spread: float, sensitivity: float, fits: Callable[[float], bool]) -> float | None:
+def default_grid(
+    spread: float, sensitivity: float, fits: Callable[[float], bool], unimodal: bool
+) -> float | None:
     """The coarsest ``sensitivity / 2**k`` that resolves the noise; None if it cannot be listed.
 
     That is at most ``spread / 2**7``, or else the finest on which the noise can be listed.
@@ -93,12 +97,16 @@ def default_grid(spread: float, sensitivity: float, fits: Callable[[float], bool
     sensitivity : float
     fits : callable
         Whether the noise can be listed on a grid.
+    unimodal : bool
+        Whether the largest shift is the worst. Of other noise all are accounted, and the
+        sensitivity is ``2**9`` cells at most.
     """
     halvings = max(0, math.frexp(sensitivity)[1] - math.frexp(spread)[1] + _FINENESS)
     if halvings and math.ldexp(sensitivity, 1 - halvings) * 2.0**_FINENESS <= spread:
         halvings -= 1
     while math.ldexp(sensitivity, -halvings) * 2.0**_FINENESS > spread:
         halvings += 1
+    halvings = halvings if unimodal else min(halvings, _MOST_HALVINGS)
     while halvings and not fits(math.ldexp(sensitivity, -halvings)):
         halvings -= 1
     grid = math.ldexp(sensitivity, -halvings)

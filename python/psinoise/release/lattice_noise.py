@@ -18,7 +18,7 @@ from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
 from psinoise.release.followed import followed
 from psinoise.release.grid import grid_from
-from psinoise.release.pieces import multiples, pieces, probabilities
+from psinoise.release.pieces import log_pieces, multiples, pieces, probabilities
 from psinoise.release.weights import DRAWS, MOST_LISTED, ONE, Weights, frozen, is_unimodal
 
 __all__ = ["LatticeNoise"]
@@ -27,6 +27,8 @@ Float = NDArray[np.float64]
 
 _FORMAT, _VERSION = "psinoise-lattice-noise", 1
 _MEMBERS = ("format", "version", "grid", "tail", "repeated", "ratio", "weights", "sha256")
+# Pieces of all shifts together.
+_MOST_OF_SHIFTS = 1 << 27
 _TAILS = ("none", "translate", "dilate", "blocks")
 
 
@@ -209,11 +211,16 @@ class LatticeNoise:
         Raises
         ------
         DomainError
-            If it is none.
+            If it is none, or so many multiples that the shifts take too much memory.
         """
         cells = multiples("sensitivity", sensitivity, self.grid)
         if self.unimodal:
             return (cells * self.grid,)
+        if cells * (self.weights.size + cells) > _MOST_OF_SHIFTS:
+            raise DomainError(
+                f"grid must be coarser for noise that is not unimodal: sensitivity {sensitivity!r} "
+                f"is {cells} cells, and all shifts are accounted"
+            )
         return tuple(j * self.grid for j in range(1, cells + 1))
 
     def pieces(self, shift: float) -> tuple[Float, Float]:
@@ -236,6 +243,10 @@ class LatticeNoise:
             If ``shift`` is no multiple of the grid, or more than 2**24 integers would be pieces.
         """
         return pieces(self.integers, abs(multiples("shift", shift, self.grid)))
+
+    def log_pieces(self, shift: float) -> tuple[Float, Float]:
+        """Logarithms of the `pieces`, which have digits where these underflow."""
+        return log_pieces(self.integers, abs(multiples("shift", shift, self.grid)))
 
     # -- sampling --------------------------------------------------------------------------------
 

@@ -21,7 +21,9 @@ So nothing is left out, and nothing is merged that has not the same ratio.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +32,13 @@ from psinoise.errors import DomainError
 from psinoise.numerics import double_double as dd
 from psinoise.release.weights import DRAWS, ONE, Weights
 
-__all__ = ["multiples", "pieces", "probabilities"]
+__all__ = ["log_pieces", "multiples", "pieces", "probabilities"]
 
 Float = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+# Below this logarithm probabilities are subnormal.
+_LOG_NORMAL = -708.0
 # Integers that are pieces one by one.
 _MOST_PIECES = 1 << 24
 
@@ -103,6 +107,19 @@ def _falls(weights: Weights, copies: Integers) -> Float:
     return total[0] + total[1]
 
 
+def log_probabilities(weights: Weights, k: Integers) -> Float:
+    """Logarithms of `probabilities`, of those that underflow too; right to some ulp."""
+    with np.errstate(divide="ignore"):
+        found = np.log(probabilities(weights, k))
+    far = (found < _LOG_NORMAL) & (k >= weights.listed.size)
+    if weights.tail == "translate" and far.any():
+        copies, place = np.divmod(k[far] - weights.listed.size + weights.repeated, weights.repeated)
+        stop = (ONE - weights.ratio) / ONE
+        listed = weights.listed[weights.listed.size - weights.repeated :] / (2.0 * DRAWS)
+        found[far] = np.log(listed[place] * stop) + copies * math.log1p(-stop)
+    return found
+
+
 def _pair(value: Fraction, shape: tuple[int, ...]) -> dd.Pair:
     high = float(value)
     return np.full(shape, high), np.full(shape, float(value - Fraction(high)))
@@ -116,29 +133,53 @@ def pieces(weights: Weights, cells: int) -> tuple[Float, Float]:
     DomainError
         If there are too many.
     """
-    if weights.tail == "dilate":
-        starts, sizes, moved_far, base_far = _dilated_pieces(weights, cells)
-    elif weights.tail == "blocks":
-        edges = np.append(0, 1 + np.arange(weights.repeated + 1) * (ONE // weights.ratio))
-        starts, sizes = _between(edges, cells, int(edges[-1]) + cells)
-        moved_far = base_far = np.empty(0)
-    else:
-        first, end = cells // 2 + 1, weights.listed.size + cells
-        _limit(end - first)
-        starts, sizes = np.arange(first, end), np.ones(end - first)
-        moved_far = base_far = np.empty(0)
-        if weights.repeated:
-            # The last period stands for all that follow.
-            sizes[-weights.repeated :] = ONE / (ONE - weights.ratio)
-    middle = np.arange(cells // 2, cells // 2 + 1 - cells % 2)
+    half = _half(weights, cells)
     with np.errstate(under="ignore"):
-        moved = probabilities(weights, np.abs(starts - cells)) * sizes
-        base = probabilities(weights, starts) * sizes
-        level = probabilities(weights, middle)
-    right = np.concatenate([moved, moved_far]), np.concatenate([base, base_far])
-    moved, base = np.concatenate([*right, level]), np.concatenate([*right[::-1], level])
-    there = (moved > 0.0) | (base > 0.0)
-    return moved[there], base[there]
+        moved = probabilities(weights, np.abs(half.starts - cells)) * half.sizes
+        base = probabilities(weights, half.starts) * half.sizes
+        level = probabilities(weights, half.middle)
+    right = np.concatenate([moved, half.moved_far]), np.concatenate([base, half.base_far])
+    return np.concatenate([*right, level]), np.concatenate([*right[::-1], level])
+
+
+def log_pieces(weights: Weights, cells: int) -> tuple[Float, Float]:
+    """Logarithms of the same; ``-inf`` only where the law has nothing."""
+    half = _half(weights, cells)
+    with np.errstate(divide="ignore"):
+        sizes, far = np.log(half.sizes), (np.log(half.moved_far), np.log(half.base_far))
+    moved = log_probabilities(weights, np.abs(half.starts - cells)) + sizes
+    base = log_probabilities(weights, half.starts) + sizes
+    level = log_probabilities(weights, half.middle)
+    right = np.concatenate([moved, far[0]]), np.concatenate([base, far[1]])
+    return np.concatenate([*right, level]), np.concatenate([*right[::-1], level])
+
+
+class _Half(NamedTuple):
+    """Pieces to the right of the middle: where they begin and how many integers they have, or how
+    often a piece stands for others; both probabilities of those beyond; and the middle itself."""
+
+    starts: Integers
+    sizes: Float
+    moved_far: Float
+    base_far: Float
+    middle: Integers
+
+
+def _half(weights: Weights, cells: int) -> _Half:
+    middle = np.arange(cells // 2, cells // 2 + 1 - cells % 2)
+    if weights.tail == "dilate":
+        return _Half(*_dilated_pieces(weights, cells), middle)
+    none = np.empty(0)
+    if weights.tail == "blocks":
+        edges = np.append(0, 1 + np.arange(weights.repeated + 1) * (ONE // weights.ratio))
+        return _Half(*_between(edges, cells, int(edges[-1]) + cells), none, none, middle)
+    first, end = cells // 2 + 1, weights.listed.size + cells
+    _limit(end - first)
+    starts, sizes = np.arange(first, end), np.ones(end - first)
+    if weights.repeated:
+        # The last period stands for all that follow.
+        sizes[-weights.repeated :] = ONE / (ONE - weights.ratio)
+    return _Half(starts, sizes, none, none, middle)
 
 
 def _limit(count: int) -> None:

@@ -70,7 +70,7 @@ _MOST_WORK, _SUM = 7e8, 0.2
 # Share of one recursion. It takes so many blocks, with so many points each for one of the degree.
 _SIDE, _BLOCKS, _TIMES = 0.5, 150, 20
 # Groups of shifts, and nodes of the loss of one for each fineness.
-_LEAST_GROUPS, _ALL, _LOSSES, _MOST_LOSSES = 8, 10**6, 128, 4096
+_LEAST_GROUPS, _MOST_GROUPS, _LOSSES, _MOST_LOSSES = 8, 128, 128, 4096
 # A finer recursion brings both sides closer than this share, or nothing does.
 _PROGRESS = 0.7
 # Logs of moments of all uses by which a shift may be behind.
@@ -161,7 +161,7 @@ class Choices:
 
         ``epsilon`` is where they are asked for, about.
         """
-        rough = self._steps("lower", 1.0, _ALL, _FINENESS)
+        rough = self._steps("lower", 1.0, _MOST_GROUPS, _FINENESS)
         middle, _ = self.fixed.sided("lower").compose("middle", _FIRST_NODES, None)
         epsilon = crossing(middle, epsilon, 0.03 * max(middle.largest, 1e-300))
         log_delta = middle.log_delta(epsilon)
@@ -177,7 +177,7 @@ class Choices:
             frame, farther, size = found
             nodes = min(_LOSSES * fineness, _MOST_LOSSES)
             each = (_TIMES * min(self.count, _BLOCKS) + _SUM * nodes) * frame.degree
-            groups = max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS)
+            groups = min(max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS), _MOST_GROUPS)
             for side in _SIDES:
                 steps = self._steps(side, tilt, groups, fineness)
                 allowed = size * min(_SHARE * tilt * asked, 0.1)

@@ -88,6 +88,9 @@ class DirectBound(Bound):
         ``(1 - e^{-d}) + e^{-d} (1 - e^{-x})``: all terms are positive, however small the losses.
         """
         sign = self.sign
+        if math.isinf(self.slack):
+            # Losses that no edge was found of: delta is 0 to 1.
+            return np.full(epsilons.size, 0.0 if sign > 0.0 else -math.inf)
         found = np.empty(epsilons.size)
         rows = max(_LARGEST_BLOCK // self._offset.size, 1)
         for start in range(0, epsilons.size, rows):

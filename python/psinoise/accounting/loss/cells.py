@@ -155,33 +155,50 @@ def _needed(noise: CellLaw, sensitivity: float) -> tuple[float, ...]:
 def _envelope(noise: CellLaw, shifts: tuple[float, ...]) -> Envelope:
     if len(shifts) > 1:
         return envelope(noise.pieces(shift) for shift in shifts)
-    stated = getattr(noise, "piece_losses", None)
-    return _alone(*noise.pieces(shifts[0]), None if stated is None else stated(shifts[0]))
+    return _alone(noise, shifts[0])
 
 
-def _alone(shifted: Float, base: Float, stated: Float | None) -> Envelope:
+def _alone(noise: CellLaw, shift: float) -> Envelope:
     """The pair of a single shift, with equal losses merged.
 
     Where the law states the losses they are right to an ulp of the largest; else they are a
-    difference of logarithms, right to an ulp of 1.
+    difference of logarithms, right to an ulp of 1. A probability that underflows is known by its
+    logarithm: a loss is infinite only where the law itself has nothing.
     """
+    shifted, base = noise.pieces(shift)
     if not (np.all(shifted >= 0.0) and np.all(base >= 0.0)):
         raise DomainError("probabilities of pieces must be at least 0 and not NaN")
-    infinite = float(shifted[base == 0.0].sum())
-    both = (shifted > 0.0) & (base > 0.0)
-    shifted, base = shifted[both], base[both]
-    loss = np.log(shifted) - np.log(base) if stated is None else stated[both]
+    stated = getattr(noise, "piece_losses", None)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_shifted, log_base = np.log(shifted), np.log(base)
+        if stated is not None:
+            loss = stated(shift)
+        elif hasattr(noise, "log_pieces") and not (shifted.all() and base.all()):
+            log_shifted, log_base = noise.log_pieces(shift)
+            loss = log_shifted - log_base
+        else:
+            loss = log_shifted - log_base
+        log_base = np.where(np.isfinite(log_base), log_base, log_shifted - loss)
+    infinite = float(shifted[loss == np.inf].sum())
+    there = np.isfinite(loss) & np.isfinite(log_base)
+    log_base, base, loss = log_base[there], base[there], loss[there]
     # Losses this close are rounding images of one.
     least = 1.0 if stated is None else 1e-300
     unit = LOSS_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), least)
     order = np.argsort(-loss, kind="stable")
-    loss, base = loss[order], base[order]
+    loss, base, log_base = loss[order], base[order], log_base[order]
     # Whole multiples of a distance below rounding: what is merged is never farther apart.
     level = np.rint(loss / unit)
     starts = np.flatnonzero(np.diff(level, prepend=np.inf) != 0.0)
     if starts.size < loss.size:
         # Of equal losses the likeliest piece has the least rounding error.
         label = np.repeat(np.arange(starts.size), np.diff(np.append(starts, loss.size)))
-        likeliest = np.lexsort((-base, label))[starts]
-        loss, base = loss[likeliest], np.add.reduceat(base, starts)
-    return Envelope(np.log(base), loss, infinite)
+        likeliest = np.lexsort((-log_base, label))[starts]
+        with np.errstate(divide="ignore"):
+            together = np.log(np.add.reduceat(base, starts))
+        if not np.all(together > -700.0):
+            together = np.where(
+                together > -700.0, together, np.logaddexp.reduceat(log_base, starts)
+            )
+        loss, log_base = loss[likeliest], together
+    return Envelope(log_base, loss, infinite)
