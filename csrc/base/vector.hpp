@@ -181,6 +181,47 @@ inline Vector<double> look_up_16(const double* table, Vector<std::int64_t> index
 #endif
 }
 
+inline Vector<double> magnitude(Vector<double> x) {
+  typedef Vector<std::uint64_t> Bits;
+  return bit_cast<Vector<double>>(bit_cast<Bits>(x) & 0x7fffffffffffffff);
+}
+
+// One bit for each negative number.
+inline unsigned negative(Vector<std::int64_t> x) {
+#if defined(__AVX512F__)
+  return _mm512_cmplt_epi64_mask(bit_cast<__m512i>(x), _mm512_setzero_si512());
+#elif defined(__AVX2__)
+  return static_cast<unsigned>(_mm256_movemask_pd(bit_cast<__m256d>(x)));
+#elif defined(__SSE2__)
+  return static_cast<unsigned>(_mm_movemask_pd(bit_cast<__m128d>(x)));
+#else
+  return (x[0] < 0 ? 1u : 0u) | (x[1] < 0 ? 2u : 0u);
+#endif
+}
+
+// table[index[0]], table[index[1]], ... of numbers of 64 bits: scalar loads, as below.
+template <typename Number>
+inline Vector<Number> look_up(const Number* table, Vector<std::int64_t> index) {
+  static_assert(sizeof(Number) == 8);
+  std::int64_t place[kVectorSize<Number>];
+  __builtin_memcpy(place, &index, sizeof(place));
+#if defined(__AVX512F__)
+  const auto two = [&](int j) {
+    const auto at = [&](int k) { return bit_cast<long long>(table[place[j + k]]); };
+    return _mm_insert_epi64(_mm_cvtsi64_si128(at(0)), at(1), 1);
+  };
+  __m512i all = _mm512_castsi128_si512(two(0));
+  all = _mm512_inserti64x2(all, two(2), 1);
+  all = _mm512_inserti64x2(all, two(4), 2);
+  all = _mm512_inserti64x2(all, two(6), 3);
+  return bit_cast<Vector<Number>>(all);
+#else
+  Vector<Number> result;
+  for (std::size_t j = 0; j < kVectorSize<Number>; ++j) result[j] = table[place[j]];
+  return result;
+#endif
+}
+
 // table[index[0]], table[index[1]], ...: scalar loads, faster than a gather where tables are in the
 // first-level cache.
 template <typename Word>

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -79,18 +80,21 @@ class KeyStore {
     }
     const auto positive =
         std::find_if(keys_.begin(), keys_.end(), [](double x) { return x > 0.0; });
-    const std::uint64_t first = positive == keys_.end() ? 0 : bits(*positive);
-    const std::uint64_t span = bits(keys_.back()) - std::min(first, bits(keys_.back()));
+    const double first = positive == keys_.end() ? 0.0 : *positive;
+    const double last = keys_.back();
+    const std::uint64_t span = bits(last) - bits(first);
+    // Most buckets have one key at most, and all together fit in the first-level cache if they can.
     int shift = 0;
-    while ((span >> shift) >= 4 * keys_.size()) ++shift;
-    const std::uint64_t buckets = (span >> shift) + 1;
-    starts_.assign(buckets + 1, 0);
-    for (const double key : keys_) {
-      const std::uint64_t bucket = bits(key) <= first ? 0 : (bits(key) - first) >> shift;
-      ++starts_[bucket + 1];
+    while ((span >> shift) >= std::max(4 * keys_.size(), kFewBuckets)) ++shift;
+    std::vector<std::uint64_t> counts((span >> shift) + 1, 0);
+    for (const double key : keys_) ++counts[(bits(std::max(key, first)) - bits(first)) >> shift];
+    std::uint64_t begin = 0;
+    for (const std::uint64_t count : counts) {
+      ranges_.push_back(begin | (begin + count) << 32);
+      begin += count;
     }
-    for (std::size_t i = 0; i < buckets; ++i) starts_[i + 1] += starts_[i];
-    view_ = {keys_.data(), starts_.data(), buckets, first, shift};
+    keys_.push_back(std::numeric_limits<double>::quiet_NaN());
+    view_ = {keys_.data(), ranges_.data(), first, last, shift};
   }
   KeyStore(const KeyStore&) = delete;
   KeyStore& operator=(const KeyStore&) = delete;
@@ -98,6 +102,8 @@ class KeyStore {
   const SortedKeys& view() const { return view_; }
 
  private:
+  static constexpr std::size_t kFewBuckets = 512;
+
   static std::uint64_t bits(double x) {
     std::uint64_t found = 0;
     std::memcpy(&found, &x, sizeof(found));
@@ -105,7 +111,7 @@ class KeyStore {
   }
 
   std::vector<double> keys_;
-  std::vector<std::uint32_t> starts_;
+  std::vector<std::uint64_t> ranges_;
   SortedKeys view_{};
 };
 
@@ -130,6 +136,9 @@ class CellLawStore {
     if (repeated > cells || (repeated > 0 && !(rate > 0.0 && period > 0.0))) {
       throw py::value_error("rate and period must be positive where cells repeat");
     }
+    // Beyond the support no mass is left.
+    above_.push_back(0.0);
+    masses_.push_back(0.0);
     view_ = {cells,          edges_.view(),         below_.view(), tails_.view(), above_.data(),
              masses_.data(), log_densities_.data(), atom,          repeated,      rate,
              period,         right_closed};

@@ -8,7 +8,10 @@
 //   exponentials of d a few ulp of max(1, d). tests/test_designed_laws.
 // Edge values: NaN gives NaN; probabilities outside [0, 1] give NaN; beyond the support the density
 //   is 0, and the quantile of 0 its end. The point 0 counts as positive, for laws with an atom.
+// Method: a vector of points at a time and without branches, but for the rounds of bisection, which
+//   end when all points of a vector have their rank; most have it after one.
 // The NumPy twin (psinoise/reference/cell_values.py) has the same operations in the same order.
+#include "base/vector.hpp"
 #include "kernels/level_kernels.hpp"
 #include "math/elementary.hpp"
 
@@ -16,91 +19,146 @@ namespace psinoise::PSINOISE_LEVEL {
 namespace {
 
 inline constexpr std::size_t kBlock = 64;
+inline constexpr std::size_t kWidth = kVectorSize<double>;
+
+typedef Vector<double> Reals;
+typedef Vector<std::int64_t> Integers;
+typedef Vector<std::uint64_t> Bits;
+
+Reals load(const double* from) {
+  Reals x;
+  __builtin_memcpy(&x, from, sizeof(x));
+  return x;
+}
+
+template <typename T>
+void store(Vector<T> x, T* to) {
+  __builtin_memcpy(to, &x, sizeof(x));
+}
+
+// x where a comparison holds, else +0.
+Reals where(Integers holds, Reals x) {
+  return bit_cast<Reals>(bit_cast<Integers>(x) & holds);
+}
+
+// NaN gives the lower end.
+Reals clipped(Reals x, double low, double high) {
+  const Reals least = x > low ? x : Reals{} + low;
+  return least < high ? least : Reals{} + high;
+}
+
+// The least whole numbers that are not below x >= 0, and the largest that are not above it.
+Reals ceiling(Reals x) {
+  const Reals near = (x + 0x1p52) - 0x1p52;
+  return x < 0x1p52 ? near + where(near < x, Reals{} + 1.0) : x;
+}
+Reals floor(Reals x) {
+  const Reals near = (x + 0x1p52) - 0x1p52;
+  return x < 0x1p52 ? near - where(near > x, Reals{} + 1.0) : x;
+}
 
 // How many keys are below x >= 0, or at most x.
 template <bool kEqual>
-std::size_t rank(const SortedKeys& keys, double x) {
-  const std::uint64_t bits = bits_of(x);
-  std::uint64_t bucket = bits <= keys.first_bits ? 0 : (bits - keys.first_bits) >> keys.shift;
-  bucket = bucket < keys.buckets ? bucket : keys.buckets - 1;
-  std::size_t low = keys.starts[bucket];
-  std::size_t high = keys.starts[bucket + 1];
-  while (low < high) {
-    const std::size_t middle = (low + high) / 2;
-    const bool before = kEqual ? keys.keys[middle] <= x : keys.keys[middle] < x;
+Integers rank(const SortedKeys& keys, Reals x) {
+  const Reals listed = clipped(x, keys.first, keys.last);
+  const Bits bucket = (bit_cast<Bits>(listed) - bits_of(keys.first)) >> keys.shift;
+  const Bits range = look_up(keys.ranges, bit_cast<Integers>(bucket));
+  Integers low = bit_cast<Integers>(range & 0xffffffff);
+  Integers high = bit_cast<Integers>(range >> 32);
+  // The key behind a bucket, NaN behind the last, is not before x: what has its rank keeps it.
+  while (negative(low - high) != 0) {
+    const Integers middle = (low + high) >> 1;
+    const Reals key = look_up(keys.keys, middle);
+    const Integers before = kEqual ? key <= x : key < x;
     low = before ? middle + 1 : low;
     high = before ? high : middle;
   }
   return low;
 }
 
-double clipped(double x, double low, double high) {
-  const double least = x < low ? low : x;
-  return least > high ? high : least;
-}
-
 struct Places {
-  std::size_t cell[kBlock];  // the number of cells where t is beyond the support
-  double inside[kBlock];     // where t is among the listed cells
-  double fall[kBlock];       // the logarithm of how much less likely its copy is
+  std::int64_t cell[kBlock];  // the number of cells where t is beyond the support
+  double inside[kBlock];      // where t is among the listed cells
+  double fall[kBlock];        // the logarithm of how much less likely its copy is
 };
 
-// The place of t >= 0.
-void locate(const CellLaw& law, double t, std::size_t i, Places& places) {
-  const std::size_t cells = law.cells;
-  const double end = law.edges.keys[cells];
-  const bool beyond = law.right_closed ? t > end : t >= end;
-  double inside = t == t ? t : 0.0;
-  double copies = 0.0;
-  if (__builtin_expect(beyond && law.repeated > 0, 0)) {
-    const double over = (t - end) / law.period;
-    copies = law.right_closed ? __builtin_ceil(over) : __builtin_floor(over) + 1.0;
-    // Rounding must not move a point out of the cells that repeat.
-    inside = t == __builtin_inf()
-                 ? end
-                 : clipped(t - copies * law.period, law.edges.keys[cells - law.repeated], end);
-  }
-  const std::size_t after =
-      law.right_closed ? rank<false>(law.edges, inside) : rank<true>(law.edges, inside);
-  const std::size_t most = law.repeated > 0 ? cells - 1 : cells;
-  const std::size_t cell = after > 0 ? after - 1 : 0;
-  places.cell[i] = cell < most ? cell : most;
-  places.inside[i] = inside;
-  places.fall[i] = copies > 0.0 ? -copies * law.rate : 0.0;
-}
-
-double survival_factor(const CellLaw& law, std::size_t cell, double inside) {
-  const std::size_t known = cell < law.cells ? cell : law.cells - 1;
-  const double right = law.edges.keys[known + 1];
-  const double share = clipped((right - inside) / (right - law.edges.keys[known]), 0.0, 1.0);
-  const double factor = law.above[known + 1] + law.masses[known] * share;
-  return cell < law.cells ? factor : 0.0;
-}
-
-double from_center(const CellLaw& law, double mass) {
-  const std::size_t after = rank<false>(law.below, mass);
-  const std::size_t cell = after > law.cells ? law.cells - 1 : (after > 0 ? after - 1 : 0);
-  const double share = clipped((mass - law.below.keys[cell]) / law.masses[cell], 0.0, 1.0);
-  return law.edges.keys[cell] + share * (law.edges.keys[cell + 1] - law.edges.keys[cell]);
-}
-
-double from_tail(const CellLaw& law, double log_last, double p) {
+// The places of t >= 0.
+template <bool kRightClosed>
+void locate(const CellLaw& law, Reals t, std::size_t i, Places& places) {
   const double end = law.edges.keys[law.cells];
-  if (p == 0.0) return law.repeated > 0 ? __builtin_inf() : end;
-  double mass = 2.0 * p;
-  double copies = 0.0;
-  if (law.repeated > 0 && mass < law.above[law.cells]) {
-    const double depth = log_last - (logarithm(p) + kLog2);
-    copies = __builtin_ceil(depth / law.rate);
-    copies = copies > 0.0 ? copies : 0.0;
-    if (copies > 0.0) mass = exponential(log_last - depth + copies * law.rate);
+  Reals inside = where(t == t, t);
+  Reals copies = {};
+  if (law.repeated > 0) {
+    const Integers beyond = kRightClosed ? t > end : t >= end;
+    const Reals over = (t - end) / law.period;
+    copies = where(beyond, kRightClosed ? ceiling(over) : floor(over) + 1.0);
+    // Rounding must not move a point out of the cells that repeat.
+    const Reals moved =
+        clipped(t - copies * law.period, law.edges.keys[law.cells - law.repeated], end);
+    const Reals copied = t < __builtin_inf() ? moved : Reals{} + end;
+    inside = beyond ? copied : inside;
   }
-  const std::size_t after = rank<true>(law.tails, mass);
-  const std::size_t cell = after > law.cells ? 0 : law.cells - after;
-  const std::size_t known = cell < law.cells ? cell : law.cells - 1;
-  const double right = law.edges.keys[known + 1];
-  const double share = clipped((mass - law.above[known + 1]) / law.masses[known], 0.0, 1.0);
-  return right - share * (right - law.edges.keys[known]) + copies * law.period;
+  const double first = law.edges.keys[0];
+  const Integers after = rank<!kRightClosed>(law.edges, inside);
+  const Integers later = kRightClosed ? inside > first : inside >= first;
+  Integers cell = (after - 1) & later;
+  if (!kRightClosed && law.repeated > 0) cell += inside >= end;
+  store(cell, places.cell + i);
+  store(inside, places.inside + i);
+  store(0.0 - copies * law.rate, places.fall + i);
+}
+
+// P(|X| > t) where no period was taken off.
+Reals survival_factor(const CellLaw& law, Integers cell, Reals inside) {
+  const Reals right = look_up(law.edges.keys + 1, cell);
+  const Reals left = look_up(law.edges.keys, cell);
+  const Reals share = clipped((right - inside) / (right - left), 0.0, 1.0);
+  return look_up(law.above + 1, cell) + look_up(law.masses, cell) * share;
+}
+
+// Probabilities of a block of tails: their masses where a number of periods is taken off.
+struct Tails {
+  double mass[kBlock];
+  double copies[kBlock];
+};
+
+void shorten(const CellLaw& law, double log_last, const double* tail, std::size_t size,
+             Tails& tails) {
+  double depth[kBlock];
+  for (std::size_t i = 0; i < size; ++i) {
+    depth[i] = log_last - (log_of_normal_or_less(tail[i]) + kLog2);
+  }
+  for (std::size_t i = 0; i < size; i += kWidth) {
+    const Reals periods = load(depth + i) / law.rate;
+    store(ceiling(where(periods > 0.0, periods)), tails.copies + i);
+  }
+  for (std::size_t i = 0; i < size; ++i) {
+    tails.mass[i] = exponential(log_last - depth[i] + tails.copies[i] * law.rate);
+  }
+  for (std::size_t i = 0; i < size; i += kWidth) {
+    const Reals mass = 2.0 * load(tail + i);
+    const Reals copies = where(mass < law.above[law.cells], load(tails.copies + i));
+    store(copies, tails.copies + i);
+    store(copies > 0.0 ? load(tails.mass + i) : mass, tails.mass + i);
+  }
+}
+
+// The t with P(0 < |X| <= t) = within, where that is central, else that with P(|X| > t) = mass and
+// `copies` periods.
+Reals point_of(const CellLaw& law, Integers central, Reals within, Reals mass, Reals copies) {
+  const std::int64_t cells = static_cast<std::int64_t>(law.cells);
+  const Reals near = where(central, within);
+  const Integers before = (rank<false>(law.below, near) - 1) & (near > law.below.keys[0]);
+  const Integers behind = (cells - rank<true>(law.tails, mass)) + (mass < law.tails.keys[0]) -
+                          (mass >= law.tails.keys[cells]);
+  const Integers cell = central ? before : behind;
+  const Reals left = look_up(law.edges.keys, cell);
+  const Reals right = look_up(law.edges.keys + 1, cell);
+  const Reals in_cell =
+      central ? within - look_up(law.below.keys, cell) : mass - look_up(law.above + 1, cell);
+  const Reals share = clipped(in_cell / look_up(law.masses, cell), 0.0, 1.0);
+  const Reals part = share * (right - left);
+  return central ? left + part : right - part + copies * law.period;
 }
 
 }  // namespace
@@ -114,40 +172,54 @@ void evaluate_cells(const CellLaw& law, Quantity quantity, double scale, const d
   double tail[kBlock];
   for (std::size_t start = 0; start < count; start += kBlock) {
     const std::size_t size = count - start < kBlock ? count - start : kBlock;
-    const double* points = x + start;
-    double* result = out + start;
-    for (std::size_t i = 0; i < size; ++i) {
-      locate(law, __builtin_fabs(points[i]) / scale, i, places);
+    double points[kBlock] = {};
+    __builtin_memcpy(points, x + start, size * sizeof(double));
+    for (std::size_t i = 0; i < size; i += kWidth) {
+      const Reals t = magnitude(load(points + i)) / scale;
+      law.right_closed ? locate<true>(law, t, i, places) : locate<false>(law, t, i, places);
     }
+    const auto cell = [&](std::size_t i) {
+      Integers found;
+      __builtin_memcpy(&found, places.cell + i, sizeof(found));
+      return found;
+    };
+    const auto finish = [&](const auto& found) {
+      for (std::size_t i = 0; i < size; i += kWidth) {
+        const Reals point = load(points + i);
+        store(point == point ? found(i) : point, value + i);
+      }
+    };
+    const auto is_upper = [&](std::size_t i) {
+      return lower ? load(points + i) < 0.0 : load(points + i) >= 0.0;
+    };
     if (quantity == Quantity::pdf || quantity == Quantity::logpdf) {
-      for (std::size_t i = 0; i < size; ++i) {
-        value[i] = (law.log_densities[places.cell[i]] + places.fall[i]) - log_scale;
+      for (std::size_t i = 0; i < size; i += kWidth) {
+        const Reals log_density = look_up(law.log_densities, cell(i));
+        store((log_density + load(places.fall + i)) - log_scale, value + i);
       }
       if (quantity == Quantity::pdf) {
         for (std::size_t i = 0; i < size; ++i) value[i] = exponential(value[i]);
       }
-      for (std::size_t i = 0; i < size; ++i) {
-        result[i] = points[i] == points[i] ? value[i] : points[i];
+      finish([&](std::size_t i) { return load(value + i); });
+    } else {
+      for (std::size_t i = 0; i < size; i += kWidth) {
+        store(0.5 * survival_factor(law, cell(i), load(places.inside + i)), value + i);
+        store(load(value + i), tail + i);
       }
-      continue;
-    }
-    for (std::size_t i = 0; i < size; ++i) {
-      value[i] = 0.5 * survival_factor(law, places.cell[i], places.inside[i]);
-    }
-    for (std::size_t i = 0; i < size; ++i) tail[i] = value[i] * exponential(places.fall[i]);
-    if (quantity == Quantity::cdf || quantity == Quantity::ccdf) {
-      for (std::size_t i = 0; i < size; ++i) {
-        const bool upper = lower ? points[i] < 0.0 : points[i] >= 0.0;
-        const double found = upper ? tail[i] : 1.0 - tail[i];
-        result[i] = points[i] == points[i] ? found : points[i];
+      if (law.repeated > 0) {
+        for (std::size_t i = 0; i < size; ++i) tail[i] = value[i] * exponential(places.fall[i]);
       }
-      continue;
+      if (quantity == Quantity::cdf || quantity == Quantity::ccdf) {
+        finish([&](std::size_t i) { return is_upper(i) ? load(tail + i) : 1.0 - load(tail + i); });
+      } else {
+        for (std::size_t i = 0; i < size; ++i) {
+          const bool upper = lower ? points[i] < 0.0 : points[i] >= 0.0;
+          value[i] = upper ? logarithm(value[i]) + places.fall[i] : log_one_plus(-tail[i]);
+        }
+        finish([&](std::size_t i) { return load(value + i); });
+      }
     }
-    for (std::size_t i = 0; i < size; ++i) {
-      const bool upper = lower ? points[i] < 0.0 : points[i] >= 0.0;
-      const double found = upper ? logarithm(value[i]) + places.fall[i] : log_one_plus(-tail[i]);
-      result[i] = points[i] == points[i] ? found : points[i];
-    }
+    __builtin_memcpy(out + start, value, size * sizeof(double));
   }
 }
 
@@ -156,20 +228,38 @@ void inverse_survival_cells(const CellLaw& law, const double* probability, std::
   const double half = 0.5 * (1.0 - law.atom);
   const double listed = law.below.keys[law.cells];
   const double log_last = logarithm(law.above[law.cells]);
-  for (std::size_t i = 0; i < count; ++i) {
-    const double q = probability[i];
-    if (!(q >= 0.0 && q <= 1.0)) {
-      out[i] = __builtin_nan("");
-      continue;
+  const double farthest = law.repeated > 0 ? __builtin_inf() : law.edges.keys[law.cells];
+  double tail[kBlock];
+  double value[kBlock];
+  Tails tails = {};
+  for (std::size_t start = 0; start < count; start += kBlock) {
+    const std::size_t size = count - start < kBlock ? count - start : kBlock;
+    double p[kBlock] = {};
+    __builtin_memcpy(p, probability + start, size * sizeof(double));
+    for (std::size_t i = 0; i < size; i += kWidth) {
+      const Reals q = load(p + i);
+      const Reals other = 1.0 - q;
+      const Reals smaller = q <= 0.5 ? q : other;
+      store(smaller >= 0.0 ? smaller : Reals{} + 0.5, tail + i);
     }
-    const double tail = q <= 0.5 ? q : 1.0 - q;
-    const double within = 2.0 * (0.5 - tail) - law.atom;
-    double t = 0.0;
-    if (within > 0.0) {
-      t = within < half && within <= listed ? from_center(law, within)
-                                            : from_tail(law, log_last, tail);
+    if (law.repeated > 0) {
+      shorten(law, log_last, tail, size, tails);
+    } else {
+      for (std::size_t i = 0; i < size; ++i) tails.mass[i] = 2.0 * tail[i];
     }
-    out[i] = q > 0.5 ? -(t * scale) : t * scale;
+    for (std::size_t i = 0; i < size; i += kWidth) {
+      const Reals q = load(p + i);
+      const Reals smaller = load(tail + i);
+      const Reals within = 2.0 * (0.5 - smaller) - law.atom;
+      const Integers central = (within < half) & (within <= listed) & (within > 0.0);
+      const Reals found =
+          point_of(law, central, within, load(tails.mass + i), load(tails.copies + i));
+      const Reals t = smaller > 0.0 ? found : Reals{} + farthest;
+      const Reals x = where(within > 0.0, t) * scale;
+      const Reals signed_x = q > 0.5 ? -x : x;
+      store((q >= 0.0) & (q <= 1.0) ? signed_x : Reals{} + __builtin_nan(""), value + i);
+    }
+    __builtin_memcpy(out + start, value, size * sizeof(double));
   }
 }
 

@@ -78,10 +78,6 @@ struct NearValues {
   double inverse_half = 2.0 / table.width;
 };
 
-inline Reals magnitude(Reals x) {
-  return bit_cast<Reals>(bit_cast<Bits>(x) & 0x7fffffffffffffff);
-}
-
 // x where it is less than the limit, else 0.
 inline Reals inside(Reals x, double limit, Bits& within) {
   within = bit_cast<Bits>(x < limit);  // not NaN

@@ -88,13 +88,14 @@ struct CellTable {
   double tail_period;
 };
 
-// Numbers in ascending order, not negative, and where those begin whose bits, less those of the
-// smallest positive one and shifted, are at least 0, 1, ...: a rank is found among a few of them.
+// Numbers in ascending order, not negative, with a NaN behind them. Those whose bits, less those of
+// the smallest positive one and shifted, are b: the first of them, and in the upper half the first
+// one after them, are at `ranges[b]`; numbers out of range belong to the ends.
 struct SortedKeys {
   const double* keys;
-  const std::uint32_t* starts;  // [buckets + 1]
-  std::uint64_t buckets;
-  std::uint64_t first_bits;
+  const std::uint64_t* ranges;
+  double first;  // the smallest positive key
+  double last;
   int shift;
 };
 
@@ -105,8 +106,8 @@ struct CellLaw {
   SortedKeys edges;             // [cells + 1]
   SortedKeys below;             // [cells + 1]: P(0 < |X| <= edge)
   SortedKeys tails;             // [cells + 1]: P(|X| > edge), the last edge first
-  const double* above;          // [cells + 1]: the same, the first edge first
-  const double* masses;         // [cells]
+  const double* above;          // [cells + 1]: the same, the first edge first, and then 0
+  const double* masses;         // [cells], and then 0
   const double* log_densities;  // [cells + 1], that beyond the support last
   double atom;                  // P(X = 0)
   std::size_t repeated;         // 0 where there is no tail
