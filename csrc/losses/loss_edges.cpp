@@ -1,9 +1,9 @@
 // Computes: the cut of loss_edges.hpp, and edges of bins: every node where the tilted mass lies,
 //   few where there is next to none.
 // Method: the bias of both bounds (psinoise/accounting/compose/lattice.py) is a sum over bins of
-//   mass times width squared, so a bin that holds little mass may be wide. Blocks of 2^8 nodes
+//   mass times width squared, so a bin that holds little mass may be wide. Blocks of 2^4 nodes
 //   share one width, which divides them; a block is as fine as the finest part that reaches into it
-//   or next to it.
+//   or next to it. Aligned blocks that allow it are one bin, of up to 2^8 nodes.
 // Error: any edges give bounds; what is chosen here decides how close they come.
 #include "losses/loss_edges.hpp"
 
@@ -15,9 +15,10 @@
 namespace psinoise {
 namespace {
 
-constexpr int kBlock = 8;
+constexpr int kBlock = 4;
+constexpr int kWidest = 8;
 // What all wide bins together may add to the bias, as a share.
-constexpr double kShare = 0.1;
+constexpr double kShare = 0.25;
 // The bias is quadratic in the width only while (t + 1) times it is small.
 constexpr double kLargestWidth = 0.25;
 
@@ -30,6 +31,20 @@ double log_sum(double a, double b) {
 // The node at or below a loss, give or take its rounding.
 std::int64_t node_below(const Lattice& lattice, double loss) {
   return static_cast<std::int64_t>(std::floor((loss - lattice.offset) / lattice.step));
+}
+
+// The width of the bins from some block on, all of them aligned: `power` has the largest of each
+// block, counted from one that begins a bin of 2^kWidest.
+int widest_at(const std::vector<int>& power, std::size_t block) {
+  for (int wide = power[block]; wide > kBlock; --wide) {
+    const std::size_t blocks = std::size_t{1} << (wide - kBlock);
+    const auto from = power.begin() + static_cast<std::ptrdiff_t>(block);
+    const auto finer = [wide](int other) { return other < wide; };
+    if (block % blocks == 0 &&
+        std::none_of(from, from + static_cast<std::ptrdiff_t>(blocks), finer))
+      return wide;
+  }
+  return std::min(power[block], kBlock);
 }
 
 }  // namespace
@@ -67,10 +82,11 @@ std::vector<std::int64_t> graded_edges(const LossParts& parts, const Lattice& la
   // A loss that is a node but for rounding begins a bin there.
   const std::int64_t first = node_below(lattice, low + rounding);
   const std::int64_t last = std::max(node_below(lattice, high + rounding) + 1, first + 2);
-  const std::int64_t begin = first >> kBlock;
-  const std::int64_t end = (last >> kBlock) + 1;
+  // Whole bins of the largest width.
+  const std::int64_t begin = (first >> kWidest) << (kWidest - kBlock);
+  const std::int64_t end = ((last >> kWidest) + 1) << (kWidest - kBlock);
   const double room = std::max(kLargestWidth / ((tilt + 1.0) * lattice.step), 1.0);
-  const int widest = std::min(kBlock, static_cast<int>(std::floor(std::log2(room))));
+  const int widest = std::min(kWidest, static_cast<int>(std::floor(std::log2(room))));
   std::vector<int> power(static_cast<std::size_t>(end - begin), widest);
   for (std::size_t k = 0; k < parts.count; ++k) {
     // The widest power of two with mass * width^2 at most the part's own part of the share.
@@ -86,10 +102,12 @@ std::vector<std::int64_t> graded_edges(const LossParts& parts, const Lattice& la
     }
   }
   std::vector<std::int64_t> edges = {first};
-  for (std::int64_t b = begin; b < end; ++b) {
-    const std::int64_t width = std::int64_t{1} << power[static_cast<std::size_t>(b - begin)];
-    const std::int64_t start = b * (std::int64_t{1} << kBlock);  // b may be negative
-    for (std::int64_t at = start; at < start + (std::int64_t{1} << kBlock); at += width) {
+  for (std::size_t b = 0; b < power.size();) {
+    const int wide = widest_at(power, b);
+    const std::size_t blocks = std::size_t{1} << std::max(wide - kBlock, 0);
+    std::int64_t at = (begin + static_cast<std::int64_t>(b)) * (std::int64_t{1} << kBlock);
+    for (b += blocks; at < (begin + static_cast<std::int64_t>(b)) * (std::int64_t{1} << kBlock);
+         at += std::int64_t{1} << wide) {
       if (at > first && at < last) edges.push_back(at);
     }
   }

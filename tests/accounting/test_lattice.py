@@ -235,6 +235,20 @@ def test_rounding_of_losses_of_a_replaced_record(rate):
             assert abs(moved - other - mp.mpf(float(loss))) <= within.rounding
 
 
+def test_bins_are_wide_where_little_mass_is():
+    """Kills: panels in place of their nodes as what holds the mass (972 bins, now 570)."""
+    pair = Pair(pn.Gaussian(mean_abs=1.6), 1.0, 0.005)
+    question = target_of(((pair, 1000),), 1e-8, 0.73, 1e-4)
+    profile_bound(question, question.first_step, "upper")
+    bins = question.kept[question.first_step][pair]
+    step = bins.step
+    widths, losses = np.diff(bins.edges), bins.offset + bins.edges[:-1] * step
+    mean = float(np.sum(bins.mass * losses))
+    spread = math.sqrt(float(np.sum(bins.mass * (losses - mean) ** 2)))
+    assert float(np.sum(bins.mass * widths**2)) <= 1.05 * float(bins.mass.sum())
+    assert bins.mass.size <= 15.0 * spread / step
+
+
 # -- mutants --------------------------------------------------------------------------------------
 
 

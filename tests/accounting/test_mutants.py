@@ -274,7 +274,7 @@ def on_lattice(delta, side, width=1e-4, step=None):
 
 @for_each([1e-2, 1e-8, 1e-30, 1e-100])
 def test_the_real_lattice_is_accepted(delta):
-    assert -5e-2 <= on_lattice(delta, "lower") <= 0.0 <= on_lattice(delta, "upper") <= 5e-2
+    assert -5.5e-2 <= on_lattice(delta, "lower") <= 0.0 <= on_lattice(delta, "upper") <= 2e-2
 
 
 def test_no_tilt(monkeypatch):

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 Float = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# Blocks of 2^8 nodes share one width, which divides them.
-_BLOCK = 8
+# Blocks of 2^4 nodes share one width, which divides them; the widest bins have 2^8 nodes.
+_BLOCK, _WIDEST = 4, 8
 # What all wide bins together may add to the bias, as a share.
-_SHARE = 0.1
+_SHARE = 0.25
 # The bias is quadratic in the width only while (t + 1) times it is small.
 _LARGEST_WIDTH = 0.25
 
@@ -54,9 +54,11 @@ def graded_edges(
     first = math.floor((lowest.min() + rounding - offset) / step)
     last = math.floor((highest.max() + rounding - offset) / step) + 1
     last = max(last, first + 2)
-    begin, end = first >> _BLOCK, (last >> _BLOCK) + 1
+    # Whole bins of the largest width.
+    begin = first >> _WIDEST << _WIDEST - _BLOCK
+    end = (last >> _WIDEST) + 1 << _WIDEST - _BLOCK
     widest = math.floor(math.log2(max(_LARGEST_WIDTH / ((tilt + 1.0) * step), 1.0)))
-    widest = min(_BLOCK, widest)
+    widest = min(_WIDEST, widest)
     # The widest power of two with mass * width^2 at most the part's own part of the share.
     exponent = np.maximum((log_mass + tilt * highest - log_norm) / math.log(2.0), -997.0)
     ratio = math.log2(_SHARE / lowest.size) - exponent
@@ -68,9 +70,13 @@ def graded_edges(
     for k in range(lowest.size):
         reached = slice(max(low[k] - 1, 0), high[k] + 2)
         blocks[reached] = np.minimum(blocks[reached], power[k])
-    count = 2 ** (_BLOCK - blocks)
-    start = np.repeat(begin + np.arange(end - begin), count) << _BLOCK
-    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    edges = start + (within << np.repeat(blocks, count))
+    # Aligned blocks that allow it are one bin.
+    wide = np.minimum(blocks, _BLOCK)
+    for size in range(_BLOCK + 1, _WIDEST + 1):
+        together = 1 << size - _BLOCK
+        least = blocks.reshape(-1, together).min(axis=1)
+        wide = np.where(np.repeat(least, together) >= size, size, wide)
+    edges = np.arange(begin << _BLOCK, end << _BLOCK)
+    edges = edges[edges % (1 << np.repeat(wide, 1 << _BLOCK)) == 0]
     edges = edges[(edges > first) & (edges < last)]
     return np.concatenate([[first], edges, [last]]).astype(np.int64)

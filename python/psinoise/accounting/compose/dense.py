@@ -68,6 +68,7 @@ class Dense:
     x, loss, slope : at both ends and at the nodes of each panel, shape ``(panels, ORDER + 2)``
     lowest, highest : of the loss on each panel, then of each atom
     log_mass : log of the probability under ``P`` of each panel, then of each atom
+    log_weights : log of ``P`` at the nodes of each panel times the weight there
     doubt : how far these logs may be off; for panels they are sums with losses that may be large
     error : relative error of masses that are integrated over each panel
     rounding : of a loss
@@ -84,6 +85,7 @@ class Dense:
     lowest: Float
     highest: Float
     log_mass: Float
+    log_weights: Float
     doubt: Float
     error: Float
     beyond: float
@@ -108,6 +110,22 @@ class Dense:
             large[order[-1]] = False
         return large
 
+    def finest(self, chosen: Mask) -> tuple[Float, Float, Float]:
+        """Where the mass of some panels and atoms lies: from the node before to that after.
+
+        The least and the largest loss and the log of the mass, of each node and then of each atom.
+        """
+        rows = chosen[: self.panels]
+        chosen = chosen[self.panels :]
+        loss, atoms = self.loss[rows], self.lowest[self.panels :][chosen]
+        ends = np.stack([loss[:, :-2], loss[:, 1:-1], loss[:, 2:]])
+        log_mass = self.log_weights[rows], self.log_mass[self.panels :][chosen]
+        return (
+            np.concatenate([ends.min(axis=0), atoms], axis=None),
+            np.concatenate([ends.max(axis=0), atoms], axis=None),
+            np.concatenate(log_mass, axis=None),
+        )
+
     def only(self, chosen: Mask) -> Dense:
         """The loss on some panels and atoms, as if there were no others."""
         rows = chosen[: self.panels]
@@ -119,6 +137,7 @@ class Dense:
             lowest=self.lowest[chosen],
             highest=self.highest[chosen],
             log_mass=self.log_mass[chosen],
+            log_weights=self.log_weights[rows],
             doubt=self.doubt[chosen],
             error=self.error[rows],
             beyond=0.0,
@@ -225,6 +244,7 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
         np.concatenate([loss.min(axis=1, initial=math.inf), atom_loss]),
         np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss]),
         np.concatenate([panel_log_p, atom_log_p]),
+        log_p,
         doubt,
         _error_on_panels(pair, grid, log_p),
         beyond,
@@ -276,7 +296,21 @@ def atoms_source(log_mass: Float, loss: Float) -> Dense:
     """A loss of atoms alone, with the logs of their masses under ``P``."""
     none, nowhere = np.empty((0, ORDER + 2)), np.empty(0)
     doubt, rounding = EXP_ROUNDING * np.abs(log_mass), _atom_rounding(loss, 1.0)
-    return Dense(None, 1.0, none, none, none, loss, loss, log_mass, doubt, nowhere, 0.0, rounding)
+    return Dense(
+        None,
+        1.0,
+        none,
+        none,
+        none,
+        loss,
+        loss,
+        log_mass,
+        none[:, 1:-1],
+        doubt,
+        nowhere,
+        0.0,
+        rounding,
+    )
 
 
 def _atom_rounding(loss: Float, least: float) -> float:

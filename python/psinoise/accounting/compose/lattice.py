@@ -134,7 +134,7 @@ def graded_bins(
     source = source.rounded_within(chosen, lattice[1])
     if lattice[0] < _LEAST_STEP * source.rounding:
         raise CertificationError("the spacing of the lattice is lost in the rounding of losses")
-    parts = source.lowest[chosen], source.highest[chosen], source.log_mass[chosen]
+    parts = source.finest(chosen)
     edges = core.graded_edges(*parts, *lattice, source.rounding, tilt, log_norm)
     return loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
 
@@ -172,6 +172,8 @@ def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
     off by the rounding of a sum; where it is not that of the pivot's own mass but for rounding, or
     not all of the mass is in the bins, each mass bears its own.
     """
+    if not bins.whole and not bins.rounding.strides[0]:
+        return nodes * (1.0 + sign * float(bins.rounding[0]))  # the same for each mass
     # A node has mass of the bin above it, and of the last one below that is not empty.
     last = np.maximum.accumulate(np.where(bins.mass > 0.0, np.arange(bins.mass.size), 0))
     rounding = bins.rounding.copy()
