@@ -98,3 +98,23 @@ def test_objects_that_have_no_weak_references(counted):
     model = Model()
     model.itself = model
     assert _kept.kept()(lambda n: model)(1) is model
+
+
+def test_what_is_in_use_is_found_again(counted):
+    """Kills: nodes of many steps that are made once more for the other direction."""
+    calls = []
+
+    class Result:
+        def __init__(self, n):
+            calls.append(n)
+            self.values = np.zeros(n)
+
+    made, large = _kept.kept()(Result), _kept.kept()(np.zeros)
+    held = made(10)
+    large(200_000)
+    assert made(10) is held
+    assert calls == [10]
+    del held
+    large(200_001)
+    made(10)
+    assert calls == [10, 10]

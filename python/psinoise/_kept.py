@@ -5,13 +5,16 @@ entries bounds nothing. `kept` remembers what a function returned, by its argume
 ``functools.lru_cache`` does; arrays that arguments and results hold are counted, each once, and
 when all that is kept by all functions is more than ``MOST_BYTES`` everything is forgotten. What
 was used lately is then made once more: after ``MOST_BYTES`` of new arrays were made this is little
-beside them, and a hit costs nothing over that of ``lru_cache``.
+beside them, and a hit costs nothing over that of ``lru_cache``. What was forgotten but is in use
+is found again: the nodes of five thousand steps are more than is kept, and both directions of a
+question read them.
 
 An array that an object fills in later is not counted: it is one of a length that was.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
@@ -28,6 +31,8 @@ MOST_BYTES = 1 << 26
 
 # What an entry takes besides its arrays.
 _ENTRY = 1 << 10
+# What most fields of an object are: no arrays, and counted with the entry.
+_PLAIN = frozenset({float, int, bool, str, type(None)})
 
 _Result = TypeVar("_Result")
 
@@ -42,8 +47,8 @@ class _Counted:
 
     def _forget(self) -> None:
         self._bytes = 0
-        # By identity: what was freed is not there, so that what has its place now is new.
-        self._seen: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        # By identity: what was freed is not what has its place now.
+        self._seen: dict[int, weakref.ref[Any]] = {}
 
     def add(self, entry: object) -> None:
         with self._lock:
@@ -59,24 +64,28 @@ class _Counted:
         total, waiting = 0, [entry]
         while waiting:
             thing = waiting.pop()
-            if isinstance(thing, tuple | list):
+            if type(thing) in _PLAIN:
+                continue
+            if isinstance(thing, (tuple, list)):  # of a union it would make one each time
                 waiting.extend(thing)
             elif isinstance(thing, dict):
                 waiting.extend(thing.values())
             elif isinstance(thing, np.ndarray):
                 while isinstance(thing.base, np.ndarray):
                     thing = thing.base  # which a part of it keeps as a whole
-                total += thing.nbytes if self._first(thing) else 0
+                # A small one may be counted twice.
+                total += thing.nbytes if thing.nbytes <= _ENTRY or self._first(thing) else 0
             elif hasattr(thing, "__dict__") and self._first(thing):
                 total += sys.getsizeof(thing)
                 waiting.append(vars(thing))
         return total
 
     def _first(self, thing: object) -> bool:
-        if id(thing) in self._seen:
+        seen = self._seen.get(id(thing))
+        if seen is not None and seen() is thing:
             return False
         try:
-            self._seen[id(thing)] = thing
+            self._seen[id(thing)] = weakref.ref(thing)
         except TypeError:  # of a type that does not say when an object goes
             return False
         return True
@@ -97,10 +106,16 @@ def kept(
     """
 
     def keeping(function: Callable[..., _Result]) -> functools._lru_cache_wrapper[_Result]:
+        in_use: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
+
         @functools.lru_cache(maxsize=most)
         @functools.wraps(function)
         def made(*arguments: Any) -> _Result:
-            found = function(*arguments)
+            found = in_use.get(arguments)
+            if found is None:
+                found = function(*arguments)
+                with contextlib.suppress(TypeError):  # of a type without weak references
+                    in_use[arguments] = found
             _COUNTED.add((arguments, found))
             return found
 

@@ -56,6 +56,10 @@ class Value(ABC):
         return self._arguments() == other._arguments()
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
         return hash((type(self), *self._arguments().items()))
 
     def _set(self, **attributes: Any) -> None:

@@ -12,6 +12,8 @@ import functools
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from psinoise._backend import core
 from psinoise.accounting.compose.bins import Bins
 from psinoise.accounting.compose.bound import Bound
@@ -147,8 +149,9 @@ def _bins(target: Target, pair: Dominating, step: float) -> Bins:
         )
     bins = graded_bins(source, chosen, large, lattice, tilt, log_norm)
     if target.uses * float(bins.rounding.max()) <= 0.1 * target.share:
-        # Each mass may bear its own rounding, which is quicker.
-        bins = dataclasses.replace(bins, whole=False)
+        # Each mass may bear the largest rounding, which is quicker.
+        largest = np.broadcast_to(bins.rounding.max(), bins.rounding.shape)
+        bins = dataclasses.replace(bins, whole=False, rounding=largest)
     return bins
 
 

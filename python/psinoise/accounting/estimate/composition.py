@@ -183,6 +183,8 @@ class Composition:
             position += min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
             if not low < position < high:
                 position = 0.5 * (low + high)
+        for measure in self.measures:
+            measure.forget_mass()
         return saddle
 
     def resolved(self, saddle: Saddle, frequency: float) -> tuple[Composition, Saddle] | None:

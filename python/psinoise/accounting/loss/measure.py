@@ -84,6 +84,10 @@ class LossMeasure:
     def mass(self) -> Float:
         return np.exp(self.log_mass)
 
+    def forget_mass(self) -> None:
+        """Free what is quickly made again: a composition may have thousands of steps."""
+        vars(self).pop("mass", None)
+
     @functools.cached_property
     def largest(self) -> float:
         """The largest loss among the nodes."""

@@ -174,7 +174,7 @@ class Pair:
         """Whether a reflection maps one direction to the other."""
         return self.replaced or self.sampling_rate == 1.0
 
-    @property
+    @functools.cached_property
     def centers(self) -> tuple[float, ...]:
         """Modes of the densities ``p``, ``T_a p`` and ``T_b p``, from left to right."""
         return tuple(sorted({0.0, *self.shifts("remove")}))
