@@ -1,7 +1,8 @@
 // Computes: the cut of loss_edges.hpp, and edges of bins: every node where the tilted mass lies,
 //   few where there is next to none.
 // Method: the bias of both bounds (psinoise/accounting/compose/lattice.py) is a sum over bins of
-//   mass times width squared, so a bin that holds little mass may be wide. Blocks of 2^4 nodes
+//   mass times width squared, while t widths are few, and in any case no more than that times e to
+//   them, t the tilt, so a bin that holds little mass may be wide. Blocks of 2^4 nodes
 //   share one width, which divides them; a block is as fine as the finest part that reaches into it
 //   or next to it. Aligned blocks that allow it are one bin, of up to 2^8 nodes.
 // Error: any edges give bounds; what is chosen here decides how close they come.
@@ -19,8 +20,8 @@ constexpr int kBlock = 4;
 constexpr int kWidest = 8;
 // What all wide bins together may add to the bias, as a share.
 constexpr double kShare = 0.25;
-// The bias is quadratic in the width only while (t + 1) times it is small.
-constexpr double kLargestWidth = 0.25;
+// Tilts change by no more than e to this over a bin.
+constexpr double kLargestExponent = 40.0;
 
 double log_sum(double a, double b) {
   const double high = std::max(a, b);
@@ -85,15 +86,18 @@ std::vector<std::int64_t> graded_edges(const LossParts& parts, const Lattice& la
   // Whole bins of the largest width.
   const std::int64_t begin = (first >> kWidest) << (kWidest - kBlock);
   const std::int64_t end = ((last >> kWidest) + 1) << (kWidest - kBlock);
-  const double room = std::max(kLargestWidth / ((tilt + 1.0) * lattice.step), 1.0);
+  const double rise = (tilt + 1.0) * lattice.step / std::log(2.0);
+  const double room = std::max(kLargestExponent / ((tilt + 1.0) * lattice.step), 1.0);
   const int widest = std::min(kWidest, static_cast<int>(std::floor(std::log2(room))));
   std::vector<int> power(static_cast<std::size_t>(end - begin), widest);
   for (std::size_t k = 0; k < parts.count; ++k) {
-    // The widest power of two with mass * width^2 at most the part's own part of the share.
+    // The widest power of two with mass * width^2 e^{t (width - 1)} at most the part's own part of
+    // the share.
     const double exponent = parts.log_mass[k] + tilt * parts.highest[k] - log_norm;
     const double ratio = std::log2(kShare / static_cast<double>(parts.count)) -
                          std::max(exponent / std::log(2.0), -997.0);
-    const int wide = std::clamp(static_cast<int>(std::floor(0.5 * ratio)), 0, widest);
+    int wide = widest;
+    while (wide > 0 && 2.0 * wide + rise * (std::exp2(wide) - 1.0) > ratio) --wide;
     const std::int64_t from = (node_below(lattice, parts.lowest[k]) >> kBlock) - 1;
     const std::int64_t to = (node_below(lattice, parts.highest[k]) >> kBlock) + 1;
     for (std::int64_t b = std::max(from, begin); b <= std::min(to, end - 1); ++b) {

@@ -249,6 +249,21 @@ def test_bins_are_wide_where_little_mass_is():
     assert bins.mass.size <= 15.0 * spread / step
 
 
+@for_each([(10.0, 5), (50.0, 2)])
+def test_atoms_that_hold_the_tilted_mass_ask_for_no_fine_lattice(case):
+    """Kills: a step from the spread of atoms; a width of which tilts allow few (57,000 bins)."""
+    scale, count = case
+    pair = Pair(pn.Laplace(scale=scale), 1.0, 1.0)
+    exact = pn.Mechanism(pn.Laplace(scale=scale)).composed(count).estimate.epsilon(1e-6)
+    question = target_of(((pair, count),), 1e-6, exact, 1e-4 * exact)
+    upper = profile_bound(question, question.first_step, "upper")
+    assert question.kept[question.first_step][pair].mass.size <= 2000
+    lower = profile_bound(question, question.first_step, "lower")
+    low, high = (b.epsilon(math.log(1e-6), exact, 1e-6) for b in (lower, upper))
+    assert low - 1e-8 <= exact <= high + 1e-8
+    assert high - low <= 1e-4 * exact
+
+
 # -- mutants --------------------------------------------------------------------------------------
 
 

@@ -14,8 +14,8 @@ Mask = NDArray[np.bool_]
 _BLOCK, _WIDEST = 4, 8
 # What all wide bins together may add to the bias, as a share.
 _SHARE = 0.25
-# The bias is quadratic in the width only while (t + 1) times it is small.
-_LARGEST_WIDTH = 0.25
+# Tilts change by no more than e to this over a bin.
+_LARGEST_EXPONENT = 40.0
 
 
 def cut_tails(
@@ -57,12 +57,15 @@ def graded_edges(
     # Whole bins of the largest width.
     begin = first >> _WIDEST << _WIDEST - _BLOCK
     end = (last >> _WIDEST) + 1 << _WIDEST - _BLOCK
-    widest = math.floor(math.log2(max(_LARGEST_WIDTH / ((tilt + 1.0) * step), 1.0)))
+    widest = math.floor(math.log2(max(_LARGEST_EXPONENT / ((tilt + 1.0) * step), 1.0)))
     widest = min(_WIDEST, widest)
-    # The widest power of two with mass * width^2 at most the part's own part of the share.
+    # The widest power of two with mass * width^2 e^{t (width - 1)} at most the part's own part of
+    # the share.
     exponent = np.maximum((log_mass + tilt * highest - log_norm) / math.log(2.0), -997.0)
     ratio = math.log2(_SHARE / lowest.size) - exponent
-    power = np.clip(np.floor(0.5 * ratio), 0, widest).astype(np.int64)
+    sizes = np.arange(1, widest + 1)
+    needed = 2.0 * sizes + (tilt + 1.0) * step / math.log(2.0) * (2.0**sizes - 1.0)
+    power = np.searchsorted(needed, ratio, side="right")
     low = (np.floor((lowest - offset) / step).astype(np.int64) >> _BLOCK) - begin
     high = (np.floor((highest - offset) / step).astype(np.int64) >> _BLOCK) - begin
     blocks = np.full(end - begin, widest)
