@@ -46,6 +46,13 @@ class CellStore {
     widths_.resize(columns, 0.0);
     int column_bits = 0;
     while ((std::size_t{1} << column_bits) < columns) ++column_bits;
+    // From thresholds in bits 16 and up, 2^12 of which leave the column to the cell of its number.
+    for (std::size_t k = 0; k < columns; ++k) {
+      const std::uint64_t threshold = entries_[k] >> 16;
+      const bool whole = threshold >> kCellTestBits != 0;
+      entries_[k] =
+          whole ? kWholeColumn | k : threshold << (column_bits + 1) | (entries_[k] & 0xffffu);
+    }
     view_ = {entries_.data(), fractions_.data(), starts_.data(), widths_.data(), step,
              column_bits,     tail_first,        tail_rate,      tail_period};
   }

@@ -25,32 +25,29 @@ namespace {
 
 using Word = std::uint64_t;
 using Words = Vector<Word>;
+using Integers = Vector<std::int64_t>;
 using Doubles = Vector<double>;
 
 inline constexpr std::size_t kWidth = kVectorSize<Word>;
-inline constexpr int kTestBits = 12;
-inline constexpr int kAliasBits = 16;
-inline constexpr Word kTestMask = (Word{1} << kTestBits) - 1;
-inline constexpr Word kAliasMask = (Word{1} << kAliasBits) - 1;
+inline constexpr Word kTestMask = (Word{1} << kCellTestBits) - 1;
 inline constexpr Word kSignBit = Word{1} << 63;
+// Larger than any cell, also as a number with a sign.
+inline constexpr Word kUndecided = Word{1} << 62;
 
-// How the words of one table are read.
+// How the words of one table are read; a word is a number or a vector. Shifts are of the type of
+// words, so that they are loaded where they are needed.
 struct Fields {
-  explicit Fields(int column_bits)
-      : column((Word{1} << column_bits) - 1),
-        test_shift(column_bits + 1),
-        sign_shift(63 - column_bits),
-        position(~((Word{2} << column_bits) - 1)),
-        half((Word{1} << column_bits) | 0x3ff0000000000000u) {}
+  explicit Fields(const CellTable& table)
+      : column((Word{1} << table.column_bits) - 1),
+        test(kTestMask << (table.column_bits + 1)),
+        sign_shift(static_cast<Word>(63 - table.column_bits)),
+        position(~((Word{2} << table.column_bits) - 1)),
+        half((Word{1} << table.column_bits) | 0x3ff0000000000000u) {}
 
   // (2 k + 1) 2^-(52 - b) for the high 51 - b bits k: strictly inside (0, 1), exact.
   template <typename Reals, typename W>
   Reals position_of(W word) const {
     return bit_cast<Reals>(((word >> 12) & position) | half) - 1.0;
-  }
-  template <typename W>
-  W test_of(W word) const {
-    return (word >> test_shift) & kTestMask;
   }
   template <typename Reals, typename W>
   Reals with_sign(Reals x, W word) const {
@@ -59,22 +56,44 @@ struct Fields {
   }
 
   Word column;
-  int test_shift;
-  int sign_shift;
+  Word test;
+  Word sign_shift;
   Word position;
   Word half;
 };
 
-// The point of a cell, in units of the scale; a word of either kind is a number or a vector.
-struct LatticeCells {
-  explicit LatticeCells(const CellTable& table) : step(table.step) {}
+// Entries in memory.
+struct Entries {
+  explicit Entries(const CellTable& table)
+      : entries(table.entries), column((Word{1} << table.column_bits) - 1) {}
+
+  Words entry_of(const Word* words, Words) const { return look_up<Word>(entries, words, column); }
+
+  const Word* entries;
+  Word column;
+};
+
+// The point of a cell, in units of the scale: number and position side by side in one double, at
+// the exponent of the number of columns, which is taken off exactly with the half of a cell.
+struct LatticeCells : Entries {
+  explicit LatticeCells(const CellTable& table)
+      : Entries(table),
+        number_shift(static_cast<Word>(52 - table.column_bits)),
+        position_shift(static_cast<Word>(12 + table.column_bits)),
+        base(static_cast<Word>(1023 + table.column_bits) << 52 | 1),
+        offset(static_cast<double>(Word{1} << table.column_bits) + 0.5),
+        step(table.step) {}
 
   template <typename Reals, typename W>
-  Reals point(W cell, Reals position) const {
-    const Reals number = bit_cast<Reals>(cell | 0x4330000000000000u) - 0x1p52;
-    return (number + (position - 0.5)) * step;
+  Reals point(W cell, W word, const Fields&) const {
+    const W place = (cell << number_shift) | (word >> position_shift) | base;
+    return (bit_cast<Reals>(place) - offset) * step;
   }
 
+  Word number_shift;
+  Word position_shift;
+  Word base;
+  double offset;
   double step;
 };
 
@@ -82,33 +101,48 @@ struct LatticeCells {
 struct FewCells {
   static constexpr bool kServe = 2 * kWidth == 16;
   static constexpr int kColumnBits = 4;
+  static constexpr std::size_t kCells = std::size_t{1} << kColumnBits;
 
   explicit FewCells(const CellTable& table) {
     const std::size_t columns = std::size_t{1} << table.column_bits;
     __builtin_memcpy(starts, table.starts, columns * sizeof(double));
     __builtin_memcpy(widths, table.widths, columns * sizeof(double));
+    // Again and again, so that the four lowest bits of a word are a place.
+    for (std::size_t k = 0; k < kCells; ++k) entries[k] = double_from(table.entries[k % columns]);
   }
 
-  double point(Word cell, double position) const { return starts[cell] + widths[cell] * position; }
-  Doubles point(Words cell, Doubles position) const {
-    const auto place = bit_cast<Vector<std::int64_t>>(cell);
-    return look_up_16(starts, place) + look_up_16(widths, place) * position;
+  Words entry_of(const Word*, Words word) const {
+    return bit_cast<Words>(look_up_16(entries, bit_cast<Integers>(word & (kCells - 1))));
+  }
+  template <typename Reals, typename W>
+  Reals point(W cell, W word, const Fields& fields) const {
+    const Reals position = fields.template position_of<Reals>(word);
+    if constexpr (sizeof(W) == sizeof(Word)) {
+      return starts[cell] + widths[cell] * position;
+    } else {
+      const Integers place = bit_cast<Integers>(cell);
+      return look_up_16(starts, place) + look_up_16(widths, place) * position;
+    }
   }
 
-  double starts[std::size_t{1} << kColumnBits] = {};
-  double widths[std::size_t{1} << kColumnBits] = {};
+  alignas(64) double entries[kCells];
+  alignas(64) double starts[kCells] = {};
+  alignas(64) double widths[kCells] = {};
 };
 
-struct TableCells {
-  explicit TableCells(const CellTable& table) : starts(table.starts), widths(table.widths) {}
+struct TableCells : Entries {
+  explicit TableCells(const CellTable& table)
+      : Entries(table), starts(table.starts), widths(table.widths) {}
 
-  double point(Word cell, double position) const { return starts[cell] + widths[cell] * position; }
-  Doubles point(Words cell, Doubles position) const {
-    Doubles start;
-    Doubles width;
-    for (std::size_t j = 0; j < kWidth; ++j) start[j] = starts[cell[j]];
-    for (std::size_t j = 0; j < kWidth; ++j) width[j] = widths[cell[j]];
-    return start + width * position;
+  template <typename Reals, typename W>
+  Reals point(W cell, W word, const Fields& fields) const {
+    const Reals position = fields.template position_of<Reals>(word);
+    if constexpr (sizeof(W) == sizeof(Word)) {
+      return starts[cell] + widths[cell] * position;
+    } else {
+      const Integers place = bit_cast<Integers>(cell);
+      return look_up(starts, place) + look_up(widths, place) * position;
+    }
   }
 
   const double* starts;
@@ -121,12 +155,13 @@ double settle_alone(const CellTable& table, const Cells& cells, const Fields& fi
                     FurtherWords& further) {
   const Word column = word & fields.column;
   const Word entry = table.entries[column];
-  const Word test = fields.test_of(word);
-  const Word threshold = entry >> kAliasBits;
-  const bool own =
-      test == threshold ? (further.next() >> 12) < table.fractions[column] : test < threshold;
-  const Word cell = own ? column : entry & kAliasMask;
-  double x = cells.point(cell, fields.position_of<double>(word));
+  const Word test = word & fields.test;
+  const Word threshold = entry & fields.test;
+  Word cell = test < threshold ? column : entry & fields.column;
+  if (test == threshold && (entry & kWholeColumn) == 0) {
+    cell = (further.next() >> 12) < table.fractions[column] ? column : entry & fields.column;
+  }
+  double x = cells.template point<double>(cell, word, fields);
   if (cell >= table.tail_first) {
     const double variate = exponential_variate(further.next(), further);
     const double periods = variate / table.tail_rate;
@@ -144,12 +179,12 @@ struct Sampler {
 
   // Turns one word into a sample; true if it does not decide.
   bool settle_one(Word word, std::size_t offset) const {
-    const Word entry = entries[word & fields.column];
-    const Word test = fields.test_of(word);
-    const Word threshold = entry >> kAliasBits;
-    const Word cell = test < threshold ? word & fields.column : entry & kAliasMask;
-    const double x = cells.point(cell, fields.template position_of<double>(word));
-    out[offset] = static_cast<Real>(fields.with_sign(x * scale, word));
+    const Word entry = table.entries[word & fields.column];
+    const Word test = word & fields.test;
+    const Word threshold = entry & fields.test;
+    const Word cell = (test < threshold ? word : entry) & fields.column;
+    const double x = cells.template point<double>(cell, word, fields) * scale;
+    out[offset] = static_cast<Real>(fields.with_sign(x, word));
     return test == threshold || cell >= tail_first;
   }
 
@@ -157,15 +192,15 @@ struct Sampler {
   unsigned settle(const Word* from, std::size_t offset) const {
     Words word;
     __builtin_memcpy(&word, from, sizeof(word));
-    const Words entry = look_up<Word>(entries, from, fields.column);
-    const Words test = fields.test_of(word);
-    const Words threshold = entry >> kAliasBits;
-    const Words cell = test < threshold ? word & fields.column : entry & kAliasMask;
-    const Doubles x = cells.point(cell, fields.template position_of<Doubles>(word)) * scale;
+    const Words entry = cells.entry_of(from, word);
+    const Integers test = bit_cast<Integers>(word & fields.test);
+    const Integers threshold = bit_cast<Integers>(entry & fields.test);
+    const Words cell = (test < threshold ? word : entry) & fields.column;
+    const Doubles x = cells.template point<Doubles>(cell, word, fields) * scale;
     const Reals sample = __builtin_convertvector(fields.with_sign(x, word), Reals);
     __builtin_memcpy(out + offset, &sample, sizeof(sample));
-    return (at_least(test, threshold) & at_least(threshold, test)) |
-           at_least(cell, Words{} + tail_first);
+    const Words rank = test == threshold ? Words{} + kUndecided : cell;
+    return at_least(rank, Words{} + tail_first);
   }
 
   void finish(const Pending<Word>& pending) const {
@@ -190,10 +225,9 @@ struct Sampler {
   std::uint64_t first;
   double scale;
   Real* out;
-  const Word* entries = table.entries;
   Word tail_first = table.tail_first;
   Cells cells = Cells(table);
-  Fields fields = Fields(table.column_bits);
+  Fields fields = Fields(table);
 };
 
 template <typename Real>

@@ -69,13 +69,16 @@ struct LawTable {
   const NearTable* near_quantile;  // as central_quantile
 };
 
+inline constexpr int kCellTestBits = 12;
+inline constexpr std::uint64_t kWholeColumn = std::uint64_t{1} << 63;
+
 // A symmetric law that is uniform in each of finitely many cells of |x| (an atom is a cell of width
 // 0), by Walker's alias method in integers. Cells from `tail_first` on stand for themselves and for
 // copies moved by 1, 2, ... periods, each `exp(-tail_rate)` times as likely as the one before.
-// An entry is a threshold of 0 to 2^12 (bits 16 and up) on the test bits of a word, and the cell
-// that is taken from it on (bits 15..0); at the threshold itself `fractions` decides, in units of
-// 2^-52. With a `step` cell k is [(k - 1/2) step, (k + 1/2) step], cell 0 that around 0, and the
-// tables of cells are not read.
+// An entry has, in the place of a word's test bits, a threshold, and in that of its column the cell
+// that is taken from it on; at the threshold itself `fractions` decides, in units of 2^-52, unless
+// the whole column is that cell's (kWholeColumn; the threshold is 0). With a `step` cell k is
+// [(k - 1/2) step, (k + 1/2) step], cell 0 that around 0, and the tables of cells are not read.
 struct CellTable {
   const std::uint64_t* entries;    // [2^column_bits]
   const std::uint64_t* fractions;  // [2^column_bits]
