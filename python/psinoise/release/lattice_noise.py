@@ -99,7 +99,7 @@ class LatticeNoise:
         ------
         TypeError, DomainError
             If ``grid`` is beyond 2**-1000 to 2**900, or so fine that more than 2**20 multiples
-            would have to be listed.
+            would have to be listed, of uniform noise more than 2**42.
         """
         if not isinstance(noise, NoiseLaw):
             raise TypeError(f"noise must be a noise law, got {noise!r}")

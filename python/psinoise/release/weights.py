@@ -180,7 +180,8 @@ def weights_of(law: Law, grid: float, cells: int = 0, wider: float = WIDER[0]) -
     Raises
     ------
     DomainError
-        If the lattice is so fine that more than ``MOST_LISTED`` integers would have to be listed.
+        If the lattice is so fine that more than ``MOST_LISTED`` integers would have to be listed,
+        and the law is not level (``psinoise.release.blocks``).
     """
     plan = _plan(law, grid, cells)
     if plan is None and law.own_grid is not None:
