@@ -9,9 +9,10 @@ import psinoise as pn
 from psinoise.optimize import Grid
 from psinoise.optimize import unimodal as optimize
 from psinoise.optimize.unimodal.certificate import Intervals, lower_bound
-from psinoise.optimize.unimodal.few_bound import _epsilon_of_pair
+from psinoise.optimize.unimodal.few_bound import _epsilon_of_pair, _least_delta
 from psinoise.optimize.unimodal.generator import Generator
 from psinoise.optimize.unimodal.interior_point import masses_of, minimize
+from psinoise.optimize.unimodal.linear import least_cost, least_delta
 from psinoise.optimize.unimodal.program import Program
 from psinoise.optimize.unimodal.uses import Uses
 
@@ -158,3 +159,33 @@ def test_a_pair_below_a_known_delta_has_less_epsilon(places: int, off: float) ->
         np.exp(epsilon), -np.expm1(0.5 * (epsilon - 1.0)), problem(4, 1.0, 1e-6)
     )
     assert known.upper - off < found <= known.upper
+
+
+@pytest.mark.parametrize(("epsilon", "guess"), [(0.3, 0.1), (0.3, 1e-4), (1.36, 1e-6)])
+def test_the_least_delta_and_the_least_cost_are_inverse(epsilon: float, guess: float) -> None:
+    """Near the largest loss too; kills multipliers in other units than those of the cost."""
+    program = problem().program(Grid(40, 400, 0.9))
+    best, delta = least_delta(program, epsilon, 1.0, guess)
+    cheapest = least_cost(program, epsilon, delta)
+    assert cheapest.cost == pytest.approx(1.0, rel=1e-7)
+    assert best.cost == pytest.approx(1.0, rel=1e-7)
+    assert best.multipliers.max() == pytest.approx(cheapest.multipliers.max(), rel=1e-5)
+
+
+def test_no_law_of_the_cost_has_less_than_the_least_delta() -> None:
+    """Of one use: Laplace, Airy and Gaussian noise, the best law at an epsilon, and close to that.
+    Kills a bound that leaves the cost out, and one that is found on the grid alone."""
+    grid = Grid(40, 400, 0.9)
+    one = problem(1, 1.0, 1e-3)
+    laws = [pn.Laplace(std=1.0), pn.Airy(std=1.0), pn.Gaussian(std=1.0)]
+    laws += [
+        pn.OptimalUnimodal(delta=delta, count=1, mean_cost=1.0, cells_per_sensitivity=101)
+        for delta in (1e-3, 0.04, 0.2)
+    ]
+    for epsilon in (0.1, 0.5, 1.0, 1.25, 1.35):
+        bound = _least_delta(one, one.program(grid), epsilon, 1.0, 1e-2)
+        found = [float(pn.Mechanism(law).delta(epsilon)) for law in laws]
+        assert bound <= min(found)
+    best = pn.OptimalUnimodal(delta=0.04, count=1, mean_cost=1.0, cells_per_sensitivity=40)
+    bound = _least_delta(one, one.program(grid), best.certificate.epsilon, 1.0, 1e-2)
+    assert 0.04 * (1.0 - 3e-3) < bound < 0.04

@@ -1,14 +1,18 @@
 """How little epsilon any unimodal law can have in a few uses: bounds, and not to first order.
 
-Let ``h(E) = sup P(A) - E Q(A)`` be the delta of one use of a law at ``log E``. Multipliers of a
-linear program prove ``h(E) >= f(E)`` for every unimodal law of the cost (`one_use_bound`), whatever
-``E`` they were found for. Between places where ``f`` is known ``h`` falls, and by no more than its
-slope allows: an event with ``P(A) = h + E Q(A)`` and its mirror image are disjoint, so that ``Q(A)
-<= (1 - h) / (1 + E)``. Below 1 it is ``1 - E + E h(1 / E)``, by symmetry. What is below every such
-``h``, and its convex hull ``g``, which is a delta too: that of a pair with the loss ``log E`` where
-``g`` bends, of mass ``E`` times the bend. Of two pairs the one with the larger delta everywhere has
-the larger one after any number of uses (Blackwell), so that delta of the uses of any unimodal law
-of the cost is at least that of uses of this pair. Its losses are rounded down to a lattice.
+Let ``h(E) = sup P(A) - E Q(A)`` be the delta of one use of a law at ``log E``. Multipliers of the
+linear program of least delta at ``log E`` and the cost prove ``h(E) >= f(E)`` for every unimodal
+law of the cost (`one_use_bound`). Between levels where ``f`` is known ``h`` falls, and by no more
+than its slope allows: an event with ``P(A) = h + E Q(A)`` and its mirror image are disjoint, so
+that ``Q(A) <= (1 - h) / (1 + E)``. Below 1 it is ``1 - E + E h(1 / E)``, by symmetry. What is below
+every such ``h``, and its convex hull ``g``, which is a delta too: that of a pair with the loss
+``log E`` where ``g`` bends, of mass ``E`` times the bend. Of two pairs the one with the larger
+delta everywhere has the larger one after any number of uses (Blackwell), so that delta of the uses
+of any unimodal law of the cost is at least that of uses of this pair. Its losses are rounded down
+to a lattice.
+
+The least delta at one level is another law's than at the next: no law has this pair, and however
+many levels there are, the bound stays below the best law, by more for more uses.
 
 Where the largest losses decide, one event says as much: see `_by_one_event`.
 """
@@ -16,55 +20,48 @@ Where the largest losses decide, one event says as much: see `_by_one_event`.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from psinoise.errors import CalibrationError
 from psinoise.optimize.unimodal.first import COARSE, size_of
-from psinoise.optimize.unimodal.linear import NoLawError, least_cost
+from psinoise.optimize.unimodal.linear import NoLawError, least_delta
 from psinoise.optimize.unimodal.one_use import (
     MOST_LINEAR,
     grid_for_one_use,
     least_epsilon_of_one_use,
 )
-from psinoise.optimize.unimodal.one_use_bound import Multipliers, least_sum, multipliers_of
+from psinoise.optimize.unimodal.one_use_bound import least_sum, multipliers_of
 from psinoise.optimize.unimodal.problem import Law, Problem
 from psinoise.optimize.unimodal.program import Float, Program
 
 __all__ = ["least_of_few"]
 
-# Linear programs, places at which their multipliers are used, and cells at most.
-_LEVELS, _PLACES, _CELLS = 40, 120, 1200
-# The share of the n-th root of delta at which losses end, and how levels crowd there.
-_LITTLE, _CROWDED = 1e-2, 2.5
-# Points between two places, nodes of the losses of one use, and what of a transform is rounding.
-_BETWEEN, _NODES, _ROUNDING = 8, 1 << 14, 1e-12
+# Linear programs, the first ones, cells to a sensitivity and at most, and about the first delta.
+_LEVELS, _FIRST, _FINE, _CELLS, _GUESS = 80, 6, 40, 1200, 1e-3
+# The share of delta that one of the uses may have where losses end.
+_LITTLE = 1e-2
+# Points between two levels, nodes of the losses of one use, and what of a transform is rounding.
+_BETWEEN, _NODES, _ROUNDING = 8, 1 << 16, 1e-12
 _HALVINGS = 50
-
-
-class _Known(NamedTuple):
-    """What one program proves: delta at an epsilon is at least the sum less the cost over ``z``."""
-
-    epsilon: float
-    multipliers: Multipliers
 
 
 def least_of_few(problem: Problem, mean_cost: float, width: int) -> float:
     """An epsilon of a few uses without sampling that no unimodal law of the cost is below."""
-    by_event = _by_one_event(problem, mean_cost, width)
-    return max(by_event, _by_pair(problem, mean_cost, width))
+    by_event = _by_one_event(problem, mean_cost, min(width, COARSE))
+    return max(by_event, _by_pair(problem, mean_cost))
 
 
 def _best_of_one_use(one: Problem, mean_cost: float, width: int, most: int) -> Law | None:
     """The law of least epsilon of one use, on cells that are few."""
-    cells, size = min(width, COARSE), size_of(one, mean_cost)
+    size = size_of(one, mean_cost)
     with contextlib.suppress(CalibrationError):
-        grid = grid_for_one_use(one, cells, size=size)
+        grid = grid_for_one_use(one, width, size=size)
         if grid.last > most:
-            grid = grid_for_one_use(one, max(1, cells * most // grid.last), size=size)
+            grid = grid_for_one_use(one, max(1, width * most // grid.last), size=size)
         if grid.last <= MOST_LINEAR:
             return least_epsilon_of_one_use(one, grid, mean_cost)
     return None
@@ -92,53 +89,50 @@ def _by_one_event(problem: Problem, mean_cost: float, width: int) -> float:
     return max(count * each + math.log1p(-(share**count)), 0.0)
 
 
-def _by_pair(problem: Problem, mean_cost: float, width: int) -> float:
+def _by_pair(problem: Problem, mean_cost: float) -> float:
     """By a pair whose delta is below that of one use of every law."""
-    one = replace(problem, delta=_LITTLE * problem.delta ** (1.0 / problem.count), count=1)
-    best = _best_of_one_use(one, mean_cost, width, _CELLS)
+    one = replace(problem, delta=_LITTLE * problem.delta / problem.count, count=1)
+    best = _best_of_one_use(one, mean_cost, _FINE, _CELLS)
     if best is None:
         return 0.0
-    program, top = problem.program(best.grid), best.certificate.epsilon
-    shares = 1.0 - np.linspace(0.0, 1.0, _LEVELS) ** _CROWDED
-    known, delta, before = [], one.delta, top
-    for epsilon in (top * shares).tolist():
-        # About how much delta rises towards smaller epsilon.
-        delta += 0.3 * (1.0 - delta) * (before - epsilon)
-        before = epsilon
-        found = _proven(replace(one, delta=delta), program, epsilon, mean_cost)
-        if found is not None:
-            known.append(found)
-            delta = max(_delta_at(one, program, found, epsilon, mean_cost), delta)
-    if not known:
-        return 0.0
-    places = top * (1.0 - np.linspace(1.0, 0.0, _PLACES) ** _CROWDED)
-    levels = np.array([each.epsilon for each in known])
+    program = problem.program(best.grid)
 
-    def proven(epsilon: float) -> float:
-        """By the programs on both sides."""
-        nearest = np.argsort(np.abs(levels - epsilon))[:2]
-        return max(_delta_at(one, program, known[i], epsilon, mean_cost) for i in nearest)
+    def proven(epsilon: float, guess: float) -> float:
+        return _least_delta(one, program, epsilon, mean_cost, guess)
 
-    deltas = np.array([proven(epsilon) for epsilon in places.tolist()])
-    return _epsilon_of_pair(np.exp(places), np.maximum.accumulate(deltas[::-1])[::-1], problem)
+    first = np.linspace(0.0, best.certificate.epsilon, _FIRST).tolist()
+    deltas = {epsilon: proven(epsilon, _GUESS) for epsilon in first}
 
+    def seen(epsilon: float) -> float:
+        return max(deltas[epsilon], one.delta)
 
-def _proven(one: Problem, program: Program, epsilon: float, mean_cost: float) -> _Known | None:
-    try:
-        cheapest = least_cost(program, epsilon, one.delta)
-    except NoLawError:
-        return None
-    return _Known(epsilon, multipliers_of(one, program, cheapest, epsilon))
+    while len(deltas) < _LEVELS:
+        # Halve the interval in which most is lost: delta falls by a factor while epsilon rises.
+        levels = sorted(deltas)
+        lost = [(b - a) * math.log(seen(a) / seen(b)) for a, b in itertools.pairwise(levels)]
+        worst = int(np.argmax(lost))
+        if not lost[worst] > 0.0:
+            break
+        a, b = levels[worst : worst + 2]
+        deltas[0.5 * (a + b)] = proven(0.5 * (a + b), math.sqrt(seen(a) * seen(b)))
+    levels = sorted(deltas)
+    falling = np.maximum.accumulate([deltas[epsilon] for epsilon in reversed(levels)])[::-1]
+    return _epsilon_of_pair(np.exp(levels), falling, problem)
 
 
-def _delta_at(
-    one: Problem, program: Program, known: _Known, epsilon: float, mean_cost: float
+def _least_delta(
+    one: Problem, program: Program, epsilon: float, mean_cost: float, guess: float
 ) -> float:
-    """What delta of one use is at least, at any epsilon."""
-    z = float(known.multipliers.values.max())
+    """What delta of one use of any unimodal law of the cost is at least."""
+    try:
+        best, delta = least_delta(program, epsilon, mean_cost, guess)
+    except NoLawError:
+        return 0.0
+    known = multipliers_of(replace(one, delta=delta), program, best, epsilon)
+    z = float(known.values.max())
     if not z > 0.0:
         return 0.0
-    least = least_sum(one, program, known.multipliers, epsilon)
+    least = least_sum(one, program, known, epsilon)
     return min(max((least - mean_cost) / z, 0.0), 1.0)
 
 
