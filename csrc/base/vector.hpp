@@ -34,6 +34,29 @@ inline To bit_cast(From from) {
   return to;
 }
 
+// The numbers from `from` on, of which `left` are there: 0 for those that are not. Copies of whole
+// blocks, whose length is known late, would be loops of the processor's own, which start slowly.
+template <typename T>
+inline Vector<T> load_vector(const T* from, std::size_t left = kVectorSize<T>) {
+  Vector<T> x = {};
+  if (__builtin_expect(left >= kVectorSize<T>, 1)) {
+    __builtin_memcpy(&x, from, sizeof(x));
+  } else {
+    for (std::size_t j = 0; j < left; ++j) x[j] = from[j];
+  }
+  return x;
+}
+
+// The inverse: writes the first `left` numbers, at most those of a vector.
+template <typename T>
+inline void store_vector(Vector<T> x, T* to, std::size_t left = kVectorSize<T>) {
+  if (__builtin_expect(left >= kVectorSize<T>, 1)) {
+    __builtin_memcpy(to, &x, sizeof(x));
+  } else {
+    for (std::size_t j = 0; j < left; ++j) to[j] = x[j];
+  }
+}
+
 // As many values of another type as a vector has numbers of 64 bits.
 template <typename T>
 struct ValuesOf {
@@ -110,8 +133,14 @@ inline void zip(Vector<double>& a, Vector<double>& b) {
 #else
   static_assert(kVectorSize<double> == 2);
   const Vector<double> x = a;
-  a = Vector<double>{x[0], b[0]};
-  b = Vector<double>{x[1], b[1]};
+  const Vector<double> y = b;
+#if defined(__SSE2__)
+  a = bit_cast<Vector<double>>(_mm_unpacklo_pd(bit_cast<__m128d>(x), bit_cast<__m128d>(y)));
+  b = bit_cast<Vector<double>>(_mm_unpackhi_pd(bit_cast<__m128d>(x), bit_cast<__m128d>(y)));
+#else
+  a = Vector<double>{x[0], y[0]};
+  b = Vector<double>{x[1], y[1]};
+#endif
 #endif
 }
 
@@ -168,19 +197,6 @@ inline void transpose(Vector<double>* rows) {
 #endif
 }
 
-// table[index[0]], table[index[1]], ... of sixteen numbers, which stay in registers where these
-// hold them.
-inline Vector<double> look_up_16(const double* table, Vector<std::int64_t> index) {
-#if defined(__AVX512F__)
-  return bit_cast<Vector<double>>(_mm512_permutex2var_pd(
-      _mm512_loadu_pd(table), bit_cast<__m512i>(index), _mm512_loadu_pd(table + 8)));
-#else
-  Vector<double> result;
-  for (std::size_t j = 0; j < kVectorSize<double>; ++j) result[j] = table[index[j]];
-  return result;
-#endif
-}
-
 inline Vector<double> magnitude(Vector<double> x) {
   typedef Vector<std::uint64_t> Bits;
   return bit_cast<Vector<double>>(bit_cast<Bits>(x) & 0x7fffffffffffffff);
@@ -196,67 +212,6 @@ inline unsigned negative(Vector<std::int64_t> x) {
   return static_cast<unsigned>(_mm_movemask_pd(bit_cast<__m128d>(x)));
 #else
   return (x[0] < 0 ? 1u : 0u) | (x[1] < 0 ? 2u : 0u);
-#endif
-}
-
-// table[index[0]], table[index[1]], ... of numbers of 64 bits: scalar loads, as below.
-template <typename Number>
-inline Vector<Number> look_up(const Number* table, Vector<std::int64_t> index) {
-  static_assert(sizeof(Number) == 8);
-  std::int64_t place[kVectorSize<Number>];
-  __builtin_memcpy(place, &index, sizeof(place));
-#if defined(__AVX512F__)
-  const auto two = [&](int j) {
-    const auto at = [&](int k) { return bit_cast<long long>(table[place[j + k]]); };
-    return _mm_insert_epi64(_mm_cvtsi64_si128(at(0)), at(1), 1);
-  };
-  __m512i all = _mm512_castsi128_si512(two(0));
-  all = _mm512_inserti64x2(all, two(2), 1);
-  all = _mm512_inserti64x2(all, two(4), 2);
-  all = _mm512_inserti64x2(all, two(6), 3);
-  return bit_cast<Vector<Number>>(all);
-#else
-  Vector<Number> result;
-  for (std::size_t j = 0; j < kVectorSize<Number>; ++j) result[j] = table[place[j]];
-  return result;
-#endif
-}
-
-// table[index[0]], table[index[1]], ...: scalar loads, faster than a gather where tables are in the
-// first-level cache.
-template <typename Word>
-inline Vector<Word> look_up(const Word* table, const Word* index, Word mask) {
-#if defined(__AVX512F__)
-  // In pieces of 128 bits, element after element: left alone, the compiler inserts with masks, or
-  // moves pairs through other registers.
-  if constexpr (sizeof(Word) == 4) {
-    const auto four = [&](int j) {
-      const auto at = [&](int k) { return static_cast<int>(table[index[j + k] & mask]); };
-      __m128i x = _mm_cvtsi32_si128(at(0));
-      x = _mm_insert_epi32(x, at(1), 1);
-      x = _mm_insert_epi32(x, at(2), 2);
-      return _mm_insert_epi32(x, at(3), 3);
-    };
-    __m512i all = _mm512_castsi128_si512(four(0));
-    all = _mm512_inserti32x4(all, four(4), 1);
-    all = _mm512_inserti32x4(all, four(8), 2);
-    all = _mm512_inserti32x4(all, four(12), 3);
-    return bit_cast<Vector<Word>>(all);
-  } else {
-    const auto two = [&](int j) {
-      const auto at = [&](int k) { return static_cast<long long>(table[index[j + k] & mask]); };
-      return _mm_insert_epi64(_mm_cvtsi64_si128(at(0)), at(1), 1);
-    };
-    __m512i all = _mm512_castsi128_si512(two(0));
-    all = _mm512_inserti64x2(all, two(2), 1);
-    all = _mm512_inserti64x2(all, two(4), 2);
-    all = _mm512_inserti64x2(all, two(6), 3);
-    return bit_cast<Vector<Word>>(all);
-  }
-#else
-  Vector<Word> result;
-  for (std::size_t j = 0; j < kVectorSize<Word>; ++j) result[j] = table[index[j] & mask];
-  return result;
 #endif
 }
 

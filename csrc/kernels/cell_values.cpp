@@ -11,6 +11,7 @@
 // Method: a vector of points at a time and without branches, but for the rounds of bisection, which
 //   end when all points of a vector have their rank; most have it after one.
 // The NumPy twin (psinoise/reference/cell_values.py) has the same operations in the same order.
+#include "base/look_up.hpp"
 #include "base/vector.hpp"
 #include "kernels/level_kernels.hpp"
 #include "math/elementary.hpp"
@@ -24,17 +25,6 @@ inline constexpr std::size_t kWidth = kVectorSize<double>;
 typedef Vector<double> Reals;
 typedef Vector<std::int64_t> Integers;
 typedef Vector<std::uint64_t> Bits;
-
-Reals load(const double* from) {
-  Reals x;
-  __builtin_memcpy(&x, from, sizeof(x));
-  return x;
-}
-
-template <typename T>
-void store(Vector<T> x, T* to) {
-  __builtin_memcpy(to, &x, sizeof(x));
-}
 
 // x where a comparison holds, else +0.
 Reals where(Integers holds, Reals x) {
@@ -103,9 +93,9 @@ void locate(const CellLaw& law, Reals t, std::size_t i, Places& places) {
   const Integers later = kRightClosed ? inside > first : inside >= first;
   Integers cell = (after - 1) & later;
   if (!kRightClosed && law.repeated > 0) cell += inside >= end;
-  store(cell, places.cell + i);
-  store(inside, places.inside + i);
-  store(0.0 - copies * law.rate, places.fall + i);
+  store_vector(cell, places.cell + i);
+  store_vector(inside, places.inside + i);
+  store_vector(0.0 - copies * law.rate, places.fall + i);
 }
 
 // P(|X| > t) where no period was taken off.
@@ -129,17 +119,17 @@ void shorten(const CellLaw& law, double log_last, const double* tail, std::size_
     depth[i] = log_last - (log_of_normal_or_less(tail[i]) + kLog2);
   }
   for (std::size_t i = 0; i < size; i += kWidth) {
-    const Reals periods = load(depth + i) / law.rate;
-    store(ceiling(where(periods > 0.0, periods)), tails.copies + i);
+    const Reals periods = load_vector(depth + i) / law.rate;
+    store_vector(ceiling(where(periods > 0.0, periods)), tails.copies + i);
   }
   for (std::size_t i = 0; i < size; ++i) {
     tails.mass[i] = exponential(log_last - depth[i] + tails.copies[i] * law.rate);
   }
   for (std::size_t i = 0; i < size; i += kWidth) {
-    const Reals mass = 2.0 * load(tail + i);
-    const Reals copies = where(mass < law.above[law.cells], load(tails.copies + i));
-    store(copies, tails.copies + i);
-    store(copies > 0.0 ? load(tails.mass + i) : mass, tails.mass + i);
+    const Reals mass = 2.0 * load_vector(tail + i);
+    const Reals copies = where(mass < law.above[law.cells], load_vector(tails.copies + i));
+    store_vector(copies, tails.copies + i);
+    store_vector(copies > 0.0 ? load_vector(tails.mass + i) : mass, tails.mass + i);
   }
 }
 
@@ -168,14 +158,15 @@ void evaluate_cells(const CellLaw& law, Quantity quantity, double scale, const d
   const double log_scale = logarithm(scale);
   const bool lower = quantity == Quantity::cdf || quantity == Quantity::logcdf;
   Places places;
+  double points[kBlock];
   double value[kBlock];
   double tail[kBlock];
   for (std::size_t start = 0; start < count; start += kBlock) {
     const std::size_t size = count - start < kBlock ? count - start : kBlock;
-    double points[kBlock] = {};
-    __builtin_memcpy(points, x + start, size * sizeof(double));
     for (std::size_t i = 0; i < size; i += kWidth) {
-      const Reals t = magnitude(load(points + i)) / scale;
+      const Reals point = load_vector(x + start + i, size - i);
+      const Reals t = magnitude(point) / scale;
+      store_vector(point, points + i);
       law.right_closed ? locate<true>(law, t, i, places) : locate<false>(law, t, i, places);
     }
     const auto cell = [&](std::size_t i) {
@@ -185,41 +176,43 @@ void evaluate_cells(const CellLaw& law, Quantity quantity, double scale, const d
     };
     const auto finish = [&](const auto& found) {
       for (std::size_t i = 0; i < size; i += kWidth) {
-        const Reals point = load(points + i);
-        store(point == point ? found(i) : point, value + i);
+        const Reals point = load_vector(points + i);
+        store_vector(point == point ? found(i) : point, out + start + i, size - i);
       }
     };
     const auto is_upper = [&](std::size_t i) {
-      return lower ? load(points + i) < 0.0 : load(points + i) >= 0.0;
+      return lower ? load_vector(points + i) < 0.0 : load_vector(points + i) >= 0.0;
     };
     if (quantity == Quantity::pdf || quantity == Quantity::logpdf) {
       for (std::size_t i = 0; i < size; i += kWidth) {
         const Reals log_density = look_up(law.log_densities, cell(i));
-        store((log_density + load(places.fall + i)) - log_scale, value + i);
+        store_vector((log_density + load_vector(places.fall + i)) - log_scale, value + i);
       }
       if (quantity == Quantity::pdf) {
         for (std::size_t i = 0; i < size; ++i) value[i] = exponential(value[i]);
       }
-      finish([&](std::size_t i) { return load(value + i); });
+      finish([&](std::size_t i) { return load_vector(value + i); });
     } else {
       for (std::size_t i = 0; i < size; i += kWidth) {
-        store(0.5 * survival_factor(law, cell(i), load(places.inside + i)), value + i);
-        store(load(value + i), tail + i);
+        store_vector(0.5 * survival_factor(law, cell(i), load_vector(places.inside + i)),
+                     value + i);
+        store_vector(load_vector(value + i), tail + i);
       }
       if (law.repeated > 0) {
         for (std::size_t i = 0; i < size; ++i) tail[i] = value[i] * exponential(places.fall[i]);
       }
       if (quantity == Quantity::cdf || quantity == Quantity::ccdf) {
-        finish([&](std::size_t i) { return is_upper(i) ? load(tail + i) : 1.0 - load(tail + i); });
+        finish([&](std::size_t i) {
+          return is_upper(i) ? load_vector(tail + i) : 1.0 - load_vector(tail + i);
+        });
       } else {
         for (std::size_t i = 0; i < size; ++i) {
           const bool upper = lower ? points[i] < 0.0 : points[i] >= 0.0;
           value[i] = upper ? logarithm(value[i]) + places.fall[i] : log_one_plus(-tail[i]);
         }
-        finish([&](std::size_t i) { return load(value + i); });
+        finish([&](std::size_t i) { return load_vector(value + i); });
       }
     }
-    __builtin_memcpy(out + start, value, size * sizeof(double));
   }
 }
 
@@ -230,17 +223,14 @@ void inverse_survival_cells(const CellLaw& law, const double* probability, std::
   const double log_last = logarithm(law.above[law.cells]);
   const double farthest = law.repeated > 0 ? __builtin_inf() : law.edges.keys[law.cells];
   double tail[kBlock];
-  double value[kBlock];
   Tails tails = {};
   for (std::size_t start = 0; start < count; start += kBlock) {
     const std::size_t size = count - start < kBlock ? count - start : kBlock;
-    double p[kBlock] = {};
-    __builtin_memcpy(p, probability + start, size * sizeof(double));
     for (std::size_t i = 0; i < size; i += kWidth) {
-      const Reals q = load(p + i);
+      const Reals q = load_vector(probability + start + i, size - i);
       const Reals other = 1.0 - q;
       const Reals smaller = q <= 0.5 ? q : other;
-      store(smaller >= 0.0 ? smaller : Reals{} + 0.5, tail + i);
+      store_vector(smaller >= 0.0 ? smaller : Reals{} + 0.5, tail + i);
     }
     if (law.repeated > 0) {
       shorten(law, log_last, tail, size, tails);
@@ -248,18 +238,18 @@ void inverse_survival_cells(const CellLaw& law, const double* probability, std::
       for (std::size_t i = 0; i < size; ++i) tails.mass[i] = 2.0 * tail[i];
     }
     for (std::size_t i = 0; i < size; i += kWidth) {
-      const Reals q = load(p + i);
-      const Reals smaller = load(tail + i);
+      const Reals q = load_vector(probability + start + i, size - i);
+      const Reals smaller = load_vector(tail + i);
       const Reals within = 2.0 * (0.5 - smaller) - law.atom;
       const Integers central = (within < half) & (within <= listed) & (within > 0.0);
-      const Reals found =
-          point_of(law, central, within, load(tails.mass + i), load(tails.copies + i));
+      const Reals found = point_of(law, central, within, load_vector(tails.mass + i),
+                                   load_vector(tails.copies + i));
       const Reals t = smaller > 0.0 ? found : Reals{} + farthest;
       const Reals x = where(within > 0.0, t) * scale;
       const Reals signed_x = q > 0.5 ? -x : x;
-      store((q >= 0.0) & (q <= 1.0) ? signed_x : Reals{} + __builtin_nan(""), value + i);
+      store_vector((q >= 0.0) & (q <= 1.0) ? signed_x : Reals{} + __builtin_nan(""),
+                   out + start + i, size - i);
     }
-    __builtin_memcpy(out + start, value, size * sizeof(double));
   }
 }
 

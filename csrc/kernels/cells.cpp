@@ -15,6 +15,7 @@
 //   from the NumPy twin (psinoise/reference/cells.py). An atom at 0 gives +0.
 // References: Walker, ACM Trans. Math. Softw. 3(3), 1977; Vose, IEEE Trans. Softw. Eng. 17(9),
 //   1991.
+#include "base/look_up.hpp"
 #include "base/vector.hpp"
 #include "kernels/level_kernels.hpp"
 #include "kernels/settle.hpp"

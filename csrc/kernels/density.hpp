@@ -39,13 +39,9 @@ inline std::size_t standardize(const Panels& panels, const double* x, std::size_
   // A power of two divides exactly: the remainder, 0, need not be computed.
   const bool exact = (bits_of(divisor) & 0xfffffffffffffu) == 0;
   const DoubleDouble parts = split(divisor);
-  double points[kSize] = {};
-  __builtin_memcpy(points, x, size * sizeof(double));
   Words beyond = {};
   for (std::size_t i = 0; i < size; i += kLanes) {
-    Words bits;
-    __builtin_memcpy(&bits, points + i, sizeof(bits));
-    const Reals a = bit_cast<Reals>(bits & 0x7fffffffffffffff) * shrink;
+    const Reals a = magnitude(load_vector(x + i, size - i)) * shrink;
     const Reals t = a * inverse;
     Reals rest = {};
     if (!exact) {

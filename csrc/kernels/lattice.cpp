@@ -1,6 +1,7 @@
 // Integers of a lattice law; kernels/lattice.hpp has the method.
 #include "kernels/lattice.hpp"
 
+#include "base/look_up.hpp"
 #include "kernels/level_kernels.hpp"
 
 namespace psinoise::PSINOISE_LEVEL {

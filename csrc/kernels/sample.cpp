@@ -12,6 +12,7 @@
 // Determinism: no libm, no FMA, a fixed order of operations: the same bits at every level and from
 //   the NumPy twin (psinoise/reference/sample.py).
 // References: Marsaglia and Tsang, J. Stat. Softw. 5(8), 2000; Doornik (2005) on independent bits.
+#include "base/look_up.hpp"
 #include "base/vector.hpp"
 #include "kernels/level_kernels.hpp"
 #include "kernels/settle.hpp"

@@ -1,4 +1,4 @@
-"""A compiled law: twin of ``csrc/math/panels.hpp`` and ``csrc/kernels/evaluate.cpp``."""
+"""A compiled law: twin of ``math/panels.hpp``, ``kernels/evaluate.cpp`` and ``quantiles.cpp``."""
 
 from __future__ import annotations
 

@@ -1,0 +1,111 @@
+// Values of tables near the center, for most points of a block, and another way for the others.
+//
+// Computes: a function of a table of sixteen panels (kernels/near_tables.cpp) at a vector of
+// points. Error, edge values: those of the table; callers keep points from 0 to below its limit.
+#pragma once
+
+#include <cstddef>
+
+#include "base/look_up.hpp"
+#include "kernels/density.hpp"
+#include "math/panels.hpp"
+
+namespace psinoise::PSINOISE_LEVEL {
+namespace {
+
+inline constexpr std::size_t kBlock = 64;
+
+using Reals = Vector<double>;
+using Bits = Vector<std::uint64_t>;
+
+// The value of a table near the center at points from 0 up to its limit. Where registers do not
+// hold sixteen numbers, its polynomials are rows like those of panels.
+class NearValues {
+ public:
+  explicit NearValues(const NearTable& from) : table(from) {
+    for (int panel = 0; !kInRegisters && panel < kNearPanels; ++panel) {
+      rows_[panel][0] = from.terms[0][panel];
+      rows_[panel][1] = 0.0;
+      for (int k = 1; k < kNearTerms; ++k) rows_[panel][k + 1] = from.terms[k][panel];
+    }
+  }
+
+  Reals operator()(Reals t) const {
+    const Cut panel = cut(t * per_width_);
+    const Reals u = (t - (panel.doubles + 0.5) * table.width) * inverse_half_;
+    const Reals v = u * u;
+    if constexpr (kInRegisters) {
+      const auto c = [&](int k) { return look_up_16(table.terms[k], panel.integers); };
+      const Reals odd = (((c(9) * v + c(7)) * v + c(5)) * v + c(3)) * v + c(1);
+      const Reals even = ((((c(10) * v + c(8)) * v + c(6)) * v + c(4)) * v + c(2)) * v + c(0);
+      return u * odd + even;
+    } else {
+      std::int64_t number[kLanes];
+      __builtin_memcpy(number, &panel.integers, sizeof(number));
+      const double* rows[kLanes];
+      for (std::size_t r = 0; r < kLanes; ++r) rows[r] = rows_[number[r]];
+      PanelSums sums;
+      add_terms<kPanelRow>(rows, v, sums);
+      return u * sums.odd + (sums.even * v + sums.last[0]);
+    }
+  }
+
+  const NearTable& table;
+
+ private:
+  static constexpr bool kInRegisters = 2 * kLanes == kNearPanels;
+  static_assert(kPanelRow == kNearTerms + 1);
+
+  double per_width_ = (1.0 - 0x1p-51) / table.width;  // below 16 for every t below the limit
+  double inverse_half_ = 2.0 / table.width;
+  alignas(64) double rows_[kInRegisters ? 1 : kNearPanels][kPanelRow];
+};
+
+// x where it is less than the limit, else 0.
+inline Reals inside(Reals x, double limit, Bits& within) {
+  within = bit_cast<Bits>(x < limit);  // not NaN
+  return bit_cast<Reals>(bit_cast<Bits>(x) & within);
+}
+
+// A block of points: `near` maps a vector of them, and says where it does; what it does not map is
+// brought together for `distant`, whose result is returned. `result` may be x.
+template <typename Near, typename Distant>
+inline std::size_t near_and_far(const double* x, std::size_t size, double* result, const Near& near,
+                                const Distant& distant) {
+  double points[kBlock];
+  double value[kBlock];
+  std::uint64_t far[kBlock];
+  Bits any = {};
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    const Reals point = load_vector(x + i, size - i);
+    Bits within;
+    const Reals found = near(point, within);
+    const Bits outside = ~within & 1;
+    any |= outside;
+    store_vector(found, result + i, size - i);
+    store_vector(point, points + i);
+    store_vector(outside, far + i);
+  }
+  std::uint64_t one = 0;
+  for (std::size_t j = 0; j < kLanes; ++j) one |= any[j];
+  if (one == 0) return 0;
+  std::size_t place[kBlock];
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    place[count] = i;
+    value[count] = points[i];
+    count += far[i];
+  }
+  const std::size_t beyond = distant(value, count);
+  for (std::size_t j = 0; j < count; ++j) result[place[j]] = value[j];
+  return beyond;
+}
+
+// In integers: what is not to be predicted would be a branch at the lower levels.
+inline double select(bool first, double a, double b) {
+  const std::uint64_t mask = std::uint64_t{0} - static_cast<std::uint64_t>(first);
+  return double_from((bits_of(a) & mask) | (bits_of(b) & ~mask));
+}
+
+}  // namespace
+}  // namespace psinoise::PSINOISE_LEVEL
