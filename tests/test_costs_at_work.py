@@ -106,6 +106,13 @@ def test_a_cactus_on_cells_that_do_not_fit_says_so():
     assert gaussian.expected_cost(costs.Huber(2.0)) < 9.0
 
 
+def test_a_calibration_warns_of_the_law_that_it_returns() -> None:
+    """Kills a warning for each law of the search, of which there are about five."""
+    with pytest.warns(UserWarning) as seen:
+        law = pn.calibrate(pn.Cactus, epsilon=1.0, delta=1e-6, count=10)
+    assert [repr(law) in str(warning.message) for warning in seen] == [True]
+
+
 def test_a_comparison_for_a_cost_has_the_law_of_the_cost():
     """Kills: the list of laws that is the same for every cost."""
     from psinoise import plotting

@@ -52,12 +52,9 @@ def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
     words = {**_grid(float(gaussian.std) / target.sensitivity), **arguments}
     cost = words.pop("cost", 2.0)
 
-    def law(position: float) -> Cactus:
-        return Cactus(target.sensitivity, cost, math.exp(position), **words)
-
     def excess(position: float) -> float:
         try:
-            noise = law(position)
+            noise = Cactus._candidate(target.sensitivity, cost, math.exp(position), **words)
         except CalibrationError:
             return _FAR  # the cells are too wide for a cost that small
         found = _epsilon(Mechanism(noise, target.sensitivity), target)
@@ -65,7 +62,7 @@ def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
 
     start = math.log(gaussian.expected_cost(cost) if callable(cost) else gaussian.moment(cost))
     low, high = _bracketed(excess, start)
-    noise = law(high)
+    noise = Cactus(target.sensitivity, cost, math.exp(high), **words)
     return Calibration(
         noise,
         _delta(Mechanism(noise, target.sensitivity), target),

@@ -29,6 +29,8 @@ Float = NDArray[np.float64]
 _AGREEMENT = 1e-9
 # Of the divergence, for the comparison with Gaussian noise.
 _ROUNDING = 1e-12
+# Cells per sensitivity, cells and ratio of the tail that are to be chosen.
+_FITTING = (None, None, None)
 
 
 class Cactus(SolvedNoise):
@@ -152,6 +154,45 @@ class Cactus(SolvedNoise):
     ) -> None:
         if progress is not None and not callable(progress):
             raise TypeError(f"progress must be callable, got {progress!r}")
+        grid = (cells_per_sensitivity, cells, tail_ratio)
+        excess = self._solve(sensitivity, cost, mean_cost, *grid, progress)
+        if excess > _ROUNDING:
+            advice = "take Gaussian noise" if grid == _FITTING else "leave cells to be chosen"
+            warnings.warn(
+                f"the divergence of {self!r} is above that of Gaussian noise of the same mean cost "
+                f"by a share of {excess:.2g}: its cells are too few or too wide, {advice}",
+                stacklevel=2,
+            )
+
+    @classmethod
+    def _candidate(
+        cls,
+        sensitivity: float,
+        cost: Cost,
+        mean_cost: float,
+        cells_per_sensitivity: int,
+        cells: int,
+        tail_ratio: float,
+        *,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> Self:
+        """One of the laws that a search makes: the one that it returns is warned of, as any is."""
+        law = cls.__new__(cls)
+        grid = (cells_per_sensitivity, cells, tail_ratio)
+        law._solve(sensitivity, cost, mean_cost, *grid, progress)
+        return law
+
+    def _solve(
+        self,
+        sensitivity: float,
+        cost: Cost,
+        mean_cost: float,
+        cells_per_sensitivity: int | None,
+        cells: int | None,
+        tail_ratio: float | None,
+        progress: Callable[[int, float], None] | None,
+    ) -> float:
+        """Be the law; by which share its divergence is above that of Gaussian noise."""
         width = PAPER[0] if cells_per_sensitivity is None else cells_per_sensitivity
         last = PAPER[1] if cells is None else cells
         self._state(
@@ -163,7 +204,7 @@ class Cactus(SolvedNoise):
             PAPER[2] if tail_ratio is None else tail_ratio,
         )
         size = gaussian_deviation(self.cost, self.mean_cost) / self.sensitivity
-        if cells_per_sensitivity is cells is tail_ratio is None:
+        if (cells_per_sensitivity, cells, tail_ratio) == _FITTING:
             self._state(sensitivity, cost, mean_cost, *grid_for(size))
         solution = self._solutions.get(self._problem)
         if solution is None:
@@ -171,15 +212,7 @@ class Cactus(SolvedNoise):
                 self._grid, self._costs_of_cells, self._bound, progress=progress
             )
         self._keep(solution, self._problem)
-        excess = self.certificate.largest_kl * 2.0 * size**2 - 1.0
-        if excess > _ROUNDING:
-            given = (cells_per_sensitivity, cells, tail_ratio) != (None, None, None)
-            advice = "leave cells to be chosen" if given else "take Gaussian noise"
-            warnings.warn(
-                f"the divergence of {self!r} is above that of Gaussian noise of the same mean cost "
-                f"by a share of {excess:.2g}: its cells are too few or too wide, {advice}",
-                stacklevel=2,
-            )
+        return self.certificate.largest_kl * 2.0 * size**2 - 1.0
 
     def _state(
         self,
