@@ -10,7 +10,7 @@ from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.choose import one_use
 from psinoise.accounting.compose.dense import Mask
 from psinoise.accounting.loss.pairs import Direction, Float
-from psinoise.accounting.loss.steps import SAME, infinite_mass
+from psinoise.accounting.loss.steps import MASS_ROUNDING, infinite_mass
 from psinoise.accounting.question import MOST_KEPT, UNDERFLOW, Question
 
 _MOST_COMPOSITIONS = 48
@@ -51,8 +51,8 @@ class Composed:
         for way in self.bounds:
             mass = infinite_mass(self.question.steps, way)
             low, high = self.logs(way, epsilons)
-            lower = np.maximum(lower, np.exp(low) + mass * (1.0 - SAME))
-            upper = np.maximum(upper, np.exp(high) + mass * (1.0 + SAME))
+            lower = np.maximum(lower, np.exp(low) + mass * (1.0 - MASS_ROUNDING))
+            upper = np.maximum(upper, np.exp(high) + mass * (1.0 + MASS_ROUNDING))
         return np.minimum(lower, 1.0), np.minimum(upper, 1.0)
 
 

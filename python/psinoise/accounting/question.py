@@ -32,7 +32,7 @@ from psinoise.accounting.estimate.line import UnsettledError
 from psinoise.accounting.gaussians import gaussians
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import (
-    SAME,
+    MASS_ROUNDING,
     Pairs,
     Step,
     Steps,
@@ -353,8 +353,8 @@ class Question:
             low, high = math.exp(part.lower), math.exp(part.upper)
             if part.upper > -math.inf:
                 high = max(high, _LEAST)
-            lower = max(lower, low + mass * (1.0 - SAME))
-            upper = max(upper, high + mass * (1.0 + SAME))
+            lower = max(lower, low + mass * (1.0 - MASS_ROUNDING))
+            upper = max(upper, high + mass * (1.0 + MASS_ROUNDING))
             estimate = max(estimate, math.exp(found.estimate) + mass)
         lower, upper = min(lower, 1.0), min(upper, 1.0)
         return Bracket(lower, min(max(estimate, lower), upper), upper, found.composer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -69,6 +70,15 @@ class Evaluated(ABC):
     def ccdf(self, x: ArrayLike, *, out: Any = None, threads: int | None = None) -> Any:
         """``P(X > x)``; relative error below 5e-14 in both tails."""
         return self._evaluated("ccdf", x, out, threads)
+
+    @property
+    def support(self) -> float:
+        """The density is positive up to here on both sides; ``inf`` for the whole line."""
+        return math.inf
+
+    def _left_by(self, shift: float) -> float:
+        """``P(X > support - shift)``: what a shift moves out of the support."""
+        return float(self.ccdf(self.support - shift))
 
     def logcdf(self, x: ArrayLike, *, out: Any = None, threads: int | None = None) -> Any:
         """Logarithm of ``cdf``; does not underflow."""

@@ -137,11 +137,6 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
         raise DomainError(f"{self!r} cannot be accounted from a smooth density")
 
     @property
-    def support(self) -> float:
-        """The density is positive up to here on both sides; ``inf`` for the whole line."""
-        return math.inf
-
-    @property
     def _log_kept(self) -> float:
         """Log of the probability that the law of the tables gives to what this law keeps."""
         return 0.0

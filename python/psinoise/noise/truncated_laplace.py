@@ -154,6 +154,12 @@ class TruncatedLaplace(NoiseLaw):
         """``half_width``."""
         return self.half_width
 
+    def _left_by(self, shift: float) -> float:
+        if shift >= self.half_width:
+            return super()._left_by(shift)
+        # exp(-(A - s)) - exp(-A) over twice what is kept, in units of the scale.
+        return exponential_minus_one(shift / self._scale) / (2.0 * self._growth)
+
     @property
     def _log_kept(self) -> float:
         return math.log(self._inside)

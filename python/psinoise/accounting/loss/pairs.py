@@ -152,11 +152,12 @@ class Pair:
     def infinite(self, direction: Direction) -> float:
         """Probability under ``P`` of outputs that ``Q`` does not have.
 
-        A support that ends at ``A`` is left by the shifted law with ``P(Z > A - s)``.
+        A support that ends at ``A`` is left by the shifted law with ``P(Z > A - s)``, which the law
+        knows best: of a small ``s`` the difference has few digits.
         """
         if math.isinf(self.noise.support) or (direction == "add" and self.sampling_rate < 1.0):
             return 0.0
-        return self.sampling_rate * float(self.noise.ccdf(self.noise.support - self.sensitivity))
+        return self.sampling_rate * self.noise._left_by(self.sensitivity)
 
     def below(self, direction: Direction, tilt: float | None) -> Pair:
         """What bounds the profile from below: the same."""

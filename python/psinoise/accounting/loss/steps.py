@@ -24,7 +24,7 @@ from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Direction, Pair
 
 __all__ = [
-    "SAME",
+    "MASS_ROUNDING",
     "Pairs",
     "Step",
     "Steps",
@@ -63,9 +63,13 @@ Steps = tuple[tuple[Step, int], ...]
 #: Those whose loss has a transform that can be computed.
 Pairs = tuple[tuple[Dominating, int], ...]
 
+#: Relative error of the probability of infinite losses. That of a law is right to some ulp, but for
+#: an exponential of up to 700, whose argument is; of a composition it is as right.
+MASS_ROUNDING = 2e-13
 # Delta and the probability of infinite losses are the same where they agree to this share: both are
-# roundings of what was meant, such as the delta that a law was made for.
-SAME = 1e-14
+# roundings of what was meant, such as the delta that a law was made for. What they differ by is
+# known to half of itself where it is more.
+_SAME = 2.0 * MASS_ROUNDING
 
 
 def are_pairs(steps: Steps) -> TypeGuard[Pairs]:
@@ -125,14 +129,14 @@ def finite_share(steps: Steps, direction: Direction, log_delta: float) -> float 
     if mass == 0.0:
         return log_delta
     room = -math.expm1(math.log(mass) - log_delta)
-    if room > SAME:
+    if room > _SAME:
         return log_delta + math.log(room)
-    return -math.inf if room >= -SAME else None
+    return -math.inf if room >= -_SAME else None
 
 
 def doubt_of_share(steps: Steps, direction: Direction, log_delta: float) -> float:
-    """How far off `finite_share` may be: ``SAME`` of a difference of nearly equal numbers."""
+    """How far off `finite_share` may be: an error of a difference of nearly equal numbers."""
     share = finite_share(steps, direction, log_delta)
     if share is None or share in (-math.inf, log_delta):
         return 0.0
-    return -math.log1p(-min(SAME * math.exp(log_delta - share), 0.5))
+    return -math.log1p(-min(MASS_ROUNDING * math.exp(log_delta - share), 0.5))
