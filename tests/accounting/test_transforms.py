@@ -15,6 +15,7 @@ from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.estimate.integrand import log_power
 from psinoise.accounting.loss.measure import loss_measure
 from psinoise.accounting.loss.pairs import Pair, mixture_loss
+from psinoise.accounting.loss.quadrature import reach_for
 from refusals import for_each, for_rows
 
 
@@ -95,3 +96,28 @@ def test_panels_resolve_a_large_tilt():
     exact = 2.0 * fine.cumulants(2.4e6).value
     assert found.value == pytest.approx(exact, abs=1e-8)
     assert abs(saddle.value - exact) > 1.0
+
+
+@for_each(
+    [1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6],
+    [10, 1000, 10**6, 10**9],
+    [1e-2, 1e-10, 1e-100],
+)
+def test_the_error_of_cumulants_is_stated(std, count, delta):
+    """Kills: an error by the number of uses alone, 1e-9 + 1e-13 n, of logs that are large."""
+    log_delta = math.log(delta)
+    reach = reach_for(log_delta, count)
+    steps = ((Pair(pn.Gaussian(std=std), 1.0, 1.0), count),)
+    composition = Composition.of(steps, "remove", reach)
+    c = composition.saddle_at_delta(log_delta).c
+    with mp.workdps(40):
+        exact = count * mp.mpf(c) * (mp.mpf(c) + 1) / (2 * mp.mpf(std) ** 2)
+        exact -= c * mp.log(1 + 1 / mp.mpf(c)) + mp.log(1 + mp.mpf(c))
+        assert composition.certain_chernoff(0.0, c) >= exact
+
+
+def test_the_error_of_cumulants_is_small_where_logs_are():
+    pair = Pair(pn.Gaussian(std=1.0), 1.0, 1e-3)
+    composition = Composition.of(((pair, 10**9),), "remove", 80.0)
+    saddle = composition.saddle_at_delta(-18.0)
+    assert composition.certain_chernoff(0.0, saddle.c) - saddle.log_chernoff(0.0) <= 1e-3

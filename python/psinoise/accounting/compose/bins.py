@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.accounting.compose.dense import EXP_ROUNDING, Dense, Mask
+from psinoise.accounting.compose.dense import Dense, Mask
+from psinoise.accounting.loss.measure import EXP_ROUNDING
 from psinoise.accounting.loss.pairs import Float
 
 Index = NDArray[np.int64]

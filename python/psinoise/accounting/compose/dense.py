@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from psinoise._kept import kept
 from psinoise.accounting.compose.measure import UNIT
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
+from psinoise.accounting.loss.measure import EXP_ROUNDING
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
 from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes, panel_points
 
@@ -24,8 +25,6 @@ Mask = NDArray[np.bool_]
 # A loss is a difference of two logs of densities, each right to half of this per unit of its size
 # (tests/test_laws.py); panels reach as far as the logs are large.
 _LOG_ROUNDING = 8e-16
-# Of the exponential of a log, per unit of its size: of the table, of outputs, and of sums.
-EXP_ROUNDING = 2e-15
 # Log densities are steeper somewhere on a panel than from end to end, by less than this factor.
 _STEEPER = 8.0
 # Of log(1 - q + q e^r), relative, and of sums of an offset and some steps.

@@ -29,6 +29,8 @@ _LONGEST_STEP = 3.0
 _MOST_NODES = 2**20
 _MOST_REFINEMENTS = 8
 _MOST_SADDLES = 16
+# Of sums and products of a few numbers, relative.
+_SUM_ROUNDING = 2.0**-50
 _LARGER_TILTS = (2.0, 1.5, 1.25, 1.1, 1.05)
 _ALIAS = 45.0
 
@@ -229,11 +231,14 @@ class Composition:
     def certain_chernoff(self, epsilon: float, c: float) -> float:
         """Chernoff's bound on log delta at ``epsilon`` by a tilt, with the error of ``K``.
 
-        ``K`` comes from a quadrature that is right to 1e-13 for each use and leaves out mass that
-        is ``e^{-38}`` of delta (`quadrature.reach_for`).
+        The quadrature leaves out mass that is ``e^{-38}`` of delta (`quadrature.reach_for`), which
+        is within the rounding of the result.
         """
-        error = 1e-9 + 1e-13 * math.fsum(self.counts)
-        return self.saddle(c).log_chernoff(epsilon) + error
+        saddle = self.saddle(c)
+        parts = zip(self.measures, saddle.parts, self.counts, strict=True)
+        error = math.fsum(n * measure.doubt(c, part.value) for measure, part, n in parts)
+        size = 1.0 + saddle.value + c * (abs(epsilon) + 1.0)
+        return saddle.log_chernoff(epsilon) + error + _SUM_ROUNDING * size
 
 
 # One question asks for the same composition several times.

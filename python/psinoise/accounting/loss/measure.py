@@ -25,7 +25,11 @@ from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes
 
+#: Of the exponential of a log, per unit of its size: of the table, of outputs, and of sums.
+EXP_ROUNDING = 2e-15
 LARGEST_EXPONENT = 600.0
+# Of the sums of `core.tilted_moments`, relative, beside what the sizes of logs make.
+_SUM_ROUNDING = 1e-14
 # Panels that carry less than this of the tilted mass, as a logarithm, are not judged.
 _HEAVY = -14.0
 
@@ -115,6 +119,27 @@ class LossMeasure:
         mean = float(tilted @ self.loss) / total
         variance = float(tilted @ (self.loss - mean) ** 2) / total
         return Cumulants(top + float(np.log(total)), mean, variance)
+
+    @functools.cached_property
+    def _size(self) -> float:
+        """The largest of the logs of densities and of their ratios."""
+        sizes = [np.abs(part).max(initial=0.0) for part in (self.nodes.log_mass, self.loss)]
+        return float(sizes[0] + sizes[1] + np.abs(self.nodes.atom_log_mass).max(initial=0.0))
+
+    def doubt(self, c: float, value: float) -> float:
+        """How far ``value``, which is ``K(c)``, may be off by rounding.
+
+        With relative errors ``w`` of masses and errors ``d`` of losses the sum of positive terms
+        that is ``phi - 1`` is off by at most ``w (phi - 1) + c d (E|e^{cL} - 1| + E|1 - e^{-L}|)``.
+        The second mean is at most ``2 tau``, the total variation twice; the first is
+        ``phi - 1 + 2 E(1 - e^{cL})^+``, and ``(1 - e^{cL})^+ <= max(1, c) (1 - e^L)^+``, whose mean
+        is at most ``tau``. All of it is divided by ``phi``.
+        """
+        loss = EXP_ROUNDING * (1.0 + self._size)
+        mass = _SUM_ROUNDING + EXP_ROUNDING * (1.0 + (1.0 + c) * self._size)
+        variation = 2.0 * (1.0 + max(1.0, c)) * self.nodes.pair.total_variation_bound
+        kept = math.exp(-max(value, 0.0))
+        return (mass + c * loss) * -math.expm1(-max(value, 0.0)) + c * loss * variation * kept
 
     def log_tilted(self, c: float, value: float) -> Float:
         """``log(P exp(c L) / phi(c))`` at the nodes, ``value`` being ``K(c)``."""
