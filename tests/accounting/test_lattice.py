@@ -196,6 +196,77 @@ def test_a_billion_uses_of_masses_that_are_off(monkeypatch, factor):
     assert high - low > width
 
 
+# -- what the rounding of masses may cost ----------------------------------------------------------
+
+
+def narrow_bins(std, rate):
+    """Bins of narrow Gaussian noise, whose densities have large logs, and what they should hold."""
+    pair = Pair(pn.Gaussian(std=std), 1.0, rate)
+    source = dense(pair, "remove", 80.0)
+    chosen = np.ones(source.log_mass.size, bool)
+    source = source.rounded_within(chosen)
+    step = float(np.ptp(source.highest[source.log_mass > -50.0])) / 200.0
+    bins = loss_bins(source, chosen, ~chosen, (step, 0.0), even_edges(source, step), 0.0, 0.0)
+
+    def beyond(level):
+        """``P`` and ``Q`` of losses above a level."""
+        odds = mp.exp(level) - 1 + mp.mpf(rate)
+        if odds <= 0:
+            return mp.mpf(1), mp.mpf(1)
+        x = mp.mpf(std) ** 2 * mp.log(odds / mp.mpf(rate)) + mp.mpf(1) / 2
+        q, moved = (mp.erfc((x - c) / mp.mpf(std) / mp.sqrt(2)) / 2 for c in (0, 1))
+        return (1 - mp.mpf(rate)) * q + mp.mpf(rate) * moved, q
+
+    return bins, beyond
+
+
+@for_each([0.1, 1e-2, 1e-3, 1e-4], [1.0, 0.01])
+def test_masses_of_narrow_noise_are_as_right_as_is_said(std, rate):
+    """Against 60 digits. Kills: errors of losses that do not grow with the logs (1e-9 here)."""
+    bins, beyond = narrow_bins(std, rate)
+    levels = bins.offset + bins.edges * bins.step
+    checked = 0
+    with mp.workdps(60):
+        for j in np.flatnonzero(bins.mass > 1e-20).tolist():
+            ends = [mp.mpf(levels[j]), mp.mpf(levels[j + 1])]
+            inner, outer = (
+                [ends[0] + sign * bins.slack, ends[1] - sign * bins.slack] for sign in (1, -1)
+            )
+            least, most = (beyond(a)[0] - beyond(b)[0] for a, b in (inner, outer))
+            off = 1 + mp.mpf(bins.rounding[j])
+            assert least / off <= bins.mass[j] <= most * off
+            (p, q), (p_above, q_above) = map(beyond, ends)
+            share = 1 - mp.exp(ends[0]) * (q - q_above) / (p - p_above)
+            room = bins.slack + bins.rounding[j] * share
+            assert abs(bins.excess[j] / mp.mpf(bins.mass[j]) - share) <= room
+            checked += 1
+    assert checked > 1
+
+
+@pytest.mark.parametrize("rounding", [1e-13, 1e-9, 1e-6])
+def test_nodes_of_excesses_that_are_off_keep_their_losses(rounding):
+    """All mass of a node together has the loss that is said. Kills: a lower bound without it."""
+    bins = coarse_bins()
+    bins = dataclasses.replace(
+        bins, rounding=np.full(bins.edges.size, rounding), whole=False, slack=0.0
+    )
+    lower = node_measure(bins, "lower")
+    # The shares that stay, from what is at each node; masses bear their own rounding.
+    nodes = lower.mass * math.exp(lower.log_norm) / (1.0 - rounding)
+    stays, up = np.zeros(bins.mass.size), 0.0
+    worst = 0.0
+    growth = np.expm1(bins.widths)
+    for j in range(bins.mass.size):
+        stays[j] = min(max(nodes[j] - up, 0.0), bins.mass[j])
+        if min(nodes[j], bins.mass[j]) > 1e-4:
+            excess = bins.excess[j] * (1.0 - rounding) * stays[j] / bins.mass[j]
+            deficit = bins.mass[j - 1] * growth[j - 1] - (1.0 + growth[j - 1]) * bins.excess[j - 1]
+            deficit *= (1.0 + rounding) * up / bins.mass[j - 1]
+            worst = min(worst, math.log1p((excess - deficit) / nodes[j]))
+        up = bins.mass[j] - stays[j]
+    assert -lower.slack <= worst < -1e-3 * rounding
+
+
 # -- rounding of small losses ----------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,9 +117,16 @@ def loss_bins(
         error = max(error, miss)
         bins = np.clip(bins, 0, count - 1)
         part, over = piece_masses(*pair, edges, levels[bins], tilt, log_norm)
-        mass += np.bincount(bins, weights=part, minlength=count)
-        excess += np.bincount(bins, weights=over, minlength=count)
+        for total, parts in ((mass, part), (excess, over)):
+            _add_runs(total, bins, parts)
     return mass, excess, error
+
+
+def _add_runs(total: Float, bins: NDArray[np.int64], parts: Float) -> None:
+    """Add parts to their bins; those that follow each other in one bin are rounded once."""
+    starts = np.flatnonzero(np.diff(bins, prepend=-1))
+    for start, stop in itertools.pairwise([*starts.tolist(), bins.size]):
+        total[bins[start]] += math.fsum(parts[start:stop].tolist())
 
 
 _Run = tuple[Float, Float, Float, Float]

@@ -40,6 +40,12 @@ keep that order, and ``(1 - e^{eps - L})^+`` rises with ``L``: it is an upper bo
 the last node below the mean: ``e^{t pivot} <= e^{t E L} <= M(t)`` then, so that a tilt makes no
 more than ``2 r`` of ``r``.
 
+The contraction needs more: ``u_j`` and ``d_j`` are sums of the same densities, which are off by
+``r`` each, so that what balances as computed has ``m_j u_j`` too large by up to ``r m_j u_j`` and
+``(1 - m_{j-1}) d_{j-1}`` too small by as much. The node then has ``P - e^l Q >= -2 r m_j u_j``, and
+``m_j u_j <= (1 - e^{-w}) P`` for a bin of width ``w``: its loss is off by less than ``3 r w``. That
+is slack.
+
 Both profiles differ from the true one by ``O(h^2)``: relative to delta by about ``n h^2 t (t + 1)
 / 12`` above and ``n h^2 t (t + 1) / 6`` below for ``n`` uses, ``t`` the saddle point.
 """
@@ -62,8 +68,6 @@ from psinoise.errors import CertificationError
 
 Side = Literal["lower", "upper"]
 
-# Of a sum of masses in pairs, and of its difference from 1.
-_SUM_ROUNDING = 4e-15
 # Nodes are farther apart than so many roundings of a loss.
 _LEAST_STEP = 4.0
 # Masses that are tilted by no more have all of their digits.
@@ -142,6 +146,9 @@ def graded_bins(
 def node_measure(bins: Bins, side: Side) -> NodeMeasure:
     """Move the masses of the bins to the nodes, so that the profile rises or falls."""
     held = bins.at_edges
+    # Levels are rounded sums of the offset and some steps.
+    ends = bins.offset + bins.edges[[0, -1]] * bins.step
+    slack = bins.slack + 2.0 * UNIT * float(np.abs(ends).max())
     if side == "upper":
         nodes = _connect_the_dots(bins) + held
         ceiling = bins.offset + int(bins.edges[bins.ceiling]) * bins.step
@@ -150,7 +157,7 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
         nodes = _rounded(bins, nodes, 1.0, 1.0)
     else:
         nodes = _contracted(bins) + held
-        infinite = 0.0
+        infinite, slack = 0.0, slack + 3.0 * _largest_share(bins)
         nodes = _rounded(bins, nodes, 1.0 - (bins.below + bins.above) * (1.0 + 1e-9), -1.0)
     total = float(nodes.sum())
     return NodeMeasure(
@@ -161,8 +168,13 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
         bins.tilt,
         bins.log_norm + math.log(total),
         infinite,
-        bins.slack,
+        slack,
     )
+
+
+def _largest_share(bins: Bins) -> float:
+    """The largest product of the rounding of masses and the width of their bin, or 1."""
+    return float(np.max(bins.rounding[:-1] * np.minimum(bins.widths, 1.0), initial=0.0))
 
 
 def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
@@ -198,7 +210,9 @@ def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
     factors[:pivot] = 1.0 - sign * rounding[:pivot]
     rest = masses * factors
     rest[pivot] = 0.0
-    left = total - float(rest.sum()) + sign * _SUM_ROUNDING
+    # The sum is rounded once, and so is the difference.
+    left = total - math.fsum(rest.tolist())
+    left += sign * 4.0 * UNIT * (abs(left) + abs(total))
     if not (left > 0.0 and abs(left - masses[pivot]) <= 4.0 * float(np.sum(masses * rounding))):
         return plain
     nodes = nodes * factors
