@@ -191,6 +191,14 @@ def test_lattices_and_long_plans_where_products_end():
     assert abs(found / exact - 1.0) <= 2e-4
 
 
+def test_rare_large_losses_of_few_uses():
+    """The tilt of the saddle takes a period four times as long, and bounds 1e-3 apart or more."""
+    law = pn.Cactus(cost=1.0, cells_per_sensitivity=20, cells=160, tail_ratio=0.35, mean_cost=0.5)
+    found = pn.Mechanism(law).epsilon(1e-3, 10, 0.01)
+    assert found.composer == "choices"
+    assert found.width <= 1e-4 * found
+
+
 def test_many_uses_of_cactus_noise():
     """One fixed shift, and the envelope of all, are 6 % apart for any number of uses."""
     mechanism = pn.Mechanism(SMALL)

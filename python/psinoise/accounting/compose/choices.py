@@ -68,17 +68,22 @@ _LEAST_DEGREE, _MOST_DEGREE = 256, 2**15
 # Points of all transforms together, and how many of them a term of a symbol takes as long as.
 _MOST_WORK, _SUM = 7e8, 0.2
 # Share of one recursion. It takes so many blocks, with so many points each for one of the degree.
-_SIDE, _BLOCKS, _TIMES = 0.5, 150, 20
+_SIDE, _BLOCKS, _TIMES = 0.5, 150, 24
 # Groups of shifts, and nodes of the loss of one for each fineness.
 _LEAST_GROUPS, _MOST_GROUPS, _LOSSES, _MOST_LOSSES = 8, 128, 128, 4096
 # A finer recursion brings both sides closer than this share, or nothing does.
 _PROGRESS = 0.7
 # Logs of moments of all uses by which a shift may be behind.
 _BEHIND = 400.0
-# A period has so many deviations at least, and leaves so little of delta to images, as a log.
-_DEVIATIONS, _NEGLIGIBLE = 16.0, 21.0
-# Deviations from one tilt to others, for images.
+# A period has so many deviations at least, and leaves so little of the width to images.
+_DEVIATIONS, _NEGLIGIBLE = 16.0, 50.0
+# Shares of the tilt at the saddle that are tried; how short periods and how large functions have to
+# be under one, in those at the saddle.
+_SHORTER, _AS_LARGE = 0.75, 0.5
+_TILTS = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3)
+# Other tilts, for images: deviations from one, and parts of that of the saddle.
 _FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
+_BESIDE = (0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 # Shares of the width that a side may lose to errors, and to a smooth hinge.
 _SHARE, _HINGE = 0.2, 0.4
 # What one use may leave out of its losses is so much less than of delta, as a log.
@@ -171,15 +176,23 @@ class Choices:
             if tilt is None:
                 return
             asked, work, made = width(epsilon, tilt), 0.0, {}
-            found = _frame(rough, tilt, epsilon, asked, fineness, log_delta)
-            if found is None:
+            tried = (
+                _frame(rough, share * tilt, tilt, epsilon, asked, fineness, log_delta)
+                for share in _TILTS
+            )
+            found = [each for each in tried if each is not None]
+            if not found:
                 return
-            frame, farther, size = found
+            # Where rare large losses decide, a period is much shorter under a smaller tilt, which
+            # is as good if the function asked about is as large there.
+            shorter, large = _SHORTER * found[0][0].period, _AS_LARGE * found[0][2]
+            good = [each for each in found[1:] if each[0].period < shorter and each[2] > large]
+            frame, farther, size = min(good or found[:1], key=lambda each: each[0].period)
             nodes = min(_LOSSES * fineness, _MOST_LOSSES)
             each = (_TIMES * min(self.count, _BLOCKS) + _SUM * nodes) * frame.degree
             groups = min(max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS), _MOST_GROUPS)
             for side in _SIDES:
-                steps = self._steps(side, tilt, groups, fineness)
+                steps = self._steps(side, frame.tilt, groups, fineness)
                 allowed = size * min(_SHARE * tilt * asked, 0.1)
                 bound = _bound(side, steps, frame, farther, fineness, allowed)
                 if bound is None:
@@ -252,12 +265,14 @@ class _Steps:
 def _frame(
     steps: _Steps,
     tilt: float,
+    saddle: float,
     epsilon: float,
     asked: float,
     fineness: int,
     log_delta: float,
 ) -> tuple[Frame, float, float] | None:
-    """A frame, the tilt by which its images before the first are least, and the function there.
+    """A frame under a tilt, up to that of the saddle; the tilt by which its images before the first
+    are least, and the function there.
 
     ``log_delta`` is what is looked for, about. None where losses hardly differ under the tilt, or
     no width is allowed, or waves would be too short.
@@ -268,12 +283,15 @@ def _frame(
     if not (deviation > 1e-12 / tilt and asked > 0.0 and math.isfinite(value)):
         return None
     tilts = [tilt + far / deviation for far in _FARTHER]
+    tilts += [far * saddle for far in _BESIDE if far * saddle > 1.01 * tilt]
     images = [steps.cumulants(far)[0] - value - (far - tilt) * epsilon for far in tilts]
+    # What images may add is a small share of what is asked.
+    rare = min(max(math.log(_NEGLIGIBLE) - math.log(saddle) - math.log(asked), 10.0), 25.0)
     periods = [
-        (image - math.log(size) + _NEGLIGIBLE) / (far - tilt)
+        (image - math.log(size) + rare) / (far - tilt)
         for far, image in zip(tilts, images, strict=True)
     ]
-    period = max(_DEVIATIONS * deviation, (_NEGLIGIBLE - log_delta) / tilt, min(periods))
+    period = max(_DEVIATIONS * deviation, (rare - log_delta) / tilt, min(periods))
     # A hinge should cost a share of what is asked. Smoothing adds ``s^2/2`` of the second
     # derivative, which is about ``c (1 + c)`` of delta.
     smoothing = math.sqrt(_HINGE * asked / (1.0 + tilt)) * _FINENESS / fineness
