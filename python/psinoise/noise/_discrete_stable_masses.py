@@ -72,7 +72,9 @@ def log_masses(alpha: float, scale: float, k: Float) -> Float:
 
 def log_tails(alpha: float, scale: float, k: Float) -> Float:
     """``log P(X >= k)`` for whole ``k >= 1``."""
-    return _in_chunks(alpha, scale, k - 0.5, tail=True)
+    # Of many numbers most are asked for more than once.
+    distinct, place = np.unique(k, return_inverse=True)
+    return _in_chunks(alpha, scale, distinct - 0.5, tail=True)[place]
 
 
 def _in_chunks(alpha: float, scale: float, k: Float, tail: bool) -> Float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from functools import cached_property
@@ -21,6 +22,7 @@ from psinoise.noise._discrete_stable_sums import expectation, loss_moments
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._interface import NoiseLaw
 from psinoise.noise._parameter import Parameter
+from psinoise.noise._whole_quantiles import least_whole
 
 __all__ = ["DiscreteStable"]
 
@@ -224,39 +226,29 @@ class DiscreteStable(NoiseLaw):
         fill_in_blocks(self._quantile, p, out)
 
     def _quantile(self, p: Float) -> Float:
-        found = self._bisected(p, lambda k, p: self._tail("cdf", k) >= p)
-        return np.where(p == 0.0, -np.inf, np.where(p == 1.0, np.inf, found))
+        return self._least("cdf", p)
 
     def _inverse_survival(self, p: Numbers, out: Numbers, workers: int) -> None:
         """The smallest whole numbers with ``ccdf(k) <= p``."""
         fill_in_blocks(self._upper_quantile, p, out)
 
     def _upper_quantile(self, p: Float) -> Float:
-        found = self._bisected(p, lambda k, p: self._tail("ccdf", k) <= p)
-        return np.where(p == 0.0, np.inf, np.where(p == 1.0, -np.inf, found))
+        return self._least("ccdf", p)
 
-    def _bisected(self, p: Float, enough: Callable[[Float, Float], Any]) -> Float:
-        """The least whole number that is enough; beyond 2**53 the least float64."""
-        valid = (p >= 0.0) & (p <= 1.0)
-        # The ends are for those who ask, and far to look for.
-        asked = np.where((p > 0.0) & (p < 1.0), p, 0.5)
-        low, high = np.full(p.shape, -1.0), np.full(p.shape, 1.0)
-        for side, sign in ((low, -1.0), (high, 1.0)):
-            while True:
-                ok = enough(side, asked)
-                short = (~ok if sign > 0.0 else ok) & (np.abs(side) < _LARGEST_NUMBER)
-                if not short.any():
-                    break
-                side[short] *= 4.0
-        while True:
-            middle = np.floor(0.5 * (low + high))
-            if not ((middle > low) & (middle < high)).any():
-                break
-            ok = enough(middle, asked)
-            high, low = np.where(ok, middle, high), np.where(ok, low, middle)
-        found = np.where(enough(low, asked), -np.inf, high)
-        found = np.where(enough(high, asked), found, np.inf)
-        return np.where(valid, found, np.nan)
+    def _least(self, quantity: str, p: Float) -> Float:
+        """The least whole number whose cdf is at least ``p``, or whose ccdf is at most that."""
+        rising = quantity == "cdf"
+        inside = (p > 0.0) & (p < 1.0)
+        found = np.where(p == (0.0 if rising else 1.0), -np.inf, np.inf)
+        found[~((p >= 0.0) & (p <= 1.0))] = np.nan
+        found[inside] = least_whole(
+            functools.partial(self._tail, quantity),
+            p[inside],
+            rising,
+            self._length,
+            _LARGEST_NUMBER,
+        )
+        return found
 
     # -- privacy ---------------------------------------------------------------------------------
 
