@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +30,7 @@ _FEW = 16
 class UnimodalCertificate:
     """How good a law is, as far as convexity tells.
 
-    Parameters
+    Attributes
     ----------
     epsilon : float
         Of the law: exact for one use, else an estimate.
@@ -41,15 +43,28 @@ class UnimodalCertificate:
         Delta is a convex function of the law of each use while the others are what they are, which
         makes this a bound, for one use at a time. Of one use, and at delta = 0, it is a bound for
         all of them, and not to first order; so it is for a few uses whose losses are close to the
-        largest possible, where tangents say nothing. ``inf`` where nothing is known.
+        largest possible, where tangents say nothing. ``inf`` where nothing is known. Of a few uses
+        it may take longer than the law, and is found when it is first asked for.
     slope : float
         By how much epsilon falls for a unit of the expected cost.
     """
 
     epsilon: float
     order: float
-    gap: float
+    _gap: float | Callable[[], float] = field(compare=False)
     slope: float
+
+    @cached_property
+    def gap(self) -> float:
+        """See above."""
+        return self._gap() if callable(self._gap) else self._gap
+
+    def __repr__(self) -> str:
+        words = ("epsilon", "order", "gap", "slope")
+        return f"UnimodalCertificate({', '.join(f'{w}={getattr(self, w)!r}' for w in words)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.epsilon, self.order, self.gap, self.slope)
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from psinoise.errors import CalibrationError
 from psinoise.optimize.cells import Grid, dot
-from psinoise.optimize.unimodal.certificate import lower_bound, refined
-from psinoise.optimize.unimodal.few_bound import least_of_few
+from psinoise.optimize.unimodal.certified import LARGEST_LOG_RATIO, MARGIN, SHARP, certify
 from psinoise.optimize.unimodal.first import (
     COARSE,
     STEEPEST,
@@ -32,38 +30,26 @@ from psinoise.optimize.unimodal.generator import Generator
 from psinoise.optimize.unimodal.interior_point import Optimum, masses_of, minimize
 from psinoise.optimize.unimodal.one_use import (
     MOST_LINEAR,
-    certify_one_use,
     grid_for_one_use,
     least_cost_of_one_use,
     least_epsilon_of_one_use,
     masses_of_one_use,
 )
-from psinoise.optimize.unimodal.problem import Law, Problem, Progress, UnimodalCertificate
-from psinoise.optimize.unimodal.program import Float, Program
+from psinoise.optimize.unimodal.problem import Law, Problem, Progress
+from psinoise.optimize.unimodal.program import Float
 from psinoise.optimize.unimodal.uses import Point
 
-__all__ = ["certify", "grid_for", "least_cost", "least_epsilon"]
+__all__ = ["grid_for", "least_cost", "least_epsilon"]
 
 _ORDER_ROUNDS, _DELTA_ROUNDS, _FINE_ROUNDS = 6, 30, 3
-# Of epsilon: what a round must gain for another one, and how sharply programs are solved.
-_GAIN, _SHARP, _ROUGH = 2e-6, 1e-7, 1e-4
+# Of epsilon: what a round must gain for another one, and what is rough.
+_GAIN, _ROUGH = 2e-6, 1e-4
 _SHORTEST = 1.0 / 64.0
 # Of delta, at which a law of one use is tried for few, and how far costs are apart that are mixed.
 _SHARE, _APART = 0.03, 2.0
 # Cells of the first look at how far a law reaches.
 _WIDE = 1500
-# Shares of delta below which places do not count in a certificate, until one is narrow.
-_RARER, _NARROW = (1e-4, 1e-7, 1e-10), 1e-4
 _ROOM = 1.15
-# Of logarithms of ratios, beyond those of the law.
-_MARGIN = 0.3
-# By how much the divergence may differ from what it must be, for a certificate.
-_SAME = 0.02
-# Into how many a cell is cut where the bound is sought.
-_FINER = 3
-_LARGEST_LOG_RATIO = 60.0
-# By which share the cost is changed for the slope of epsilon, and weights at most.
-_NEARBY, _MOST_CHANGE = 1e-3, 0.5
 # Roots for the cost: by how much epsilon may be off, and rounds.
 _CLOSE, _MOST_ROOTS = 1e-7, 40
 
@@ -74,8 +60,6 @@ def least_epsilon(
     width: int | None,
     mean_cost: float,
     progress: Progress | None = None,
-    *,
-    bounded: bool = True,
 ) -> Law:
     """The law of least epsilon at an expected cost.
 
@@ -87,8 +71,6 @@ def least_epsilon(
         Cells to a sensitivity where ``grid`` is None; by default what fits.
     progress : callable, optional
         Called with the number of cells per unit of sensitivity that are worked on and the gap.
-    bounded : bool
-        False leaves the gap unknown where it takes longer than the law.
 
     Raises
     ------
@@ -105,11 +87,11 @@ def least_epsilon(
         first.begin_with_one_use()
     first.rounds_of_delta(_DELTA_ROUNDS)
     if coarse == grid:
-        return first.law(bounded)
+        return first.law()
     last = _Search(problem, grid, mean_cost, progress, first)
     if first.solvable or not problem.few:
         last.rounds_of_delta(_FINE_ROUNDS)
-    return last.law(bounded)
+    return last.law()
 
 
 def least_cost(
@@ -127,7 +109,7 @@ def least_cost(
     cost, seen = rough, {}
     for _ in range(_MOST_ROOTS):
         first = coarser(grid or grid_for(problem, cost, width))
-        law = least_epsilon(problem, first, None, cost, bounded=False)
+        law = least_epsilon(problem, first, None, cost)
         miss = math.log(max(law.certificate.epsilon, 1e-9) / epsilon)
         seen[cost] = miss
         if abs(miss) < 1e-5:
@@ -135,16 +117,12 @@ def least_cost(
         cost = _next(seen, cost, law.certificate.slope * cost / max(law.certificate.epsilon, 1e-9))
     grid = grid or grid_for(problem, cost, width)
     for _ in range(3):
-        law = least_epsilon(problem, grid, None, cost, progress, bounded=not problem.few)
+        law = least_epsilon(problem, grid, None, cost, progress)
         off = law.certificate.epsilon - epsilon
         if abs(off) <= _CLOSE * max(1.0, epsilon):
             break
         step = off / max(law.certificate.slope, 1e-300)
         cost += float(np.clip(step, -0.1 * cost, 0.1 * cost))
-    if problem.few:
-        # Its bound takes longer than the law, and only the last law needs one.
-        certificate = certify(problem, problem.program(grid), law.masses, law.mean_cost)
-        law = replace(law, certificate=certificate)
     return law
 
 
@@ -198,7 +176,7 @@ class _Search:
             generator,
             self.mean_cost,
             self.solved or self._start,
-            tolerance=_SHARP * max(1.0, self.goal),
+            tolerance=SHARP * max(1.0, self.goal),
             progress=self._report,
         )
         return self.solved
@@ -261,8 +239,8 @@ class _Search:
     def generator(self) -> Generator:
         """What the law of one use contributes to delta."""
         low, high = self.program.log_ratios(self.masses, self.program.last)
-        high = min(high + _MARGIN, _LARGEST_LOG_RATIO)
-        return self.uses.generator(self.point, low - _MARGIN, high)
+        high = min(high + MARGIN, LARGEST_LOG_RATIO)
+        return self.uses.generator(self.point, low - MARGIN, high)
 
     def rounds_of_delta(self, most: int) -> None:
         """Optimal laws for one of the uses, mixed with the law until epsilon falls."""
@@ -285,105 +263,10 @@ class _Search:
             share *= 0.5
         return 0.0
 
-    def law(self, bounded: bool) -> Law:
+    def law(self) -> Law:
         """What has been found."""
-        certificate = certify(
-            self.problem, self.program, self.masses, self.mean_cost, self.solved, bounded=bounded
-        )
+        certificate = certify(self.problem, self.program, self.masses, self.mean_cost, self.solved)
         return Law(self.grid, self.masses, self.mean_cost, certificate)
-
-
-def certify(
-    problem: Problem,
-    program: Program,
-    masses: Float,
-    mean_cost: float,
-    solved: Optimum | None = None,
-    *,
-    bounded: bool = True,
-) -> UnimodalCertificate:
-    """What can be said of masses, whoever found them.
-
-    The bound is that of the gradient at the best law for one of the uses, whose tail is determined,
-    where that of the masses hardly counts.
-
-    Parameters
-    ----------
-    solved : Optimum, optional
-        Of a similar program on these cells, to begin with.
-    """
-    if problem.single:
-        return certify_one_use(problem, program, masses, mean_cost)
-    point, uses = problem.worst(program, masses)
-    low, high = program.log_ratios(masses, program.last)
-    low, high = low - _MARGIN, min(high + _MARGIN, _LARGEST_LOG_RATIO)
-    value = uses.value(point, uses.generator(point, low, high))
-    best, slope = -math.inf, 0.0
-    # Beyond ratios of places that are too rare the generator goes on as a straight line, which is
-    # below it: what is proven for that one is a bound for the other.
-    ends = [
-        min(program.log_ratios(masses, problem.reach(program, masses, rare))[1], high)
-        for rare in (_RARER[:1] if problem.few else _RARER)
-    ]
-    sharp = _SHARP * max(1.0, point.epsilon)
-    near: Float | Optimum = solved or start(program, mean_cost)
-    for end in ends:
-        generator = uses.generator(point, low, end)
-        try:
-            near = other = minimize(program, generator, mean_cost, near, tolerance=sharp)
-        except CalibrationError:
-            continue
-        for times in (1, _FINER):
-            finer, places = refined(program, other.masses, times)
-            bound, theta = lower_bound(
-                finer,
-                places,
-                uses.tangent(point, generator),
-                other.theta,
-                mean_cost,
-                problem.cost,
-            )
-            if bound > best:
-                best, slope = bound, theta
-        if value - best < _NARROW * point.epsilon:
-            break
-    gap = max(value - best, 0.0)
-    if problem.few:
-        slope = _slope(problem, program, masses)
-    if problem.few and best <= 0.0:
-        # Of few uses the divergence is delta itself: the tangents say no more than that it is not
-        # negative.
-        least = least_of_few(problem, mean_cost, program.width) if bounded else -math.inf
-        gap = max(point.epsilon - least, 0.0)
-    elif not abs(value / uses.divergence(point) - 1.0) <= _SAME:
-        # The contour integral does not see losses this close to the largest one.
-        gap = math.inf
-    return UnimodalCertificate(point.epsilon, point.order, gap, slope)
-
-
-def _slope(problem: Problem, program: Program, masses: Float) -> float:
-    """By how much the epsilon of a best law falls for a unit of its cost.
-
-    At a best law the derivatives of epsilon by the weights of the uniform laws that it is a mixture
-    of are a constant less the slope times their costs, for all that have a weight. So the slope is
-    that of any change of these weights alone (the envelope theorem): here in proportion to how far
-    the costs are from the mean.
-    """
-    sizes = np.cumsum(program.multiplicities)
-    costs = np.cumsum(program.costs) / sizes
-    differences = -np.diff(np.append(masses, 0.0))
-    weights = differences * sizes
-    mean = dot(weights, costs) / weights.sum()
-    spread = dot(weights, (costs - mean) ** 2) / weights.sum()
-    change = np.clip(_NEARBY * mean * (costs - mean) / spread, -_MOST_CHANGE, _MOST_CHANGE)
-
-    def changed(factor: float) -> tuple[float, float]:
-        p = masses_of(differences * (1.0 + factor * change))
-        p = p / dot(program.multiplicities, p)
-        return problem.worst(program, p)[0].epsilon, dot(program.costs, p)
-
-    (less, dear), (more, cheap) = changed(1.0), changed(-1.0)
-    return (more - less) / (dear - cheap)
 
 
 def grid_for(problem: Problem, mean_cost: float, width: int | None) -> Grid:
