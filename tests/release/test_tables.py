@@ -172,6 +172,15 @@ def test_units_of_sums_may_be_columns(kind):
     assert pn.exact_sums([4.0, 5.0], 1.0, bounds=(0, 9), units=people).tolist() == [4.0]
 
 
+def test_groups_of_sums_may_be_columns_with_gaps(kind):
+    for whole in (True, False):
+        groups = kind.with_gaps([1, None], whole)
+        found = pn.exact_sums(
+            [4.0, 5.0], 1.0, bounds=(0, 9), units=range(2), groups=groups, group_count=2
+        )
+        assert found.tolist() == [0.0, 4.0]
+
+
 def test_whole_tables_and_wrong_names_are_refused(kind):
     table = kind.table(DATA)
     ledger = pn.Ledger(epsilon=100.0, delta=0.0)

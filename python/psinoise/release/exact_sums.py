@@ -60,7 +60,7 @@ def exact_sums(
     units: ArrayLike,
     rows: int = 1,
     groups: ArrayLike | None = None,
-    group_count: int = 1,
+    group_count: int | None = None,
     groups_per_unit: int = 1,
 ) -> NDArray[np.float64]:
     """Sum values by group, with a bound on what all rows of one unit can do.
@@ -75,7 +75,8 @@ def exact_sums(
     values : array_like of real numbers
         One for each row, or one for all rows: with 1 the sums are counts.
     grid : float
-        A power of two: that of the mechanism, or a finer one.
+        A power of two that is at most the grid of the mechanism, which is one where its
+        sensitivity is.
     bounds : (float, float)
         To which values are clipped, rounded inwards to the grid; at most 2**31 cells from 0. Chosen
         without the data. NaN counts as the lower one.
@@ -83,11 +84,12 @@ def exact_sums(
         Whose row it is. Rows without a unit (None, NaN or NA) do not count.
     rows : int
         How many rows of a unit count in one group: its first ones. 1 to 2**20.
-    groups : array_like of integers, optional
-        From 0 to ``group_count - 1``; rows of another group do not count. By default all rows are
-        of group 0.
-    group_count : int
-        How many groups there are: known without the data. 1 to 2**24.
+    groups : array_like of whole numbers, optional
+        From 0 to ``group_count - 1``. Rows of another group, or of none (NaN or NA), do not count,
+        so that it shows in no error that there are such rows. By default all rows are of group 0.
+    group_count : int, optional
+        How many groups there are: known without the data, and given where ``groups`` are. 1 to
+        2**24.
     groups_per_unit : int
         In how many groups a unit counts: the first ones that it comes to.
 
@@ -99,8 +101,8 @@ def exact_sums(
     Raises
     ------
     TypeError
-        For values that are not real numbers, groups that are not integers, units that cannot be
-        told apart, or anything masked.
+        For values that are not real numbers, groups that are not numbers or come without
+        their count, units that cannot be told apart, or anything masked.
     DomainError
         For a grid that is no power of two, bounds without a multiple of it between them, or counts
         out of range.
@@ -127,11 +129,15 @@ def exact_sums(
     exponent = exponent_of(grid)
     low, high = checked_bounds(bounds, exponent)
     rows = _from_one("rows", rows, _MOST_ROWS)
+    if group_count is None:
+        if groups is not None:
+            raise TypeError("group_count must be given with groups: how many there are")
+        group_count = 1
     group_count = _from_one("group_count", group_count, _MOST_GROUPS)
     groups_per_unit = _from_one("groups_per_unit", groups_per_unit, _MOST_GROUPS)
     owners = _owners(units)
     array = read("values", values, (low, high))
-    places = np.zeros(owners.size, np.int64) if groups is None else _integers("groups", groups)
+    places = np.zeros(owners.size, np.int64) if groups is None else _places(groups, group_count)
     if array.ndim == 0:
         array = np.broadcast_to(array, owners.shape)
     if not array.shape == owners.shape == places.shape:
@@ -139,8 +145,8 @@ def exact_sums(
             f"values, units and groups must be one-dimensional and of one length, got shapes "
             f"{array.shape}, {owners.shape} and {places.shape}"
         )
-    counted = np.flatnonzero((places >= 0) & (places < group_count) & (owners >= 0))
-    places = places[counted].astype(np.int64)
+    counted = np.flatnonzero((places >= 0) & (owners >= 0))
+    places = places[counted]
     kept = _first(owners[counted], places, rows, groups_per_unit)
     chosen = array[counted[kept]]
     chosen = chosen.astype(chosen.dtype.newbyteorder("="))
@@ -200,16 +206,27 @@ def _objects(units: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def _integers(name: str, values: ArrayLike) -> NDArray[Any]:
-    if is_masked(values):
-        raise TypeError(f"{name} must not have masked values")
+def _places(groups: ArrayLike, group_count: int) -> NDArray[np.int64]:
+    """The group of each row, -1 for none.
+
+    Columns of whole numbers with gaps may come as floating-point numbers: so these are read too.
+    """
+    if is_masked(groups):
+        raise TypeError("groups must not have masked values")
+    column = column_of(groups)
     try:
-        array = np.asarray(values)
+        # What declares no type of numbers has no gaps that are known.
+        array = np.asarray(groups) if column is None or column.missing is None else column.values
     except ValueError:
-        raise TypeError(f"{name} must be an array of integers") from None
-    if array.dtype.kind not in "iu" and array.size:
-        raise TypeError(f"{name} must be integers, got {array.dtype.type.__name__}")
-    return array
+        raise TypeError("groups must be an array of whole numbers") from None
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"groups must be whole numbers, got {array.dtype.type.__name__}")
+    there = (array >= 0) & (array < group_count) & (array == np.floor(array))
+    if column is not None and column.missing is not None:
+        there &= ~column.missing
+    places = np.full(array.shape, -1, dtype=np.int64)
+    places[there] = array[there]
+    return places
 
 
 def _first(
