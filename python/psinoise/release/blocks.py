@@ -4,11 +4,13 @@ Of a law that is level from the first cell to the edge nothing is lost by blocks
 one, in which the edge is, and there the law falls a little earlier and a little later than it does.
 A unimodal law is level where two halves of its width are as likely.
 
-What neighbors can tell is how much is at the center: the profile of a unimodal law at
-``epsilon = 0`` is the probability of the ``J`` innermost integers, and no other one of such a law
-is larger than that of the uniform law of this height. So that, and nothing else, must not be above
-the law's. Noise is wider by ``2**-18``; an integer has more than ``2**20`` words, and rounding adds
-two words to that of the center at most, ``2**-40`` and a word for a block to the others.
+*What it costs.* Losses of level noise, an atom at 0 included, are 0 or infinite, so that its
+profile has one value ``delta`` for all ``epsilon >= 0``: that of the total variation, which of a
+unimodal law moved by ``J`` integers is the probability of the ``J`` innermost ones. A profile does
+not increase with ``epsilon``, and what it is below 0 follows from what it is above. So a unimodal
+table whose ``J`` innermost integers are no likelier than those of the law is dominated by it. Noise
+is wider by ``2**-18``; an integer has more than ``2**20`` words, and rounding adds two words to
+that of the center at most, ``2**-40`` and a word for a block to the others.
 """
 
 from __future__ import annotations
