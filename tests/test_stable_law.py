@@ -297,3 +297,7 @@ def test_powers_that_tails_are_too_heavy_for_are_infinite_at_every_scale(alpha, 
     assert law.expected_cost(pn.costs.Power(power, weight=1e-9)) == math.inf
     less = pn.costs.Power(0.5 * alpha, weight=3.0)
     assert law.expected_cost(less) == pytest.approx(3.0 * law.moment(0.5 * alpha), rel=1e-15)
+    assert law.expected_cost(less + pn.costs.Power(power)) == math.inf
+    twice = less + pn.costs.Power(0.25 * alpha)
+    parts = law.expected_cost(less), law.moment(0.25 * alpha)
+    assert law.expected_cost(twice) == pytest.approx(sum(parts), rel=1e-15)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate
 from psinoise._backend import core
 from psinoise.compile import LAYOUT, FarTail, Layout, compile_law
-from psinoise.costs import Power
+from psinoise.costs import Power, Sum
 from psinoise.errors import DomainError
 from psinoise.noise import _checks, _integrals
 from psinoise.noise._beyond import fill_beyond
@@ -208,9 +208,12 @@ class Noise(NoiseLaw):
 
     def expected_cost(self, cost: Callable[[Float], ArrayLike]) -> float:
         """Expected cost ``E[cost(X)]`` of an even cost function, by quadrature on ``x > 0``; that
-        of a power is its moment, as its values underflow at small scales, where a tail decides."""
+        of a power is its moment, as its values underflow at small scales, where a tail decides, and
+        that of a sum is the sum over its terms."""
         if isinstance(cost, Power):
             return cost.weight * self.moment(cost.p)
+        if isinstance(cost, Sum):
+            return sum(self.expected_cost(term) for term in cost.terms)
         return super().expected_cost(cost)
 
     def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
