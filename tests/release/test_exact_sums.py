@@ -172,7 +172,7 @@ GOOD = {"bounds": (0.0, 1.0), "units": ["a", "b"]}
         ({"units": "ab"}, TypeError, "units must be an array"),
         ({"units": None}, TypeError, "units must be an array"),
         ({"units": [[1], [2]]}, TypeError, "units must be integers"),
-        ({"units": np.array([1.0, 2.0])}, TypeError, "units must be integers"),
+        ({"units": np.array([1.0, 2.0])}, TypeError, "of a nullable type"),
         ({"units": np.ma.array([1, 2], mask=[True, False])}, TypeError, "units must not"),
         ({"groups": [0, 1]}, TypeError, "group_count must be given with groups"),
         ({"groups": ["a", "b"], "group_count": 2}, TypeError, "groups must be whole numbers"),

@@ -176,7 +176,8 @@ def _owners(units: ArrayLike) -> NDArray[np.int64]:
         return np.unique(array, return_inverse=True)[1].reshape(array.shape)
     if array.dtype.kind != "O":
         raise TypeError(
-            f"units must be integers, strings or hashable objects, got {array.dtype.type.__name__}"
+            f"units must be integers, strings or hashable objects, and integers of a nullable "
+            f"type where some are missing, got {array.dtype.type.__name__}"
         )
     numbers: dict[Any, int] = {}
     items = array.reshape(-1).tolist()
