@@ -215,7 +215,7 @@ def test_certificate_of_few_uses(count: int, cost: float, delta: float, gap: flo
 @pytest.mark.parametrize(("count", "gap"), [(2, 4e-3), (5, 0.13)])
 def test_gap_near_the_largest_loss(count: int, gap: float) -> None:
     """Where the delta of one use falls from its root to delta itself within 1 % of epsilon; kills
-    levels that end at the root (.030 and .24), or lie without regard to delta."""
+    as many levels that are evenly spaced (.030 and .16)."""
     law = pn.OptimalUnimodal(delta=1e-6, count=count, mean_cost=1.0, cells_per_sensitivity=20)
     assert 0.0 < law.certificate.gap < gap
 
