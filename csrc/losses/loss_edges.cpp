@@ -20,6 +20,9 @@ constexpr int kBlock = 4;
 constexpr int kWidest = 8;
 // What all wide bins together may add to the bias, as a share.
 constexpr double kShare = 0.25;
+// Where bins become wider the lower bound loses mass times width, which is little beside the bias
+// of one width if (t + 1) times that is more than this, and else where masses are so much smaller.
+constexpr double kSteep = 0.01;
 // Tilts change by no more than e to this over a bin.
 constexpr double kLargestExponent = 40.0;
 
@@ -86,6 +89,7 @@ std::vector<std::int64_t> graded_edges(const LossParts& parts, const Lattice& la
   // Whole bins of the largest width.
   const std::int64_t begin = (first >> kWidest) << (kWidest - kBlock);
   const std::int64_t end = ((last >> kWidest) + 1) << (kWidest - kBlock);
+  const double share = kShare * std::min((tilt + 1.0) * lattice.step / kSteep, 1.0);
   const double rise = (tilt + 1.0) * lattice.step / std::log(2.0);
   const double room = std::max(kLargestExponent / ((tilt + 1.0) * lattice.step), 1.0);
   const int widest = std::min(kWidest, static_cast<int>(std::floor(std::log2(room))));
@@ -94,7 +98,7 @@ std::vector<std::int64_t> graded_edges(const LossParts& parts, const Lattice& la
     // The widest power of two with mass * width^2 e^{t (width - 1)} at most the part's own part of
     // the share.
     const double exponent = parts.log_mass[k] + tilt * parts.highest[k] - log_norm;
-    const double ratio = std::log2(kShare / static_cast<double>(parts.count)) -
+    const double ratio = std::log2(share / static_cast<double>(parts.count)) -
                          std::max(exponent / std::log(2.0), -997.0);
     int wide = widest;
     while (wide > 0 && 2.0 * wide + rise * (std::exp2(wide) - 1.0) > ratio) --wide;

@@ -335,6 +335,19 @@ def test_atoms_that_hold_the_tilted_mass_ask_for_no_fine_lattice(case):
     assert high - low <= 1e-4 * exact
 
 
+def test_bins_that_get_wider_cost_little_of_many_uses():
+    """Kills: wide bins by mass times width squared alone, which 10^9 uses do not forgive."""
+    pair = Pair(pn.Airy(mean_abs=20.0), 0.5, 1e-3, replaced=True)
+    exact = pn.Mechanism(pn.Airy(mean_abs=20.0), 1.0, contribution=0.5)
+    exact = exact.composed(10**9, 1e-3, "replace").estimate.epsilon(1e-8)
+    question = target_of(((pair, 10**9),), 1e-8, exact, 1e-4 * exact)
+    low, high = (
+        profile_bound(question, question.first_step, side).epsilon(math.log(1e-8), exact, 1e-3)
+        for side in ("lower", "upper")
+    )
+    assert 0.0 < high - low <= 1e-4 * exact
+
+
 # -- mutants --------------------------------------------------------------------------------------
 
 

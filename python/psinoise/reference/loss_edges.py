@@ -14,6 +14,9 @@ Mask = NDArray[np.bool_]
 _BLOCK, _WIDEST = 4, 8
 # What all wide bins together may add to the bias, as a share.
 _SHARE = 0.25
+# Where bins become wider the lower bound loses mass times width: little beside the bias of one
+# width if (t + 1) times that is more than this, and else where masses are so much smaller.
+_STEEP = 0.01
 # Tilts change by no more than e to this over a bin.
 _LARGEST_EXPONENT = 40.0
 
@@ -62,7 +65,8 @@ def graded_edges(
     # The widest power of two with mass * width^2 e^{t (width - 1)} at most the part's own part of
     # the share.
     exponent = np.maximum((log_mass + tilt * highest - log_norm) / math.log(2.0), -997.0)
-    ratio = math.log2(_SHARE / lowest.size) - exponent
+    share = _SHARE * min((tilt + 1.0) * step / _STEEP, 1.0)
+    ratio = math.log2(share / lowest.size) - exponent
     sizes = np.arange(1, widest + 1)
     needed = 2.0 * sizes + (tilt + 1.0) * step / math.log(2.0) * (2.0**sizes - 1.0)
     power = np.searchsorted(needed, ratio, side="right")
