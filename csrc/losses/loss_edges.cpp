@@ -87,8 +87,9 @@ std::vector<std::int64_t> graded_edges(const LossParts& parts, const Lattice& la
   const std::int64_t first = node_below(lattice, low + rounding);
   const std::int64_t last = std::max(node_below(lattice, high + rounding) + 1, first + 2);
   // Whole bins of the largest width.
-  const std::int64_t begin = (first >> kWidest) << (kWidest - kBlock);
-  const std::int64_t end = ((last >> kWidest) + 1) << (kWidest - kBlock);
+  constexpr std::int64_t blocks = std::int64_t{1} << (kWidest - kBlock);
+  const std::int64_t begin = (first >> kWidest) * blocks;
+  const std::int64_t end = ((last >> kWidest) + 1) * blocks;
   const double share = kShare * std::min((tilt + 1.0) * lattice.step / kSteep, 1.0);
   const double rise = (tilt + 1.0) * lattice.step / std::log(2.0);
   const double room = std::max(kLargestExponent / ((tilt + 1.0) * lattice.step), 1.0);
