@@ -84,46 +84,6 @@ class Transform {
   std::mutex mutex_;
 };
 
-py::tuple piece_masses(const LawStore& law, double scale, double shift_p, double shift_q,
-                       double rate, const py::array& edges, const py::array& levels, double tilt,
-                       double log_norm) {
-  const double* x = input<double>(edges, "edges");
-  const double* l = input<double>(levels, "levels");
-  if (edges.size() != levels.size() + 1) throw py::value_error("edges must outnumber levels by 1");
-  py::array_t<double> mass(levels.size());
-  py::array_t<double> excess(levels.size());
-  double* a = mass.mutable_data();
-  double* u = excess.mutable_data();
-  const std::size_t count = size_of(levels);
-  {
-    const Unlocked unlocked;
-    kernels().piece_masses(law.view(), {scale, shift_p, shift_q, rate}, x, l, count, tilt, log_norm,
-                           a, u);
-  }
-  return py::make_tuple(mass, excess);
-}
-
-py::tuple level_points(const LawStore& law, double scale, double shift_p, double shift_q,
-                       double rate, const py::array& x, const py::array& loss,
-                       const py::array& slope, const py::array& levels, double tolerance) {
-  require_same_size(x, loss);
-  require_same_size(x, slope);
-  if (x.size() < 2) throw py::value_error("there must be at least two samples");
-  const LossSamples samples = {input<double>(x, "x"), input<double>(loss, "loss"),
-                               input<double>(slope, "slope"), size_of(x)};
-  const double* l = input<double>(levels, "levels");
-  py::array_t<double> points(levels.size());
-  double* out = points.mutable_data();
-  const std::size_t count = size_of(levels);
-  double error = 0.0;
-  {
-    const Unlocked unlocked;
-    error = kernels().level_points(law.view(), {scale, shift_p, shift_q, rate}, samples, l, count,
-                                   tolerance, out);
-  }
-  return py::make_tuple(points, error);
-}
-
 py::tuple tilted_moments(const py::array& log_mass, const py::array& mass, const py::array& loss,
                          double c, double drift, double lost) {
   require_same_size(log_mass, mass);
@@ -174,12 +134,6 @@ void bind_lattice(py::module_& module) {
       .def("compose_into", &Transform::compose_into, py::arg("masses"), py::arg("count"),
            py::arg("product"))
       .def("inverse", &Transform::inverse, py::arg("product"));
-  module.def("piece_masses", &piece_masses, py::arg("law"), py::arg("scale"), py::arg("shift_p"),
-             py::arg("shift_q"), py::arg("rate"), py::arg("edges"), py::arg("levels"),
-             py::arg("tilt"), py::arg("log_norm"));
-  module.def("level_points", &level_points, py::arg("law"), py::arg("scale"), py::arg("shift_p"),
-             py::arg("shift_q"), py::arg("rate"), py::arg("x"), py::arg("loss"), py::arg("slope"),
-             py::arg("levels"), py::arg("tolerance"));
   module.def("tilted_moments", &tilted_moments, py::arg("log_mass"), py::arg("mass"),
              py::arg("loss"), py::arg("c"), py::arg("drift"), py::arg("lost"));
   module.def("balanced_nodes", &balanced_nodes, py::arg("mass"), py::arg("excess"),

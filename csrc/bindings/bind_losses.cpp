@@ -75,24 +75,6 @@ py::tuple loss_bins(const LawStore& law, double scale, double shift_p, double sh
   return py::make_tuple(mass, excess, error);
 }
 
-py::tuple cut_parts(const py::array& highest, const py::array& log_mass, double tilt,
-                    double log_norm, double log_large, double log_small) {
-  require_same_size(highest, log_mass);
-  const double* high = input<double>(highest, "highest");
-  const LossParts parts = {high, high, input<double>(log_mass, "log_mass"), size_of(highest)};
-  std::vector<Part> found(parts.count);
-  cut_tails(parts, tilt, log_norm, log_large, log_small, found.data());
-  py::array_t<bool> kept(highest.size());
-  py::array_t<bool> large(highest.size());
-  bool* is_kept = kept.mutable_data();
-  bool* is_large = large.mutable_data();
-  for (std::size_t k = 0; k < parts.count; ++k) {
-    is_kept[k] = found[k] == Part::kept;
-    is_large[k] = found[k] == Part::large;
-  }
-  return py::make_tuple(kept, large);
-}
-
 py::array_t<std::int64_t> edges_of_bins(const py::array& lowest, const py::array& highest,
                                         const py::array& log_mass, double step, double offset,
                                         double rounding, double tilt, double log_norm) {
@@ -169,8 +151,6 @@ void bind_losses(py::module_& module) {
              py::arg("loss_b"), py::arg("point_b"), py::arg("mass_b"), py::arg("edges"),
              py::arg("threads"));
   module.def("suffix_sums", &sums_from_each, py::arg("loss"), py::arg("mass"));
-  module.def("cut_tails", &cut_parts, py::arg("highest"), py::arg("log_mass"), py::arg("tilt"),
-             py::arg("log_norm"), py::arg("log_large"), py::arg("log_small"));
   module.def("graded_edges", &edges_of_bins, py::arg("lowest"), py::arg("highest"),
              py::arg("log_mass"), py::arg("step"), py::arg("offset"), py::arg("rounding"),
              py::arg("tilt"), py::arg("log_norm"));

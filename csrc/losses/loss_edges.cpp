@@ -1,5 +1,4 @@
-// Computes: the cut of loss_edges.hpp, and edges of bins: every node where the tilted mass lies,
-//   few where there is next to none.
+// Computes: edges of bins: every node where the tilted mass lies, few where there is next to none.
 // Method: the bias of both bounds (psinoise/accounting/compose/lattice.py) is a sum over bins of
 //   mass times width squared, while t widths are few, and in any case no more than that times e to
 //   them, t the tilt, so a bin that holds little mass may be wide. Blocks of 2^4 nodes
@@ -10,8 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numeric>
 
 namespace psinoise {
 namespace {
@@ -25,12 +22,6 @@ constexpr double kShare = 0.25;
 constexpr double kSteep = 0.01;
 // Tilts change by no more than e to this over a bin.
 constexpr double kLargestExponent = 40.0;
-
-double log_sum(double a, double b) {
-  const double high = std::max(a, b);
-  if (std::isinf(high)) return high;
-  return high + std::log1p(std::exp(std::min(a, b) - high));
-}
 
 // The node at or below a loss, give or take its rounding.
 std::int64_t node_below(const Lattice& lattice, double loss) {
@@ -52,28 +43,6 @@ int widest_at(const std::vector<int>& power, std::size_t block) {
 }
 
 }  // namespace
-
-void cut_tails(const LossParts& parts, double tilt, double log_norm, double log_large,
-               double log_small, Part* out) {
-  std::vector<std::size_t> rising(parts.count);
-  std::iota(rising.begin(), rising.end(), std::size_t{0});
-  std::stable_sort(rising.begin(), rising.end(), [&](std::size_t a, std::size_t b) {
-    return parts.highest[a] < parts.highest[b];
-  });
-  std::fill(out, out + parts.count, Part::kept);
-  double total = -std::numeric_limits<double>::infinity();
-  for (const std::size_t k : rising) {
-    total = log_sum(total, parts.log_mass[k]);
-    if (!(total + tilt * parts.highest[k] - log_norm < log_small)) break;
-    out[k] = Part::small;
-  }
-  total = -std::numeric_limits<double>::infinity();
-  for (auto k = rising.rbegin(); k != rising.rend(); ++k) {
-    total = log_sum(total, parts.log_mass[*k]);
-    if (!(total < log_large)) break;
-    out[*k] = Part::large;
-  }
-}
 
 std::vector<std::int64_t> graded_edges(const LossParts& parts, const Lattice& lattice,
                                        double rounding, double tilt, double log_norm) {

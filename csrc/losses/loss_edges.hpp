@@ -1,4 +1,4 @@
-// Which losses are worth bins, and where the bins end.
+// Where the bins of a loss end.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,6 @@ struct LossParts {
   const double* log_mass;
   std::size_t count;
 };
-
-enum class Part : char { small, kept, large };
-
-// Cuts off the largest losses while the log of their probability is below `log_large`, and the
-// smallest ones while the log of their mass, tilted by `tilt * highest - log_norm`, is below
-// `log_small`.
-void cut_tails(const LossParts& parts, double tilt, double log_norm, double log_large,
-               double log_small, Part* out);
 
 // Where bins may end: at offset + k step.
 struct Lattice {

@@ -279,34 +279,6 @@ def suffix_sums(
     """Over the nodes from each on, in order of rising loss: the sum of the masses, and that of
     mass * (1 - exp(loss of the first - loss))."""
 
-def piece_masses(
-    law: LawTable,
-    scale: float,
-    shift_p: float,
-    shift_q: float,
-    rate: float,
-    edges: NDArray[np.float64],
-    levels: NDArray[np.float64],
-    tilt: float,
-    log_norm: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Tilted masses of pieces of the line and their excess over a loss level; to 1e-14."""
-
-def level_points(
-    law: LawTable,
-    scale: float,
-    shift_p: float,
-    shift_q: float,
-    rate: float,
-    x: NDArray[np.float64],
-    loss: NDArray[np.float64],
-    slope: NDArray[np.float64],
-    levels: NDArray[np.float64],
-    tolerance: float,
-) -> tuple[NDArray[np.float64], float]:
-    """Outputs at which the loss passes rising levels, on a run of samples on which it
-    rises, and the largest error of the loss there; to that error."""
-
 def loss_panels(
     law: LawTable,
     scale: float,
@@ -359,17 +331,6 @@ def loss_bins(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Tilted masses and excesses of the bins between levels, of losses with samples at both ends
     and between of each panel, and the largest error of the loss at the end of a bin; to 1e-14."""
-
-def cut_tails(
-    highest: NDArray[np.float64],
-    log_mass: NDArray[np.float64],
-    tilt: float,
-    log_norm: float,
-    log_large: float,
-    log_small: float,
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which parts of a loss are kept, and which are cut off for losses that are too large. Sums to
-    some ulp: parts at a limit may go to either side."""
 
 def graded_edges(
     lowest: NDArray[np.float64],

@@ -134,6 +134,7 @@ def compare_loss_bins(tables):
             exact = (half[:, None] * weights * density_of_q(law, swapped, y)).sum()
             whole = (found[0][0] * np.exp(0.2 - 1.5 * levels[:-1])).sum()
             assert whole == pytest.approx(exact, rel=1e-12)
+    compare_a_wide_bin(tables)
     for core in BOTH:
         arguments = (core.LawTable(*tables), 1.0, 0.7, 0.0, 1.0)
         two = np.zeros((1, 2))
@@ -143,20 +144,29 @@ def compare_loss_bins(tables):
             core.loss_bins(*arguments, two, two, two, edges[:1], 0.0, 0.0, 0.0)
 
 
-@compares("cut_tails")
-def compare_cut_tails(tables):
-    generator = np.random.default_rng(78)
-    for size in (1, 2, 40):
-        highest, log_mass = generator.normal(size=size), generator.uniform(-50.0, 0.0, size)
-        for large, small in ((-20.0, -25.0), (-1e9, -1e9), (10.0, 10.0)):
-            ours, theirs = (
-                core.cut_tails(highest, log_mass, 3.0, -0.5, large, small) for core in BOTH
-            )
-            np.testing.assert_array_equal(ours, theirs)
-    highest, mass = np.array([3.0, 1.0, 2.0, 0.0]), np.array([1e-9, 0.5, 0.5, 1e-6])
-    kept, large = native.cut_tails(highest, np.log(mass), 0.0, 0.0, np.log(2e-9), np.log(2e-6))
-    assert kept.tolist() == [False, True, True, False]
-    assert large.tolist() == [True, False, False, False]
+def compare_a_wide_bin(tables):
+    """All pieces in one bin, which ends where the largest losses lie; against quadrature."""
+    law = reference.LawTable(*tables)
+    # Both densities have kinks at edges.
+    edges = np.union1d(np.linspace(-6.0, 7.0, 60), [0.0, 0.7, -0.7])
+    nodes, weights = np.polynomial.legendre.leggauss(30)
+    half = 0.5 * np.diff(edges)
+    x = np.stack([edges[:-1], edges[1:]], axis=1)
+    y = x[:, :1] + half[:, None] * (1.0 + nodes)
+    for rate in (0.3, 1e-6, 1.0 - 1e-9):
+        for shifts in SHIFTS:
+            pair, swapped = (1.25, *shifts, rate), (1.25, *shifts[::-1], rate)
+            loss, inner = losses_at(law, pair, x), losses_at(law, pair, y)
+            weight = half[:, None] * weights * density_of_q(law, swapped, y)
+            for width in (float(np.ptp(loss)) + 1e-3, 40.0, 800.0):
+                level = loss.max() - width
+                levels = np.array([level, level + 2.0 * width])
+                exact = weight.sum(), (weight * -np.expm1(level - inner)).sum()
+                for core in BOTH:
+                    table = core.LawTable(*tables)
+                    *found, error = core.loss_bins(table, *pair, x, loss, x, levels, 0.0, 0.0, 0.0)
+                    assert error == 0.0
+                    np.testing.assert_allclose(np.ravel(found), exact, rtol=1e-12)
 
 
 @compares("graded_edges")

@@ -88,43 +88,6 @@ def compare_suffix_sums(tables):
         assert ours[1][-1] == theirs[1][-1] == 0.0
 
 
-@compares("piece_masses")
-def compare_piece_masses(tables):
-    edges = np.linspace(-6.0, 7.0, 400)
-    for rate in (1.0, 0.3, 1e-6, 1.0 - 1e-9):
-        for shifts in ((0.7, 0.0), (0.0, 0.7), (0.7, -0.7)):
-            arguments = (1.25, *shifts, rate, edges, np.full(399, -0.01), 1.5, 0.2)
-            found = [
-                core.piece_masses(core.LawTable(*tables), *arguments)
-                for core in (native, reference)
-            ]
-            np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-13)
-            np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-9, atol=1e-16)
-    compare_a_wide_bin(tables)
-
-
-def compare_a_wide_bin(tables):
-    """All pieces in one bin, which ends where the largest losses lie; against quadrature."""
-    law = reference.LawTable(*tables)
-    pair = (1.25, 0.7, 0.0, 0.3)
-    # Both densities have kinks at edges.
-    edges = np.union1d(np.linspace(-6.0, 7.0, 400), [0.0, 0.7])
-    points, weights = np.polynomial.legendre.leggauss(20)
-    half = 0.5 * np.diff(edges)
-    x = ((edges[:-1] + half)[:, None] + half[:, None] * points).ravel()
-    loss = loss_at(law, pair, x).reshape(-1, 20)
-    plain, moved = (np.exp(law_values(law, (x - s) / 1.25)) / 1.25 for s in (0.0, 0.7))
-    weight = half[:, None] * weights * (0.7 * plain + 0.3 * moved).reshape(-1, 20)
-    for width in (2.0, 40.0, 800.0):
-        level = loss.max() - width
-        mass, excess = weight.sum(axis=1), (weight * -np.expm1(level - loss)).sum(axis=1)
-        arguments = (*pair, edges, np.full(half.size, level), 0.0, 0.0)
-        for core in (native, reference):
-            found = core.piece_masses(core.LawTable(*tables), *arguments)
-            np.testing.assert_allclose(found[0], mass, rtol=1e-13)
-            np.testing.assert_allclose(found[1], excess, rtol=1e-12, atol=1e-15)
-
-
 def loss_at(law, pair, x):
     scale, shift_p, shift_q, rate = pair
     plain = law_values(law, x / scale)
@@ -137,36 +100,6 @@ def loss_at(law, pair, x):
 
 def law_values(law, t):
     return law.log_density.value(np.abs(t))
-
-
-@compares("level_points")
-def compare_level_points(tables):
-    """On a stretch without kinks, on which the losses of all of these laws are monotone."""
-    x = np.linspace(1.5, 5.0, 400)
-    law = reference.LawTable(*tables)
-    for rate in (1.0, 0.3, 1e-6):
-        for shifts in ((0.7, 0.0), (0.0, 0.7), (0.7, -0.7)):
-            pair = (1.25, *shifts, rate)
-            loss = loss_at(law, pair, x)
-            slope = np.gradient(loss, x)
-            if not np.abs(slope).min() > 1e-3 * rate:
-                continue  # the loss is constant
-            rising = slice(None, None, 1 if loss[-1] > loss[0] else -1)
-            run = [np.ascontiguousarray(values[rising]) for values in (x, loss, slope)]
-            levels = np.linspace(run[1][0], run[1][-1], 203)[1:-1]
-            found = [
-                core.level_points(core.LawTable(*tables), *pair, *run, levels, 1e-14)
-                for core in (native, reference)
-            ]
-            for points, error in found:
-                assert error <= 2e-14
-                np.testing.assert_allclose(loss_at(law, pair, points), levels, rtol=0.0, atol=4e-14)
-            slack = 1e-13 / np.abs(slope).min()
-            np.testing.assert_allclose(found[0][0], found[1][0], rtol=0.0, atol=slack)
-    for core in (native, reference):
-        with pytest.raises(ValueError, match="two samples"):
-            one = np.zeros(1)
-            core.level_points(core.LawTable(*tables), 1.0, 1.0, 0.0, 1.0, one, one, one, one, 0.0)
 
 
 @compares("tilted_moments")

@@ -20,11 +20,9 @@ from psinoise.reference.cumulants import log_mgf, tilted_moments
 from psinoise.reference.lattice import (
     Transform,
     balanced_nodes,
-    level_points,
-    piece_masses,
 )
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
-from psinoise.reference.loss_edges import cut_tails, graded_edges
+from psinoise.reference.loss_edges import graded_edges
 from psinoise.reference.losses import loss_bins, loss_panels, panel_pieces
 from psinoise.reference.products import binned_products, suffix_sums
 from psinoise.reference.release import (
@@ -60,7 +58,6 @@ __all__ = [
     "build_config",
     "chacha_block",
     "characteristic",
-    "cut_tails",
     "evaluate",
     "evaluate_cells",
     "exponential",
@@ -74,7 +71,6 @@ __all__ = [
     "lattice_columns",
     "lattice_noise",
     "lattice_release",
-    "level_points",
     "log_mgf",
     "log_one_plus",
     "logarithm",
@@ -82,7 +78,6 @@ __all__ = [
     "loss_panels",
     "panel_pieces",
     "panel_values",
-    "piece_masses",
     "riccati",
     "sample",
     "sample_cells",

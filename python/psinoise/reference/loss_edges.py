@@ -1,4 +1,4 @@
-"""Which losses are worth bins, and where the bins end: twins of ``csrc/losses/loss_edges.cpp``."""
+"""Where the bins of a loss end: twin of ``csrc/losses/loss_edges.cpp``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 # Blocks of 2^4 nodes share one width, which divides them; the widest bins have 2^8 nodes.
 _BLOCK, _WIDEST = 4, 8
@@ -19,25 +18,6 @@ _SHARE = 0.25
 _STEEP = 0.01
 # Tilts change by no more than e to this over a bin.
 _LARGEST_EXPONENT = 40.0
-
-
-def cut_tails(
-    highest: Float,
-    log_mass: Float,
-    tilt: float,
-    log_norm: float,
-    log_large: float,
-    log_small: float,
-) -> tuple[Mask, Mask]:
-    """Which panels and atoms are kept, and which have losses that are cut off for being large."""
-    order = np.argsort(highest, kind="stable")
-    gained = np.logaddexp.accumulate(log_mass[order]) + (tilt * highest[order] - log_norm)
-    kept = np.ones(highest.shape, dtype=np.bool_)
-    kept[order[np.maximum.accumulate(gained) < log_small]] = False
-    order = order[::-1]
-    large = np.zeros(highest.shape, dtype=np.bool_)
-    large[order[: np.searchsorted(np.logaddexp.accumulate(log_mass[order]), log_large)]] = True
-    return kept & ~large, large
 
 
 def graded_edges(

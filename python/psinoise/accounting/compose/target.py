@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from psinoise._backend import core
 from psinoise.accounting.compose.bins import Bins
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.dense import Dense, Mask, dense_on
@@ -169,14 +168,16 @@ def _cut_tails(target: Target, source: Dense, tilt: float, log_norm: float) -> t
     From above untilted mass goes to infinity, once for each use; from below mass moves up to the
     first node, where the tilt weighs it.
     """
-    return core.cut_tails(
-        source.highest,
-        source.log_mass,
-        tilt,
-        log_norm,
-        target.log_delta + math.log(target.share / target.uses),
-        math.log(1e-2 * target.share / target.uses),
-    )
+    order = np.argsort(source.highest, kind="stable")
+    mass = np.exp(source.log_mass[order])
+    share = target.share / target.uses
+    large = np.cumsum(mass[::-1])[::-1] < math.exp(target.log_delta + math.log(share))
+    # The most that any of them would weigh there; 5e-324 is as good as nothing.
+    gained = np.log(np.cumsum(mass) + 5e-324) + (tilt * source.highest[order] - log_norm)
+    small = np.maximum.accumulate(gained) < math.log(1e-2 * share)
+    chosen, far = np.empty(mass.size, dtype=bool), np.empty(mass.size, dtype=bool)
+    chosen[order], far[order] = ~(small | large), large
+    return chosen, far
 
 
 def _lattice(target: Target, pair: Dominating, step: float) -> tuple[float, float]:
