@@ -18,7 +18,7 @@ from psinoise.accounting.compose.measure import UNIT
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.measure import EXP_ROUNDING
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
-from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes, panel_points
+from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes
 
 Mask = NDArray[np.bool_]
 
@@ -175,17 +175,10 @@ class Dense:
         return dataclasses.replace(self, rounding=max(rounding, self.tail))
 
 
-def samples(pair: Pair, sign: float, left: Float, right: Float) -> tuple[Float, Float, Float]:
-    """Outputs, losses and slopes at both ends and at the nodes of any panels, as in `Dense`."""
-    x = panel_points(left, right)[0]
-    ends = np.stack([left, right], axis=1)
-    return _laid_out(sign, left, right, pair.loss(x), pair.loss(ends))
-
-
 def _laid_out(
     sign: float, left: Float, right: Float, inner: Float, outer: Float
 ) -> tuple[Float, Float, Float]:
-    """The same, of losses under "remove" that are known at the nodes and at the ends."""
+    """Outputs, losses and slopes on panels, of losses under "remove" at the nodes and the ends."""
     half = 0.5 * (right - left)
     x = (left + half)[:, None] + half[:, None] * _SAMPLES
     x[:, 0], x[:, -1] = left, right

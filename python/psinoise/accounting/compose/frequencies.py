@@ -119,10 +119,6 @@ class FrequencyBound(Bound):
     low: Frequencies
     side: Side
 
-    @property
-    def tilt(self) -> float:
-        return self.lattice.tilt
-
     @functools.cached_property
     def _turns(self) -> Float:
         return np.asarray((2.0 * math.pi / self.lattice.size) * np.arange(self.low.values.size))

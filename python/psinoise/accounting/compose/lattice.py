@@ -31,14 +31,10 @@ Atoms whose loss is that of a node are in no bin: they stay there, and both boun
 
 Rounding of the masses
 ----------------------
-The masses ``f_j`` of the nodes are known to a relative error ``r``. Many uses would raise that to
-``n r``, but ``sum f_j`` is known: 1, less what was left out. So take ``(1 + r)`` times the masses
-above some node, the *pivot*, ``(1 - r)`` times those below it, and at the pivot what is left of 1.
-Of this measure every ``P(L >= l)`` is at least that of the true one; sums of independent losses
-keep that order, and ``(1 - e^{eps - L})^+`` rises with ``L``: it is an upper bound, off by about
-``n r E|L - pivot|`` in epsilon. A lower bound has the factors the other way around. The pivot is
-the last node below the mean: ``e^{t pivot} <= e^{t E L} <= M(t)`` then, so that a tilt makes no
-more than ``2 r`` of ``r``.
+The masses of the nodes are known to a relative error ``r`` each, and with what was left out sum to
+1: the argument of ``measure`` keeps many uses from raising ``r``. Off by about ``n r E|L - pivot|``
+in epsilon, and ``e^{t pivot} <= e^{t E L} <= M(t)``, so that a tilt makes no more than ``2 r`` of
+``r``.
 
 The contraction needs more: ``u_j`` and ``d_j`` are sums of the same densities, which are off by
 ``r`` each, so that what balances as computed has ``m_j u_j`` too large by up to ``r m_j u_j`` and
@@ -62,7 +58,7 @@ import numpy as np
 from psinoise._backend import core
 from psinoise.accounting.compose.bins import Bins, Index, loss_bins
 from psinoise.accounting.compose.dense import Dense, Mask
-from psinoise.accounting.compose.measure import UNIT
+from psinoise.accounting.compose.measure import UNIT, in_order
 from psinoise.accounting.loss.pairs import Float
 from psinoise.errors import CertificationError
 
@@ -180,9 +176,8 @@ def _largest_share(bins: Bins) -> float:
 def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
     """Tilted masses with their rounding, outwards: up if ``sign`` is 1, down if -1.
 
-    ``total`` bounds the sum of the true masses on that side. What is left of it for the pivot is
-    off by the rounding of a sum; where it is not that of the pivot's own mass but for rounding, or
-    not all of the mass is in the bins, each mass bears its own.
+    ``total`` bounds the sum of the true masses on that side. Where not all of the mass is in the
+    bins, or `in_order` finds no order, each mass bears its own rounding.
     """
     if not bins.whole and not bins.rounding.strides[0]:
         return nodes * (1.0 + sign * float(bins.rounding[0]))  # the same for each mass
@@ -193,31 +188,18 @@ def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
     plain = nodes * (1.0 + sign * rounding)
     if not bins.whole:
         return plain
-    tilts = bins.tilt * (bins.offset + bins.edges * bins.step)
-    size = np.abs(tilts) + abs(bins.log_norm)
+    levels: Float = np.asarray(bins.offset + bins.edges * bins.step, np.float64)
+    size = np.abs(bins.tilt * levels) + abs(bins.log_norm)
     if float(size.max()) > _LARGEST_EXPONENT:
         return plain
-    # Right to the rounding of its exponent.
-    untilted = np.exp(bins.log_norm - tilts)
-    exponential = UNIT * (4.0 + 2.0 * size)
-    masses = nodes * untilted
-    mean = float(np.sum(masses * bins.edges))
-    pivot = int(np.clip(np.searchsorted(bins.edges, mean) - 1, 0, bins.edges.size - 1))
+    # Right to the rounding of its exponent, which masses bear both ways.
+    untilted = np.exp(bins.log_norm - bins.tilt * levels)
+    exponential = UNIT * (6.0 + 2.0 * size)
     rounding += exponential
     # What was left out below is rounded up, and is to be found here.
     rounding[bins.ceiling] += bins.cut
-    factors = 1.0 + sign * rounding
-    factors[:pivot] = 1.0 - sign * rounding[:pivot]
-    rest = masses * factors
-    rest[pivot] = 0.0
-    # The sum is rounded once, and so is the difference.
-    left = total - math.fsum(rest.tolist())
-    left += sign * 4.0 * UNIT * (abs(left) + abs(total))
-    if not (left > 0.0 and abs(left - masses[pivot]) <= 4.0 * float(np.sum(masses * rounding))):
-        return plain
-    nodes = nodes * factors
-    nodes[pivot] = left * (1.0 + sign * float(exponential[pivot])) / untilted[pivot]
-    return nodes
+    masses = in_order(levels, nodes * untilted, rounding, total, sign)
+    return plain if masses is None else masses / untilted * (1.0 + sign * exponential)
 
 
 def _contracted(bins: Bins) -> Float:

@@ -93,11 +93,6 @@ class LossMeasure:
         vars(self).pop("mass", None)
 
     @functools.cached_property
-    def largest(self) -> float:
-        """The largest loss among the nodes."""
-        return float(self.loss.max(initial=-math.inf))
-
-    @functools.cached_property
     def _drift(self) -> float:
         """``E_P[g(-L)]``, and what was taken away of ``Q`` and not of ``P``."""
         mirrored = core.tilted_moments(self.log_mass, self.mass, self.loss, -1.0, 0.0, 0.0)[1]

@@ -86,8 +86,7 @@ class Nodes:
     @functools.cached_property
     def outer_loss(self) -> Float:
         """``Lambda`` at both ends of each panel, shape ``(panels, 2)``."""
-        if isinstance(self.pair, AtomPair):
-            return np.empty((0, 2))  # there are no panels
+        assert isinstance(self.pair, Pair)
         return self.pair.loss(np.stack([self.left, self.right], axis=1))
 
     def split(self, pieces: NDArray[np.int64]) -> Nodes:
@@ -113,13 +112,6 @@ class Nodes:
         )
 
 
-def panel_points(left: Float, right: Float) -> tuple[Float, Float]:
-    """Nodes and log-weights of Gauss-Legendre on each panel."""
-    half = 0.5 * (right - left)
-    x = (left + half)[:, None] + half[:, None] * _POINTS
-    return x, np.log(half[:, None] * _WEIGHTS)
-
-
 def _sample(pair: Pair, x: Float) -> tuple[Float, Float, Float]:
     base, ratio, loss = pair.evaluate(x)
     if not (np.all(np.isfinite(base)) and np.all(np.isfinite(ratio))):
@@ -131,9 +123,9 @@ def _sample(pair: Pair, x: Float) -> tuple[Float, Float, Float]:
 
 def sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float]:
     """Log of weight times ``Q``, and ``Lambda``, at the nodes of any panels."""
-    x, log_weights = panel_points(left, right)
-    base, _, loss = _sample(pair, x)
-    return log_weights + base, loss
+    half = 0.5 * (right - left)
+    base, _, loss = _sample(pair, (left + half)[:, None] + half[:, None] * _POINTS)
+    return np.log(half[:, None] * _WEIGHTS) + base, loss
 
 
 @kept()
