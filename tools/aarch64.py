@@ -206,11 +206,12 @@ def law_table(machine: Machine, family: Any) -> int:
     """The address of a struct LawTable."""
     arguments = _recorded(pn.compile, "LawTable", lambda: compile_law(family(scale=1.0)))
     panels = [_panels(machine, table) for table in arguments[:4]]
-    near = [machine.array(np.zeros(2 + NEAR)) for _ in range(2)]
+    near = [machine.array(np.zeros(2 + NEAR)) for _ in range(3)]
     strips = [_ziggurat(machine, z) for z in arguments[4:]]
-    table = machine.put(b"".join([*panels, *strips, struct.pack("<QQ", *near)]))
+    table = machine.put(b"".join([*panels, *strips, struct.pack("<QQQ", *near)]))
     machine.call("12near_densityERK", table, near[0])
-    machine.call("13near_quantileERK", table, near[1])
+    machine.call("13near_survivalERK", table, near[1])
+    machine.call("13near_quantileERK", table, near[2])
     return table
 
 

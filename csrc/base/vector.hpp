@@ -197,10 +197,36 @@ inline void transpose(Vector<double>* rows) {
 #endif
 }
 
+inline double magnitude(double x) {
+  return __builtin_fabs(x);
+}
+
 inline Vector<double> magnitude(Vector<double> x) {
   typedef Vector<std::uint64_t> Bits;
   return bit_cast<Vector<double>>(bit_cast<Bits>(x) & 0x7fffffffffffffff);
 }
+
+// A positive number with the sign of x.
+inline double with_sign(double size, double x) {
+  return __builtin_copysign(size, x);
+}
+
+inline Vector<double> with_sign(double size, Vector<double> x) {
+  typedef Vector<std::uint64_t> Bits;
+  const Bits sign = bit_cast<Bits>(x) & 0x8000000000000000;
+  return bit_cast<Vector<double>>(sign | bit_cast<std::uint64_t>(size));
+}
+
+// The bits of a number, or of each of a vector.
+template <typename Real>
+struct BitsOf {
+  typedef Vector<std::uint64_t> type;
+};
+
+template <>
+struct BitsOf<double> {
+  typedef std::uint64_t type;
+};
 
 // One bit for each negative number.
 inline unsigned negative(Vector<std::int64_t> x) {

@@ -113,7 +113,7 @@ class LawStore {
                 kNarrowLayers),
         view_{log_density_.view(),      log_mills_.view(), tail_quantile_.view(),
               central_quantile_.view(), wide_.view(),      narrow_.view(),
-              &near_density_,           &near_quantile_} {
+              &near_density_,           &near_survival_,   &near_quantile_} {
     const bool same = log_mills_.view().count == log_density_.view().count &&
                       log_mills_.view().first_exponent == log_density_.view().first_exponent &&
                       log_mills_.view().bits == log_density_.view().bits &&
@@ -124,6 +124,7 @@ class LawStore {
       throw py::value_error("the quantile tables must cover every probability");
     }
     kernels().near_density(view_, near_density_);
+    kernels().near_survival(view_, near_survival_);
     kernels().near_quantile(view_, near_quantile_);
   }
   LawStore(const LawStore&) = delete;
@@ -152,6 +153,7 @@ class LawStore {
   ZigguratStore<std::uint64_t> wide_;
   ZigguratStore<std::uint32_t> narrow_;
   NearTable near_density_{};
+  NearTable near_survival_{};
   NearTable near_quantile_{};
   LawTable view_;
 };

@@ -7,7 +7,10 @@
 namespace psinoise::PSINOISE_LEVEL {
 
 void exponential_array(const double* hi, const double* lo, std::size_t count, double* out) {
-  for (std::size_t i = 0; i < count; ++i) out[i] = exp_sum(hi[i], lo[i]);
+  for (std::size_t i = 0; i < count; i += kVectorSize<double>) {
+    const std::size_t left = count - i;
+    store_vector(exp_sum(load_vector(hi + i, left), load_vector(lo + i, left)), out + i, left);
+  }
 }
 
 void logarithm_array(const double* x, std::size_t count, double* out) {

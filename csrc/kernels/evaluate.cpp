@@ -1,8 +1,8 @@
 // Density and distribution function of a compiled law.
 //
 // Computes: pdf, logpdf, cdf, ccdf, logcdf, logccdf at x.
-// Regions: densities near the center from a table of their own (kernels/near_tables.cpp); else
-//   |x| / scale as a double-double; log p and log of the Mills ratio from the panel tables;
+// Regions: densities and tails near the center from tables of their own (kernels/near_tables.cpp);
+//   else |x| / scale as a double-double; log p and log of the Mills ratio from the panel tables;
 //   exponentials of hi + lo pairs, so that relative errors do not grow with |log p|.
 // Error: pdf, ccdf 1e-14 relative down to the smallest normal double; logs 4e-16 * max(1, |value|).
 //   tests/test_laws.
@@ -16,21 +16,19 @@
 namespace psinoise::PSINOISE_LEVEL {
 namespace {
 
-// One block of points; `value` holds what is computed beside the density.
-struct Points : Block<kBlock> {
-  double value[kBlock];
-};
+using Points = Block<kBlock>;
 
 // log P(X > t) = log p(t) + log m(t), m the Mills ratio, whose table has the same panels.
 void log_survival(const LawTable& law, std::size_t size, Points& block) {
   log_density(law, size, block);
   double head[kBlock];
-  panel_parts(law.log_mills, block.row, block.u, size, head, block.value);
-  for (std::size_t i = 0; i < size; ++i) block.value[i] = head[i] + block.value[i];
-  for (std::size_t i = 0; i < size; ++i) {
-    const DoubleDouble sum = two_sum(block.hi[i], block.value[i]);
-    block.hi[i] = sum.hi;
-    block.lo[i] = sum.lo + block.lo[i];
+  double rest[kBlock];
+  panel_parts(law.log_mills, block.row, block.u, size, head, rest);
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    const Reals mills = load_vector(head + i) + load_vector(rest + i);
+    const PairOf<Reals> sum = two_sum(load_vector(block.hi + i), mills);
+    store_vector(sum.hi, block.hi + i);
+    store_vector(sum.lo + load_vector(block.lo + i), block.lo + i);
   }
 }
 
@@ -47,30 +45,35 @@ std::size_t densities(const LawTable& law, const Scale& scale, const double* x, 
                       Points& block, double* result) {
   const std::size_t beyond = standardize(law.log_density, x, size, scale.value, block);
   log_density(law, size, block);
-  for (std::size_t i = 0; i < size; ++i) {
-    result[i] = exp_shifted(block.hi[i], block.lo[i], -scale.exponent) * scale.inverse_mantissa;
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    const Reals value =
+        exp_shifted(load_vector(block.hi + i), load_vector(block.lo + i), -scale.exponent);
+    store_vector(value * scale.inverse_mantissa, result + i, size - i);
   }
   return beyond;
 }
 
-// `mirrored` is true for the distribution function: P(X <= x) = P(X > -x). `result` may be x.
-void survival(const LawTable& law, const double* x, std::size_t size, bool mirrored, Points& block,
-              double* result) {
+// P(X > x) where `direction` is 1, P(X <= x) = P(X > -x) where it is -1. `result` may be x.
+void survival(const LawTable& law, const double* x, std::size_t size, double direction,
+              Points& block, double* result) {
   log_survival(law, size, block);
-  for (std::size_t i = 0; i < size; ++i) block.value[i] = exp_sum(block.hi[i], block.lo[i]);
-  for (std::size_t i = 0; i < size; ++i) {
-    const bool upper = mirrored ? x[i] <= 0.0 : x[i] >= 0.0;
-    result[i] = select(upper, block.value[i], 1.0 - block.value[i]);
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    const Reals point = load_vector(x + i, size - i);
+    const Reals value = exp_sum(load_vector(block.hi + i), load_vector(block.lo + i));
+    store_vector(point * direction >= 0.0 ? value : 1.0 - value, result + i, size - i);
   }
 }
 
-void log_of_survival(const LawTable& law, const double* x, std::size_t size, bool mirrored,
+void log_of_survival(const LawTable& law, const double* x, std::size_t size, double direction,
                      Points& block, double* result) {
   log_survival(law, size, block);
-  for (std::size_t i = 0; i < size; ++i) block.value[i] = exp_sum(block.hi[i], block.lo[i]);
+  double value[kBlock];
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    store_vector(exp_sum(load_vector(block.hi + i), load_vector(block.lo + i)), value + i);
+  }
   for (std::size_t i = 0; i < size; ++i) {
-    const bool upper = mirrored ? x[i] <= 0.0 : x[i] >= 0.0;
-    result[i] = upper ? block.hi[i] + block.lo[i] : log_one_plus(-block.value[i]);
+    const bool upper = x[i] * direction >= 0.0;
+    result[i] = upper ? block.hi[i] + block.lo[i] : log_one_plus(-value[i]);
   }
 }
 
@@ -83,47 +86,56 @@ std::size_t evaluate(const LawTable& law, Quantity quantity, double scale, const
   int exponent = 0;
   const double mantissa = __builtin_frexp(scale, &exponent);
   const Scale parts = {scale, 1.0 / mantissa, exponent};
-  const bool near = law.near_density->limit > 0.0 && exponent >= -1000 && exponent <= 1000;
-  const NearValues values(*law.near_density);
+  const bool density = quantity == Quantity::pdf;
+  const bool tail = quantity == Quantity::cdf || quantity == Quantity::ccdf;
+  const NearValues values(tail ? *law.near_survival : *law.near_density);
+  const bool near =
+      (density || tail) && values.table.limit > 0.0 && exponent >= -1000 && exponent <= 1000;
   const double inverse = 1.0 / scale;
   const double power = double_from(static_cast<std::uint64_t>(1023 - (near ? exponent : 0)) << 52);
-  Points block;
-  const auto near_densities = [&](Reals point, Bits& within) {
-    const Reals t = inside(magnitude(point) * inverse, values.table.limit, within);
+  const auto standard = [&](Reals point) { return magnitude(point) * inverse; };
+  const auto near_density = [&](Reals, Reals t) {
     return values(t) * parts.inverse_mantissa * power;
   };
-  const auto far_densities = [&](double* point, std::size_t size) {
-    return densities(law, parts, point, size, block, point);
+  const bool mirrored = quantity == Quantity::cdf || quantity == Quantity::logcdf;
+  const double direction = mirrored ? -1.0 : 1.0;
+  const auto near_survival = [&](Reals point, Reals t) {
+    const Reals value = values(t);
+    return point * direction >= 0.0 ? value : 1.0 - value;
+  };
+  Points block;
+  // Results are written when the block's points have been read for the last time, so that `result`
+  // may be `points`.
+  const auto far = [&](const double* points, std::size_t size, double* result) {
+    if (density) return densities(law, parts, points, size, block, result);
+    const std::size_t outside = standardize(law.log_density, points, size, scale, block);
+    if (quantity == Quantity::logpdf) {
+      log_density(law, size, block);
+      for (std::size_t i = 0; i < size; ++i) {
+        result[i] = (block.hi[i] - log_scale) + block.lo[i];
+      }
+    } else if (tail) {
+      survival(law, points, size, direction, block, result);
+    } else {
+      log_of_survival(law, points, size, direction, block, result);
+    }
+    return outside;
+  };
+  const auto far_in_place = [&](double* points, std::size_t size) {
+    return far(points, size, points);
   };
   for (std::size_t start = 0; start < count; start += kBlock) {
     const std::size_t size = count - start < kBlock ? count - start : kBlock;
     const double* points = x + start;
     double* result = out + start;
-    // Results are written when the block's points have been read for the last time, so out may be
-    // x.
-    if (quantity == Quantity::pdf) {
-      beyond += near ? near_and_far(points, size, result, near_densities, far_densities)
-                     : densities(law, parts, points, size, block, result);
-      continue;
-    }
-    beyond += standardize(law.log_density, points, size, scale, block);
-    switch (quantity) {
-      case Quantity::pdf:
-        break;
-      case Quantity::logpdf:
-        log_density(law, size, block);
-        for (std::size_t i = 0; i < size; ++i) {
-          result[i] = (block.hi[i] - log_scale) + block.lo[i];
-        }
-        break;
-      case Quantity::cdf:
-      case Quantity::ccdf:
-        survival(law, points, size, quantity == Quantity::cdf, block, result);
-        break;
-      case Quantity::logcdf:
-      case Quantity::logccdf:
-        log_of_survival(law, points, size, quantity == Quantity::logcdf, block, result);
-        break;
+    if (!near) {
+      beyond += far(points, size, result);
+    } else if (density) {
+      beyond += near_and_far(points, size, result, values.table.limit, standard, near_density,
+                             far_in_place);
+    } else {
+      beyond += near_and_far(points, size, result, values.table.limit, standard, near_survival,
+                             far_in_place);
     }
   }
   return beyond;

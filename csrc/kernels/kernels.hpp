@@ -60,6 +60,7 @@ struct Kernels {
                           std::size_t count, double* out);
   // The tables of a law for its density and its quantiles near the center, from its other tables.
   void (*near_density)(const LawTable& law, NearTable& near);
+  void (*near_survival)(const LawTable& law, NearTable& near);
   void (*near_quantile)(const LawTable& law, NearTable& near);
   // Points with P(X > out) = probability, in units of the scale.
   void (*inverse_survival)(const LawTable& law, const double* probability, std::size_t count,

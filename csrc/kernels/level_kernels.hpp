@@ -45,6 +45,7 @@ void chacha_block(const std::uint32_t key[8], int rounds, std::uint64_t counter,
 std::size_t evaluate(const LawTable& law, Quantity quantity, double scale, const double* x,
                      std::size_t count, double* out);
 void near_density(const LawTable& law, NearTable& near);
+void near_survival(const LawTable& law, NearTable& near);
 void near_quantile(const LawTable& law, NearTable& near);
 void inverse_survival(const LawTable& law, const double* probability, std::size_t count,
                       double scale, double* out);

@@ -99,7 +99,7 @@ inline void mix(const LossPair& pair, double shift, std::size_t count, double* r
   }
   const double log_rate = logarithm(pair.rate);
   for (std::size_t j = 0; j < count; ++j) {
-    argument[j] = log_scaled(argument[j], 0) - lost[j] / argument[j];
+    argument[j] = log_scaled(argument[j], 0.0) - lost[j] / argument[j];
     far[j] = ratio[j] + log_rate;
   }
   // A NaN is in the sum.

@@ -1,14 +1,16 @@
-// Tables of a density and of a quantile where most samples of a law are, for sixteen panels in
-// registers.
+// Tables of a density, of its tail and of a quantile where most samples of a law are, for sixteen
+// panels in registers.
 //
-// Computes: for t in [0, limit) the density p(t), and for v in [0, limit) the quantile t of
-//   P(X > t) = 1/2 - v as t / v, as polynomials of degree 10 on panels of equal width, through the
-//   values at Chebyshev points.
+// Computes: for t in [0, limit) the density p(t) or the tail P(X > t), and for v in [0, limit) the
+//   quantile t of P(X > t) = 1/2 - v as t / v, as polynomials of degree 10 on panels of equal
+//   width, through the values at Chebyshev points.
 // Regions: the limit is the largest of those tried for which every polynomial is right between its
 //   points and at both ends: four to an octave, up to where the density has fallen by a factor
-//   e^10, and four from 1/4 to 7/16. Laws whose panels have parts have no table of the density.
-// Error: relative 4e-15 of the density at points between, that of the logarithm included, and 4 ulp
-//   at the mode; 1e-15 of the quantile, that of the tables that it is read from included.
+//   e^10, and four from 1/4 to 7/16. Laws whose panels have parts have tables of the quantile
+//   alone.
+// Error: relative 4e-15 of density and tail at points between, that of the logarithm included, and
+//   4 ulp at the mode, an ulp of the tail there; 1e-15 of the quantile, that of the tables that it
+//   is read from included.
 // Edge values: a limit of 0 says that there is no table.
 // Constants: Chebyshev points cos((2 k + 1) pi / 22).
 #include "kernels/level_kernels.hpp"
@@ -25,8 +27,9 @@ inline constexpr double kNodes[] = {
 inline constexpr double kChecks[] = {-1.0, -0.9912109375, -0.5, 0.1416015625, 0.9912109375, 1.0};
 inline constexpr double kFall = 10.0;
 inline constexpr double kTolerance = 4e-15;
-// At the mode, where some densities are not smooth.
+// At 0, where some densities are not smooth.
 inline constexpr double kAtMode = 4.0 * 0x1p-52;
+inline constexpr double kOfHalf = 0x1p-52;
 inline constexpr double kQuantileTolerance = 1e-15;
 
 // The coefficients of the polynomial through eleven values, by discrete orthogonality of Chebyshev
@@ -87,24 +90,39 @@ bool fits(const Function& function, double tolerance, double at_zero, double lim
   return true;
 }
 
-}  // namespace
-
-void near_density(const LawTable& law, NearTable& near) {
-  const Panels& log_density = law.log_density;
-  const auto density = [&](double t) {
-    const DoubleDouble value = panel_pair(log_density, locate(log_density, t, 0.0));
-    return exp_sum(value.hi, value.lo);
-  };
+// The widest table of a function of t that is right.
+template <typename Function>
+void widest(const Panels& log_density, const Function& function, double at_zero, NearTable& near) {
   const double peak = log_density.split_count == 0 ? panel_value(log_density, 0.0) : 0.0;
   for (double octave = 64.0; log_density.split_count == 0 && octave >= 0x1p-6; octave *= 0.5) {
     for (int quarter = 7; quarter >= 4; --quarter) {
       const double limit = 0.25 * quarter * octave;
       if (limit >= log_density.limit) continue;
       if (!(peak - panel_value(log_density, limit) <= kFall)) continue;
-      if (fits(density, kTolerance, kAtMode, limit, near)) return;
+      if (fits(function, kTolerance, at_zero, limit, near)) return;
     }
   }
   near = {};
+}
+
+}  // namespace
+
+void near_density(const LawTable& law, NearTable& near) {
+  const auto density = [&](double t) {
+    const DoubleDouble value = panel_pair(law.log_density, locate(law.log_density, t, 0.0));
+    return exp_sum(value.hi, value.lo);
+  };
+  widest(law.log_density, density, kAtMode, near);
+}
+
+void near_survival(const LawTable& law, NearTable& near) {
+  const auto survival = [&](double t) {
+    const PanelPosition at = locate(law.log_density, t, 0.0);
+    const DoubleDouble density = panel_pair(law.log_density, at);
+    const DoubleDouble value = two_sum(density.hi, panel_value(law.log_mills, at));
+    return exp_sum(value.hi, value.lo + density.lo);
+  };
+  widest(law.log_density, survival, kOfHalf, near);
 }
 
 void near_quantile(const LawTable& law, NearTable& near) {

@@ -61,30 +61,27 @@ class NearValues {
   alignas(64) double rows_[kInRegisters ? 1 : kNearPanels][kPanelRow];
 };
 
-// x where it is less than the limit, else 0.
-inline Reals inside(Reals x, double limit, Bits& within) {
-  within = bit_cast<Bits>(x < limit);  // not NaN
-  return bit_cast<Reals>(bit_cast<Bits>(x) & within);
-}
-
-// A block of points: `near` maps a vector of them, and says where it does; what it does not map is
-// brought together for `distant`, whose result is returned. `result` may be x.
-template <typename Near, typename Distant>
-inline std::size_t near_and_far(const double* x, std::size_t size, double* result, const Near& near,
+// A block of points: those whose argument is less than the limit of the table have the value of the
+// argument and the point, a vector at a time; the others are brought together for `distant`, whose
+// result is returned. `result` may be x.
+template <typename Argument, typename Value, typename Distant>
+inline std::size_t near_and_far(const double* x, std::size_t size, double* result, double limit,
+                                const Argument& argument, const Value& value,
                                 const Distant& distant) {
   double points[kBlock];
-  double value[kBlock];
+  double others[kBlock];
   std::uint64_t far[kBlock];
   Bits any = {};
   for (std::size_t i = 0; i < size; i += kLanes) {
     const Reals point = load_vector(x + i, size - i);
-    Bits within;
-    const Reals found = near(point, within);
+    const Reals t = argument(point);
+    const Bits within = bit_cast<Bits>(t < limit);  // not NaN
     const Bits outside = ~within & 1;
     any |= outside;
-    store_vector(found, result + i, size - i);
     store_vector(point, points + i);
     store_vector(outside, far + i);
+    if (negative(bit_cast<Vector<std::int64_t>>(within)) == 0) continue;
+    store_vector(value(point, bit_cast<Reals>(bit_cast<Bits>(t) & within)), result + i, size - i);
   }
   std::uint64_t one = 0;
   for (std::size_t j = 0; j < kLanes; ++j) one |= any[j];
@@ -93,18 +90,12 @@ inline std::size_t near_and_far(const double* x, std::size_t size, double* resul
   std::size_t count = 0;
   for (std::size_t i = 0; i < size; ++i) {
     place[count] = i;
-    value[count] = points[i];
+    others[count] = points[i];
     count += far[i];
   }
-  const std::size_t beyond = distant(value, count);
-  for (std::size_t j = 0; j < count; ++j) result[place[j]] = value[j];
+  const std::size_t beyond = distant(others, count);
+  for (std::size_t j = 0; j < count; ++j) result[place[j]] = others[j];
   return beyond;
-}
-
-// In integers: what is not to be predicted would be a branch at the lower levels.
-inline double select(bool first, double a, double b) {
-  const std::uint64_t mask = std::uint64_t{0} - static_cast<std::uint64_t>(first);
-  return double_from((bits_of(a) & mask) | (bits_of(b) & ~mask));
 }
 
 }  // namespace

@@ -45,22 +45,31 @@ void table_values(const Panels& panels, Chosen& chosen) {
   }
   double head[kBlock];
   panel_parts(panels, chosen.row, chosen.u, chosen.count, head, chosen.value);
-  for (std::size_t i = 0; i < chosen.count; ++i) chosen.value[i] = head[i] + chosen.value[i];
+  for (std::size_t i = 0; i < chosen.count; i += kLanes) {
+    store_vector(load_vector(head + i) + load_vector(chosen.value + i), chosen.value + i);
+  }
 }
 
 void central_quantiles(const LawTable& law, Chosen& chosen) {
   table_values(law.central_quantile, chosen);
-  for (std::size_t i = 0; i < chosen.count; ++i) chosen.value[i] *= chosen.argument[i];
+  for (std::size_t i = 0; i < chosen.count; i += kLanes) {
+    const Reals argument = load_vector(chosen.argument + i);
+    store_vector(load_vector(chosen.value + i) * argument, chosen.value + i);
+  }
 }
 
 // The arguments are tails, and depths afterwards.
 void tail_quantiles(const LawTable& law, Chosen& chosen) {
-  for (std::size_t i = 0; i < chosen.count; ++i) {
-    const double depth = -log_of_normal_or_less(2.0 * chosen.argument[i]);
-    chosen.argument[i] = depth > kLeastDepth ? depth : kLeastDepth;
+  for (std::size_t i = 0; i < chosen.count; i += kLanes) {
+    const Reals tail = load_vector(chosen.argument + i, chosen.count - i);
+    const Reals depth = -log_of_normal_or_less(2.0 * tail);
+    const Reals least = Reals{} + kLeastDepth;
+    store_vector(depth > least ? depth : least, chosen.argument + i);
   }
   table_values(law.tail_quantile, chosen);
-  for (std::size_t i = 0; i < chosen.count; ++i) chosen.value[i] = exponential(chosen.value[i]);
+  for (std::size_t i = 0; i < chosen.count; i += kLanes) {
+    store_vector(exponential(load_vector(chosen.value + i)), chosen.value + i);
+  }
   if (law.tail_quantile.bits == 3) return;
   for (std::size_t i = 0; i < chosen.count; ++i) {
     chosen.value[i] = polished(law, chosen.value[i], chosen.argument[i]);
@@ -74,11 +83,13 @@ void quantiles(const LawTable& law, const double* p, std::size_t size, double sc
   Chosen center;
   Chosen tails;
   // Which table serves is not to be predicted, and so told by sums and not by branches.
-  for (std::size_t i = 0; i < size; ++i) {
-    const double other = 1.0 - p[i];  // exact above 1/2
-    const double smaller = p[i] < other ? p[i] : other;
-    value[i] = smaller >= 0.0 ? smaller : 0.5;
-    central[i] = value[i] > kCenter ? 1 : 0;
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    const Reals upper = load_vector(p + i, size - i);
+    const Reals other = 1.0 - upper;  // exact above 1/2
+    const Reals smaller = upper < other ? upper : other;
+    const Reals valid = smaller >= 0.0 ? smaller : Reals{} + 0.5;
+    store_vector(valid, value + i);
+    store_vector(bit_cast<Bits>(valid > kCenter) & 1, central + i);
   }
   center.count = 0;
   tails.count = 0;
@@ -94,11 +105,12 @@ void quantiles(const LawTable& law, const double* p, std::size_t size, double sc
   tail_quantiles(law, tails);
   for (std::size_t i = 0; i < center.count; ++i) value[center.place[i]] = center.value[i];
   for (std::size_t i = 0; i < tails.count; ++i) value[tails.place[i]] = tails.value[i];
-  for (std::size_t i = 0; i < size; ++i) {
-    const double q = p[i];
-    const double t = select((q == 0.0) | (q == 1.0), __builtin_inf(), value[i] * scale);
-    const double x = select(q <= 0.5, t, -t);
-    out[i] = select((q >= 0.0) & (q <= 1.0), x, __builtin_nan(""));
+  const Reals infinite = Reals{} + __builtin_inf();
+  for (std::size_t i = 0; i < size; i += kLanes) {
+    const Reals q = load_vector(p + i, size - i);
+    const Reals t = (q == 0.0) | (q == 1.0) ? infinite : load_vector(value + i) * scale;
+    const Reals x = q <= 0.5 ? t : -t;
+    store_vector((q >= 0.0) & (q <= 1.0) ? x : Reals{} + __builtin_nan(""), out + i, size - i);
   }
 }
 
@@ -107,10 +119,11 @@ void quantiles(const LawTable& law, const double* p, std::size_t size, double sc
 void inverse_survival(const LawTable& law, const double* probability, std::size_t count,
                       double scale, double* out) {
   const NearValues values(*law.near_quantile);
-  const auto near = [&](Reals p, Bits& within) {
+  const auto from_center = [](Reals p) {
     const Reals other = 1.0 - p;  // exact above 1/2
-    const Reals smaller = p < other ? p : other;
-    const Reals v = inside(0.5 - smaller, values.table.limit, within);
+    return 0.5 - (p < other ? p : other);
+  };
+  const auto near = [&](Reals p, Reals v) {
     const Reals t = (values(v) * v) * scale;
     return p <= 0.5 ? t : -t;
   };
@@ -121,7 +134,8 @@ void inverse_survival(const LawTable& law, const double* probability, std::size_
   for (std::size_t start = 0; start < count; start += kBlock) {
     const std::size_t size = count - start < kBlock ? count - start : kBlock;
     if (values.table.limit > 0.0) {
-      near_and_far(probability + start, size, out + start, near, far);
+      near_and_far(probability + start, size, out + start, values.table.limit, from_center, near,
+                   far);
     } else {
       quantiles(law, probability + start, size, scale, out + start);
     }

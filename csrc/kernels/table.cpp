@@ -28,6 +28,7 @@ const Kernels kernels = {
     chacha_block,
     evaluate,
     near_density,
+    near_survival,
     near_quantile,
     inverse_survival,
     evaluate_cells,

@@ -66,6 +66,7 @@ struct LawTable {
   Ziggurat<std::uint64_t> wide;
   Ziggurat<std::uint32_t> narrow;
   const NearTable* near_density;
+  const NearTable* near_survival;
   const NearTable* near_quantile;  // as central_quantile
 };
 

@@ -13,14 +13,19 @@
 
 namespace psinoise::PSINOISE_LEVEL {
 
-struct DoubleDouble {
-  double hi;
-  double lo;
+// Of a number, or of each of a vector.
+template <typename Real>
+struct PairOf {
+  Real hi;
+  Real lo;
 };
 
-inline DoubleDouble two_sum(double a, double b) {
-  const double sum = a + b;
-  const double part = sum - a;
+using DoubleDouble = PairOf<double>;
+
+template <typename Real>
+inline PairOf<Real> two_sum(Real a, Real b) {
+  const Real sum = a + b;
+  const Real part = sum - a;
   return {sum, (a - (sum - part)) + (b - part)};
 }
 

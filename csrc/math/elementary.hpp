@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "base/level.hpp"
+#include "base/vector.hpp"
 
 namespace psinoise::PSINOISE_LEVEL {
 
@@ -35,18 +36,21 @@ inline double double_from(std::uint64_t bits) {
   return x;
 }
 
-// exp(hi + lo) 2^shift where |lo| is at most about ulp(hi) and |shift| <= 1100. Branch-free, so
-// that loops vectorise.
-inline double exp_shifted(double hi, double lo, std::int64_t shift) {
-  // NaN fails the comparison and goes through; the limits lie beyond overflow and underflow. One
-  // selection: of two GCC makes branches, and no vectors at the lower levels.
-  const double x = __builtin_fabs(hi) > 1600.0 ? __builtin_copysign(1600.0, hi) : hi;
+// exp(hi + lo) 2^shift where |lo| is at most about ulp(hi) and |shift| <= 1100, of a number or of
+// each of a vector. Branch-free, so that loops vectorise.
+template <typename Real>
+inline Real exp_shifted(Real hi, Real lo, std::int64_t shift) {
+  typedef typename BitsOf<Real>::type Bits;
+  // NaN fails the comparison and goes through; the limits of the result's log lie beyond overflow
+  // and underflow. One selection: of two GCC makes branches, and no vectors at the lower levels.
+  const double lift = kLog2 * static_cast<double>(shift);
+  const Real level = hi - (0.0 - lift);
+  const Real x = magnitude(level) > 1416.5 ? with_sign(1416.5, level) - lift : hi;
   const double round = 0x1.8p52;  // adding it rounds to an integer, to nearest even
-  const double shifted = x * kInverseLog2 + round;
-  const double k = shifted - round;
-  const double r = ((x - k * kLog2Hi) - k * kLog2Lo) + lo;
-  double sum = 1.0 / 6227020800.0;
-  sum = sum * r + 1.0 / 479001600.0;
+  const Real shifted = x * kInverseLog2 + round;
+  const Real k = shifted - round;
+  const Real r = ((x - k * kLog2Hi) - k * kLog2Lo) + lo;
+  Real sum = r * (1.0 / 6227020800.0) + 1.0 / 479001600.0;
   sum = sum * r + 1.0 / 39916800.0;
   sum = sum * r + 1.0 / 3628800.0;
   sum = sum * r + 1.0 / 362880.0;
@@ -57,41 +61,43 @@ inline double exp_shifted(double hi, double lo, std::int64_t shift) {
   sum = sum * r + 1.0 / 24.0;
   sum = sum * r + 1.0 / 6.0;
   sum = sum * r + 0.5;
-  const double value = 1.0 + (r + (r * r) * sum);
-  // The low bits of the rounded sum hold k + 2^51. 2^(k + shift) is applied in two halves, since it
-  // may lie outside the normal numbers; biased by 2046 the halves are the exponent fields
-  // themselves.
-  const std::int64_t integer =
-      static_cast<std::int64_t>(bits_of(shifted) & 0xfffffffffffffu) - (std::int64_t{1} << 51);
-  std::int64_t biased = integer + shift + 2046;
-  biased = biased < 2 ? 2 : biased;
-  biased = biased > 4090 ? 4090 : biased;
-  const std::uint64_t field = static_cast<std::uint64_t>(biased);
-  const std::uint64_t half = field >> 1;
-  return (value * double_from(half << 52)) * double_from((field - half) << 52);
+  const Real value = 1.0 + (r + (r * r) * sum);
+  // The low bits of the rounded sum are those of k. 2^(k + shift) is applied in two halves, since
+  // it may lie outside the normal numbers; biased by 2046, of which |k + shift| <= 2044 falls
+  // short, the halves are the exponent fields themselves.
+  const Bits field = (bit_cast<Bits>(shifted) + static_cast<std::uint64_t>(shift + 2046)) & 0xfff;
+  const Bits half = field >> 1;
+  return (value * bit_cast<Real>(half << 52)) * bit_cast<Real>((field - half) << 52);
 }
 
 // exp(hi + lo) where |lo| is at most about ulp(hi).
-inline double exp_sum(double hi, double lo) {
+template <typename Real>
+inline Real exp_sum(Real hi, Real lo) {
   return exp_shifted(hi, lo, 0);
 }
 
-inline double exponential(double x) {
-  return exp_sum(x, 0.0);
+template <typename Real>
+inline Real exponential(Real x) {
+  return exp_sum(x, Real{});
 }
 
-// log(x 2^k) for a normal number x > 0. Branch-free, so that loops vectorise.
-inline double log_scaled(double x, std::int64_t k) {
-  const std::uint64_t bits = bits_of(x);
+// log(x 2^k) for normal numbers x > 0 and whole ones k below 2^20. Branch-free, so that loops
+// vectorise.
+template <typename Real>
+inline Real log_scaled(Real x, Real k) {
+  typedef typename BitsOf<Real>::type Bits;
+  const Bits bits = bit_cast<Bits>(x);
   // 0x...6a09e...: the mantissa is brought to [sqrt(1/2), sqrt(2)) by one integer subtraction.
-  const std::uint64_t offset = bits - 0x3fe6a09e00000000u;
-  k += static_cast<std::int64_t>(offset) >> 52;
-  const double m = double_from(bits - (offset & 0xfff0000000000000u));
-  const double f = m - 1.0;
-  const double s = f / (2.0 + f);
-  const double z = s * s;
-  double sum = 2.0 / 21.0;
-  sum = sum * z + 2.0 / 19.0;
+  const Bits offset = bits - 0x3fe6a09e00000000u;
+  const Real m = bit_cast<Real>(bits - (offset & 0xfff0000000000000u));
+  // The exponent and 1024, of 11 bits, as the last ones of 2^52 and more: there is no conversion of
+  // integers of 64 bits at the lower levels.
+  const Bits exponent = ((offset + 0x4000000000000000u) >> 52) | 0x4330000000000000u;
+  const Real scale = (bit_cast<Real>(exponent) - (0x1p52 + 1024.0)) + k;
+  const Real f = m - 1.0;
+  const Real s = f / (2.0 + f);
+  const Real z = s * s;
+  Real sum = z * (2.0 / 21.0) + 2.0 / 19.0;
   sum = sum * z + 2.0 / 17.0;
   sum = sum * z + 2.0 / 15.0;
   sum = sum * z + 2.0 / 13.0;
@@ -101,21 +107,22 @@ inline double log_scaled(double x, std::int64_t k) {
   sum = sum * z + 2.0 / 5.0;
   sum = sum * z + 2.0 / 3.0;
   // log m = f - f^2/2 + s (f^2/2 + z sum): fdlibm's arrangement, the leading term is exact.
-  const double half_square = 0.5 * f * f;
-  const double scale = static_cast<double>(k);
+  const Real half_square = 0.5 * f * f;
   return scale * kLog2Hi - ((half_square - (s * (half_square + z * sum) + scale * kLog2Lo)) - f);
+}
+
+// log(x) for 0 < x < infinity, and a finite number below -700 for 0. Branch-free.
+template <typename Real>
+inline Real log_of_normal_or_less(Real x) {
+  const auto small = x < 0x1p-1022;
+  const Real none = {};
+  return log_scaled(small ? x * 0x1p54 : x, small ? none - 54.0 : none);
 }
 
 inline double logarithm(double x) {
   if (!(x > 0.0)) return x == 0.0 ? -__builtin_inf() : __builtin_nan("");
   if (x == __builtin_inf()) return x;
-  return x < 0x1p-1022 ? log_scaled(x * 0x1p54, -54) : log_scaled(x, 0);
-}
-
-// log(x) for 0 < x < infinity, and a finite number below -700 for 0. Branch-free.
-inline double log_of_normal_or_less(double x) {
-  const bool small = x < 0x1p-1022;
-  return log_scaled(small ? x * 0x1p54 : x, small ? -54 : 0);
+  return log_of_normal_or_less(x);
 }
 
 inline double log_one_plus(double x) {

@@ -79,7 +79,7 @@ inline double log_factor(double cotangent, double sine_part, double half, double
   const bool near = __builtin_fabs(excess) < 0.5;
   const double w = near ? 1.0 + excess : q;
   const double rest = ((w - 1.0) - excess) / w;
-  return log_scaled(w, 0) - (near ? rest : 0.0);
+  return log_scaled(w, 0.0) - (near ? rest : 0.0);
 }
 
 // The integrands at s = log y + d. Selections instead of branches, so that loops vectorise.
@@ -108,7 +108,7 @@ inline StableTerms stable_terms(StableIndex index, DoubleDouble log_y, double d)
   const double q = cosine_part + cotangent * sine_part;
   const double ratio_log = log_factor(cotangent, sine_part, half, q);
   double exponent = (alpha / above_one) * (-d - ratio_log) +
-                    (log_scaled(cosine_part * root, 0) + (upper ? s : 0.0));
+                    (log_scaled(cosine_part * root, 0.0) + (upper ? s : 0.0));
   exponent = exponent < kLargestExponent ? exponent : kLargestExponent;
   const double g = exp_sum(exponent, 0.0);
   const DoubleDouble difference = two_sum(exponent, -g);

@@ -18,6 +18,7 @@ Float = NDArray[np.float64]
 # log 2 with 21 trailing zero bits, and the rest.
 LOG2_HI = float.fromhex("0x1.62e42fee00000p-1")
 LOG2_LO = float.fromhex("0x1.a39ef35793c76p-33")
+_LOG2 = float.fromhex("0x1.62e42fefa39efp-1")
 _INVERSE_LOG2 = float.fromhex("0x1.71547652b82fep+0")
 _SHIFT = float.fromhex("0x1.8p52")
 _EXP_COEFFICIENTS = [1.0 / math.factorial(n) for n in range(13, 1, -1)]
@@ -27,8 +28,9 @@ _LOG_COEFFICIENTS = [2.0 / n for n in range(21, 1, -2)]
 def exponential_shifted(hi: Float, lo: Float, shift: int) -> Float:
     """``exp(hi + lo) * 2**shift`` where ``|lo|`` is at most about one ulp of ``hi``."""
     with np.errstate(all="ignore"):
-        x = np.where(hi < -1600.0, -1600.0, hi)
-        x = np.where(x > 1600.0, 1600.0, x)
+        lift = _LOG2 * shift
+        level = hi + lift
+        x = np.where(np.abs(level) > 1416.5, np.copysign(1416.5, level) - lift, hi)
         shifted = x * _INVERSE_LOG2 + _SHIFT
         k = shifted - _SHIFT
         r = ((x - k * LOG2_HI) - k * LOG2_LO) + lo
@@ -36,8 +38,7 @@ def exponential_shifted(hi: Float, lo: Float, shift: int) -> Float:
         for coefficient in _EXP_COEFFICIENTS[1:]:
             total = total * r + coefficient
         value = 1.0 + (r + (r * r) * total)
-        integer = (bits_of(shifted) & np.uint64(2**52 - 1)).astype(np.int64) - 2**51
-        biased = np.clip(integer + shift + 2046, 2, 4090).astype(np.uint64)
+        biased = (bits_of(shifted) + np.uint64(shift + 2046)) & np.uint64(0xFFF)
         half = biased >> np.uint64(1)
         low = double_from(half << np.uint64(52))
         high = double_from((biased - half) << np.uint64(52))

@@ -133,7 +133,7 @@ _NODES = tuple(
     )
 )
 _CHECKS = (-1.0, -0.9912109375, -0.5, 0.1416015625, 0.9912109375, 1.0)
-_FALL, _NEAR_TOLERANCE, _AT_MODE = 10.0, 4e-15, 4.0 * 2.0**-52
+_FALL, _NEAR_TOLERANCE, _AT_MODE, _OF_HALF = 10.0, 4e-15, 4.0 * 2.0**-52, 2.0**-52
 _QUANTILE_TOLERANCE = 1e-15
 
 
@@ -145,16 +145,31 @@ class NearTable:
     width: float
     terms: Float
 
-    @staticmethod
-    def of_density(law: LawTable) -> NearTable | None:
+    @classmethod
+    def of_density(cls, law: LawTable) -> NearTable | None:
         """That of the density; None where no such table is right."""
-        log_density = law.log_density
-        if log_density.parts:
-            return None
 
         def density(t: Float) -> Float:
-            return exponential(*log_density.pair(t, np.zeros_like(t)))
+            return exponential(*law.log_density.pair(t, np.zeros_like(t)))
 
+        return cls._widest(law.log_density, density, _AT_MODE)
+
+    @classmethod
+    def of_survival(cls, law: LawTable) -> NearTable | None:
+        """That of the upper tail; None where no such table is right."""
+
+        def survival(t: Float) -> Float:
+            log_density = law.log_density.pair(t, np.zeros_like(t))
+            return exponential(*_log_survival(log_density, law.log_mills.value(t)))
+
+        return cls._widest(law.log_density, survival, _OF_HALF)
+
+    @staticmethod
+    def _widest(
+        log_density: Panels, function: Callable[[Float], Float], at_zero: float
+    ) -> NearTable | None:
+        if log_density.parts:
+            return None
         limits = [
             0.25 * quarter * 2.0**octave
             for octave in range(6, -7, -1)
@@ -165,7 +180,7 @@ class NearTable:
                 continue
             ends = log_density.value(np.array([0.0, limit]))
             if ends[0] - ends[1] <= _FALL:
-                found = _near(density, _NEAR_TOLERANCE, _AT_MODE, limit)
+                found = _near(function, _NEAR_TOLERANCE, at_zero, limit)
                 if found is not None:
                     return found
         return None
@@ -256,6 +271,7 @@ class LawTable:
         self.wide = Ziggurat(*wide)
         self.narrow = Ziggurat(*narrow)
         self.near_density = NearTable.of_density(self)
+        self.near_survival = NearTable.of_survival(self)
         self.near_quantile = NearTable.of_quantile(self)
 
     def density(self, t: Float) -> Float:
@@ -300,30 +316,35 @@ def evaluate(
         t = np.where(inside, hi, 0.0)
         correction = np.where(inside, lo, 0.0)
         log_hi, log_lo = law.log_density.pair(t, correction)
+        mantissa, exponent = math.frexp(scale)
+        tables = {"pdf": law.near_density, "cdf": law.near_survival, "ccdf": law.near_survival}
+        table = tables.get(quantity) if abs(exponent) <= 1000 else None
+        close, near = np.abs(flat) * (1.0 / scale), np.zeros(flat.shape, np.bool_)
+        if table is not None:
+            near = close < table.limit
+            close = table.value(np.where(near, close, 0.0))
         if quantity == "pdf":
-            mantissa, exponent = math.frexp(scale)
             value = exponential_shifted(log_hi, log_lo, -exponent) * (1.0 / mantissa)
-            if law.near_density is not None and abs(exponent) <= 1000:
-                t = np.abs(flat) * (1.0 / scale)
-                near = t < law.near_density.limit
-                density = law.near_density.value(np.where(near, t, 0.0))
-                value = np.where(near, density * (1.0 / mantissa) * 2.0**-exponent, value)
+            value = np.where(near, close * (1.0 / mantissa) * 2.0**-exponent, value)
         elif quantity == "logpdf":
             value = (log_hi - logarithm(np.array([scale]))) + log_lo
         else:
-            mills = law.log_mills.value(t, correction)
-            value = _tail(quantity, flat, (log_hi, log_lo), mills)
+            log_survival = _log_survival((log_hi, log_lo), law.log_mills.value(t, correction))
+            survival = np.where(near, close, exponential(*log_survival))
+            value = _of_survival(quantity, flat, log_survival, survival)
         out.reshape(-1)[...] = np.where(inside, value, np.nan)
     return beyond
 
 
-def _tail(quantity: str, x: Float, log_density: dd.Pair, log_mills: Float) -> Float:
-    log_hi, carry = dd.two_sum(log_density[0], log_mills)
-    log_lo = carry + log_density[1]
-    survival = exponential(log_hi, log_lo)
-    upper = x <= 0.0 if quantity.endswith("cdf") and "ccdf" not in quantity else x >= 0.0
+def _log_survival(log_density: dd.Pair, log_mills: Float) -> dd.Pair:
+    hi, carry = dd.two_sum(log_density[0], log_mills)
+    return hi, carry + log_density[1]
+
+
+def _of_survival(quantity: str, x: Float, log_survival: dd.Pair, survival: Float) -> Float:
+    upper = x <= 0.0 if quantity in ("cdf", "logcdf") else x >= 0.0
     if quantity.startswith("log"):
-        return np.where(upper, log_hi + log_lo, log_one_plus(-survival))
+        return np.where(upper, log_survival[0] + log_survival[1], log_one_plus(-survival))
     return np.where(upper, survival, 1.0 - survival)
 
 
