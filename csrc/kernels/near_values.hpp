@@ -32,7 +32,7 @@ class NearValues {
 
   Reals operator()(Reals t) const {
     const Cut panel = cut(t * per_width_);
-    const Reals u = (t - (panel.doubles + 0.5) * table.width) * inverse_half_;
+    const Reals u = (t - (panel.doubles + 0.5) * width_) * inverse_half_;
     const Reals v = u * u;
     if constexpr (kInRegisters) {
       const auto c = [&](int k) { return look_up_16(table.terms[k], panel.integers); };
@@ -44,8 +44,7 @@ class NearValues {
       __builtin_memcpy(number, &panel.integers, sizeof(number));
       const double* rows[kLanes];
       for (std::size_t r = 0; r < kLanes; ++r) rows[r] = rows_[number[r]];
-      PanelSums sums;
-      add_terms<kPanelRow>(rows, v, sums);
+      const PanelSums sums = sum_terms(rows, v);
       return u * sums.odd + (sums.even * v + sums.last[0]);
     }
   }
@@ -56,6 +55,7 @@ class NearValues {
   static constexpr bool kInRegisters = 2 * kLanes == kNearPanels;
   static_assert(kPanelRow == kNearTerms + 1);
 
+  double width_ = table.width;                        // a copy, which no result written can change
   double per_width_ = (1.0 - 0x1p-51) / table.width;  // below 16 for every t below the limit
   double inverse_half_ = 2.0 / table.width;
   alignas(64) double rows_[kInRegisters ? 1 : kNearPanels][kPanelRow];

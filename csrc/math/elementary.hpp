@@ -41,11 +41,12 @@ inline double double_from(std::uint64_t bits) {
 template <typename Real>
 inline Real exp_shifted(Real hi, Real lo, std::int64_t shift) {
   typedef typename BitsOf<Real>::type Bits;
-  // NaN fails the comparison and goes through; the limits of the result's log lie beyond overflow
-  // and underflow. One selection: of two GCC makes branches, and no vectors at the lower levels.
+  // NaN fails the comparison and goes through. Below exp(-745.2) the result is 0, as a product with
+  // 0, for rounding of a product to 0 takes long; above it overflows. One selection: of two GCC
+  // makes branches, and no vectors at the lower levels.
   const double lift = kLog2 * static_cast<double>(shift);
   const Real level = hi - (0.0 - lift);
-  const Real x = magnitude(level) > 1416.5 ? with_sign(1416.5, level) - lift : hi;
+  const Real x = magnitude(level) > 746.0 ? with_sign(1418.2, level) - lift : hi;
   const double round = 0x1.8p52;  // adding it rounds to an integer, to nearest even
   const Real shifted = x * kInverseLog2 + round;
   const Real k = shifted - round;
@@ -63,8 +64,8 @@ inline Real exp_shifted(Real hi, Real lo, std::int64_t shift) {
   sum = sum * r + 0.5;
   const Real value = 1.0 + (r + (r * r) * sum);
   // The low bits of the rounded sum are those of k. 2^(k + shift) is applied in two halves, since
-  // it may lie outside the normal numbers; biased by 2046, of which |k + shift| <= 2044 falls
-  // short, the halves are the exponent fields themselves.
+  // it may lie outside the normal numbers; biased by 2046, which |k + shift| reaches where x was
+  // replaced, the halves are the exponent fields themselves.
   const Bits field = (bit_cast<Bits>(shifted) + static_cast<std::uint64_t>(shift + 2046)) & 0xfff;
   const Bits half = field >> 1;
   return (value * bit_cast<Real>(half << 52)) * bit_cast<Real>((field - half) << 52);

@@ -141,6 +141,29 @@ inline void add_terms(const double* const* rows, Vector<double> v, PanelSums& su
   if constexpr (kBegin > 0) add_terms<kBegin>(rows, v, sums);
 }
 
+inline PanelSums sum_terms(const double* const* rows, Vector<double> v) {
+  PanelSums sums;
+  if constexpr (kVectorSize<double> == 2) {
+    // Odd and even coefficients of a row are a vector as they are.
+    Vector<double> chains[2];
+    for (std::size_t r = 0; r < 2; ++r) {
+      const Vector<double> square = {v[r], v[r]};
+      chains[r] = load_vector(rows[r] + kPanelRow - 2);
+      for (std::size_t k = kPanelRow - 4; k > 0; k -= 2) {
+        chains[r] = chains[r] * square + load_vector(rows[r] + k);
+      }
+      sums.last[r] = load_vector(rows[r]);
+    }
+    zip(chains[0], chains[1]);
+    zip(sums.last[0], sums.last[1]);
+    sums.odd = chains[0];
+    sums.even = chains[1];
+  } else {
+    add_terms<kPanelRow>(rows, v, sums);
+  }
+  return sums;
+}
+
 // The constants and the rest of the polynomials at many positions, by the operations of
 // polynomial_part; arrays are read and written up to a multiple of the size of vectors.
 inline void panel_parts(const Panels& panels, const std::int64_t* row, const double* u,
@@ -152,8 +175,7 @@ inline void panel_parts(const Panels& panels, const std::int64_t* row, const dou
     Vector<double> x;
     __builtin_memcpy(&x, u + i, sizeof(x));
     const Vector<double> v = x * x;
-    PanelSums sums;
-    add_terms<kPanelRow>(rows, v, sums);
+    const PanelSums sums = sum_terms(rows, v);
     const Vector<double> sum = (x * sums.odd + v * sums.even) + sums.last[1];
     __builtin_memcpy(head + i, sums.last, sizeof(x));
     __builtin_memcpy(rest + i, &sum, sizeof(x));

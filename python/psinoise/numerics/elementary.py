@@ -30,7 +30,7 @@ def exponential_shifted(hi: Float, lo: Float, shift: int) -> Float:
     with np.errstate(all="ignore"):
         lift = _LOG2 * shift
         level = hi + lift
-        x = np.where(np.abs(level) > 1416.5, np.copysign(1416.5, level) - lift, hi)
+        x = np.where(np.abs(level) > 746.0, np.copysign(1418.2, level) - lift, hi)
         shifted = x * _INVERSE_LOG2 + _SHIFT
         k = shifted - _SHIFT
         r = ((x - k * LOG2_HI) - k * LOG2_LO) + lo
