@@ -19,6 +19,10 @@ namespace {
 
 typedef Complex<double> Root;
 
+// Rows of a transform are a cache line longer: powers of two apart, what is written to them
+// together would be in the same sets of the caches.
+inline constexpr std::size_t kRowEnd = 8;
+
 // The table of roots: those of the real transform, real and imaginary parts apart, and then those
 // of the complex one (FftTables).
 struct Roots {
@@ -84,16 +88,25 @@ void multiply_power(Complex<T> results[2], Complex<T> a, Complex<T> b, std::uint
 }
 
 // From the transform z of even + i odd samples to the spectrum of the sequence, at frequencies k
-// and n - k together; z has a copy of its first number at its end.
+// and n - k together. Rows of z have their ends in common with the next one, the last one with the
+// first: a copy of a number each.
 template <typename T>
 void multiply_spectrum(const FftShape& shape, const Roots& roots, SplitComplex<T> z,
                        std::uint64_t count, double* product) {
   constexpr std::size_t kLanes = sizeof(T) / sizeof(double);
   const std::size_t n = shape.length;
+  const std::size_t pitch = shape.rows + kRowEnd;
+  const std::size_t last = shape.columns - 1;
+  const int row_bits = __builtin_ctzll(shape.rows);
+  for (std::size_t row = 0; row <= last; ++row) {
+    z.re[row * pitch + shape.rows] = z.re[row < last ? (row + 1) * pitch : 0];
+    z.im[row * pitch + shape.rows] = z.im[row < last ? (row + 1) * pitch : 0];
+  }
   for (std::size_t k = 0; k == 0 || k < n / 2; k += kLanes) {
+    const std::size_t row = k >> row_bits;
     const std::size_t mirror = n - k - (kLanes - 1);
-    const Complex<T> a = z(k);
-    const Complex<T> b = conjugate(reversed(z(mirror)));
+    const Complex<T> a = z(k + row * kRowEnd);
+    const Complex<T> b = conjugate(reversed(z(mirror + (last - row) * kRowEnd)));
     const Complex<T> even = {0.5 * (a.re + b.re), 0.5 * (a.im + b.im)};
     const Complex<T> odd = {0.5 * (a.im - b.im), 0.5 * (b.re - a.re)};
     const Complex<T> turned = Complex<T>{load<T>(roots.re + k), load<T>(roots.im + k)} * odd;
@@ -104,8 +117,9 @@ void multiply_spectrum(const FftShape& shape, const Roots& roots, SplitComplex<T
     store_pairs(product + 2 * mirror, reversed(both[1]));
   }
   if (n == 1) return;
+  const std::size_t half = n / 2 + (shape.columns / 2) * kRowEnd;
   Root middle[2] = {{product[n], product[n + 1]}, {1.0, 0.0}};
-  const Root value = {z.re[n / 2], -z.im[n / 2]};
+  const Root value = {z.re[half], -z.im[half]};
   multiply_power(middle, value, value, count);
   product[n] = middle[0].re;
   product[n + 1] = middle[0].im;
@@ -134,7 +148,7 @@ FftShape fft_shape(std::size_t size) {
   columns = is_long ? columns : 1;
   const std::size_t rows = length / columns;
   return {length, rows, columns, 2 * length + 18 * rows + (is_long ? length / 4 : 0),
-          4 * length + 48 * rows + 80};
+          4 * length + 48 * rows + 16 * columns + 64};
 }
 
 void fft_roots(const FftShape& shape, double* roots) {
@@ -184,11 +198,11 @@ namespace {
 template <typename Run>
 void with_transform(const FftShape& shape, const Roots& roots, double* work, const Run& run) {
   if (shape.columns > 1) {
-    run(Vector<double>{}, [&](const auto& from, const auto& to) {
-      long_transform(shape, roots.complex, from, work, to);
+    run(Vector<double>{}, [&](const auto& from, std::size_t pitch, const auto& to) {
+      long_transform(shape, roots.complex, from, work, pitch, to);
     });
   } else {
-    run(double{}, [&](const auto& from, const auto& to) {
+    run(double{}, [&](const auto& from, std::size_t, const auto& to) {
       const std::size_t n = shape.length;
       if (n == 1) return to(0, from(0));
       const SplitComplex<double> here = {work, work + n};
@@ -204,10 +218,11 @@ void compose_into(const FftShape& shape, const double* table, const double* mass
                   std::uint64_t count, double* product, double* work) {
   const Roots roots = roots_of(shape, table);
   const std::size_t n = shape.length;
-  double* found = work + shape.work - 2 * (n + 8);
+  const std::size_t apart = n + kRowEnd * shape.columns;
+  double* found = work + shape.work - 2 * apart;
   with_transform(shape, roots, work, [&](auto element, const auto& transform) {
     typedef decltype(element) T;
-    const SplitComplex<T> z = {found, found + n + 8};
+    const SplitComplex<T> z = {found, found + apart};
     const auto from = [&](std::size_t j) {
       __builtin_prefetch(masses + 2 * j + 16);
       return load_pairs<T>(masses + 2 * j);
@@ -217,9 +232,7 @@ void compose_into(const FftShape& shape, const double* table, const double* mass
       __builtin_prefetch(z.im + k + 8, 1);
       z(k, value);
     };
-    transform(from, to);
-    z.re[n] = z.re[0];
-    z.im[n] = z.im[0];
+    transform(from, shape.rows + kRowEnd, to);
     multiply_spectrum(shape, roots, z, count, product);
   });
 }
@@ -237,7 +250,7 @@ void inverse_spectrum(const FftShape& shape, const double* table, const double* 
       __builtin_prefetch(roots.im + k + 8);
       return from_spectrum<T>(shape, roots, product, k);
     };
-    transform(from, [&](std::size_t k, Complex<T> z) {
+    transform(from, shape.rows, [&](std::size_t k, Complex<T> z) {
       __builtin_prefetch(masses + 2 * k + 16, 1);
       store_pairs(masses + 2 * k, Complex<T>{z.im * scale, z.re * scale});
     });

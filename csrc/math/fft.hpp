@@ -154,10 +154,11 @@ struct FftTables {
   const double* near_im;
 };
 
-// The transform of from(0), ..., from(n - 1) to to(0, .), ..., to(n - 1, .), a vector at a time.
+// The transform of from(0), ..., from(n - 1), a vector at a time: number M r + q of it is given to
+// to(pitch r + q, .).
 template <typename From, typename To>
 inline void long_transform(const FftShape& shape, const FftTables& tables, const From& from,
-                           double* work, const To& to) {
+                           double* work, std::size_t pitch, const To& to) {
   typedef Vector<double> T;
   constexpr std::size_t kLanes = kVectorSize<double>;
   const std::size_t m = shape.rows;
@@ -197,7 +198,7 @@ inline void long_transform(const FftShape& shape, const FftTables& tables, const
   }
   for (std::size_t k = 0; k < m; k += 8) {
     const SplitComplex<T> row = {between.re + k * v, between.im + k * v};
-    const auto frequency = [&](std::size_t i, Complex<T> z) { to(i / 8 * m + k + i % 8, z); };
+    const auto frequency = [&](std::size_t i, Complex<T> z) { to(i / 8 * pitch + k + i % 8, z); };
     stockham<T>(tables.rows, m / v, v, 8, row, here, there, frequency);
   }
 }
