@@ -135,6 +135,26 @@ py::tuple binned(const py::array& loss_a, const py::array& point_a, const py::ar
   return py::make_tuple(mass, first, second, below);
 }
 
+py::array_t<double> sums_at(const py::array& values, const py::array& places,
+                            const py::array& weights, std::size_t count) {
+  require_same_size(places, weights);
+  const std::int64_t* at = input<std::int64_t>(places, "places");
+  const std::size_t terms = size_of(places);
+  const auto most = static_cast<std::int64_t>(size_of(values)) - static_cast<std::int64_t>(count);
+  if (!std::all_of(at, at + terms, [most](std::int64_t x) { return 0 <= x && x <= most; })) {
+    throw py::value_error("there must be so many values from each place on");
+  }
+  const double* value = input<double>(values, "values");
+  const double* weight = input<double>(weights, "weights");
+  py::array_t<double> out(static_cast<py::ssize_t>(count));
+  double* sums = out.mutable_data();
+  {
+    const Unlocked unlocked;
+    kernels().placed_sums(value, at, weight, terms, count, sums);
+  }
+  return out;
+}
+
 py::tuple sums_from_each(const py::array& loss, const py::array& mass) {
   require_same_size(loss, mass);
   py::array_t<double> total(loss.size());
@@ -150,6 +170,8 @@ void bind_losses(py::module_& module) {
   module.def("binned_products", &binned, py::arg("loss_a"), py::arg("point_a"), py::arg("mass_a"),
              py::arg("loss_b"), py::arg("point_b"), py::arg("mass_b"), py::arg("edges"),
              py::arg("threads"));
+  module.def("placed_sums", &sums_at, py::arg("values"), py::arg("places"), py::arg("weights"),
+             py::arg("count"));
   module.def("suffix_sums", &sums_from_each, py::arg("loss"), py::arg("mass"));
   module.def("graded_edges", &edges_of_bins, py::arg("lowest"), py::arg("highest"),
              py::arg("log_mass"), py::arg("step"), py::arg("offset"), py::arg("rounding"),

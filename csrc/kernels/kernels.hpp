@@ -117,6 +117,9 @@ struct Kernels {
   // out[k - from] += sum of a[i] b[k - stride i], from <= k < to; see kernels/products.cpp.
   void (*lattice_sums)(const double* a, std::size_t m, const double* b, std::size_t n,
                        std::size_t stride, std::size_t from, std::size_t to, double* out);
+  // out[j] = sum of weights[i] values[places[i] + j], 0 <= j < count.
+  void (*placed_sums)(const double* values, const std::int64_t* places, const double* weights,
+                      std::size_t terms, std::size_t count, double* out);
   void (*balanced_nodes)(const double* mass, const double* excess, std::size_t bins,
                          const double* growth, const double* rise, double* share, double* nodes);
   // Real transforms of `size` points, a power of two. Roots and room to work in are aligned to 64

@@ -86,6 +86,8 @@ void tilted_moments(const double* log_mass, const double* mass, const double* lo
 double log_mgf(const double* mass, const double* losses, std::size_t count, double slope);
 void lattice_sums(const double* a, std::size_t m, const double* b, std::size_t n,
                   std::size_t stride, std::size_t from, std::size_t to, double* out);
+void placed_sums(const double* values, const std::int64_t* places, const double* weights,
+                 std::size_t terms, std::size_t count, double* out);
 void balanced_nodes(const double* mass, const double* excess, std::size_t bins,
                     const double* growth, const double* rise, double* share, double* nodes);
 FftShape fft_shape(std::size_t size);

@@ -1,10 +1,13 @@
-// Sums of products of two sequences of masses on lattices, one as fine as the other or finer.
+// Sums of products of two sequences of masses on lattices: of all of them, one lattice as fine as
+// the other or finer, and of few that are not next to each other.
 //
 // Computes: out[stride i + j] += a[i] b[j], 0 <= i < m, 0 <= j < n, for the k = stride i + j in a
-//   range.
+//   range; out[j] = sum over i of weights[i] values[places[i] + j].
 // Method: a tile of sums stays in registers while i runs.
 // Error: every sum has its terms added in the order of i, by themselves, so that it is right to
 //   (m + 1) u of the sum of their sizes; the same bits at every level.
+#include <cstdint>
+
 #include "base/vector.hpp"
 #include "kernels/level_kernels.hpp"
 
@@ -42,6 +45,26 @@ void lattice_sums(const double* a, std::size_t m, const double* b, std::size_t n
     __builtin_memcpy(found, sums, sizeof(found));
     const std::size_t width = to - k < kTile ? to - k : kTile;
     for (std::size_t r = 0; r < width; ++r) out[k - from + r] += found[r];
+  }
+}
+
+void placed_sums(const double* values, const std::int64_t* places, const double* weights,
+                 std::size_t terms, std::size_t count, double* out) {
+  std::size_t j = 0;
+  for (; j + kTile <= count; j += kTile) {
+    Reals sums[kRegisters] = {};
+    for (std::size_t i = 0; i < terms; ++i) {
+      const double* at = values + places[i] + j;
+      for (std::size_t r = 0; r < kRegisters; ++r) sums[r] += weights[i] * load(at + r * kLanes);
+    }
+    __builtin_memcpy(out + j, sums, sizeof(sums));
+  }
+  for (; j < count; ++j) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < terms; ++i) {
+      sum += weights[i] * values[places[i] + static_cast<std::int64_t>(j)];
+    }
+    out[j] = sum;
   }
 }
 

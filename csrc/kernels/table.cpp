@@ -50,6 +50,7 @@ const Kernels kernels = {
     tilted_moments,
     log_mgf,
     lattice_sums,
+    placed_sums,
     balanced_nodes,
     fft_shape,
     fft_roots,

@@ -273,6 +273,15 @@ def binned_products(
     beyond the edges count in the bins at the ends; csrc/losses/binned_products.cpp has the
     error."""
 
+def placed_sums(
+    values: NDArray[np.float64],
+    places: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    count: int,
+) -> NDArray[np.float64]:
+    """For 0 <= j < count the sum of weights[i] * values[places[i] + j], its terms in their
+    order."""
+
 def suffix_sums(
     loss: NDArray[np.float64], mass: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -9,6 +9,9 @@ import numpy as np
 from cell_oracles import cactus_pieces, integer_atoms, merged
 
 import psinoise as pn
+from psinoise.accounting.compose.induction import Grid as Points
+from psinoise.accounting.compose.induction import Induction, Use
+from psinoise.accounting.compose.measure import Measure
 from psinoise.accounting.compose.waves import Frame, Grid, hinge
 from psinoise.accounting.loss.envelope import undominated
 from refusals import for_each, for_rows
@@ -54,6 +57,52 @@ def test_shifts_that_are_chosen_as_neighbors_go(rate, way, others):
             found = accountant.delta(epsilon)
             assert found.lower * (1.0 - 1e-9) <= exact <= found.upper * (1.0 + 1e-9)
             assert found.upper <= found.lower * (1.0 + 1e-2)
+
+
+@for_rows(
+    (step, rate, way)
+    for step in (0.7, 0.04)
+    for rate, way in ((1.0, "remove"), (0.3, "remove"), (0.3, "add"))
+)
+def test_induction_on_any_grid(step, rate, way):
+    """Mutants: chords in y, none beyond the last point, no merging there, a shift not looked at."""
+    shifts = [merged(*cactus_pieces(TINY, shift), rate, way)[:2] for shift in np.arange(1, 7) / 6.0]
+    before = merged(*integer_atoms(pn.DiscreteLaplace(epsilon=0.7), 1), rate, way)[:2]
+
+    def use(losses) -> Use:
+        ordered = [
+            (loss[order], mass[order]) for loss, mass in losses for order in [loss.argsort()]
+        ]
+        sides = ("lower", "upper")
+        return Use(
+            tuple(
+                tuple(Measure(side, loss, loss, mass, 0.0, 0.0, 0.0) for side in sides)
+                for loss, mass in ordered
+            )
+        )
+
+    for count, other in ((1, None), (3, None), (2, before)):
+        choices = use(shifts)
+        grid = Points.of(step, 2.0, 4.0, count * choices.fall)
+        made = Induction(choices, count, None if other is None else use([other]), grid)
+        above = made.upper()
+        for epsilon in (0.0, 0.1, 0.8, 1.7):
+            exact = adaptive_delta(shifts, epsilon, count, other)
+            over = math.exp(above.log_delta(epsilon)) - exact
+            under = exact - math.exp(made.lower(epsilon, exact).log_delta(epsilon))
+            # Rounding, and what a grid of so many uses is off by.
+            assert -1e-13 <= over <= 2.0 * count * step**2
+            assert -1e-13 <= under <= 2.0 * count * step**2
+
+
+@for_rows(
+    [(1.0, 10, 0.1, 1e-3), (0.25, 2, 0.01, 1e-3), (1.0, 60, 1e-3, 1e-6), (0.25, 20, 1.0, 1e-9)]
+)
+def test_few_uses_of_a_fine_cactus(mean_cost, count, rate, delta):
+    """Two hundred cells a sensitivity, of which 60 to 90 shifts matter: up to 22 % wide before."""
+    found = pn.Mechanism(pn.Cactus(mean_cost=mean_cost)).epsilon(delta, count, rate)
+    assert found.composer == "choices"
+    assert found.width <= 1e-4 * found
 
 
 def test_choices_matter():

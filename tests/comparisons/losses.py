@@ -73,6 +73,24 @@ def assert_same_products(ours, theirs, sizes, largest):
     assert not ours[3].any()
 
 
+@compares("placed_sums")
+def compare_placed_sums(tables):
+    """The same terms in the same order: equal but where products are fused with sums."""
+    generator = np.random.default_rng(79)
+    values = generator.uniform(size=500) ** 9
+    for terms, count in ((0, 5), (1, 1), (7, 33), (200, 131)):
+        places = generator.integers(0, values.size - count + 1, terms)
+        weights = generator.uniform(size=terms)
+        ours, theirs = (
+            core.placed_sums(values, places, weights, count) for core in (native, reference)
+        )
+        np.testing.assert_allclose(ours, theirs, rtol=(terms + 1) * 2.0**-53)
+    for place in (-1, values.size - 4):
+        for core in (native, reference):
+            with pytest.raises(ValueError, match="from each place on"):
+                core.placed_sums(values, np.array([place]), np.ones(1), 5)
+
+
 @compares("suffix_sums")
 def compare_suffix_sums(tables):
     generator = np.random.default_rng(79)

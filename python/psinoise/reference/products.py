@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 _ROWS = 64
 
@@ -32,6 +33,16 @@ def binned_products(
         for k in range(3):
             sums[k] += np.bincount(where, masses * (losses - edges[where]) ** k, bins)
     return sums[0], sums[1], sums[2], sums[3]
+
+
+def placed_sums(values: Float, places: Index, weights: Float, count: int) -> Float:
+    """Sums of values from some places on, with weights."""
+    if places.size and not 0 <= places.min() <= places.max() <= values.size - count:
+        raise ValueError("there must be so many values from each place on")
+    out = np.zeros(count)
+    for place, weight in zip(places.tolist(), weights.tolist(), strict=True):
+        out += weight * values[place : place + count]
+    return out
 
 
 def suffix_sums(loss: Float, mass: Float) -> tuple[Float, Float]:

@@ -6,8 +6,8 @@ far less epsilon, what ``k`` further uses contribute to delta is at most
     ``V_0(y) = (1 - e^{-y})^+``,   ``V_k(y) = max_s E_{P_s}[V_{k-1}(y + L_s)]``,                 (1)
 
 and ``delta(eps) = V_n(-eps)``: the largest value over all such choices, which is attained by one of
-them (dynamic programming). ``recursion`` bounds ``V_n`` from both sides, in a time that rises with
-the logarithm of ``n``.
+them (dynamic programming). Few uses are followed one by one (``induction``), many in blocks
+(``recursion``), in a time that rises with the logarithm of ``n``.
 
 *Losses.* A shift has the measures of its loss from below and from above (``measure``). From above
 several shifts may share the pair that dominates them all, their envelope; from below some may be
@@ -45,6 +45,7 @@ import numpy as np
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.dense import Dense, dense
 from psinoise.accounting.compose.direct import Composition as Direct
+from psinoise.accounting.compose.induction import Use, induced_bounds
 from psinoise.accounting.compose.measure import UNIT, Measure, Side
 from psinoise.accounting.compose.recursion import Losses, Recursion
 from psinoise.accounting.compose.refine import Crossing, Width, distance
@@ -68,9 +69,11 @@ _LEAST_DEGREE, _MOST_DEGREE = 256, 2**15
 # Points of all transforms together, and how many of them a term of a symbol takes as long as.
 _MOST_WORK, _SUM = 7e8, 0.2
 # Share of one recursion. It takes so many blocks, with so many points each for one of the degree.
-_SIDE, _BLOCKS, _TIMES = 0.5, 150, 24
+_SIDE, _BLOCKS, _TIMES = 0.5, 150, 6
 # Groups of shifts, and nodes of the loss of one for each fineness.
 _LEAST_GROUPS, _MOST_GROUPS, _LOSSES, _MOST_LOSSES = 8, 128, 128, 4096
+# So many uses are followed one by one; nodes of all other steps together; as groups, each shift.
+_FEW_USES, _REST, _ALL = 500, 4096, 2**20
 # A finer recursion brings both sides closer than this share, or nothing does.
 _PROGRESS = 0.7
 # Logs of moments of all uses by which a shift may be behind.
@@ -164,12 +167,24 @@ class Choices:
     def bounds(self, epsilon: float, crossing: Crossing, width: Width) -> Iterator[Bound]:
         """Bounds from above and below, each pair finer than the last, until the work is spent.
 
-        ``epsilon`` is where they are asked for, about.
+        What takes too many sums use by use goes to the polynomials of blocks. ``epsilon`` is where
+        they are asked for, about.
         """
-        rough = self._steps("lower", 1.0, _MOST_GROUPS, _FINENESS)
         middle, _ = self.fixed.sided("lower").compose("middle", _FIRST_NODES, None)
-        epsilon = crossing(middle, epsilon, 0.03 * max(middle.largest, 1e-300))
-        log_delta = middle.log_delta(epsilon)
+        scale = max(middle.largest, 1e-300)
+        epsilon = crossing(middle, epsilon, 0.03 * scale)
+        if self.pair.several and self.count <= _FEW_USES:
+            tilt = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * scale))
+            use, others = self._uses()
+            if (yield from induced_bounds(use, self.count, others, epsilon, tilt, crossing, width)):
+                return
+        yield from self._smooth_bounds(epsilon, middle.log_delta(epsilon), crossing, width)
+
+    def _smooth_bounds(
+        self, epsilon: float, log_delta: float, crossing: Crossing, width: Width
+    ) -> Iterator[Bound]:
+        """The same for any number of uses, by trigonometric polynomials."""
+        rough = self._steps("lower", 1.0, _MOST_GROUPS, _FINENESS)
         fineness, spent, before = _FINENESS, 0.0, math.inf
         while True:
             tilt = rough.saddle(epsilon)
@@ -212,6 +227,17 @@ class Choices:
             fineness, before = 2 * fineness, gap
             log_delta = made["upper"].log_delta(epsilon)
 
+    def _uses(self) -> tuple[Use, Use | None]:
+        """One use with all shifts apart, and all other steps as one."""
+        each = self.pair.groups(self.direction, 1.0, _ALL)
+        sources = [dense(pair, self.direction, math.inf) for _, pair in each]
+        use = Use(tuple((_of_atoms(x, "lower"), _of_atoms(x, "upper")) for x in sources))
+        if not self.others:
+            return use, None
+        pairs, counts = zip(*self.others, strict=True)
+        rest = Direct(pairs, counts, self.log_delta - _UNTRIMMED)
+        return use, Use(((rest.measure("lower", _REST), rest.measure("upper", _REST)),))
+
     def _steps(self, side: Side, tilt: float, groups: int, fineness: int) -> _Steps:
         """The losses of one use of each group of shifts, and those of the other steps."""
         parts = self.pair.groups(self.direction, tilt, groups)
@@ -219,6 +245,8 @@ class Choices:
         nodes = min(_LOSSES * fineness, _MOST_LOSSES)
 
         def measure(source: Dense) -> Measure:
+            if not source.panels and source.lowest.size <= nodes:
+                return _of_atoms(source, side)
             log_delta = self.log_delta - _UNTRIMMED
             return Direct(((source, source),), (1,), log_delta).measure(side, nodes)
 
@@ -226,6 +254,15 @@ class Choices:
         for pair, count in self.others:
             made.append((Losses((measure(pair[side == "upper"]),)), count))
         return _Steps(tuple(made))
+
+
+def _of_atoms(source: Dense, side: Side) -> Measure:
+    """The losses of atoms alone, in order."""
+    order = np.argsort(source.lowest, kind="stable")
+    sign = 1.0 if side == "upper" else -1.0
+    mass = np.exp(source.log_mass + sign * source.doubt) * (1.0 + sign * 4.0 * UNIT)
+    loss = source.lowest[order]
+    return Measure(side, loss, loss, mass[order], 0.0, 0.0, source.rounding)
 
 
 @dataclass(frozen=True)
