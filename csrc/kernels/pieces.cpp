@@ -134,9 +134,6 @@ void piece_masses(const LawTable& law, const LossPair& pair, const double* edges
 
 namespace {
 
-// A valley between two modes is worth a boundary if the masses of both are this much larger.
-inline constexpr double kValley = 16.0;
-
 // Of a difference of sums of the same densities: 5 roundings in a piece, 3 of a sum over pieces
 // that loses nothing (csrc/losses/loss_bins.cpp), 80 of the parts of a wide bin, some of e^w: this
 // has 1,800. Densities may be off by far more, as their logs are large: both terms share that, and
@@ -151,8 +148,6 @@ struct Bins {
   const double* growth;  // e^w - 1, w the width
   const double* rise;    // e^{t w}, t the tilt
 
-  double density(std::size_t j) const { return mass[j] / growth[j]; }
-
   // e^{l_{j+1}} B_j - A_j, in the scale of bin j; rounded up, since what it says is paid for mass
   // that goes up. Of bins so wide that little or nothing of Q is left in A - u, that is what
   // counts.
@@ -163,79 +158,38 @@ struct Bins {
   }
 };
 
-// The first bin of the next segment: the least one between two modes, or the end.
-std::size_t segment_end(const Bins& bins, std::size_t begin, std::size_t end) {
-  double peak = bins.density(begin);
-  double valley = peak;
-  std::size_t at = begin;
-  for (std::size_t j = begin + 1; j < end; ++j) {
-    const double here = bins.density(j);
-    if (here < valley) {
-      valley = here;
-      at = j;
-    } else if (valley * kValley < peak && here > valley * kValley) {
-      return at;
-    } else if (here > peak && valley * kValley >= peak) {
-      peak = here;
-      valley = here;
-      at = j;
-    }
-  }
-  return end;
-}
-
 // share[j]: the part of bin j that goes down to node j. From the left up to the largest bin, and
 // from the right down to it: each towards larger masses, where errors shrink. The ends lose
 // nothing: all of the first bin goes up and all of the last one down, where the next bins balance
 // them.
-void balance(const Bins& bins, std::size_t begin, std::size_t end, double* share) {
-  std::size_t meeting = begin;
-  for (std::size_t j = begin + 1; j < end; ++j) {
+void balance(const Bins& bins, std::size_t count, double* share) {
+  std::size_t meeting = 0;
+  for (std::size_t j = 1; j < count; ++j) {
     if (bins.mass[j] > bins.mass[meeting]) meeting = j;
   }
   const auto from_left = [&](std::size_t j) {
     const double wanted = (1.0 - share[j - 1]) * bins.deficit(j - 1) * bins.rise[j - 1];
     share[j] = wanted < bins.excess[j] ? wanted / bins.excess[j] : 1.0;
   };
-  share[begin] = meeting > begin ? 0.0 : 0.5;
-  for (std::size_t j = begin + 1; j < meeting; ++j) from_left(j);
-  share[end - 1] = 1.0;
-  for (std::size_t j = end - 1; j > meeting; --j) {
+  share[0] = meeting > 0 ? 0.0 : 0.5;
+  for (std::size_t j = 1; j < meeting; ++j) from_left(j);
+  share[count - 1] = 1.0;
+  for (std::size_t j = count - 1; j > meeting; --j) {
     const double wanted = share[j] * bins.excess[j];
     const double room = bins.deficit(j - 1) * bins.rise[j - 1];
     share[j - 1] = wanted < room ? 1.0 - wanted / room : 0.0;
   }
-  if (meeting == end - 1 && meeting > begin) from_left(meeting);
-}
-
-// From the right all the way, which loses what goes down in the first bin: nothing where all of it
-// is at its node. That succeeds for a few atoms, each far from the next, and fails past the mode of
-// a density, where there is less to balance with in each bin than in the one above.
-bool balance_atoms(const Bins& bins, std::size_t count, double* share) {
-  share[count - 1] = 1.0;
-  for (std::size_t j = count - 1; j > 0; --j) {
-    const double wanted = share[j] * bins.excess[j];
-    const double room = bins.deficit(j - 1) * bins.rise[j - 1];
-    if (!(wanted <= room)) return false;
-    share[j - 1] = wanted > 0.0 ? 1.0 - wanted / room : 1.0;
-  }
-  return share[0] * bins.excess[0] <= 1e-12 * bins.mass[0];
+  if (meeting == count - 1 && meeting > 0) from_left(meeting);
 }
 
 }  // namespace
 
 // Bin j lies between nodes j and j + 1, a distance w apart; both arrays are tilted by the level of
-// node j. A loss with several modes is balanced between its valleys, each part on its own.
+// node j.
 void balanced_nodes(const double* mass, const double* excess, std::size_t count,
                     const double* growth, const double* rise, double* share, double* nodes) {
   const Bins bins = {mass, excess, growth, rise};
-  if (!balance_atoms(bins, count, share)) {
-    for (std::size_t begin = 0; begin < count;) {
-      const std::size_t end = segment_end(bins, begin, count);
-      balance(bins, begin, end, share);
-      begin = end;
-    }
-  }
+  balance(bins, count, share);
   for (std::size_t j = 0; j <= count; ++j) nodes[j] = 0.0;
   for (std::size_t j = 0; j < count; ++j) {
     nodes[j] += share[j] * mass[j];

@@ -11,8 +11,6 @@ from psinoise.reference.law import LawTable
 
 Float = NDArray[np.float64]
 
-# A valley between two modes is worth a boundary if the masses of both are this much larger.
-_VALLEY = 16.0
 _BALANCE_ROUNDING, _WIDEST = 2e-13, 1e200
 Complex = NDArray[np.complex128]
 
@@ -252,49 +250,25 @@ def level_points(
     return best, float(error.max(initial=0.0))
 
 
-def _segment_end(density: Float, begin: int) -> int:
-    """The least bin between the mode of this segment and the next one, or the end."""
-    peak = valley = density[begin]
-    at = begin
-    for j in range(begin + 1, density.size):
-        here = density[j]
-        if here < valley:
-            valley, at = here, j
-        elif valley * _VALLEY < peak and here > valley * _VALLEY:
-            return at
-        elif here > peak and valley * _VALLEY >= peak:
-            peak, valley, at = here, here, j
-    return int(density.size)
-
-
-def _balance(mass: Float, excess: Float, needed: Float, share: Float, begin: int, end: int) -> None:
-    """Shares that go down, from both ends of a segment towards its largest bin."""
-    meeting = begin + int(np.argmax(mass[begin:end]))
-    share[begin] = 0.0 if meeting > begin else 0.5
+def _balance(mass: Float, excess: Float, needed: Float) -> Float:
+    """Shares that go down, from both ends towards the largest bin."""
+    count, meeting = mass.size, int(np.argmax(mass))
+    share = np.zeros(count)
+    share[0] = 0.0 if meeting > 0 else 0.5
 
     def from_left(j: int) -> float:
         wanted = (1.0 - share[j - 1]) * needed[j - 1]
         return float(wanted / excess[j]) if wanted < excess[j] else 1.0
 
-    for j in range(begin + 1, meeting):
+    for j in range(1, meeting):
         share[j] = from_left(j)
-    share[end - 1] = 1.0
-    for j in range(end - 1, meeting, -1):
+    share[-1] = 1.0
+    for j in range(count - 1, meeting, -1):
         wanted, room = share[j] * excess[j], needed[j - 1]
         share[j - 1] = 1.0 - wanted / room if wanted < room else 0.0
-    if meeting == end - 1 and meeting > begin:
+    if 0 < meeting == count - 1:
         share[meeting] = from_left(meeting)
-
-
-def _balance_atoms(mass: Float, excess: Float, needed: Float, share: Float) -> bool:
-    """From the right all the way, for a few atoms; whether that loses nothing."""
-    share[-1] = 1.0
-    for j in range(mass.size - 1, 0, -1):
-        wanted, room = share[j] * excess[j], needed[j - 1]
-        if not wanted <= room:
-            return False
-        share[j - 1] = 1.0 - wanted / room if wanted > 0.0 else 1.0
-    return bool(share[0] * excess[0] <= 1e-12 * mass[0])
+    return share
 
 
 def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Float:
@@ -307,15 +281,10 @@ def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Fl
         deficit = np.maximum(mass * growth - held + _BALANCE_ROUNDING * held, 0.0)
         deficit[growth >= _WIDEST] = np.inf
         room = deficit * rise
-    share = np.zeros(mass.size)
-    begin = mass.size if _balance_atoms(mass, excess, room, share) else 0
+    share = _balance(mass, excess, room)
+    up = 1.0 - share
     with np.errstate(invalid="ignore"):
         # No part of an endless room is a part of it.
-        while begin < mass.size:
-            end = _segment_end(mass / growth, begin)
-            _balance(mass, excess, room, share, begin, end)
-            begin = end
-        up = 1.0 - share
         need = up * room
     paid = np.append(share[1:] * excess[1:], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
