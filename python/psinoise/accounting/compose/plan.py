@@ -54,8 +54,6 @@ _GRID = 193
 _REACHES = (1, 4, 12)
 # Parts of a plan, and the fewest bins of a run of equal width.
 _GROUPS, _LEAST_RUN = 256, 16
-# Bins whose chord is above the curve by this factor, as a logarithm.
-_WIDE = 0.5
 
 
 @dataclass(frozen=True)
@@ -156,20 +154,11 @@ class Curve:
         ``D`` is the profile of what is composed with the part; ``mean`` is that of the part, from
         which its losses are counted.
         """
-        width = np.diff(bins.edges)
-        x = np.clip(bins.mean, 0.0, width)
-        loss = bins.middle - mean
-        log_curvature = np.interp(self.epsilon - loss, self.at, self.log_curvature)
-        narrow = log_curvature + 2.0 * np.log(width) - math.log(12.0)
-        # Of bins that are wide for D: its chord over the bin, where that is far above D.
-        up = np.minimum(np.expm1(-x) / np.expm1(-width), 1.0)
+        width, rest = np.diff(bins.edges), self.epsilon - (bins.middle - mean)
+        log_curvature = np.interp(rest, self.at, self.log_curvature)
         with np.errstate(divide="ignore"):
             log_mass = np.log(bins.mass)
-            chord = np.logaddexp(
-                np.log(up) + self(bins.edges[1:] - mean),
-                np.log1p(-up) + self(bins.edges[:-1] - mean),
-            )
-        return np.asarray(log_mass + np.where(chord > self(loss) + _WIDE, chord, narrow))
+        return np.asarray(log_mass + log_curvature + 2.0 * np.log(width) - math.log(12.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,12 +81,9 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
         asked = width(epsilon, slope)
         log_gap = math.log(_SHARE * asked * slope) + middle.log_delta(epsilon)
         wanted = plans["upper"].nodes_for(log_gap) if log_gap > -math.inf else math.inf
-        stuck = False
         for attempt in range(_MOST_ROUNDS):
             if nodes:
                 more = nodes * min(max(1.15 * math.sqrt(found / asked), 1.2), _GROWTH)
-                # Bins that end between the same atoms as before say nothing else.
-                more = nodes * _GROWTH if stuck else more
                 # A new plan may need fewer nodes than the last one used.
                 wanted = more if attempt else min(_TRUSTED * wanted, more)
             most = _MOST_NODES if last else _GROWTH * planning
@@ -107,8 +104,7 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
             found = distance(lower, upper, epsilon, slope, crossing)
             if many and 0.9 * before <= found <= 1.1 * before < math.inf:
                 return  # something else than nodes keeps the bounds apart
-            again, stuck = stuck, attempt > 0 and not found < 0.9 * before
-            if (stuck and again) or (not last and found > _POOR * asked):
+            if not last and found > _POOR * asked:
                 break  # a better plan is worth its time
 
 

@@ -100,16 +100,8 @@ class Target:
         # The bias formula takes the loss to vary over several bins.
         spread = min(part.variance for part in self._at_tilt.parts)
         step = min(smooth, 0.25 * math.sqrt(spread), _LARGEST_STEP)
-        # A loss that hardly varies moves by a bin at most, and n bins this small are in the width;
-        # atoms do not move.
-        parts = zip(self.composition.measures, self._at_tilt.parts, self.steps, strict=True)
-        moved = math.fsum(
-            count * measure.share_beside_atoms(self.tilt, part.value)
-            for measure, part, (_, count) in parts
-        )
-        room = 0.5 * self.width
-        beside = min(room / max(moved, 1e-300), smooth, _LARGEST_STEP)
-        return max(step, room / self.uses, beside)
+        # A loss that hardly varies moves by a bin at most, and n bins this small are in the width.
+        return max(step, 0.5 * self.width / self.uses)
 
     @property
     def first_step(self) -> float:

@@ -147,12 +147,6 @@ class LossMeasure:
         """
         return core.panel_pieces(self.log_mass, self.loss, self.panels, ORDER, c, value, frequency)
 
-    def share_beside_atoms(self, c: float, value: float) -> float:
-        """Share of the tilted mass that is on panels."""
-        if not self.atoms:
-            return 1.0
-        return float(np.exp(self.log_tilted(c, value)[: self.panels * ORDER]).sum())
-
     def widest_panel(self, c: float, value: float) -> float:
         """The largest range of the loss on a panel that carries more than 1e-6 of the mass."""
         shape = (self.nodes.left.size, ORDER)
