@@ -22,6 +22,7 @@ from scipy import fft, special
 import psinoise as pn
 from psinoise import _core
 from psinoise.bench.timing import Workload, interleave
+from psinoise.release import exact_sum
 
 MANY = 2**20
 KEY = bytes(range(32))
@@ -95,24 +96,26 @@ def values() -> Iterator[Group]:
     points = {
         "samples": generator.standard_normal(MANY),
         "center": uniform - 0.5,
+        "0 to 1": uniform,
+        "2 to 5": 2.0 + 3.0 * uniform,
+        "4 to 8": 4.0 + 4.0 * uniform,
         "tails": np.where(uniform < 0.5, -1.0, 1.0) * (4.0 + 30.0 * uniform),
+        "beyond 40": 40.0 + 20.0 * uniform,
     }
     for place, x in points.items():
         ours = partial(law.cdf, x, out=out, threads=1)
         yield f"cdf, {place}", MANY, {"ours": ours, "ndtr": partial(special.ndtr, x, out=out)}
     airy = pn.Airy(std=1.0)
     drawn = airy.sample(MANY, rng=1)
-    yield (
-        "Airy",
-        MANY,
-        {
-            name: partial(getattr(airy, name), drawn, out=out, threads=1)
-            for name in ("pdf", "logpdf")
-        },
-    )
+    rows: Rows = {
+        name: partial(getattr(airy, name), drawn, out=out, threads=1)
+        for name in ("pdf", "logpdf", "ccdf")
+    }
+    rows["scipy airy"] = partial(special.airy, drawn)
+    yield "Airy", MANY, rows
     for cells in (pn.Staircase(epsilon=1.0), pn.Cactus(mean_cost=4.0)):
         at = cells.sample(MANY, rng=1)
-        rows: Rows = {n: partial(getattr(cells, n), at, out=out, threads=1) for n in ("pdf", "cdf")}
+        rows = {n: partial(getattr(cells, n), at, out=out, threads=1) for n in ("pdf", "cdf")}
         rows["icdf"] = partial(cells.icdf, uniform, out=out, threads=1)
         yield f"cells, {type(cells).__name__}", MANY, rows
 
@@ -134,6 +137,19 @@ def transforms() -> Iterator[Group]:
         yield f"transform of 2^{bits}", size, {"SciPy": scipy, "ours": ours}
 
 
+def sums() -> Iterator[Group]:
+    """Sums without rounding, of values that are clipped and rounded to a grid."""
+    values = 100.0 * np.random.default_rng(3).random(MANY)
+    for kind in (np.float64, np.float32, np.int64):
+        of = values.astype(kind)
+        rows: Rows = {
+            "exact_sum": partial(exact_sum, of, 2.0**-20, bounds=(0.0, 100.0)),
+            "NumPy clip, sum": lambda of=of: of.clip(0, 100).sum(),
+            "NumPy sum": of.sum,
+        }
+        yield f"exact_sum, {of.dtype}", MANY, rows
+
+
 def main() -> int:
     """Print the groups that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -141,7 +157,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=2.0, help="for each group")
     arguments = parser.parse_args()
     print(f"instruction set {pn.build_config()['isa']}")
-    for part in (samples, calls, values, transforms):
+    for part in (samples, calls, values, transforms, sums):
         for name, elements, rows in part():
             if arguments.select not in name:
                 continue
