@@ -211,7 +211,7 @@ struct Sampler {
       const std::size_t lanes = left < kLanes ? left : kLanes;
       std::uint64_t counters[kLanes] = {};
       for (std::size_t j = 0; j < lanes; ++j) counters[j] = first + pending.offset[start + j];
-      chacha_blocks<kSampleRounds>(key, counters, 1, group);
+      chacha_blocks<kSampleRounds>(key, counters, 1, group, lanes);
       for (std::size_t j = 0; j < lanes; ++j) {
         FurtherWords further(key, counters[j], group, static_cast<int>(j));
         const Word word = pending.word[start + j];

@@ -81,7 +81,7 @@ void finish(const LatticeDigit& digit, const std::uint32_t key[8], std::uint64_t
     const std::size_t lanes = left < kLanes ? left : kLanes;
     std::uint64_t counters[kLanes] = {};
     for (std::size_t j = 0; j < lanes; ++j) counters[j] = first + work.pending[start + j];
-    chacha_blocks<kReleaseRounds>(key, counters, 1, group);
+    chacha_blocks<kReleaseRounds>(key, counters, 1, group, lanes);
     for (std::size_t j = 0; j < lanes; ++j) {
       Further further(key, counters[j], group, static_cast<int>(j));
       const std::size_t i = work.pending[start + j];

@@ -9,6 +9,7 @@
 // References: RFC 8439 section 2.3; D. J. Bernstein, "ChaCha, a variant of Salsa20" (2008).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #if defined(__SSE2__) && !defined(__AVX512F__)
 #include <immintrin.h>
@@ -105,14 +106,16 @@ inline void chacha_pass(const std::uint32_t key[8], Words32 counter_low, Words32
   }
 }
 
-// Sixteen blocks whose counters are given one by one.
+// Blocks whose counters are given one by one, in the first of sixteen lanes; the others are not
+// defined.
 template <int Rounds>
 inline void chacha_blocks(const std::uint32_t key[8], const std::uint64_t counters[kLanes],
-                          std::uint64_t nonce, std::uint32_t out[kGroupWords]) {
-  constexpr int width = PSINOISE_VECTOR_BYTES / 4;
-  for (int lane = 0; lane < kLanes; lane += width) {
+                          std::uint64_t nonce, std::uint32_t out[kGroupWords],
+                          std::size_t lanes = kLanes) {
+  constexpr std::size_t width = PSINOISE_VECTOR_BYTES / 4;
+  for (std::size_t lane = 0; lane < lanes; lane += width) {
     std::uint32_t halves[2][width];
-    for (int j = 0; j < width; ++j) {
+    for (std::size_t j = 0; j < width; ++j) {
       halves[0][j] = static_cast<std::uint32_t>(counters[lane + j]);
       halves[1][j] = static_cast<std::uint32_t>(counters[lane + j] >> 32);
     }

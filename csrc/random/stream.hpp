@@ -69,7 +69,7 @@ class FurtherWordsOf {
   void refill() {
     std::uint64_t counters[kLanes] = {};
     counters[0] = element_;
-    chacha_blocks<Rounds>(key_, counters, ++nonce_, own_);
+    chacha_blocks<Rounds>(key_, counters, ++nonce_, own_, 1);
     block_ = own_;
     used_ = 0;
   }
