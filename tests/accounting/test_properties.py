@@ -103,7 +103,7 @@ def test_the_contour_may_be_anywhere(direction, law, count, rate, delta):
             for _ in range(2):
                 # A line that was cut off has settled to 1e-11 of delta at one epsilon.
                 line = trace(composition, composition.saddle(c), epsilon)
-                epsilon = line.epsilon(log_delta, epsilon, 1.0 / c)
+                epsilon = line.epsilon(log_delta, epsilon)
             values.append(epsilon)
     assert np.ptp(values) <= 1e-10 * max(1.0, *values)
 

@@ -17,7 +17,6 @@ from psinoise.accounting.loss.steps import Pairs
 
 # A contour belongs to the epsilons within this many standard deviations of its saddle point.
 _LARGEST_MISS = 4.0
-_MOST_CONTOURS = 6
 _MOST_SEARCHES = 3
 # Relative error of delta, by its own estimate, up to which a contour has settled.
 LARGEST_ERROR = 1e-10
@@ -56,17 +55,12 @@ def contour_epsilon(composition: Composition, saddle: Saddle, log_delta: float) 
     UnsettledError
         if the integral does not settle in a moment
     """
-    at = saddle.epsilon
-    for _ in range(_MOST_CONTOURS):
-        if saddle.saturated:
-            break
-        line = trace(composition, saddle, at)
-        epsilon = line.epsilon(log_delta, at, 1.0 / saddle.c)
-        if abs(epsilon - saddle.epsilon) <= _LARGEST_MISS * math.sqrt(saddle.curvature):
-            if line.error(epsilon) <= LARGEST_ERROR:
-                return epsilon
-            break
-        saddle, at = composition.saddle_at_epsilon(epsilon), epsilon
+    if not saddle.saturated:
+        line = trace(composition, saddle, saddle.epsilon)
+        epsilon = line.epsilon(log_delta, saddle.epsilon)
+        near = abs(epsilon - saddle.epsilon) <= _LARGEST_MISS * math.sqrt(saddle.curvature)
+        if near and line.error(epsilon) <= LARGEST_ERROR:
+            return epsilon
     raise UnsettledError("the contour integral does not settle")
 
 

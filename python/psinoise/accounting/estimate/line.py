@@ -49,7 +49,11 @@ _FIRST_STEPS = 96
 # Error relative to the modulus, of the recurrence.
 _DIRECT_ERROR = 1e-15
 # Searches for an epsilon end one step after log delta is as close.
-_MOST_ITERATIONS, _CLOSE = 80, 1e-8
+_MOST_ITERATIONS, _CLOSE = 30, 1e-8
+
+
+class UnsettledError(CertificationError):
+    """The contour integral does not settle, or would take very long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,35 +103,25 @@ class Line:
             return -math.inf, -c
         return self.log_scale(epsilon) + math.log(total), -(c + slope / total)
 
-    def epsilon(self, log_delta: float, start: float, scale: float) -> float:
-        """Newton's method on log delta, safeguarded by the monotony of the profile.
+    def epsilon(self, log_delta: float, start: float) -> float:
+        """Newton's method on log delta, which is nearly straight, from the saddle point.
 
-        ``scale`` is a change of epsilon that matters to the profile, such as ``1/c``: steps grow
-        from it where Newton's method is of no use.
+        Raises
+        ------
+        UnsettledError
+            if rounding leaves nothing, or it does not converge
         """
-        low, high = -math.inf, math.inf
-        epsilon, reach = start, scale
+        epsilon = start
         for _ in range(_MOST_ITERATIONS):
             value, slope = self.log_delta(epsilon)
-            if value > log_delta:
-                low = epsilon
-            else:
-                high = epsilon
-            step = (log_delta - value) / slope if slope < 0.0 and math.isfinite(value) else math.nan
+            step = (log_delta - value) / slope if slope < 0.0 else math.nan
+            if not math.isfinite(step):
+                break
+            epsilon += step
             if abs(log_delta - value) <= _CLOSE or abs(step) <= 4e-16 * abs(epsilon):
                 # Quadratic convergence: what is left after such a step is below rounding.
-                return epsilon + step
-            moved = epsilon + step
-            if not low < moved < high or abs(step) > 100.0 * reach:
-                if math.isfinite(low) and math.isfinite(high):
-                    moved = 0.5 * (low + high)
-                else:
-                    reach *= 2.0
-                    moved = epsilon + (reach if value > log_delta else -reach)
-            if moved in (low, high):
-                return moved
-            epsilon = moved
-        return epsilon
+                return epsilon
+        raise UnsettledError("the epsilon of a contour is not found")
 
     def log_scale(self, epsilon: float) -> float:
         """Log of the integrand at ``t = 0``."""
@@ -142,10 +136,6 @@ class Line:
         total = float(terms.real.sum())
         slope = float(-(self._frequencies * terms.imag).sum())
         return total, slope
-
-
-class UnsettledError(CertificationError):
-    """The contour integral does not settle, or would take very long."""
 
 
 def trace(composition: Composition, saddle: Saddle, epsilon: float) -> Line:
