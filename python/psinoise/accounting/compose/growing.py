@@ -1,9 +1,9 @@
 """Bounds on a composition that grows: one lattice and one window, so that a step costs the same
 however many there were before.
 
-The measures and the errors are those of ``window``. What is different is that step, window and tilt
-are fixed beforehand, from the point (epsilon, delta) that is asked about, and that the product of
-spectra is kept:
+The measures are those of ``lattice``, the errors those of ``frequencies``. What is different is
+that step, window and tilt are fixed beforehand, from the point (epsilon, delta) that is asked
+about, and that the product of spectra is kept:
 
 * The tilt ``t = epsilon / mu**2 - 1/2`` is that of the Gaussian pair that has this point on its
   profile: its loss is ``N(mu**2 / 2, mu**2)``, and its tilted mean epsilon. Any tilt is sound.

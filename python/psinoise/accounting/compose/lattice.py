@@ -1,20 +1,13 @@
 """Measures on a lattice whose profile lies above, or below, that of the true privacy loss.
 
-A discrete measure gives weight ``f_j`` (a ``P``-probability) to the loss ``l_j = j h``; its
-profile is ``sum f_j (1 - e^{eps - l_j})^+``, and profiles compose by convolution. Let a bin
-between the nodes ``l_j`` and ``l_{j+1}`` have masses ``A = P(bin)``, ``B = Q(bin)`` and ``gamma_j
-= e^{l_j}``.
+Nodes have losses ``l_j = j h`` here, and compose by convolution. Let a bin between the nodes
+``l_j`` and ``l_{j+1}`` have masses ``A = P(bin)``, ``B = Q(bin)`` and ``gamma_j = e^{l_j}``.
 
 Upper bound (connect the dots, exact in mass)
 ---------------------------------------------
-Send ``w A`` to the upper node and ``(1 - w) A`` to the lower one, with ``w A = (A - gamma_j B) /
-(1 - e^{-h})``. Then the ``Q``-mass is kept too: ``w A / gamma_{j+1} + (1 - w) A / gamma_j = B``.
-Given ``A`` and ``B`` the hockey-stick integral of the bin, ``integral (dP - gamma dQ)^+``, is
-convex in ``gamma``, is ``A - gamma B`` below ``gamma_j`` and 0 above ``gamma_{j+1}``: the chord
-between, which is the profile of the two nodes, is the largest it can be. So the pair of the nodes
-dominates the true pair, and dominating pairs compose (Zhu, Dong and Wang, "Optimal accounting of
-differential privacy via characteristic function", theorem 10). Losses above the last node go to
-``+infinity``, and those that are too small to matter to the first node above all of them.
+Each bin is split to its ends as in ``measure``, which has the proof: ``w A`` goes to the upper
+node, with ``w A = (A - gamma_j B) / (1 - e^{-h})``. Losses above the last node go to ``+infinity``,
+and those that are too small to matter to the first node above all of them.
 
 Lower bound (balanced contraction)
 ----------------------------------

@@ -73,11 +73,7 @@ class Saddle:
         return exponent - prefactor - 0.5 * math.log(2.0 * math.pi * self.curvature)
 
     def log_chernoff(self, epsilon: float) -> float:
-        """Upper bound on log delta at any epsilon.
-
-        ``E[(1 - e^{eps - L})^+] <= E[e^{c (L - eps)}] c^c / (1 + c)^{1 + c}``, from the maximum of
-        ``(1 - e^{-y}) e^{-c y}``.
-        """
+        """Upper bound on log delta at any epsilon: that of the order ``c + 1`` (``renyi``)."""
         exponent = self.value - self.c * epsilon
         return exponent - self.c * math.log1p(1.0 / self.c) - math.log1p(self.c)
 
