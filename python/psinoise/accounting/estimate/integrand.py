@@ -21,8 +21,6 @@ _LOG_DEAD = math.log(DEAD)
 _NEGLIGIBLE_WEIGHT = 1e-18
 _PROBES = 64
 _PROBE_STEP = 0.35
-_PROBE_PHASE = 24.0
-_MANY_USES = 50.0
 _LOW_CHANGE = -0.75
 # Stands for 0, whose logarithm is not finite.
 _LEAST_MODULUS = 1e-300
@@ -87,36 +85,27 @@ def horizon_of(composition: Composition, saddle: Saddle, start: float) -> float:
     if widest == 0.0:
         return math.inf
     step = _PROBE_STEP / widest
-    probes = _PROBES
-    finer = None
-    if _MANY_USES * widest**2 > 1.001 * saddle.variance:
-        # Few factors must be small themselves: noise of coarse panels would look alive.
-        finer = composition.resolved(saddle, step * probes)
+    # Noise of coarse panels would look alive.
+    finer = composition.resolved(saddle, step * _PROBES)
     if finer is None:
-        swing = max(
-            measure.widest_panel(saddle.c, part.value)
-            for measure, part in zip(composition.measures, saddle.parts, strict=True)
-        )
-        probes = min(probes, int(_PROBE_PHASE / max(swing * step, 1e-300)) + 2)
-    else:
-        composition, saddle = finer
-    frequencies = step * np.arange(probes, dtype=np.float64)
+        return math.inf
+    composition, saddle = finer
+    frequencies = step * np.arange(_PROBES, dtype=np.float64)
     level = np.log(np.abs(damping(saddle, frequencies)))
-    for ratio, count in ratios(composition, saddle, step, probes):
+    for ratio, count in ratios(composition, saddle, step, _PROBES):
         level += log_power(ratio, count).real
-    if probes >= 3:
-        before, middle, after = level[:-2], level[1:-1], level[2:]
-        bend = 2.0 * middle - before - after
-        peak = (middle >= before) & (middle >= after) & (bend > 0.0)
-        gain = np.where(peak, (after - before) ** 2 / (8.0 * np.where(peak, bend, 1.0)), 0.0)
-        # A tenth more than the parabola says.
-        level[1:-1] += 1.1 * gain
+    before, middle, after = level[:-2], level[1:-1], level[2:]
+    bend = 2.0 * middle - before - after
+    peak = (middle >= before) & (middle >= after) & (bend > 0.0)
+    gain = np.where(peak, (after - before) ** 2 / (8.0 * np.where(peak, bend, 1.0)), 0.0)
+    # A tenth more than the parabola says.
+    level[1:-1] += 1.1 * gain
     if _log_atoms(composition, saddle) > _LOG_DEAD:
         return math.inf
     alive = np.flatnonzero((level > _LOG_DEAD) & (frequencies > start))
     if alive.size == 0:
         return 0.0
-    return math.inf if alive[-1] >= probes - 2 else float(frequencies[alive[-1]] + step)
+    return math.inf if alive[-1] >= _PROBES - 2 else float(frequencies[alive[-1]] + step)
 
 
 def _log_atoms(composition: Composition, saddle: Saddle) -> float:

@@ -30,8 +30,6 @@ EXP_ROUNDING = 2e-15
 LARGEST_EXPONENT = 600.0
 # Of the sums of `core.tilted_moments`, relative, beside what the sizes of logs make.
 _SUM_ROUNDING = 1e-14
-# Panels that carry less than this of the tilted mass, as a logarithm, are not judged.
-_HEAVY = -14.0
 
 
 class Cumulants(NamedTuple):
@@ -146,14 +144,6 @@ class LossMeasure:
         For ``|t| <= frequency``, where the tilted mass is not negligible.
         """
         return core.panel_pieces(self.log_mass, self.loss, self.panels, ORDER, c, value, frequency)
-
-    def widest_panel(self, c: float, value: float) -> float:
-        """The largest range of the loss on a panel that carries more than 1e-6 of the mass."""
-        shape = (self.nodes.left.size, ORDER)
-        panels = shape[0] * ORDER
-        heavy = self.log_tilted(c, value)[:panels].reshape(shape).max(axis=1) > _HEAVY
-        ranges = np.ptp(self.loss[:panels].reshape(shape), axis=1)
-        return float(ranges[heavy].max(initial=0.0))
 
     def split(self, pieces: NDArray[np.int64]) -> LossMeasure:
         return LossMeasure.of(self.nodes.split(pieces), self.direction, self.lost)
