@@ -37,7 +37,7 @@ moves with ``y``, these add up over the uses, whatever is chosen.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -167,29 +167,37 @@ class Choices:
     def bounds(self, epsilon: float, crossing: Crossing, width: Width) -> Iterator[Bound]:
         """Bounds from above and below, each pair finer than the last, until the work is spent.
 
-        What takes too many sums use by use goes to the polynomials of blocks. ``epsilon`` is where
+        Use by use first, if there are few and no other steps, else in blocks. ``epsilon`` is where
         they are asked for, about.
         """
         middle, _ = self.fixed.sided("lower").compose("middle", _FIRST_NODES, None)
         scale = max(middle.largest, 1e-300)
         epsilon = crossing(middle, epsilon, 0.03 * scale)
+        ways = [self._in_blocks(epsilon, middle.log_delta(epsilon), crossing, width)]
         if self.pair.several and self.count <= _FEW_USES:
             tilt = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * scale))
-            use, others = self._uses()
-            if (yield from induced_bounds(use, self.count, others, epsilon, tilt, crossing, width)):
+            # All others as one measure, that is as fine, takes longer than blocks of them.
+            ways.insert(len(self.others[:1]), self._use_by_use(epsilon, tilt, crossing, width))
+        for way in ways:
+            if (yield from way):
                 return
-        yield from self._smooth_bounds(epsilon, middle.log_delta(epsilon), crossing, width)
 
-    def _smooth_bounds(
+    def _use_by_use(
+        self, epsilon: float, tilt: float, crossing: Crossing, width: Width
+    ) -> Generator[Bound, None, bool]:
+        use, others = self._uses()
+        return (yield from induced_bounds(use, self.count, others, epsilon, tilt, crossing, width))
+
+    def _in_blocks(
         self, epsilon: float, log_delta: float, crossing: Crossing, width: Width
-    ) -> Iterator[Bound]:
-        """The same for any number of uses, by trigonometric polynomials."""
+    ) -> Generator[Bound, None, bool]:
+        """By trigonometric polynomials; whether both bounds are as close as asked."""
         rough = self._steps("lower", 1.0, _MOST_GROUPS, _FINENESS)
         fineness, spent, before = _FINENESS, 0.0, math.inf
         while True:
             tilt = rough.saddle(epsilon)
             if tilt is None:
-                return
+                return False
             asked, work, made = width(epsilon, tilt), 0.0, {}
             tried = (
                 _frame(rough, share * tilt, tilt, epsilon, asked, fineness, log_delta)
@@ -197,7 +205,7 @@ class Choices:
             )
             found = [each for each in tried if each is not None]
             if not found:
-                return
+                return False
             # Where rare large losses decide, a period is much shorter under a smaller tilt, which
             # is as good if the function asked about is as large there.
             shorter, large = _SHORTER * found[0][0].period, _AS_LARGE * found[0][2]
@@ -211,19 +219,18 @@ class Choices:
                 allowed = size * min(_SHARE * tilt * asked, 0.1)
                 bound = _bound(side, steps, frame, farther, fineness, allowed)
                 if bound is None:
-                    return
+                    return False
                 made[side], more = bound
                 work += more
                 yield made[side]
             spent += work
             epsilon = crossing(made["upper"], epsilon, 1.0 / tilt)
             if not math.isfinite(epsilon):
-                return
+                return False
             gap = distance(made["lower"], made["upper"], epsilon, tilt, crossing)
-            if not width(epsilon, tilt) < gap < _PROGRESS * before:
-                return
-            if spent + 3.0 * work > _MOST_WORK:
-                return
+            reached = gap <= width(epsilon, tilt)
+            if reached or gap >= _PROGRESS * before or spent + 3.0 * work > _MOST_WORK:
+                return reached
             fineness, before = 2 * fineness, gap
             log_delta = made["upper"].log_delta(epsilon)
 

@@ -61,7 +61,8 @@ _SHARE = 0.85
 # Terms of sums that all grids may take; each point has those of so many shifts, about, beside a
 # share of all.
 _MOST_SUMS, _FORMED = 3e10, 4.0
-_MOST_POINTS = 2**17
+# Points of one grid, and of all uses together: ten bytes each are kept.
+_MOST_POINTS, _MOST_KEPT = 2**17, 1e7
 # From below nodes are left out which have such a share of delta together.
 _NEGLIGIBLE = 1e-7
 # Log of the least factor of sums that fade.
@@ -144,7 +145,7 @@ def induced_bounds(
         if step == 0.0:
             step = math.sqrt(8.0 * _SHARE * asked / (count * (1.0 + tilt)))
         grid = Grid.of(step, epsilon, tilt, count * use.fall)
-        if not grid.points <= _MOST_POINTS:
+        if not (grid.points <= _MOST_POINTS and count * grid.points <= _MOST_KEPT):
             return False
         induction = Induction(use, count, others, grid)
         spent += induction.sums
