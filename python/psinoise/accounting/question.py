@@ -125,7 +125,9 @@ class _Part:
             self._start(steps, top)
         for bound in () if self.done else self.question.kept.get(way, ()):
             self.read(bound)
-        self.done = not self.lower < self.upper
+        # Of a delta below all float64 nothing more is to be known.
+        below = point.log_delta is None and self.upper < LEAST_LOG_DELTA
+        self.done = below or not self.lower < self.upper
 
     def _start(self, steps: Pairs, top: float) -> None:
         """A first guess, from the saddle point."""
@@ -194,7 +196,7 @@ class _Part:
         if self.point.log_delta is None:
             log_delta = (guess.log_delta if guess else 0.0) - _BELOW_GUESS
         # Where no contour settles there are atoms, of which lattices do not know a millionth.
-        if guess is not None and (self.question.settle or guess.log_delta <= UNDERFLOW):
+        if self.question.settle:
             guess = None
         return bounds(
             self.question.steps,
