@@ -247,7 +247,7 @@ void inverse_survival_cells(const CellLaw& law, const double* probability, std::
       const Reals t = smaller > 0.0 ? found : Reals{} + farthest;
       const Reals x = where(within > 0.0, t) * scale;
       const Reals signed_x = q > 0.5 ? -x : x;
-      store_vector((q >= 0.0) & (q <= 1.0) ? signed_x : Reals{} + __builtin_nan(""),
+      store_vector(((q >= 0.0) & (q <= 1.0)) ? signed_x : Reals{} + __builtin_nan(""),
                    out + start + i, size - i);
     }
   }

@@ -108,9 +108,9 @@ void quantiles(const LawTable& law, const double* p, std::size_t size, double sc
   const Reals infinite = Reals{} + __builtin_inf();
   for (std::size_t i = 0; i < size; i += kLanes) {
     const Reals q = load_vector(p + i, size - i);
-    const Reals t = (q == 0.0) | (q == 1.0) ? infinite : load_vector(value + i) * scale;
+    const Reals t = ((q == 0.0) | (q == 1.0)) ? infinite : load_vector(value + i) * scale;
     const Reals x = q <= 0.5 ? t : -t;
-    store_vector((q >= 0.0) & (q <= 1.0) ? x : Reals{} + __builtin_nan(""), out + i, size - i);
+    store_vector(((q >= 0.0) & (q <= 1.0)) ? x : Reals{} + __builtin_nan(""), out + i, size - i);
   }
 }
 
