@@ -257,7 +257,9 @@ def _balance(mass: Float, excess: Float, needed: Float) -> Float:
     share[0] = 0.0 if meeting > 0 else 0.5
 
     def from_left(j: int) -> float:
-        wanted = (1.0 - share[j - 1]) * needed[j - 1]
+        with np.errstate(invalid="ignore"):
+            # Nothing of an endless room: not a number, which is not below the excess.
+            wanted = (1.0 - share[j - 1]) * needed[j - 1]
         return float(wanted / excess[j]) if wanted < excess[j] else 1.0
 
     for j in range(1, meeting):
