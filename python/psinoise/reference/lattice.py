@@ -14,11 +14,7 @@ Float = NDArray[np.float64]
 _BALANCE_ROUNDING, _WIDEST = 2e-13, 1e200
 Complex = NDArray[np.complex128]
 
-_FULL = np.polynomial.legendre.leggauss(6)
-_SHORT = np.polynomial.legendre.leggauss(3)
-# Over the outer nodes of the short rule.
-_SHORT_RANGE = 1.0 / 44.0
-_TILE = 16
+_RULE = np.polynomial.legendre.leggauss(6)
 _CHUNK = 1 << 16
 # p is below e^-40 of q p(x - shift) where the log of their ratio is this much larger.
 _ALONE = 40.0
@@ -146,28 +142,8 @@ def _pieces(
     tilt: float,
     log_norm: float,
 ) -> tuple[Float, Float]:
-    mass, excess, varied = _by_rule(_SHORT, law, pair, edges, levels, tilt, log_norm)
-    # Tiles of 16 pieces are integrated by one rule.
-    tile = np.arange(levels.size) // _TILE
-    if not (varied <= _SHORT_RANGE).all():
-        far = np.bincount(tile, ~(varied <= _SHORT_RANGE))[tile] > 0.0
-        full = _by_rule(_FULL, law, pair, edges, levels, tilt, log_norm)
-        mass, excess = np.where(far, full[0], mass), np.where(far, full[1], excess)
-    return mass, excess
-
-
-def _by_rule(
-    rule: tuple[Float, Float],
-    law: LawTable,
-    pair: tuple[float, float, float, float],
-    edges: Float,
-    levels: Float,
-    tilt: float,
-    log_norm: float,
-) -> tuple[Float, Float, Float]:
-    """Masses, excesses, and by how much a logarithm varies over the nodes of each piece."""
     scale, shift_p, shift_q, rate = pair
-    points, weights = rule
+    points, weights = _RULE
     half = 0.5 * np.diff(edges)
     x = ((edges[:-1] + half)[:, None] + half[:, None] * points).ravel()
     with np.errstate(all="ignore"):
@@ -186,9 +162,7 @@ def _by_rule(
         density = weight * exponential(exponent, rest)
         over = density * -np.expm1(-np.clip(value - level, 0.0, 700.0))
     shape = (levels.size, points.size)
-    ends = (values.reshape(shape)[:, [0, -1]] for values in (log_p, value))
-    varied = np.max([np.abs(both[:, 1] - both[:, 0]) for both in ends], axis=0, initial=0.0)
-    return density.reshape(shape).sum(axis=1), over.reshape(shape).sum(axis=1), varied
+    return density.reshape(shape).sum(axis=1), over.reshape(shape).sum(axis=1)
 
 
 def _losses(law: LawTable, pair: tuple[float, float, float, float], x: Float) -> Float:
@@ -283,10 +257,10 @@ def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Fl
         deficit = np.maximum(mass * growth - held + _BALANCE_ROUNDING * held, 0.0)
         deficit[growth >= _WIDEST] = np.inf
         room = deficit * rise
-    share = _balance(mass, excess, room)
-    up = 1.0 - share
     with np.errstate(invalid="ignore"):
         # No part of an endless room is a part of it.
+        share = _balance(mass, excess, room)
+        up = 1.0 - share
         need = up * room
     paid = np.append(share[1:] * excess[1:], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
