@@ -174,7 +174,8 @@ class Choices:
         scale = max(middle.largest, 1e-300)
         epsilon = crossing(middle, epsilon, 0.03 * scale)
         ways = [self._in_blocks(epsilon, middle.log_delta(epsilon), crossing, width)]
-        if self.pair.several and self.count <= _FEW_USES:
+        known = all(below is above for (below, above), _ in self.others)
+        if self.pair.several and self.count <= _FEW_USES and known:
             tilt = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * scale))
             # All others as one measure, that is as fine, takes longer than blocks of them.
             ways.insert(len(self.others[:1]), self._use_by_use(epsilon, tilt, crossing, width))
