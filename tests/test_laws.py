@@ -24,6 +24,7 @@ from law_truth import (
     is_heavy,
     near,
 )
+from psinoise._backend import core
 from psinoise.compile import LAYOUT
 
 SCALES = [1.0, 0.3, 7.3e-5, 1.0 / 3.0, 2.0**40, 1e-100, 1e100]
@@ -67,6 +68,17 @@ def test_half_the_mass_lies_below_zero(law):
     for zero in (0.0, -0.0, 1e-310, -5e-324):
         assert law.cdf(zero) == pytest.approx(0.5, rel=2.3e-16, abs=0.0)
         assert law.ccdf(zero) == pytest.approx(0.5, rel=2.3e-16, abs=0.0)
+
+
+@pytest.mark.parametrize("quantity", ["cdf", "ccdf"])
+def test_the_kernel_knows_where_a_tail_is_zero(law, quantity):
+    """At infinities, and where the tail underflows: none of them is left to the law's formulas."""
+    end = law.iccdf(np.array([5e-324]))[0]
+    x = np.append(end * np.array([10.0, 1e6, 1e20]), np.inf)
+    out = np.empty(2 * x.size)
+    assert core.evaluate(law._table, quantity, law.scale, np.append(x, -x), out, 1) == 0
+    upper = 1.0 if quantity == "cdf" else 0.0
+    np.testing.assert_array_equal(out, np.repeat([upper, 1.0 - upper], x.size))
 
 
 def test_the_two_tails_add_up(law):

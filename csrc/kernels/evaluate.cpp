@@ -93,14 +93,17 @@ std::size_t evaluate(const LawTable& law, Quantity quantity, double scale, const
       (density || tail) && values.table.limit > 0.0 && exponent >= -1000 && exponent <= 1000;
   const double inverse = 1.0 / scale;
   const double power = double_from(static_cast<std::uint64_t>(1023 - (near ? exponent : 0)) << 52);
+  // From where on the function is 0; a tail is there from a depth of 746 on.
+  const double end = tail ? tail_quantile(law, 746.0) * scale : __builtin_inf();
   const auto standard = [&](Reals point) { return magnitude(point) * inverse; };
-  const auto near_density = [&](Reals, Reals t) {
-    return values(t) * parts.inverse_mantissa * power;
+  const auto near_density = [&](Reals, Reals t, Bits within) {
+    const Reals value = bit_cast<Reals>(bit_cast<Bits>(values(t)) & within);
+    return value * parts.inverse_mantissa * power;
   };
   const bool mirrored = quantity == Quantity::cdf || quantity == Quantity::logcdf;
   const double direction = mirrored ? -1.0 : 1.0;
-  const auto near_survival = [&](Reals point, Reals t) {
-    const Reals value = values(t);
+  const auto near_survival = [&](Reals point, Reals t, Bits within) {
+    const Reals value = bit_cast<Reals>(bit_cast<Bits>(values(t)) & within);
     return point * direction >= 0.0 ? value : 1.0 - value;
   };
   Points block;
@@ -131,10 +134,10 @@ std::size_t evaluate(const LawTable& law, Quantity quantity, double scale, const
     if (!near) {
       beyond += far(points, size, result);
     } else if (density) {
-      beyond += near_and_far(points, size, result, values.table.limit, standard, near_density,
+      beyond += near_and_far(points, size, result, values.table.limit, end, standard, near_density,
                              far_in_place);
     } else {
-      beyond += near_and_far(points, size, result, values.table.limit, standard, near_survival,
+      beyond += near_and_far(points, size, result, values.table.limit, end, standard, near_survival,
                              far_in_place);
     }
   }

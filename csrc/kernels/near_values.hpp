@@ -62,36 +62,36 @@ class NearValues {
 };
 
 // A block of points: those whose argument is less than the limit of the table have the value of the
-// argument and the point, a vector at a time; the others are brought together for `distant`, whose
+// point and the argument, a vector at a time, as have those that are `end` or more in size, with an
+// argument of 0; which are within says a mask. The others are brought together for `distant`, whose
 // result is returned. `result` may be x.
 template <typename Argument, typename Value, typename Distant>
 inline std::size_t near_and_far(const double* x, std::size_t size, double* result, double limit,
-                                const Argument& argument, const Value& value,
+                                double end, const Argument& argument, const Value& value,
                                 const Distant& distant) {
+  static_assert(kBlock == 64);
   double points[kBlock];
   double others[kBlock];
-  std::uint64_t far[kBlock];
-  Bits any = {};
+  std::uint64_t far = 0;  // a bit for each point
   for (std::size_t i = 0; i < size; i += kLanes) {
     const Reals point = load_vector(x + i, size - i);
     const Reals t = argument(point);
-    const Bits within = bit_cast<Bits>(t < limit);  // not NaN
-    const Bits outside = ~within & 1;
-    any |= outside;
+    const Bits within = bit_cast<Bits>(t < limit);
+    const Bits outside = ~(within | bit_cast<Bits>(magnitude(point) >= end));  // NaN too
+    const unsigned bits = negative(bit_cast<Vector<std::int64_t>>(outside));
+    far |= static_cast<std::uint64_t>(bits) << i;
     store_vector(point, points + i);
-    store_vector(outside, far + i);
-    if (negative(bit_cast<Vector<std::int64_t>>(within)) == 0) continue;
-    store_vector(value(point, bit_cast<Reals>(bit_cast<Bits>(t) & within)), result + i, size - i);
+    if (bits == (1u << kLanes) - 1u) continue;
+    const Reals found = value(point, bit_cast<Reals>(bit_cast<Bits>(t) & within), within);
+    store_vector(found, result + i, size - i);
   }
-  std::uint64_t one = 0;
-  for (std::size_t j = 0; j < kLanes; ++j) one |= any[j];
-  if (one == 0) return 0;
+  if (far == 0) return 0;
   std::size_t place[kBlock];
   std::size_t count = 0;
   for (std::size_t i = 0; i < size; ++i) {
     place[count] = i;
     others[count] = points[i];
-    count += far[i];
+    count += far >> i & 1;
   }
   const std::size_t beyond = distant(others, count);
   for (std::size_t j = 0; j < count; ++j) result[place[j]] = others[j];

@@ -123,7 +123,7 @@ void inverse_survival(const LawTable& law, const double* probability, std::size_
     const Reals other = 1.0 - p;  // exact above 1/2
     return 0.5 - (p < other ? p : other);
   };
-  const auto near = [&](Reals p, Reals v) {
+  const auto near = [&](Reals p, Reals v, Bits) {
     const Reals t = (values(v) * v) * scale;
     return p <= 0.5 ? t : -t;
   };
@@ -134,8 +134,8 @@ void inverse_survival(const LawTable& law, const double* probability, std::size_
   for (std::size_t start = 0; start < count; start += kBlock) {
     const std::size_t size = count - start < kBlock ? count - start : kBlock;
     if (values.table.limit > 0.0) {
-      near_and_far(probability + start, size, out + start, values.table.limit, from_center, near,
-                   far);
+      near_and_far(probability + start, size, out + start, values.table.limit, __builtin_nan(""),
+                   from_center, near, far);
     } else {
       quantiles(law, probability + start, size, scale, out + start);
     }

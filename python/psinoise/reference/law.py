@@ -321,8 +321,12 @@ def evaluate(
         table = tables.get(quantity) if abs(exponent) <= 1000 else None
         close, near = np.abs(flat) * (1.0 / scale), np.zeros(flat.shape, np.bool_)
         if table is not None:
-            near = close < table.limit
-            close = table.value(np.where(near, close, 0.0))
+            end = float(law.upper_quantile(np.array([746.0]))[0]) if quantity != "pdf" else np.inf
+            gone = np.abs(flat) >= end * scale
+            near = (close < table.limit) | gone
+            close = np.where(gone, 0.0, table.value(np.where(close < table.limit, close, 0.0)))
+            beyond -= int(np.count_nonzero(gone & (hi >= law.log_density.limit)))
+            inside = inside | gone
         if quantity == "pdf":
             value = exponential_shifted(log_hi, log_lo, -exponent) * (1.0 / mantissa)
             value = np.where(near, close * (1.0 / mantissa) * 2.0**-exponent, value)
