@@ -198,6 +198,7 @@ class Induction:
         return float(self.count * self.grid.points * each)
 
     def _place(self, use: Use) -> int:
+        """Of the largest loss."""
         most = max(upper.span[1] for _, upper in use.shifts)
         return max(math.ceil(min(most / self.grid.step, 2.0**40)) + 2, 2)
 
@@ -233,7 +234,7 @@ class Induction:
         mass, base = np.zeros((2, grid.points))
         mass[label + grid.below] = 1.0
         base[label + grid.below] = math.exp(label * grid.step + epsilon)
-        rounding, slack = 0.0, 8.0 * UNIT * epsilon
+        rounding, slack = 0.0, 8.0 * UNIT * (epsilon + grid.points * grid.step)
 
         def follow(use: Use, taken: Shift, held: NDArray[np.bool_]) -> None:
             """One use: of each label the shift that is taken there."""
