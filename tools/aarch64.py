@@ -220,6 +220,10 @@ def cell_table(machine: Machine, law: Any) -> int:
     recorded = _recorded(_cells, "CellTable", law.partition.table)
     entries, fractions, starts, widths, step, first, rate, period = recorded
     bits = len(entries).bit_length() - 1
+    # Thresholds where words have their test bits, as csrc/bindings/bind_cells.cpp moves them.
+    column, threshold = np.arange(len(entries), dtype=np.uint64), entries >> np.uint64(16)
+    moved = threshold << np.uint64(bits + 1) | entries & np.uint64(0xFFFF)
+    entries = np.where(threshold >> np.uint64(12), np.uint64(1 << 63) | column, moved)
     spare = np.zeros(len(entries) - len(starts))
     tables = (entries, fractions, np.append(starts, spare), np.append(widths, spare))
     addresses = [machine.array(table) for table in tables]
