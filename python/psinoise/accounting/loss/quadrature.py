@@ -233,7 +233,7 @@ def _assemble(
         atom_log_mass.append(np.logaddexp.reduce(log_mass[rows], axis=None))
         # Of equal losses the one nearest the mode has the least rounding error.
         likeliest = np.unravel_index(np.argmax(base[rows]), base[rows].shape)
-        atom_loss.append(_snap(pair, float(loss[rows][likeliest])))
+        atom_loss.append(float(loss[rows][likeliest]))
     return Nodes(
         pair,
         left[~flat],
@@ -244,11 +244,3 @@ def _assemble(
         np.array(atom_loss),
         outline,
     )
-
-
-def _snap(pair: Pair, loss: float) -> float:
-    """The extreme losses are known in closed form: use them where an atom sits there."""
-    for extreme in (pair.largest_loss("remove"), -pair.largest_loss("add")):
-        if abs(loss - extreme) <= 64.0 * _EPS * max(1.0, abs(loss)):
-            return extreme
-    return loss
