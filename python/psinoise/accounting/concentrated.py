@@ -72,7 +72,6 @@ class Concentrated(Measured):
 
     @property
     def symmetric(self) -> bool:
-        """The promise is the same in both directions."""
         return True
 
     @property

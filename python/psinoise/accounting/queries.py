@@ -225,7 +225,6 @@ def _of(question: Question) -> Numbers:
 
 
 def _largest(question: Question) -> float:
-    """The largest loss of both directions."""
     steps = question.steps
     return max((question.largest_loss(way) for way in directions(steps)), default=0.0)
 

@@ -278,12 +278,10 @@ class Question:
 
     @functools.cached_property
     def widths(self) -> Widths:
-        """How wide brackets may be."""
         return Widths(self.tolerance, self.settle)
 
     @property
     def uses(self) -> float:
-        """How many there are in all."""
         return uses_of(self.steps)
 
     @property
@@ -309,7 +307,6 @@ class Question:
         return None if steps == self.steps else replace(self, steps=steps, kept={})
 
     def largest_loss(self, way: Direction) -> float:
-        """The largest finite loss of one direction."""
         return largest_finite_loss(self.steps, way)
 
     def epsilon(self, delta: float) -> Bracket:

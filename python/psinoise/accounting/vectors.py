@@ -107,7 +107,6 @@ class ScoreBound(Measured):
 
     @property
     def symmetric(self) -> bool:
-        """Whether a reflection maps one direction to the other."""
         return self.axis.symmetric
 
     @property

@@ -72,20 +72,16 @@ class Batches(Measured):
 
     @property
     def symmetric(self) -> bool:
-        """Both directions are the same."""
         return True
 
     def infinite(self, direction: Direction) -> float:
-        """Probability of an infinite loss."""
         return self.pair.infinite("remove")
 
     def largest_loss(self, direction: Direction) -> float:
-        """The largest finite loss, rounded up."""
         return max(self.pair.largest_loss("remove"), 0.0)
 
     @property
     def total_variation_bound(self) -> float:
-        """An upper bound on delta(0)."""
         return self.pair.total_variation_bound
 
     def sources(self, direction: Direction) -> tuple[Dense, Dense]:

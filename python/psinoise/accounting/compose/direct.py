@@ -255,12 +255,10 @@ def _moments_of(source: Dense, chosen: Mask) -> tuple[float, float]:
 
 
 def _moments(measure: Measure) -> tuple[float, float]:
-    """Mean and variance of the losses."""
     total = float(measure.mass.sum())
     mean = float(np.sum(measure.mass * measure.loss)) / total
     return mean, float(np.sum(measure.mass * (measure.loss - mean) ** 2)) / total
 
 
 def _mean(bins: Bins) -> float:
-    """The mean loss."""
     return float(np.sum(bins.mass * bins.middle) / max(bins.mass.sum(), 1e-300))

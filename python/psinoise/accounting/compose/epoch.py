@@ -58,7 +58,6 @@ class Epoch(Measured):
 
     @property
     def symmetric(self) -> bool:
-        """Whether both directions are the same."""
         return self.steps == 1 and self.pair.symmetric
 
     def infinite(self, direction: Direction) -> float:

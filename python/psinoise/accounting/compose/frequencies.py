@@ -149,7 +149,6 @@ class FrequencyBound(Bound):
         return largest_weight(t) * self.lattice.outside + weights_norm(t, h) * self.low.lost
 
     def log_deltas(self, epsilons: Float) -> Float:
-        """Logs of the bound at some epsilons."""
         rows = max(_LARGEST_BLOCK // self._turns.size, 1)
         starts = range(0, epsilons.size, rows)
         found = [self._log_deltas(epsilons[start : start + rows]) for start in starts]

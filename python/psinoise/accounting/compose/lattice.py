@@ -88,7 +88,6 @@ class NodeMeasure:
 
     @property
     def losses(self) -> Float:
-        """Losses of the nodes."""
         return np.asarray(self.offset + self.index * self.step)
 
     @functools.cached_property

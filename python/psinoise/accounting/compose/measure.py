@@ -122,7 +122,6 @@ class Bins:
 
     @property
     def middle(self) -> Float:
-        """The mean loss of each bin."""
         return np.asarray(self.edges[:-1] + self.mean)
 
     @property

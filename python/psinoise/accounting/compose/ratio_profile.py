@@ -65,7 +65,6 @@ class AllocationBound(Bound):
         return forth * self.steps * math.exp(forth * min(epsilon, _LARGEST_EPSILON))
 
     def log_deltas(self, epsilons: Float) -> Float:
-        """Logs of the bound at some epsilons."""
         sign = self.sign
         # Delta falls: what holds at a smaller epsilon is a bound from above, and 0 is from below.
         asked = np.minimum(epsilons, _LARGEST_EPSILON)

@@ -231,7 +231,6 @@ class Parts:
 
     @property
     def panels(self) -> int:
-        """How many panels there are."""
         return self.source.panels
 
     @property

@@ -65,7 +65,6 @@ class SampledVector(Measured):
     sampling_rate: float
 
     def infinite(self, direction: Direction) -> float:
-        """Probability under ``P`` of an infinite loss."""
         if direction == "add":
             return 0.0
         return self.sampling_rate * infinite_mass(self._steps, direction)
@@ -80,7 +79,6 @@ class SampledVector(Measured):
         return self._mixed(direction, largest_finite_loss(self._steps, direction), _UP)
 
     def certain_loss(self, direction: Direction) -> float:
-        """A lower bound on that supremum."""
         return self._mixed(direction, certain_finite_loss(self._steps, direction), 1.0 / _UP)
 
     def _mixed(self, direction: Direction, loss: float, share: float) -> float:
@@ -92,7 +90,6 @@ class SampledVector(Measured):
         return mixed * (share if mixed > 0.0 else 1.0 / share)
 
     def sources(self, direction: Direction) -> tuple[Dense, Dense]:
-        """The loss of one use, from below and from above."""
         return _sources(self, direction)
 
 

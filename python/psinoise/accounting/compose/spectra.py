@@ -89,7 +89,6 @@ class Product:
 
     @property
     def size(self) -> int:
-        """Length of the window."""
         return 2 * (self.spectrum.size - 1)
 
     def times(self, measure: NodeMeasure, count: int) -> Product:

@@ -112,7 +112,6 @@ class BlockPair(AtomPair):
 
     @property
     def unsampled(self) -> tuple[Float, Float]:
-        """The atoms without sampling."""
         found = []
         for share, blocks in self._blocks:
             mass, loss = _one_answer(blocks) if self.merged else _two_answers(blocks)

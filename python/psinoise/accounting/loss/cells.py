@@ -85,7 +85,6 @@ class CellPair(AtomPair):
 
     @property
     def unsampled(self) -> tuple[Float, Float]:
-        """The atoms without sampling."""
         found = _envelope(self.noise, self.shifts)
         return found.log_mass, found.loss
 

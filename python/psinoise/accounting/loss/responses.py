@@ -84,7 +84,6 @@ class RandomizedResponse(AtomPair):
 
     @property
     def unsampled(self) -> tuple[Float, Float]:
-        """The atoms without sampling."""
         if self.delta == 1.0:
             return np.empty(0), np.empty(0)
         if self.up == 0.0:
@@ -106,12 +105,10 @@ class RandomizedResponse(AtomPair):
 
     @property
     def stated(self) -> bool:
-        """The losses are given."""
         return True
 
     @property
     def symmetric(self) -> bool:
-        """Whether a reflection maps one direction to the other."""
         return self.up == self.down and self.sampling_rate == 1.0
 
 
@@ -135,7 +132,6 @@ class RangePair(AtomPair):
 
     @property
     def unsampled(self) -> tuple[Float, Float]:
-        """The atoms without sampling."""
         # Delta falls to 0 as a square at the ends, where bins get as narrow.
         half_turns = np.linspace(-0.5, 0.5, _BINS + 1)
         edges = self.eta * np.sin(np.pi * half_turns)
@@ -153,7 +149,6 @@ class RangePair(AtomPair):
 
     @property
     def stated(self) -> bool:
-        """The losses are given."""
         return True
 
     @property
