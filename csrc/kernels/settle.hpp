@@ -49,6 +49,9 @@ inline void settle_words(const std::uint32_t key[8], std::uint64_t first, std::s
   // The calls between quarter rounds are as many as the vectors of a group, so that `next` is never
   // more than a group behind what is ready, and what is collected never more than two.
   static_assert(2 * kSampleRounds * kLanes == kGroupWords);
+  // A copy, which samples cannot overwrite: members of the caller's would be read again after each
+  // write, and what is computed of them, computed again.
+  const Sampler own = sampler;
   alignas(64) Word words[ring + width];
   Marks marks[2];  // of the last group and of the one before, in turn
   Pending<Word> pending;
@@ -65,7 +68,7 @@ inline void settle_words(const std::uint32_t key[8], std::uint64_t first, std::s
   Marks* found = marks;
   const auto settle_vector = [&]() __attribute__((always_inline)) {
     if (next + width <= ready) {
-      const unsigned bits = sampler.settle(words + next % ring, next - skip);
+      const unsigned bits = own.settle(words + next % ring, next - skip);
       found->place[found->count] = next;
       found->bits[found->count] = bits;
       found->count += bits != 0 ? 1u : 0u;
