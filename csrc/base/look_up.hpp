@@ -41,6 +41,44 @@ inline Vector<Number> look_up(const Number* table, Vector<std::int64_t> index) {
 #endif
 }
 
+// The same of a table of pairs, which are loaded as such: the first numbers, and the second ones.
+struct LookedUpPairs {
+  Vector<double> first;
+  Vector<double> second;
+};
+
+inline LookedUpPairs look_up_pairs(const double (*table)[2], Vector<std::int64_t> index) {
+  std::int64_t place[kVectorSize<double>];
+  __builtin_memcpy(place, &index, sizeof(place));
+#if defined(__SSE2__)
+  const auto at = [&](int j) { return _mm_loadu_pd(table[place[j]]); };
+#endif
+#if defined(__AVX512F__)
+  const auto pairs = [&](int j) {
+    __m512d all = _mm512_castpd128_pd512(at(j));
+    all = _mm512_insertf64x2(all, at(j + 2), 1);
+    all = _mm512_insertf64x2(all, at(j + 4), 2);
+    return _mm512_insertf64x2(all, at(j + 6), 3);
+  };
+  const __m512d even = pairs(0);
+  const __m512d odd = pairs(1);
+  return {_mm512_maskz_unpacklo_pd(0xff, even, odd), _mm512_maskz_unpackhi_pd(0xff, even, odd)};
+#elif defined(__AVX2__)
+  const __m256d even = _mm256_insertf128_pd(_mm256_castpd128_pd256(at(0)), at(2), 1);
+  const __m256d odd = _mm256_insertf128_pd(_mm256_castpd128_pd256(at(1)), at(3), 1);
+  return {_mm256_unpacklo_pd(even, odd), _mm256_unpackhi_pd(even, odd)};
+#elif defined(__SSE2__)
+  return {_mm_unpacklo_pd(at(0), at(1)), _mm_unpackhi_pd(at(0), at(1))};
+#else
+  LookedUpPairs result;
+  for (std::size_t j = 0; j < kVectorSize<double>; ++j) {
+    result.first[j] = table[place[j]][0];
+    result.second[j] = table[place[j]][1];
+  }
+  return result;
+#endif
+}
+
 // table[index[0]], table[index[1]], ...: scalar loads, faster than a gather where tables are in the
 // first-level cache.
 template <typename Word>

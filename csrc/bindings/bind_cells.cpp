@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,16 +23,17 @@ class CellStore {
             const py::array& widths, double step, std::uint64_t tail_first, double tail_rate,
             double tail_period)
       : entries_(copy<std::uint64_t>(entries, "entries", "uint64")),
-        fractions_(copy<std::uint64_t>(fractions, "fractions", "uint64")),
-        starts_(copy<double>(starts, "starts", "float64")),
-        widths_(copy<double>(widths, "widths", "float64")) {
+        fractions_(copy<std::uint64_t>(fractions, "fractions", "uint64")) {
+    const double* start = input<double>(starts, "starts", "float64");
+    const double* width = input<double>(widths, "widths", "float64");
+    const std::size_t listed = size_of(starts);
     const std::size_t columns = entries_.size();
-    const std::size_t cells = step > 0.0 ? columns : starts_.size();
+    const std::size_t cells = step > 0.0 ? columns : listed;
     if (columns == 0 || columns > kMostColumns || (columns & (columns - 1)) != 0 ||
         fractions_.size() != columns) {
       throw py::value_error("entries and fractions must have one length, a power of two to 32768");
     }
-    if (cells == 0 || cells > columns || widths_.size() != starts_.size()) {
+    if (cells == 0 || cells > columns || listed > columns || size_of(widths) != listed) {
       throw py::value_error("starts and widths must have one length, at most that of entries");
     }
     const auto inside = [&](std::uint64_t entry) { return (entry & 0xffffu) < cells; };
@@ -42,8 +44,11 @@ class CellStore {
       throw py::value_error("tail_rate must be positive where there is a tail");
     }
     // A column without a cell of its own is read too, and not used.
-    starts_.resize(columns, 0.0);
-    widths_.resize(columns, 0.0);
+    cells_ = std::make_unique<double[][2]>(columns);
+    for (std::size_t k = 0; k < listed; ++k) {
+      cells_[k][0] = start[k];
+      cells_[k][1] = width[k];
+    }
     int column_bits = 0;
     while ((std::size_t{1} << column_bits) < columns) ++column_bits;
     // From thresholds in bits 16 and up, 2^12 of which leave the column to the cell of its number.
@@ -53,8 +58,8 @@ class CellStore {
       entries_[k] =
           whole ? kWholeColumn | k : threshold << (column_bits + 1) | (entries_[k] & 0xffffu);
     }
-    view_ = {entries_.data(), fractions_.data(), starts_.data(), widths_.data(), step,
-             column_bits,     tail_first,        tail_rate,      tail_period};
+    view_ = {entries_.data(), fractions_.data(), cells_.get(), step,
+             column_bits,     tail_first,        tail_rate,    tail_period};
   }
   CellStore(const CellStore&) = delete;
   CellStore& operator=(const CellStore&) = delete;
@@ -72,8 +77,7 @@ class CellStore {
 
   std::vector<std::uint64_t> entries_;
   std::vector<std::uint64_t> fractions_;
-  std::vector<double> starts_;
-  std::vector<double> widths_;
+  std::unique_ptr<double[][2]> cells_;
   CellTable view_{};
 };
 

@@ -7,7 +7,7 @@
 //   add a geometric number of periods, the integer part of an exponential variate, so the tail has
 //   no end. Whatever needs more than the first word is collected and finished sixteen at a time.
 //   Cells are read from tables, or are those of a lattice, which needs one look-up instead of
-//   three.
+//   two.
 // Error: cell probabilities are multiples of 2^-(64 + b), positions odd multiples of 2^-(52 - b) of
 //   the width; x is the rounded sum of start, position and periods. Tail counts have the relative
 //   rounding of one division.
@@ -106,8 +106,10 @@ struct FewCells {
 
   explicit FewCells(const CellTable& table) {
     const std::size_t columns = std::size_t{1} << table.column_bits;
-    __builtin_memcpy(starts, table.starts, columns * sizeof(double));
-    __builtin_memcpy(widths, table.widths, columns * sizeof(double));
+    for (std::size_t k = 0; k < columns; ++k) {
+      starts[k] = table.cells[k][0];
+      widths[k] = table.cells[k][1];
+    }
     // Again and again, so that the four lowest bits of a word are a place.
     for (std::size_t k = 0; k < kCells; ++k) entries[k] = double_from(table.entries[k % columns]);
   }
@@ -132,22 +134,20 @@ struct FewCells {
 };
 
 struct TableCells : Entries {
-  explicit TableCells(const CellTable& table)
-      : Entries(table), starts(table.starts), widths(table.widths) {}
+  explicit TableCells(const CellTable& table) : Entries(table), cells(table.cells) {}
 
   template <typename Reals, typename W>
   Reals point(W cell, W word, const Fields& fields) const {
     const Reals position = fields.template position_of<Reals>(word);
     if constexpr (sizeof(W) == sizeof(Word)) {
-      return starts[cell] + widths[cell] * position;
+      return cells[cell][0] + cells[cell][1] * position;
     } else {
-      const Integers place = bit_cast<Integers>(cell);
-      return look_up(starts, place) + look_up(widths, place) * position;
+      const LookedUpPairs found = look_up_pairs(cells, bit_cast<Integers>(cell));
+      return found.first + found.second * position;
     }
   }
 
-  const double* starts;
-  const double* widths;
+  const double (*cells)[2];
 };
 
 // An element whose first word does not decide.
@@ -177,6 +177,7 @@ double settle_alone(const CellTable& table, const Cells& cells, const Fields& fi
 template <typename Cells, typename Real>
 struct Sampler {
   typedef Real Reals __attribute__((vector_size(kWidth * sizeof(Real))));
+  static constexpr bool kSingly = PSINOISE_VECTOR_BYTES == 16;
 
   // Turns one word into a sample; true if it does not decide.
   bool settle_one(Word word, std::size_t offset) const {

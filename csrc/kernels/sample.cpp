@@ -170,6 +170,8 @@ template <typename Format>
 struct Sampler {
   using Word = typename Format::Word;
   using Real = typename Format::Real;
+  // Four words to a register, but not two: float64 samples have one comparison only.
+  static constexpr bool kSingly = kVectorSize<Word> == 4 && sizeof(Word) == 4;
 
   // Turns one word into a sample; true if it does not decide.
   bool settle_one(Word word, std::size_t offset) const {

@@ -39,7 +39,9 @@ struct Marks {
 
 // Settles elements first, ..., first + count - 1, which go to sampler.out: sampler.settle(words,
 // offset) a vector of words, with a bit for each that is undecided, sampler.settle_one(word,
-// offset) one, and sampler.finish(pending) what is undecided.
+// offset) one, and sampler.finish(pending) what is undecided. Where sampler.kSingly, words of
+// vectors are settled one by one too: in short registers, whose comparisons and choices take
+// several instructions, that is faster.
 template <typename Word, typename Sampler>
 inline void settle_words(const std::uint32_t key[8], std::uint64_t first, std::size_t count,
                          const Sampler& sampler) {
@@ -66,9 +68,20 @@ inline void settle_words(const std::uint32_t key[8], std::uint64_t first, std::s
   std::size_t next = skip;
   std::size_t ready = 0;
   Marks* found = marks;
+  const auto settle_at = [&](const Word* from, std::size_t offset) __attribute__((always_inline)) {
+    if constexpr (!Sampler::kSingly) {
+      return own.settle(from, offset);
+    } else {
+      unsigned bits = 0;
+      for (std::size_t j = 0; j < width; ++j) {
+        bits |= (own.settle_one(from[j], offset + j) ? 1u : 0u) << j;
+      }
+      return bits;
+    }
+  };
   const auto settle_vector = [&]() __attribute__((always_inline)) {
     if (next + width <= ready) {
-      const unsigned bits = own.settle(words + next % ring, next - skip);
+      const unsigned bits = settle_at(words + next % ring, next - skip);
       found->place[found->count] = next;
       found->bits[found->count] = bits;
       found->count += bits != 0 ? 1u : 0u;

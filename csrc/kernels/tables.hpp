@@ -83,8 +83,7 @@ inline constexpr std::uint64_t kWholeColumn = std::uint64_t{1} << 63;
 struct CellTable {
   const std::uint64_t* entries;    // [2^column_bits]
   const std::uint64_t* fractions;  // [2^column_bits]
-  const double* starts;            // [cells]
-  const double* widths;            // [cells]
+  const double (*cells)[2];        // [2^column_bits]: start and width
   double step;                     // 0 where the tables say what the cells are
   int column_bits;
   std::uint64_t tail_first;  // the number of cells where there is no tail
