@@ -224,10 +224,10 @@ def cell_table(machine: Machine, law: Any) -> int:
     column, threshold = np.arange(len(entries), dtype=np.uint64), entries >> np.uint64(16)
     moved = threshold << np.uint64(bits + 1) | entries & np.uint64(0xFFFF)
     entries = np.where(threshold >> np.uint64(12), np.uint64(1 << 63) | column, moved)
-    spare = np.zeros(len(entries) - len(starts))
-    tables = (entries, fractions, np.append(starts, spare), np.append(widths, spare))
-    addresses = [machine.array(table) for table in tables]
-    return machine.put(struct.pack("<QQQQdiiQdd", *addresses, step, bits, 0, first, rate, period))
+    cells = np.zeros((len(entries), 2))
+    cells[: len(starts)] = np.stack([starts, widths], axis=1)
+    addresses = [machine.array(table) for table in (entries, fractions, cells)]
+    return machine.put(struct.pack("<QQQdiiQdd", *addresses, step, bits, 0, first, rate, period))
 
 
 # -- comparisons -----------------------------------------------------------------------------------
