@@ -67,6 +67,16 @@ def test_one_use_is_smooth():
     np.testing.assert_allclose(found, exact, atol=1e-5)
 
 
+@for_rows([(80.0, 16), (20.0, 1)])
+def test_certified_is_close_at_both_ends(std, count):
+    """Mutant: lines that end where others might gain 1e4 times as much (off by 6 %)."""
+    alphas = np.array([1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999])
+    exact = gaussian_tradeoff(alphas, 0.05)
+    found = pn.Accountant().compose(pn.Mechanism(pn.Gaussian(std=std)), count).tradeoff(alphas)
+    assert np.all(found <= exact)
+    np.testing.assert_allclose(found, exact, rtol=1e-4)
+
+
 @for_rows([(pn.Airy, 50, 0.1), (pn.Laplace, 1000, 0.03)])
 def test_shape_of_a_sampled_tradeoff(law, count, rate):
     accountant = pn.Accountant().compose(pn.Mechanism(law(mean_abs=2.0)), count, rate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from typing import Protocol, overload, runtime_checkable
@@ -273,7 +274,12 @@ class Accountant:
             return lambda at: made.delta(at)[1]
 
         largest = max(question.largest_loss(way) for way in question.directions)
-        return tradeoff_of(values, largest, lambda at: question.delta(at).upper, prepare)
+        infinite = question.delta(math.inf).upper
+
+        def beyond(share: float) -> float:
+            return min(largest, question.epsilon(min(infinite + share, 1.0)).upper)
+
+        return tradeoff_of(values, beyond, lambda at: question.delta(at).upper, prepare)
 
     @property
     def estimate(self) -> Numbers:

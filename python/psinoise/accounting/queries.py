@@ -184,7 +184,7 @@ class Numbers:
         if not self._steps:
             return 1.0 - values
         with np.errstate(under="ignore"):
-            return tradeoff_of(values, self._largest, self._larger_delta, None)
+            return tradeoff_of(values, lambda _: self._largest, self._larger_delta, None)
 
 
 def estimates(question: Question) -> Numbers:

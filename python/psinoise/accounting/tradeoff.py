@@ -34,7 +34,9 @@ Prepare = Callable[[Float], Callable[[Float], Float]]
 # Lines are added until none can raise any value by more than this share of it.
 _CLOSE = 1e-8
 # Bounds are no smoother than their own width.
-_CLOSE_BOUNDS = 1e-5
+_CLOSE_BOUNDS = 3e-6
+# Part of that which lines beyond the last may gain.
+_BEYOND = 0.1
 # Lines to either side that are looked at together.
 _LOOK = 2
 _LEAST = 1e-15
@@ -45,7 +47,10 @@ _LARGEST_EPSILON = 700.0
 
 
 def tradeoff_of(
-    alphas: Float, largest_loss: float, delta: Callable[[float], float], prepare: Prepare | None
+    alphas: Float,
+    beyond: Callable[[float], float],
+    delta: Callable[[float], float],
+    prepare: Prepare | None,
 ) -> Float:
     """``f(alpha)`` at each false positive rate; with bounds from above on delta a lower bound.
 
@@ -53,8 +58,8 @@ def tradeoff_of(
     ----------
     alphas
         false positive rates in [0, 1]
-    largest_loss
-        the largest finite loss
+    beyond
+        an epsilon beyond which delta falls by less than a given number, at most the largest loss
     delta
         delta at one epsilon
     prepare
@@ -69,20 +74,26 @@ def tradeoff_of(
             distinct, where = np.unique(alphas[inside], return_inverse=True)
             close = _CLOSE if prepare is None else _CLOSE_BOUNDS
             prepared = prepare or (lambda _: lambda at: np.array([delta(e) for e in at.tolist()]))
-            values[inside] = _highest(distinct, largest_loss, prepared, close)[where]
+            values[inside] = _highest(distinct, beyond, prepared, close)[where]
         return values
 
 
-def _highest(alphas: Float, largest_loss: float, prepare: Prepare, close: float) -> Float:
+def _highest(
+    alphas: Float, beyond: Callable[[float], float], prepare: Prepare, close: float
+) -> Float:
     """The highest line at each alpha, as close as a share of it to the highest of all."""
-    end = min(largest_loss, _LARGEST_EPSILON)
+    # The steep line is the highest where f >= alpha, for f is its own inverse, and the flat one is
+    # a multiple of 1 - delta - alpha. What delta falls by beyond the end raises neither by more
+    # than a part of the closeness.
+    least = min(float(alphas[0]), 1.0 - float(alphas[-1]))
+    end = min(beyond(_BEYOND * (close * least + _LEAST)), _LARGEST_EPSILON)
     # The steep line is below 0 beyond log(1/alpha), and the flat one mirrors it.
     reach = min(end, max(1.0, -math.log(float(alphas.min()))))
     lines: _Lines | None = None
     first, highest = 0.0, np.zeros(alphas.size)
     while True:
         epsilons = np.linspace(first, reach, _FIRST_LINES)
-        deltas = prepare(np.linspace(0.0, reach, _FIRST_LINES))
+        deltas = prepare(np.unique(np.linspace(0.0, reach, _FIRST_LINES)))
         lines = _Lines(deltas) if lines is None else lines.of(deltas)
         lines.add(epsilons)
         best = lines.refine(alphas, close, highest)
