@@ -278,3 +278,20 @@ def test_every_cost_against_an_oracle(kind, bound):
         for x in points.tolist():
             assert abs(law.pdf(x) / truth.density(x) - 1) < 1e-12 + 100 * share, x
             assert abs(law.ccdf(x) / truth.survival(x) - 1) < 1e-12 + 100 * share, x
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("bound", [0.2, 1.0, 30.0])
+@pytest.mark.parametrize("kind", ["dead zone", "table", "Huber", "max far apart", "hinge"])
+def test_kinks_and_their_neighbors_against_an_oracle(kind, bound):
+    """Kills a mesh that is cut a millionth beside the kink: 8e-14 for the dead zone at 1."""
+    law = pn.Schrodinger(cost=KINDS[kind](), mean_cost=bound)
+    kinks = [kink for kink in law.kinks[1:] if law.ccdf(kink) > 1e-30]
+    assert kinks
+    with mpmath.workdps(160 if kind in STRAIGHT else 40):
+        truth = oracle_of(kind, law, float(law.iccdf(1e-40)))
+        for kink in kinks:
+            beside = (np.nextafter(kink, 0.0), np.nextafter(kink, np.inf))
+            for x in (kink, *beside, kink * (1.0 - 1e-9), kink * (1.0 + 1e-9)):
+                assert abs(law.pdf(x) / truth.density(float(x)) - 1) < 3e-14, x
+                assert abs(law.ccdf(x) / truth.survival(float(x)) - 1) < 3e-14, x

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -111,6 +113,20 @@ def test_a_calibration_warns_of_the_law_that_it_returns() -> None:
     with pytest.warns(UserWarning) as seen:
         law = pn.calibrate(pn.Cactus, epsilon=1.0, delta=1e-6, count=10)
     assert [repr(law) in str(warning.message) for warning in seen] == [True]
+
+
+@pytest.mark.deep
+def test_what_the_warning_of_a_calibration_advises_can_be_done_and_helps() -> None:
+    """Kills the advice to leave cells to be chosen, which has been done where none were given."""
+    target = {"epsilon": 1.0, "delta": 1e-6, "count": 10}
+    with pytest.warns(UserWarning, match="take finer cells, more of them, or Gaussian noise"):
+        coarse = pn.calibrate(pn.Cactus, **target)
+    cells = {"cells_per_sensitivity": 40, "cells": 5200, "tail_ratio": 0.97}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fine = pn.calibrate(Family(pn.Cactus, **cells), **target)
+    assert fine.certificate.largest_kl < 0.5 / fine.mean_cost
+    assert fine.mean_cost == pytest.approx(coarse.mean_cost, rel=2e-3)
 
 
 def test_a_comparison_for_a_cost_has_the_law_of_the_cost():

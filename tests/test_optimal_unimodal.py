@@ -76,6 +76,14 @@ def test_the_gap_that_the_document_states(cells: int | None, gap: float) -> None
     assert 0.5 * gap < law_of("sampled, absolute", cells).certificate.gap < gap
 
 
+@pytest.mark.deep
+def test_no_unimodal_law_reaches_what_the_document_excludes() -> None:
+    """The third row at 800 cells, to first order; kills a certificate of coarser cells."""
+    found = law_of("training, absolute", 800).certificate
+    assert found.epsilon < 1.757268
+    assert found.epsilon - found.gap > 1.75726
+
+
 @pytest.fixture(scope="module")
 def law() -> pn.OptimalUnimodal:
     return pn.OptimalUnimodal(mean_cost=1.0, **SMALL)

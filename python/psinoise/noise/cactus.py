@@ -157,10 +157,11 @@ class Cactus(SolvedNoise):
         grid = (cells_per_sensitivity, cells, tail_ratio)
         excess = self._solve(sensitivity, cost, mean_cost, *grid, progress)
         if excess > _ROUNDING:
-            advice = "take Gaussian noise" if grid == _FITTING else "leave cells to be chosen"
+            finer = "" if grid == _FITTING else "finer cells, more of them, or "
             warnings.warn(
                 f"the divergence of {self!r} is above that of Gaussian noise of the same mean cost "
-                f"by a share of {excess:.2g}: its cells are too few or too wide, {advice}",
+                f"by a share of {excess:.2g}: its cells are too few or too wide, "
+                f"take {finer}Gaussian noise",
                 stacklevel=2,
             )
 
