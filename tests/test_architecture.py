@@ -275,6 +275,15 @@ def test_an_eager_import_would_be_seen():
     assert not eager_options("def f():\n    import tqdm")
 
 
+def test_what_is_computed_once_has_no_lock():
+    """That of functools has one before Python 3.12, and a forked child may wait for it for ever."""
+    for path in MODULES:
+        inside = path.relative_to(PACKAGE).parts[0]
+        if inside not in {"reference", "_kept.py"}:
+            names = imported_by(text_of(path)) | set(text_of(path).split())
+            assert "functools.cached_property" not in " ".join(sorted(names)), path
+
+
 def test_importing_the_package_loads_nothing_heavy(run_python):
     code = """
 import sys

@@ -118,3 +118,39 @@ def test_what_is_in_use_is_found_again(counted):
     large(200_001)
     made(10)
     assert calls == [10, 10]
+
+
+def test_children_that_are_forked_while_others_compute(run_python):
+    """A thread is in a property, and one holds the lock of what is counted: a child needs both.
+
+    Kills: functools.cached_property, which before Python 3.12 has a lock for a class; a lock that
+    is not opened in a child. Two of 56 runs of a ledger hung under load.
+    """
+    code = """
+import os, signal, threading
+from psinoise import _kept
+entered, leave = threading.Event(), threading.Event()
+class Slow:
+    @_kept.cached_property
+    def value(self):
+        if threading.current_thread() is not threading.main_thread():
+            entered.set()
+            leave.wait()
+        return 3
+def hold():
+    with _kept._COUNTED._lock:
+        Slow().value
+thread = threading.Thread(target=hold)
+thread.start()
+entered.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    made = _kept.kept()(lambda x: Slow().value + x)
+    os._exit(made(4))
+leave.set()
+thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    environment = {"PYTHONWARNINGS": "ignore::DeprecationWarning"}
+    assert run_python(code, **environment) == "7\n"

@@ -10,21 +10,24 @@ is found again: the nodes of five thousand steps are more than is kept, and both
 question read them.
 
 An array that an object fills in later is not counted: it is one of a length that was.
+
+Neither waits in a child process for a thread of its parent.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sys
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 
-__all__ = ["MOST_BYTES", "kept"]
+__all__ = ["MOST_BYTES", "cached_property", "kept"]
 
 #: All entries of all functions together.
 MOST_BYTES = 1 << 26
@@ -59,6 +62,10 @@ class _Counted:
         for cache in self.caches:
             cache.cache_clear()
 
+    def unlock(self) -> None:
+        """A new lock."""
+        self._lock = threading.Lock()
+
     def _new(self, entry: object) -> int:
         """The bytes of objects that were not seen before."""
         total, waiting = 0, [entry]
@@ -92,6 +99,31 @@ class _Counted:
 
 
 _COUNTED = _Counted()
+
+if hasattr(os, "register_at_fork"):
+    # In a child nobody holds the lock, whoever did in the parent.
+    os.register_at_fork(after_in_child=_COUNTED.unlock)
+
+
+class cached_property(functools.cached_property[_Result]):
+    """What an object computes once, without a lock, as the one of Python 3.12 on.
+
+    The one before has a lock for all objects of a class: threads wait for each other's, and a
+    child process that was forked while another thread held it waits for ever.
+    """
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> _Result: ...
+    def __get__(self, instance: object | None, owner: type | None = None) -> Self | _Result:
+        if instance is None:
+            return self
+        assert self.attrname is not None  # set with the class
+        found = self.func(instance)
+        # From now on this is not asked: attributes of an object come first.
+        instance.__dict__[self.attrname] = found
+        return found
 
 
 def kept(

@@ -8,7 +8,6 @@ tightest sound bracket that was found.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from psinoise._kept import cached_property
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.compose.bound import Bound, ChernoffBound
 from psinoise.accounting.compose.choose import Guess, bounds
@@ -276,7 +276,7 @@ class Question:
                     f"certified bounds need a law of psinoise.noise, got {pair.noise!r}"
                 )
 
-    @functools.cached_property
+    @cached_property
     def widths(self) -> Widths:
         return Widths(self.tolerance, self.settle)
 
@@ -289,13 +289,13 @@ class Question:
         """Those that matter."""
         return self.ways if self.ways is not None else directions(self.steps)
 
-    @functools.cached_property
+    @cached_property
     def shorter(self) -> Question:
         """The same composition in fewer steps, where that is possible; estimates need no fewer."""
         steps = None if self.settle else gaussians(self.steps)
         return self if steps is None else replace(self, steps=steps, kept={})
 
-    @functools.cached_property
+    @cached_property
     def below(self) -> Question | None:
         """What bounds the profile from below, if that is something else: what is attained."""
         kept: dict[Step, int] = {}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
+from psinoise._kept import cached_property
 from psinoise.compile import Layout
 from psinoise.compile.panels import DEGREE
 from psinoise.errors import DomainError

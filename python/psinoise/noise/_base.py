@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import cached_property, wraps
+from functools import wraps
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise._backend import core
+from psinoise._kept import cached_property
 from psinoise.compile import LAYOUT, FarTail, Layout, compile_law
 from psinoise.costs import Power, Sum
 from psinoise.errors import DomainError

@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
+from psinoise._kept import cached_property
 from psinoise.compile.cells import alias_columns
 from psinoise.errors import DomainError
 from psinoise.numerics.gauss_legendre import NODES, WEIGHTS

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from psinoise import _validate
+from psinoise._kept import cached_property
 
 __all__ = ["Value"]
 
@@ -58,7 +59,7 @@ class Value(ABC):
     def __hash__(self) -> int:
         return self._hash
 
-    @functools.cached_property
+    @cached_property
     def _hash(self) -> int:
         return hash((type(self), *self._arguments().items()))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from psinoise import _validate
+from psinoise._kept import cached_property
 from psinoise._rng import RandomSource, fresh_key, stream_key
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks

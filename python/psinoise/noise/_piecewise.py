@@ -6,13 +6,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise._backend import core
+from psinoise._kept import cached_property
 from psinoise.costs import Cost
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
+from psinoise._kept import cached_property
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
 from psinoise.noise._grid import cells_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psinoise import costs
+from psinoise._kept import cached_property
 from psinoise.errors import DomainError
 from psinoise.noise._grid import costs_of_cells
 from psinoise.optimize import unimodal as program

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise._backend import core
+from psinoise._kept import cached_property
 from psinoise.compile.cells import alias_columns
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks

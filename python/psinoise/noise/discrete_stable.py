@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
 from psinoise._backend import core
+from psinoise._kept import cached_property
 from psinoise.errors import DomainError
 from psinoise.noise import _checks
 from psinoise.noise._blocks import fill_in_blocks

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise import _validate
+from psinoise._kept import cached_property
 from psinoise.compile import FarTail, Layout
 from psinoise.errors import DomainError
 from psinoise.noise import _checks, _integrals

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from psinoise import _validate
+from psinoise._kept import cached_property
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
 from psinoise.noise._exponentials import exponential, exponential_minus_one, logarithm

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._kept import cached_property
+
 Float = NDArray[np.float64]
+
 
 __all__ = ["CellProgram", "Float", "Grid", "dot"]
 

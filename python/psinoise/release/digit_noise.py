@@ -17,7 +17,6 @@ import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ import numpy as np
 from psinoise import _hashed_json, _validate
 from psinoise._backend import core
 from psinoise._hashed_json import hexadecimal
+from psinoise._kept import cached_property
 from psinoise.errors import DomainError
 from psinoise.noise import Gaussian
 from psinoise.release.discrete_gaussian import Digit, digits_of, rounding_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate
 from psinoise._backend import core
 from psinoise._hashed_json import canonical, hexadecimal, members_of, parsed
+from psinoise._kept import cached_property
 from psinoise.errors import DomainError
 from psinoise.noise import NoiseLaw
 from psinoise.release.followed import followed

@@ -9,13 +9,13 @@ proof depends on that.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from psinoise._kept import cached_property
 from psinoise.accounting.compose.measure import Side
 from psinoise.accounting.compose.plan import Key, Plan, Stages, first_edges
 from psinoise.accounting.compose.powers import halves
@@ -75,7 +75,7 @@ class Allocation:
         """Probability without the record of outputs that the epoch cannot give with it."""
         return unseen_in(self.sources[1].unseen, self.steps)
 
-    @functools.cached_property
+    @cached_property
     def sources(self) -> tuple[Step, Step]:
         """The losses of one step from below and from above, as deep as the log delta needs."""
         reach = reach_for(self.log_delta, float(self.steps))

@@ -11,13 +11,13 @@ Any nodes give bounds. A first composition of a few hundred says where more of t
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from psinoise._kept import cached_property
 from psinoise.accounting.compose.bins import BinMasses, masses_in_bins
 from psinoise.accounting.compose.dense import Dense, Mask
 from psinoise.accounting.compose.measure import (
@@ -131,7 +131,7 @@ class Composition:
         source, chosen, _, ends = self._alone[1]
         return first_edges(*ends, *_moments_of(source, chosen), 256)
 
-    @functools.cached_property
+    @cached_property
     def _alone(self) -> tuple[_Alone, _Alone]:
         """The loss of one use from below and from above, as it is cut."""
         low, high = self.sources[0]

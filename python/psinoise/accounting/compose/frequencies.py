@@ -44,7 +44,6 @@ normalized.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -52,6 +51,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._kept import cached_property
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.lattice import NodeMeasure
 from psinoise.accounting.compose.measure import UNIT, Side
@@ -118,11 +118,11 @@ class FrequencyBound(Bound):
     low: Frequencies
     side: Side
 
-    @functools.cached_property
+    @cached_property
     def _turns(self) -> Float:
         return np.asarray((2.0 * math.pi / self.lattice.size) * np.arange(self.low.values.size))
 
-    @functools.cached_property
+    @cached_property
     def _terms(self) -> tuple[Complex, Complex, float, float]:
         """``conj(G_m) / (N (1 - r e^{-h}))``, that times ``r / (1 - r)``, and what both are off by.
 
@@ -141,7 +141,7 @@ class FrequencyBound(Bound):
         off, off_later = float(np.sum(error)), float(np.sum(error * np.abs(repeat)))
         return terms, terms * repeat, off, off_later
 
-    @functools.cached_property
+    @cached_property
     def _spill(self) -> float:
         """What is outside of the window, and what was lost."""
         t, h = self.lattice.tilt, self.lattice.step
@@ -173,7 +173,7 @@ class FrequencyBound(Bound):
             return np.asarray(np.logaddexp(finite, math.log(lattice.infinite)))
         return np.asarray(finite)
 
-    @functools.cached_property
+    @cached_property
     def _table(self) -> tuple[Float, Float] | None:
         """The sums over both terms that begin at each node, if a transform is quicker than they."""
         terms, later, _, _ = self._terms

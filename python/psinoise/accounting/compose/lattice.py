@@ -41,7 +41,6 @@ Both profiles differ from the true one by ``O(h^2)``: relative to delta by about
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import Literal
@@ -49,6 +48,7 @@ from typing import Literal
 import numpy as np
 
 from psinoise._backend import core
+from psinoise._kept import cached_property
 from psinoise.accounting.compose.bins import Bins, Index, loss_bins
 from psinoise.accounting.compose.dense import Dense, Mask
 from psinoise.accounting.compose.measure import UNIT, in_order
@@ -90,7 +90,7 @@ class NodeMeasure:
     def losses(self) -> Float:
         return np.asarray(self.offset + self.index * self.step)
 
-    @functools.cached_property
+    @cached_property
     def moments(self) -> tuple[float, float]:
         """Mean and variance of the tilted loss."""
         losses = self.losses

@@ -8,12 +8,12 @@ above it goes to ``+infinity``, from below to the lowest node.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from psinoise._kept import cached_property
 from psinoise.accounting.compose.bins import Bins
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.dense import Dense, Mask, dense_on
@@ -62,15 +62,15 @@ class Target:
     composition: Composition
     kept: dict[float, dict[Dominating, Bins]] = field(default_factory=dict, init=False)
 
-    @functools.cached_property
+    @cached_property
     def uses(self) -> float:
         return float(sum(count for _, count in self.steps))
 
-    @functools.cached_property
+    @cached_property
     def reach(self) -> float:
         return reach_for(self.log_delta, self.uses)
 
-    @functools.cached_property
+    @cached_property
     def _at_tilt(self) -> Saddle:
         largest = min(_LARGEST_TILT, _LARGEST_EXPONENT / self.width)
         return self.composition.saddle(min(self.slope, largest))
@@ -79,13 +79,13 @@ class Target:
     def tilt(self) -> float:
         return self._at_tilt.c
 
-    @functools.cached_property
+    @cached_property
     def grids(self) -> dict[Dominating, Nodes]:
         """The panels of each step."""
         measures = self.composition.measures
         return {pair: found.nodes for (pair, _), found in zip(self.steps, measures, strict=True)}
 
-    @functools.cached_property
+    @cached_property
     def log_norms(self) -> dict[Dominating, float]:
         """``K(t)`` of one use of each step."""
         return {
@@ -93,7 +93,7 @@ class Target:
             for (pair, _), part in zip(self.steps, self._at_tilt.parts, strict=True)
         }
 
-    @functools.cached_property
+    @cached_property
     def _step(self) -> float:
         """The step whose bias, ``n h^2 (t + 1) / 4`` in epsilon, takes four fifths of the width."""
         smooth = math.sqrt(3.2 * self.width / (self.uses * (self.tilt + 1.0)))

@@ -24,13 +24,13 @@ rare to matter.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._kept import cached_property
 from psinoise.accounting.estimate.composition import Composition, Saddle
 from psinoise.accounting.estimate.integrand import (
     DEAD,
@@ -67,17 +67,17 @@ class Line:
     step: float
     values: Complex
 
-    @functools.cached_property
+    @cached_property
     def _frequencies(self) -> Float:
         return self.step * np.arange(self.values.size, dtype=np.float64)
 
-    @functools.cached_property
+    @cached_property
     def _weights(self) -> Complex:
         weights = self.values * (self.step / math.pi)
         weights[0] *= 0.5
         return weights
 
-    @functools.cached_property
+    @cached_property
     def _modulus(self) -> float:
         return float(np.abs(self._weights).sum())
 

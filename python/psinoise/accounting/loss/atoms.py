@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from abc import ABC, abstractmethod
 
 import numpy as np
 
+from psinoise._kept import cached_property
 from psinoise.accounting.loss.pairs import Direction, Float, Pair, mixture_loss
 
 __all__ = ["LOSS_ROUNDING", "AtomPair", "Dominating"]
@@ -35,7 +35,7 @@ class AtomPair(ABC):
         """Probability under ``P`` of an infinite loss, without sampling: the same both ways."""
         return 0.0
 
-    @functools.cached_property
+    @cached_property
     def atoms(self) -> tuple[Float, Float]:
         """Log of the probability of each atom under ``Q``, and its loss, under *remove*."""
         (log_mass, loss), rate = self.unsampled, self.sampling_rate
@@ -118,7 +118,7 @@ class AtomPair(ABC):
             return found
         return found - 4.0 * LOSS_ROUNDING * abs(found)
 
-    @functools.cached_property
+    @cached_property
     def total_variation_bound(self) -> float:
         """``delta(0)`` of one use, a little rounded up."""
         log_mass, loss = self.atoms

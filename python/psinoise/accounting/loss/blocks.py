@@ -21,14 +21,13 @@ the answer: the blocks of all of them, times these probabilities. What they leav
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
-from psinoise._kept import kept
+from psinoise._kept import cached_property, kept
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float
 
@@ -126,7 +125,7 @@ class BlockPair(AtomPair):
             for place, (share, law) in enumerate(self.parts)
         ]
 
-    @functools.cached_property
+    @cached_property
     def told(self) -> float:
         """The leak, and from above what is beyond all blocks."""
         if self.merged:

@@ -12,7 +12,6 @@ this is the difference between eleven digits and none.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
+from psinoise._kept import cached_property
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes
@@ -82,7 +82,7 @@ class LossMeasure:
         """Number of panels; the first nodes are theirs."""
         return int(self.nodes.left.size)
 
-    @functools.cached_property
+    @cached_property
     def mass(self) -> Float:
         return np.exp(self.log_mass)
 
@@ -90,7 +90,7 @@ class LossMeasure:
         """Free what is quickly made again: a composition may have thousands of steps."""
         vars(self).pop("mass", None)
 
-    @functools.cached_property
+    @cached_property
     def _drift(self) -> float:
         """``E_P[g(-L)]``, and what was taken away of ``Q`` and not of ``P``."""
         mirrored = core.tilted_moments(self.log_mass, self.mass, self.loss, -1.0, 0.0, 0.0)[1]
@@ -113,7 +113,7 @@ class LossMeasure:
         variance = float(tilted @ (self.loss - mean) ** 2) / total
         return Cumulants(top + float(np.log(total)), mean, variance)
 
-    @functools.cached_property
+    @cached_property
     def _size(self) -> float:
         """The largest of the logs of densities and of their ratios."""
         sizes = [np.abs(part).max(initial=0.0) for part in (self.nodes.log_mass, self.loss)]

@@ -43,13 +43,13 @@ Laws that are not unimodal have no single worst shift. Those in cells have the e
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from psinoise._kept import cached_property
 from psinoise.accounting.loss.largest import (
     largest_log_ratio_bounds,
     turning_distance,
@@ -175,7 +175,7 @@ class Pair:
         """Whether a reflection maps one direction to the other."""
         return self.replaced or self.sampling_rate == 1.0
 
-    @functools.cached_property
+    @cached_property
     def centers(self) -> tuple[float, ...]:
         """Modes of the densities ``p``, ``T_a p`` and ``T_b p``, from left to right."""
         return tuple(sorted({0.0, *self.shifts("remove")}))
@@ -215,7 +215,7 @@ class Pair:
         """Whether the largest loss takes more than that of a shift."""
         return self.replaced or self.sampling_rate < 1.0
 
-    @functools.cached_property
+    @cached_property
     def _largest_losses(self) -> dict[Direction, float]:
         """Suprema of each direction, rounded up."""
         found = self._losses_of(largest_log_ratio_bounds(self.noise, self.sensitivity)[1])

@@ -20,7 +20,6 @@ Runs of panels on which the loss is constant to rounding are kept as one *atom* 
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, replace
 
@@ -28,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise._kept import kept
+from psinoise._kept import cached_property, kept
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Float, Pair
 from psinoise.errors import DomainError
@@ -83,7 +82,7 @@ class Nodes:
     atom_loss: Float
     ends: Float
 
-    @functools.cached_property
+    @cached_property
     def outer_loss(self) -> Float:
         """``Lambda`` at both ends of each panel, shape ``(panels, 2)``."""
         assert isinstance(self.pair, Pair)

@@ -20,12 +20,12 @@ losses. So slopes may come from a smooth function, and lines are exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._kept import cached_property
 from psinoise.optimize.cells import dot
 from psinoise.optimize.unimodal.generator import Generator, Tangent
 from psinoise.optimize.unimodal.program import Float

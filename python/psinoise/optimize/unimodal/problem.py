@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from psinoise._kept import cached_property
 from psinoise.optimize.cells import Grid
 from psinoise.optimize.unimodal.cost import IntervalCost
 from psinoise.optimize.unimodal.few import FewUses

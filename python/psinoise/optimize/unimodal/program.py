@@ -15,12 +15,12 @@ edge between ``p(x)`` and ``p(x - n)`` has the weight ``q**2 f'' p(x - n)**2 / p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._kept import cached_property
 from psinoise.optimize.cells import CellProgram, Float, dot
 from psinoise.optimize.unimodal.generator import Generator, Tangent
 
