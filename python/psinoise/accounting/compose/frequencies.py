@@ -69,8 +69,9 @@ Complex = NDArray[np.complex128]
 
 # Frequencies whose product is below e^-DEAD are left out.
 DEAD = 80.0
-# Of direct sums, and the longest window of transforms.
+# Of direct sums. On windows longer than any of transforms they may have so many terms.
 _MOST_FREQUENCIES = 512
+_MOST_TERMS = 1e8
 _LONGEST = 2**18
 # Half of a cell times the standard deviation, at most; and cells.
 _CELL = 0.05
@@ -228,10 +229,14 @@ def lattice_profile(
     first, size = window_needed(parts, tail)
     size = max(size, 16)
     needed = last_frequency(parts) * size / (2.0 * math.pi) + 1.0
-    if needed <= min(_MOST_FREQUENCIES, size // 4):
+    transformed = 2 ** math.ceil(math.log2(size))
+    most = _MOST_FREQUENCIES
+    if transformed > _LONGEST:
+        most = max(int(_MOST_TERMS / sum(measure.mass.size for measure, _ in parts)), most)
+    if needed <= min(most, size // 4):
         low = low_frequencies(parts, first, size, math.ceil(needed), math.exp(-DEAD))
     else:
-        size = 2 ** math.ceil(math.log2(size))
+        size = transformed
         if size > _LONGEST:
             raise CertificationError(f"the window needs {size} nodes, more than {_LONGEST}")
         product = Product.of(size)
