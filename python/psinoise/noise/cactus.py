@@ -155,7 +155,7 @@ class Cactus(SolvedNoise):
         if progress is not None and not callable(progress):
             raise TypeError(f"progress must be callable, got {progress!r}")
         grid = (cells_per_sensitivity, cells, tail_ratio)
-        excess = self._solve(sensitivity, cost, mean_cost, *grid, progress)
+        excess = self._solve(sensitivity, cost, mean_cost, grid, progress)
         if excess > _ROUNDING:
             finer = "" if grid == _FITTING else "finer cells, more of them, or "
             warnings.warn(
@@ -180,7 +180,7 @@ class Cactus(SolvedNoise):
         """One of the laws that a search makes: the one that it returns is warned of, as any is."""
         law = cls.__new__(cls)
         grid = (cells_per_sensitivity, cells, tail_ratio)
-        law._solve(sensitivity, cost, mean_cost, *grid, progress)
+        law._solve(sensitivity, cost, mean_cost, grid, progress)
         return law
 
     def _solve(
@@ -188,24 +188,21 @@ class Cactus(SolvedNoise):
         sensitivity: float,
         cost: Cost,
         mean_cost: float,
-        cells_per_sensitivity: int | None,
-        cells: int | None,
-        tail_ratio: float | None,
+        grid: tuple[int | None, int | None, float | None],
         progress: Callable[[int, float], None] | None,
     ) -> float:
         """Be the law; by which share its divergence is above that of Gaussian noise."""
-        width = PAPER[0] if cells_per_sensitivity is None else cells_per_sensitivity
-        last = PAPER[1] if cells is None else cells
+        width, last, ratio = grid
         self._state(
             sensitivity,
             cost,
             mean_cost,
-            width,
-            last,
-            PAPER[2] if tail_ratio is None else tail_ratio,
+            PAPER[0] if width is None else width,
+            PAPER[1] if last is None else last,
+            PAPER[2] if ratio is None else ratio,
         )
         size = gaussian_deviation(self.cost, self.mean_cost) / self.sensitivity
-        if (cells_per_sensitivity, cells, tail_ratio) == _FITTING:
+        if grid == _FITTING:
             self._state(sensitivity, cost, mean_cost, *grid_for(size))
         solution = self._solutions.get(self._problem)
         if solution is None:

@@ -173,21 +173,17 @@ class Choices:
         middle, _ = self.fixed.sided("lower").compose("middle", _FIRST_NODES, None)
         scale = max(middle.largest, 1e-300)
         epsilon = crossing(middle, epsilon, 0.03 * scale)
-        ways = [self._in_blocks(epsilon, middle.log_delta(epsilon), crossing, width)]
+        blocks = self._in_blocks(epsilon, middle.log_delta(epsilon), crossing, width)
+        # All others as one measure, that is as fine, takes longer than blocks of them.
+        if self.others and (yield from blocks):
+            return
         known = all(below is above for (below, above), _ in self.others)
         if self.pair.several and self.count <= _FEW_USES and known:
             tilt = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * scale))
-            # All others as one measure, that is as fine, takes longer than blocks of them.
-            ways.insert(len(self.others[:1]), self._use_by_use(epsilon, tilt, crossing, width))
-        for way in ways:
-            if (yield from way):
+            use, others = self._uses()
+            if (yield from induced_bounds(use, self.count, others, epsilon, tilt, crossing, width)):
                 return
-
-    def _use_by_use(
-        self, epsilon: float, tilt: float, crossing: Crossing, width: Width
-    ) -> Generator[Bound, None, bool]:
-        use, others = self._uses()
-        return (yield from induced_bounds(use, self.count, others, epsilon, tilt, crossing, width))
+        yield from blocks  # nothing if these have ended
 
     def _in_blocks(
         self, epsilon: float, log_delta: float, crossing: Crossing, width: Width
@@ -237,9 +233,8 @@ class Choices:
 
     def _uses(self) -> tuple[Use, Use | None]:
         """One use with all shifts apart, and all other steps as one."""
-        each = self.pair.groups(self.direction, 1.0, _ALL)
-        sources = [dense(pair, self.direction, math.inf) for _, pair in each]
-        use = Use(tuple((_of_atoms(x, "lower"), _of_atoms(x, "upper")) for x in sources))
+        sides = (self._losses(side, 1.0, _ALL, _MOST_LOSSES) for side in ("lower", "upper"))
+        use = Use(tuple(zip(*sides, strict=True)))
         if not self.others:
             return use, None
         pairs, counts = zip(*self.others, strict=True)
@@ -248,29 +243,21 @@ class Choices:
 
     def _steps(self, side: Side, tilt: float, groups: int, fineness: int) -> _Steps:
         """The losses of one use of each group of shifts, and those of the other steps."""
-        parts = self.pair.groups(self.direction, tilt, groups)
-        each = [dense(pair[side == "upper"], self.direction, math.inf) for pair in parts]
         nodes = min(_LOSSES * fineness, _MOST_LOSSES)
-
-        def measure(source: Dense) -> Measure:
-            if not source.panels and source.lowest.size <= nodes:
-                return _of_atoms(source, side)
-            log_delta = self.log_delta - _UNTRIMMED
-            return Direct(((source, source),), (1,), log_delta).measure(side, nodes)
-
-        made = [(Losses(tuple(measure(source) for source in each)), self.count)]
+        made = [(Losses(self._losses(side, tilt, groups, nodes)), self.count)]
         for pair, count in self.others:
-            made.append((Losses((measure(pair[side == "upper"]),)), count))
+            made.append((Losses((self._measure(pair[side == "upper"], side, nodes),)), count))
         return _Steps(tuple(made))
 
+    def _losses(self, side: Side, tilt: float, groups: int, nodes: int) -> tuple[Measure, ...]:
+        """The losses of one use of each group of shifts."""
+        parts = self.pair.groups(self.direction, tilt, groups)
+        each = [dense(pair[side == "upper"], self.direction, math.inf) for pair in parts]
+        return tuple(self._measure(source, side, nodes) for source in each)
 
-def _of_atoms(source: Dense, side: Side) -> Measure:
-    """The losses of atoms alone, in order."""
-    order = np.argsort(source.lowest, kind="stable")
-    sign = 1.0 if side == "upper" else -1.0
-    mass = np.exp(source.log_mass + sign * source.doubt) * (1.0 + sign * 4.0 * UNIT)
-    loss = source.lowest[order]
-    return Measure(side, loss, loss, mass[order], 0.0, 0.0, source.rounding)
+    def _measure(self, source: Dense, side: Side, nodes: int) -> Measure:
+        one = Direct(((source, source),), (1,), self.log_delta - _UNTRIMMED)
+        return one.measure(side, nodes)
 
 
 @dataclass(frozen=True)

@@ -183,12 +183,15 @@ class Composition:
         source = source.rounded_within(chosen)
         low, high = covering(source, chosen)
         atoms = source.lowest[source.panels :][chosen[source.panels :]]
-        if plan is not None and key in plan.spreads:
+        exact = atoms.size <= nodes
+        if exact and atoms.size == chosen.sum():
+            # Nothing lies between them.
+            edges = np.array([low, high])
+        elif plan is not None and key in plan.spreads:
             edges = lattice_edges(*plan.spreads[key].runs(low, high, plan.count(key, nodes)))
         else:
             edges = _first(low, high, *_moments_of(source, chosen), nodes)
         edges = apart(edges, _LEAST_BIN * source.rounding)
-        exact = atoms.size <= nodes
         if atoms.size and exact:
             edges = np.unique(np.concatenate([edges, atoms]))
         made, bins = measure_of(source, chosen, large, edges, side)

@@ -10,8 +10,9 @@ Let ``V_k(y)`` be what ``k`` further uses add to delta where the losses so far, 
 
 *From above* (1) is followed at the points ``y_i = i h`` of a grid. Between two of them, and from
 the last one to ``x = 0``, a convex function is at most its chord, and before the first one it is at
-most its value there. The share of each end of a chord does not depend on ``i``, so that the mean of
-one shift is the same sum of values at points for all ``i``: positive terms, whatever the tilt.
+most its value there. So every loss is split to the points around it, as in the upper construction
+of ``measure``; and as the shares do not depend on ``i``, the mean of one shift is the same sum of
+values at points for all ``i``: positive terms, whatever the tilt.
 
 *From below* every choice is a bound. The one that was found from above is followed forward: at each
 loss so far it takes the shift that is the largest at the nearest point. After each use the bins of
@@ -34,7 +35,7 @@ adds up over the uses, and so does what losses are off by.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +43,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.accounting.compose.bound import Bound
-from psinoise.accounting.compose.measure import UNIT, Measure
+from psinoise.accounting.compose.measure import UNIT, Measure, Side
 from psinoise.accounting.compose.profile import DirectBound
 from psinoise.accounting.compose.refine import Crossing, Width, distance
 from psinoise.accounting.loss.pairs import Float
@@ -187,7 +188,7 @@ class Induction:
         )
         self._beyond = beyond + -(self._before + grid.points + beyond) % _COARSE
         self._means = [self._mean(upper) for _, upper in use.shifts]
-        self._labels: dict[int, dict[int, _Labels]] = {}
+        self._labels: dict[int, _Labels] = {}
         self._after: list[tuple[Float, Shift]] = []
 
     @property
@@ -205,86 +206,85 @@ class Induction:
     def upper(self) -> GridBound:
         """A bound from above; what it chooses is kept."""
         values = -np.expm1(-np.maximum(self.grid.y, 0.0))
-        relative, slack = 16.0 * UNIT, 0.0
         self._after = []
         for _ in range(self.count):
             values, choice = self._largest(self._means, self._padded(values))
             self._after.append((values, choice))
-        parts = [(self.use, self.count)]
         if self.others is not None:
             ((_, upper),) = self.others.shifts
             values, _ = self._largest([self._mean(upper)], self._padded(values))
-            parts.append((self.others, 1))
-        for use, count in parts:
-            largest = max(abs(end) for _, each in use.shifts for end in each.span)
-            terms = max(upper.loss.size for _, upper in use.shifts)
-            rounding = max(upper.rounding for _, upper in use.shifts)
-            relative += count * (rounding + _SAME + (2.0 * terms + 16.0) * UNIT)
-            slack += count * max(upper.slack for _, upper in use.shifts)
-            slack += count * 8.0 * UNIT * (largest + self.grid.step)
-        return GridBound(self.grid, values, relative, slack)
+        return GridBound(self.grid, values, *self._errors("upper"))
+
+    def _errors(self, side: Side) -> tuple[float, float]:
+        """Of all uses, the relative error of values or masses, and the error of losses."""
+        relative, slack = 16.0 * UNIT, 0.0
+        for use, count in ((self.use, self.count), (self.others, 1)):
+            if use is not None:
+                each = [pair[side == "upper"] for pair in use.shifts]
+                terms = self.grid.points + max(one.loss.size for one in each)
+                largest = max(abs(end) for one in each for end in one.span)
+                rounding = max(one.rounding for one in each) + 4.0 * UNIT * (terms + 64.0)
+                relative += count * (rounding + _SAME)
+                slack += count * (
+                    max(one.slack for one in each) + 8.0 * UNIT * (largest + self.grid.step)
+                )
+        return relative, slack
 
     def lower(self, epsilon: float, delta: float) -> FollowedBound:
         """A bound from below that is sharp at an epsilon, by the choice made from above.
 
         ``delta`` says what does not matter.
         """
-        grid = self.grid
+        grid, none = self.grid, np.zeros(self.grid.points, dtype=np.int16)
         label = max(-round(epsilon / grid.step), -grid.below)
         mass, base = np.zeros((2, grid.points))
         mass[label + grid.below] = 1.0
         base[label + grid.below] = math.exp(label * grid.step + epsilon)
-        rounding, slack = 0.0, 8.0 * UNIT * (epsilon + grid.points * grid.step)
-
-        def follow(use: Use, taken: Shift, held: NDArray[np.bool_]) -> None:
-            """One use: of each label the shift that is taken there."""
-            nonlocal mass, base, rounding, slack
-            found = np.zeros((2, grid.points))
-            for k in np.unique(taken[held]).tolist():
-                here = np.flatnonzero(held & (taken == k))
-                found += self._shifted(use, k).follow(here, mass[here], base[here])
-            mass, base = found
-            lower = [low for low, _ in use.shifts]
-            rounding += 4.0 * UNIT * (grid.points + 64.0) + max(low.rounding for low in lower)
-            largest = max(abs(end) for low in lower for end in low.span)
-            slack += max(low.slack for low in lower) + 8.0 * UNIT * (largest + grid.step)
-
         if self.others is not None:
-            follow(self.others, np.zeros(grid.points, dtype=np.int16), mass > 0.0)
+            others = _Labels.of(self.others.shifts[0][0], grid)
+            mass, base = self._follow(lambda _: others, none, mass, base)
         for values, choice in self._after[::-1]:
-            held, loss = mass > 0.0, self._loss(mass, base)
-            place = np.clip(np.rint(loss / grid.step) + grid.below, 0.0, grid.points - 1.0)
-            index = place.astype(np.int64)
-            weight = mass * values[index]
+            nearest = np.rint(self._loss(mass, base) / grid.step) + grid.below
+            place = np.clip(nearest, 0.0, grid.points - 1.0).astype(np.int64)
+            weight = mass * values[place]
             limit = _NEGLIGIBLE * delta / (self.count * grid.points)
-            held &= weight >= min(limit, float(weight.max()))
-            follow(self.use, choice[index], held)
+            held = np.where(weight >= min(limit, float(weight.max())), mass, 0.0)
+            mass, base = self._follow(self._labels_of, choice[place], held, base)
         loss = self._loss(mass, base) + epsilon
         order = np.argsort(loss, kind="stable")
         order = order[mass[order] > 0.0]
         loss, mass = loss[order], mass[order]
-        # A loss is a ratio of two sums that are right to the rounding.
-        slack += 2.0 * rounding
+        rounding, slack = self._errors("lower")
+        # A loss is a ratio of two sums that are right to the rounding, beside a label.
+        slack += 2.0 * rounding + 8.0 * UNIT * (epsilon + grid.points * grid.step)
         return FollowedBound(Measure("lower", loss, loss, mass, 0.0, rounding, slack), None)
+
+    def _follow(
+        self, labels: Callable[[int], _Labels], taken: Shift, mass: Float, base: Float
+    ) -> Float:
+        """One use: of each label with a mass the shift that is taken there."""
+        found = np.zeros((2, mass.size))
+        for k in np.unique(taken[mass > 0.0]).tolist():
+            here = np.flatnonzero((mass > 0.0) & (taken == k))
+            found += labels(k).follow(here, mass[here], base[here])
+        return found
+
+    def _labels_of(self, k: int) -> _Labels:
+        if k not in self._labels:
+            self._labels[k] = _Labels.of(self.use.shifts[k][0], self.grid)
+        return self._labels[k]
 
     def _loss(self, mass: Float, base: Float) -> Float:
         """Of each label, ``y = j h - log(base / mass)``."""
         ratio = np.divide(base, mass, out=np.ones(mass.size), where=mass > 0.0)
         return np.asarray(self.grid.y - np.log(ratio))
 
-    def _shifted(self, use: Use, k: int) -> _Labels:
-        """What one use of a shift adds to labels; kept."""
-        kept = self._labels.setdefault(id(use), {})
-        if k not in kept:
-            kept[k] = _Labels.of(use.shifts[k][0], self.grid)
-        return kept[k]
-
     def _mean(self, losses: Measure) -> _Mean:
         """Shares of chords: every loss is split between the points around."""
         step, grid = self.grid.step, self.grid
         place = np.floor(losses.loss / step)
         over = np.maximum(losses.loss - place * step, 0.0)
-        share = np.minimum(-np.expm1(-over) / -math.expm1(-step), 1.0)
+        share = _far_share(over, step)
         place = np.clip(place, -float(self._before), float(self._beyond))
         at = np.concatenate([place, place + 1.0]).astype(np.int64)
         places, where = np.unique(at, return_inverse=True)
@@ -315,10 +315,8 @@ class Induction:
             ends[k] = core.placed_sums(rows, mean.coarse, mean.weights, tiles + 1) + mean.certain
         best = np.zeros((tiles, _COARSE))
         choice = np.zeros(best.shape, dtype=np.int16)
-        # Of a chord, the share of its far end at each point.
-        share = np.expm1(-self.grid.step * np.arange(_COARSE)) / math.expm1(
-            -self.grid.step * _COARSE
-        )
+        places = np.arange(float(_COARSE))
+        share = _far_share(self.grid.step * places, self.grid.step * _COARSE)
         done = np.zeros((len(means), tiles), dtype=bool)
         done[ends.argmax(axis=0)[:-1], np.arange(tiles)] = True
         done[ends.argmax(axis=0)[1:], np.arange(tiles)] = True
@@ -350,6 +348,11 @@ class Induction:
                 above = found > best[start:end]
                 best[start:end][above] = found[above]
                 choice[start:end][above] = k
+
+
+def _far_share(distance: Float, length: float) -> Float:
+    """Of a chord in ``e^{-y}``, the share of its far end at distances from the near one."""
+    return np.minimum(np.expm1(-distance) / math.expm1(-length), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,7 +434,7 @@ class GridBound(Bound):
         place = np.clip(np.floor(y / step) + self.grid.below, 0.0, self.grid.points - 2.0)
         index = place.astype(np.int64)
         over = np.maximum(y - (place - self.grid.below) * step, 0.0)
-        share = np.minimum(-np.expm1(-over) / -math.expm1(-step), 1.0)
+        share = _far_share(over, step)
         found = self.values[index] * (1.0 - share) + self.values[index + 1] * share
         with np.errstate(divide="ignore"):
             return np.asarray(np.minimum(np.log(found) + self.relative, 0.0))
