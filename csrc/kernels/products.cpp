@@ -20,12 +20,6 @@ inline constexpr std::size_t kRegisters = 4;
 inline constexpr std::size_t kTile = kRegisters * kLanes;
 static_assert(kTile <= kSumPadding);
 
-inline Reals load(const double* from) {
-  Reals values;
-  __builtin_memcpy(&values, from, sizeof(values));
-  return values;
-}
-
 }  // namespace
 
 void lattice_sums(const double* a, std::size_t m, const double* b, std::size_t n,
@@ -39,7 +33,7 @@ void lattice_sums(const double* a, std::size_t m, const double* b, std::size_t n
     for (; i < end; ++i) {
       const double* at =
           b + static_cast<std::ptrdiff_t>(k) - static_cast<std::ptrdiff_t>(stride * i);
-      for (std::size_t r = 0; r < kRegisters; ++r) sums[r] += a[i] * load(at + r * kLanes);
+      for (std::size_t r = 0; r < kRegisters; ++r) sums[r] += a[i] * load_vector(at + r * kLanes);
     }
     double found[kTile];
     __builtin_memcpy(found, sums, sizeof(found));
@@ -55,7 +49,8 @@ void placed_sums(const double* values, const std::int64_t* places, const double*
     Reals sums[kRegisters] = {};
     for (std::size_t i = 0; i < terms; ++i) {
       const double* at = values + places[i] + j;
-      for (std::size_t r = 0; r < kRegisters; ++r) sums[r] += weights[i] * load(at + r * kLanes);
+      for (std::size_t r = 0; r < kRegisters; ++r)
+        sums[r] += weights[i] * load_vector(at + r * kLanes);
     }
     __builtin_memcpy(out + j, sums, sizeof(sums));
   }

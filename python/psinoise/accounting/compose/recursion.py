@@ -51,8 +51,6 @@ from psinoise.accounting.loss.pairs import Float
 
 # Points of a grid for each half of a wave, at least; with more of them so many at most.
 _LEAST_OVER, _MOST_POINTS = 2, 2**16
-# Values of all shifts on a grid, for so few uses; transforms of each block, and most blocks.
-_MOST_VALUES, _FEW, _TRANSFORMS, _MANY = 2**21, 50, 6, 150
 # How far functions may be off between points by what all waves together could do: see `highest`.
 _ROUGH = 16.0
 # Uses of a block for each use before it: first, least, and most.
@@ -164,10 +162,6 @@ class Recursion:
         # A smooth function changes as if some uses had been before.
         before = 1.0 + self.frame.smoothing**2 / max(variance, 1e-300)
         before = min(before, 1e6 * count)
-        rows = self._differences.shape[0]
-        room = min(_MOST_VALUES, most_work / (_TRANSFORMS * min(count, _MANY))) / rows
-        self._least_over = (2 if count < _FEW else 1) * _LEAST_OVER
-        self._points = int(max(room, _MOST_POINTS) if count < _FEW else _MOST_POINTS)
         share = allowed / math.log1p(count / before)
         pace, done = _BLOCK, 0
         while done < count:
@@ -216,9 +210,9 @@ class Recursion:
 
     def _on_grid(self, wanted: float) -> Float:
         """The same at the start of a block, on a grid that is fine enough."""
-        over, added = self._least_over, self._differences * self.coefficients
+        over, added = _LEAST_OVER, self._differences * self.coefficients
         while (
-            4 * over * self.frame.degree <= self._points
+            4 * over * self.frame.degree <= _MOST_POINTS
             and Grid(self.frame, over).between(added) > _ROUGH * wanted
         ):
             over *= 2
