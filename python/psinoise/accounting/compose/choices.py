@@ -84,9 +84,8 @@ _DEVIATIONS, _NEGLIGIBLE = 16.0, 50.0
 # be under one, in those at the saddle.
 _SHORTER, _AS_LARGE = 0.75, 0.5
 _TILTS = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3)
-# Other tilts, for images: deviations from one, and parts of that of the saddle.
+# Deviations from one tilt to others, for images.
 _FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
-_BESIDE = (0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 # Shares of the width that a side may lose to errors, and to a smooth hinge.
 _SHARE, _HINGE = 0.2, 0.4
 # What one use may leave out of its losses is so much less than of delta, as a log.
@@ -315,7 +314,6 @@ def _frame(
     if not (deviation > 1e-12 / tilt and asked > 0.0 and math.isfinite(value)):
         return None
     tilts = [tilt + far / deviation for far in _FARTHER]
-    tilts += [far * saddle for far in _BESIDE if far * saddle > 1.01 * tilt]
     images = [steps.cumulants(far)[0] - value - (far - tilt) * epsilon for far in tilts]
     # What images may add is a small share of what is asked.
     rare = min(max(math.log(_NEGLIGIBLE) - math.log(saddle) - math.log(asked), 10.0), 25.0)
