@@ -1,4 +1,4 @@
-"""log Ai, -Ai'/Ai and its slope against mpmath, and the extension against its NumPy twin."""
+"""log Ai, -Ai'/Ai and its slope against mpmath."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from psinoise.numerics.airy import airy
 from psinoise.numerics.airy_coefficients import (
     FIRST_SLOPE_ZERO_HI,
     FIRST_SLOPE_ZERO_LO,
@@ -18,21 +19,11 @@ from psinoise.numerics.airy_coefficients import (
     NEAR_END,
     PANELS_PER_UNIT,
 )
-from psinoise.reference.airy import airy as twin
 
 ROOT = Path(__file__).resolve().parents[1]
 ULP = 2.0**-53
 # a1' is a pair of doubles here; what the pair misses, times rho'(a1').
 ZERO_RESIDUAL = 5e-34
-
-BACKENDS = ["twin", "extension"]
-
-
-@pytest.fixture(params=BACKENDS)
-def airy(request):
-    if request.param == "twin":
-        return twin
-    return pytest.importorskip("psinoise._core").airy
 
 
 @pytest.fixture(scope="module")
@@ -49,34 +40,7 @@ def panel_edges():
     return np.concatenate([below, edges, above])
 
 
-def random_points(count):
-    generator = np.random.default_rng(7)
-    share = count // 5
-    z_hi = np.concatenate(
-        [
-            FIRST_SLOPE_ZERO_HI + generator.uniform(0.0, NEAR_END, share),
-            FIRST_SLOPE_ZERO_HI + 2.0 ** generator.uniform(-55.0, 3.0, share),
-            generator.uniform(3.9, 110.0, share),
-            10.0 ** generator.uniform(0.6, 182.0, share),
-            10.0 ** generator.uniform(0.6, 3.0, share),
-        ]
-    )
-    z_lo = generator.uniform(-1.0, 1.0, z_hi.size) * np.spacing(np.abs(z_hi))
-    z_lo[::4] = 0.0
-    edges = panel_edges()
-    special = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 5e-324, -5e-324, -2.0, 2.0**600, 1e308])
-    z_hi = np.concatenate([z_hi, edges, special])
-    return z_hi, np.concatenate([z_lo, np.zeros(edges.size + special.size)])
-
-
-def test_extension_returns_the_bits_of_the_twin():
-    core = pytest.importorskip("psinoise._core")
-    points = random_points(100_000)
-    for compiled, expected in zip(core.airy(*points), twin(*points), strict=True):
-        np.testing.assert_array_equal(compiled.view(np.uint64), expected.view(np.uint64))
-
-
-def test_log_is_a_pair_accurate_beyond_a_double(airy, reference):
+def test_log_is_a_pair_accurate_beyond_a_double(reference):
     z_hi, z_lo, hi, lo = reference[:4]
     log_hi, log_lo, _, _ = airy(z_hi, z_lo)
     error = np.abs((log_hi - hi) + (log_lo - lo))
@@ -86,7 +50,7 @@ def test_log_is_a_pair_accurate_beyond_a_double(airy, reference):
     assert np.all(error <= bound)
 
 
-def test_density_keeps_its_digits_down_to_underflow(airy, reference):
+def test_density_keeps_its_digits_down_to_underflow(reference):
     z_hi, z_lo, hi, lo = reference[:4]
     normal = hi > -354.0
     log_hi, log_lo, _, _ = airy(z_hi[normal], z_lo[normal])
@@ -94,21 +58,21 @@ def test_density_keeps_its_digits_down_to_underflow(airy, reference):
     assert np.max(np.abs(relative_error_of_square)) < 2.4e-16
 
 
-def test_decay_is_accurate_up_to_its_zero(airy, reference):
+def test_decay_is_accurate_up_to_its_zero(reference):
     z_hi, z_lo = reference[:2]
     hi, lo = reference[4:6]
     error = np.abs((airy(z_hi, z_lo)[2] - hi) - lo)
     assert np.all(error <= 0.65 * np.spacing(np.abs(hi)) + ZERO_RESIDUAL)
 
 
-def test_decay_slope_does_not_cancel(airy, reference):
+def test_decay_slope_does_not_cancel(reference):
     z_hi, z_lo = reference[:2]
     hi, lo = reference[6:8]
     error = np.abs((airy(z_hi, z_lo)[3] - hi) - lo)
     assert np.all(error <= 0.7 * np.spacing(hi))
 
 
-def test_riccati_equation(airy):
+def test_riccati_equation():
     generator = np.random.default_rng(3)
     z = generator.uniform(FIRST_SLOPE_ZERO_HI, 20.0, 5000)
     _, _, decay, slope = airy(z, np.zeros_like(z))
@@ -117,7 +81,7 @@ def test_riccati_equation(airy):
     assert np.all(np.abs(decay**2 - z - slope) <= bound)
 
 
-def test_regions_and_panels_join(airy):
+def test_regions_and_panels_join():
     edges = panel_edges().reshape(3, -1)
     # a1' itself has no left neighbor.
     below, middle, above = (airy(z[1:], np.zeros(z.size - 1)) for z in edges)
@@ -130,7 +94,7 @@ def test_regions_and_panels_join(airy):
     assert np.all(np.abs(above[3] - below[3] - slope_change) <= 1.4 * np.spacing(middle[3]))
 
 
-def test_first_zero_of_the_slope(airy):
+def test_first_zero_of_the_slope():
     log_hi, log_lo, decay, slope = airy(
         np.array([FIRST_SLOPE_ZERO_HI]), np.array([FIRST_SLOPE_ZERO_LO])
     )
@@ -139,7 +103,7 @@ def test_first_zero_of_the_slope(airy):
     assert slope[0] == -FIRST_SLOPE_ZERO_HI
 
 
-def test_decay_is_the_distance_times_the_slope_close_to_the_zero(airy):
+def test_decay_is_the_distance_times_the_slope_close_to_the_zero():
     distance = 2.0 ** np.arange(-60.0, -26.0)
     z_hi = np.full_like(distance, FIRST_SLOPE_ZERO_HI) + distance
     z_lo = (distance - (z_hi - FIRST_SLOPE_ZERO_HI)) + FIRST_SLOPE_ZERO_LO
@@ -150,11 +114,11 @@ def test_decay_is_the_distance_times_the_slope_close_to_the_zero(airy):
 
 
 @pytest.mark.parametrize("z", [np.nan, -np.inf, -1.02, FIRST_SLOPE_ZERO_HI - 2.0**-51])
-def test_outside_the_domain(airy, z):
+def test_outside_the_domain(z):
     assert all(np.isnan(value[0]) for value in airy(np.array([z]), np.zeros(1)))
 
 
-def test_limits_at_infinity(airy):
+def test_limits_at_infinity():
     z = np.array([np.nextafter(2.0**600, 0.0), np.nextafter(2.0**600, np.inf), 1e308, np.inf])
     log_hi, log_lo, decay, slope = airy(z, np.zeros(4))
     np.testing.assert_allclose(log_hi[:2], -(2.0 / 3.0) * z[:2] * np.sqrt(z[:2]), rtol=4 * ULP)

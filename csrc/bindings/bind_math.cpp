@@ -35,23 +35,6 @@ py::array_t<double> log_one_plus(const py::array& x) {
   return out;
 }
 
-py::tuple airy(const py::array& z_hi, const py::array& z_lo) {
-  require_same_size(z_hi, z_lo);
-  const double* hi = input<double>(z_hi, "z_hi");
-  const double* lo = input<double>(z_lo, "z_lo");
-  py::array_t<double> log_hi = like(z_hi);
-  py::array_t<double> log_lo = like(z_hi);
-  py::array_t<double> decay = like(z_hi);
-  py::array_t<double> decay_slope = like(z_hi);
-  double* out[4] = {log_hi.mutable_data(), log_lo.mutable_data(), decay.mutable_data(),
-                    decay_slope.mutable_data()};
-  {
-    const Unlocked unlocked;
-    kernels().airy(hi, lo, size_of(z_hi), out[0], out[1], out[2], out[3]);
-  }
-  return py::make_tuple(log_hi, log_lo, decay, decay_slope);
-}
-
 py::tuple stable_sums(double alpha, double above_one, double below_two, const py::array& log_y_hi,
                       const py::array& log_y_lo, const py::array& start, double step,
                       std::size_t count) {
@@ -110,7 +93,6 @@ void bind_math(py::module_& module) {
   module.def("exponential", &exponential, py::arg("hi"), py::arg("lo"));
   module.def("logarithm", &logarithm, py::arg("x"));
   module.def("log_one_plus", &log_one_plus, py::arg("x"));
-  module.def("airy", &airy, py::arg("z_hi"), py::arg("z_lo"));
   module.def("stable_sums", &stable_sums, py::arg("alpha"), py::arg("above_one"),
              py::arg("below_two"), py::arg("log_y_hi"), py::arg("log_y_lo"), py::arg("start"),
              py::arg("step"), py::arg("count"));

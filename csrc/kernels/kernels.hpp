@@ -79,9 +79,6 @@ struct Kernels {
   void (*exponential)(const double* hi, const double* lo, std::size_t count, double* out);
   void (*logarithm)(const double* x, std::size_t count, double* out);
   void (*log_one_plus)(const double* x, std::size_t count, double* out);
-  // log Ai(z) as hi + lo, -Ai'(z)/Ai(z) and its derivative, for z = z_hi + z_lo >= a1'.
-  void (*airy)(const double* z_hi, const double* z_lo, std::size_t count, double* log_hi,
-               double* log_lo, double* decay, double* decay_slope);
   // Sums over k < count of the integrands of symmetric stable laws at d = start + k step; see
   // math/stable.hpp.
   void (*stable_sums)(double alpha, double above_one, double below_two, const double* log_y_hi,

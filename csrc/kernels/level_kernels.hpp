@@ -61,8 +61,6 @@ double ziggurat_narrow(const Panels& log_density, const Panels& log_mills, doubl
 void exponential_array(const double* hi, const double* lo, std::size_t count, double* out);
 void logarithm_array(const double* x, std::size_t count, double* out);
 void log_one_plus_array(const double* x, std::size_t count, double* out);
-void airy(const double* z_hi, const double* z_lo, std::size_t count, double* log_hi, double* log_lo,
-          double* decay, double* decay_slope);
 void stable_sums(double alpha, double above_one, double below_two, const double* log_y_hi,
                  const double* log_y_lo, const double* start, std::size_t points, double step,
                  std::size_t count, double* density, double* survival, double* slope);

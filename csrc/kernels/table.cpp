@@ -39,7 +39,6 @@ const Kernels kernels = {
     exponential_array,
     logarithm_array,
     log_one_plus_array,
-    airy,
     stable_sums,
     riccati,
     ground_state,

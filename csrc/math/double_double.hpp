@@ -1,6 +1,6 @@
 // Double-double arithmetic: an unevaluated sum hi + lo with |lo| <= ulp(hi) / 2.
 //
-// Computes: exact sums and products of doubles, and products and square roots of pairs.
+// Computes: exact sums and products of doubles, and products of pairs.
 // Error: two_sum and two_product are exact barring underflow of the low part; the pair operations
 //   are correct to a few units of 2^-104.
 // No FMA is used although some levels have one: the order of operations is the same at every level
@@ -58,26 +58,12 @@ inline DoubleDouble add(DoubleDouble a, DoubleDouble b) {
   return quick_two_sum(s.hi, s.lo + (a.lo + b.lo));
 }
 
-// a / b for doubles; the remainder a - q b is exact.
-inline DoubleDouble divide(double a, double b) {
-  const double hi = a / b;
-  const DoubleDouble p = two_product(hi, b);
-  return {hi, ((a - p.hi) - p.lo) / b};
-}
-
 // a / b for doubles, given 1 / b: hi is within an ulp or two of the quotient, and lo, from the
 // exact remainder, makes up for it. Two multiplications instead of two divisions.
 inline DoubleDouble quotient(double a, double b, double inverse) {
   const double hi = a * inverse;
   const DoubleDouble p = two_product(hi, b);
   return {hi, ((a - p.hi) - p.lo) * inverse};
-}
-
-// Requires a.hi > 0.
-inline DoubleDouble square_root(DoubleDouble a) {
-  const double root = __builtin_sqrt(a.hi);
-  const DoubleDouble square = two_product(root, root);
-  return quick_two_sum(root, (((a.hi - square.hi) - square.lo) + a.lo) / (root + root));
 }
 
 }  // namespace psinoise::PSINOISE_LEVEL

@@ -188,11 +188,6 @@ def logarithm(x: NDArray[np.float64]) -> NDArray[np.float64]:
 def log_one_plus(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """log(1 + x), the same bits on every machine."""
 
-def airy(
-    z_hi: NDArray[np.float64], z_lo: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """log Ai(z) as hi and lo, -Ai'(z)/Ai(z) and its derivative, for z = z_hi + z_lo >= a1'."""
-
 def stable_sums(
     alpha: float,
     above_one: float,

@@ -9,6 +9,7 @@ import numpy as np
 from psinoise._backend import core
 from psinoise.noise._base import Float, ScaleFamily
 from psinoise.numerics import double_double as dd
+from psinoise.numerics.airy import airy
 from psinoise.numerics.airy_coefficients import (
     FIRST_SLOPE_ZERO_HI,
     FIRST_SLOPE_ZERO_LO,
@@ -63,7 +64,7 @@ class Airy(ScaleFamily):
 
     def log_density(self, t: Float) -> dd.Pair:
         """``2 log(Ai(z) / Ai(a1')) - log 3``, ``z = a1' + kappa t``."""
-        log_hi, log_lo, _, _ = core.airy(*_argument(t))
+        log_hi, log_lo, _, _ = airy(*_argument(t))
         # Far out log Ai overflows when doubled; the pair arithmetic needs finite numbers.
         huge = ~(log_hi > -1e300)
         ratio = dd.add(
@@ -79,12 +80,12 @@ class Airy(ScaleFamily):
 
     def log_mills(self, t: Float) -> Float:
         """``log(rho'(z) / kappa)``, ``rho = -Ai' / Ai``, from ``rho' = rho**2 - z``."""
-        _, _, _, decay_slope = core.airy(*_argument(t))
+        _, _, _, decay_slope = airy(*_argument(t))
         return core.logarithm(np.ascontiguousarray(decay_slope / _KAPPA[0]))
 
     def score(self, t: Float) -> Float:
         """``2 kappa rho(z)``."""
-        _, _, decay, _ = core.airy(*_argument(t))
+        _, _, decay, _ = airy(*_argument(t))
         return 2.0 * _KAPPA[0] * decay
 
     def _standard_fisher_information(self) -> float:
@@ -98,4 +99,4 @@ def _argument(t: Float) -> dd.Pair:
     hi, lo = dd.add(
         product, (np.full_like(t, FIRST_SLOPE_ZERO_HI), np.full_like(t, FIRST_SLOPE_ZERO_LO))
     )
-    return np.ascontiguousarray(hi), np.ascontiguousarray(lo)
+    return hi, lo

@@ -11,7 +11,6 @@ import os
 from typing import Any
 
 from psinoise.numerics.elementary import exponential, log_one_plus, logarithm
-from psinoise.reference.airy import airy
 from psinoise.reference.band import band_backward, band_cholesky, band_forward, gram
 from psinoise.reference.cell_values import CellLaw, evaluate_cells, inverse_survival_cells
 from psinoise.reference.cells import CellTable, sample_cells
@@ -48,7 +47,6 @@ __all__ = [
     "LawTable",
     "SecretKey",
     "Transform",
-    "airy",
     "all_finite",
     "balanced_nodes",
     "band_backward",
