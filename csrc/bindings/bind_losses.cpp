@@ -8,11 +8,7 @@
 #include "bindings/law_store.hpp"
 #include "bindings/unlocked.hpp"
 #include "dispatch/dispatch.hpp"
-#include "losses/binned_products.hpp"
-#include "losses/loss_bins.hpp"
-#include "losses/loss_edges.hpp"
-#include "losses/loss_panels.hpp"
-#include "losses/suffix_sums.hpp"
+#include "losses/losses.hpp"
 
 namespace psinoise {
 namespace {

@@ -9,8 +9,6 @@
 //   moment to as much of its terms' sizes, for losses that are off by 8 u (|loss of a| + |loss of
 //   b| + |edges|) at most.
 // Edge values: products that underflow are lost, each below 5e-324.
-#include "losses/binned_products.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -18,6 +16,7 @@
 
 #include "base/thread_pool.hpp"
 #include "dispatch/dispatch.hpp"
+#include "losses/losses.hpp"
 
 namespace psinoise {
 namespace {

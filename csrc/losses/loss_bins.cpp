@@ -4,12 +4,11 @@
 // Regions: panels allow log p to vary by 8, and half as much again between their nodes; a sixteenth
 //   of that is the 3/4 that kernels/pieces.cpp asks for.
 // Error: that of kernels/pieces.cpp and kernels/levels.cpp; sums are compensated.
-#include "losses/loss_bins.hpp"
-
 #include <algorithm>
 #include <vector>
 
 #include "dispatch/dispatch.hpp"
+#include "losses/losses.hpp"
 
 namespace psinoise {
 namespace {

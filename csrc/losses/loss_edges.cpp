@@ -5,10 +5,10 @@
 //   share one width, which divides them; a block is as fine as the finest part that reaches into it
 //   or next to it. Aligned blocks that allow it are one bin, of up to 2^8 nodes.
 // Error: any edges give bounds; what is chosen here decides how close they come.
-#include "losses/loss_edges.hpp"
-
 #include <algorithm>
 #include <cmath>
+
+#include "losses/losses.hpp"
 
 namespace psinoise {
 namespace {

@@ -3,14 +3,13 @@
 //   pieces, which share their ends to the last bit.
 // Error and criteria: kernels/quadrature.cpp.
 // Edge values: after 60 rounds a panel counts as fine.
-#include "losses/loss_panels.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "dispatch/dispatch.hpp"
+#include "losses/losses.hpp"
 
 namespace psinoise {
 namespace {

@@ -1,9 +1,9 @@
 // Computes: runs of nodes whose points are equally far apart, and which are near these; the nodes
 //   between two runs are a stretch without a step.
-#include "losses/loss_stretches.hpp"
-
 #include <algorithm>
 #include <cmath>
+
+#include "losses/losses.hpp"
 
 namespace psinoise {
 namespace {

@@ -1,8 +1,8 @@
 // Computes: the sums of suffix_sums.hpp, of positive terms: right to (2 count + 8) u of themselves
 //   and of the exponents of what fades far away.
-#include "losses/suffix_sums.hpp"
-
 #include <cmath>
+
+#include "losses/losses.hpp"
 
 namespace psinoise {
 
