@@ -27,7 +27,7 @@ from psinoise.accounting.compose.measure import (
     trimmed,
     upper_nodes,
 )
-from psinoise.accounting.compose.profile import DirectBound
+from psinoise.accounting.compose.profile import DirectBound, SampledBound
 from psinoise.accounting.compose.refine import direct_bounds
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each
@@ -307,3 +307,20 @@ def test_rounding_of_a_billion_uses_does_not_add_up():
         assert low <= exact <= high
         width[whole] = high - low
     assert width[True] <= 0.7 * width[False]
+
+
+# -- one use ---------------------------------------------------------------------------------------
+
+
+@for_each(
+    [pn.Laplace(scale=1.0), pn.Laplace(scale=100.0), pn.Gaussian(std=1.0), pn.Airy(mean_abs=2.0)],
+    [1.0, 0.01],
+    [1e-3, 1e-6, 1e-30],
+    ["remove", "add"],
+)
+def test_samples_know_where_one_use_is(law, rate, delta, way):
+    """Kills: masses lumped at the nodes; a chord for the cubic."""
+    found = pn.Accountant(way).compose(pn.Mechanism(law), 1, rate).epsilon(delta)
+    source = dense(Pair(law, 1.0, rate), way, 150.0)
+    sampled = SampledBound(source, np.ones(source.lowest.size, dtype=bool))
+    assert sampled.epsilon(math.log(delta), 0.0, 1.0) == pytest.approx(found, rel=1e-4)

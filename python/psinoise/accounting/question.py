@@ -95,6 +95,7 @@ class _Part:
     composition: Composition | None = None
     rounds: Iterator[Bound] | None = None
     found: dict[str, Bound] = field(default_factory=dict)
+    crossed: dict[str, tuple[Bound, float]] = field(default_factory=dict)
     line: ChernoffBound | None = None
     done: bool = False
 
@@ -236,11 +237,15 @@ class _Part:
             return None
 
     def _crossing(self, bound: Bound, around: float, scale: float) -> float:
-        """The epsilon of a bound."""
+        """The epsilon of a bound; of the last one of each side it is known."""
         if self.point.log_delta is None:
             return self.point.epsilon
-        doubt = self.doubt if bound.side == "lower" else -self.doubt
-        return bound.epsilon(self.goal + doubt, around, scale)
+        last, value = self.crossed.get(bound.side, (None, math.nan))
+        if last is not bound:
+            doubt = self.doubt if bound.side == "lower" else -self.doubt
+            value = bound.epsilon(self.goal + doubt, around, scale)
+            self.crossed[bound.side] = bound, value
+        return value
 
     def _value(self, bound: Bound) -> float:
         if self.point.log_delta is None:

@@ -136,7 +136,8 @@ def _narrowed(
             break
         point = 0.5 * (yes + no)
         if iteration % 8 != 7 and math.isfinite(at_no) and math.isfinite(at_yes):
-            tried = yes + (no - yes) * (at_yes / (at_yes - at_no))
+            # A little on the side of the answers, where it ends.
+            tried = yes + (no - yes) * ((at_yes + 0.5 * same) / (at_yes - at_no))
             point = tried if min(yes, no) < tried < max(yes, no) else point
         if point in (yes, no):
             break

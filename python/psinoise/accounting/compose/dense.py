@@ -55,7 +55,25 @@ def _differentiation_matrix() -> Float:
     return np.asarray(slopes @ np.linalg.inv(vandermonde))
 
 
+def _integration_matrix() -> Float:
+    """Shape ``(ORDER, ORDER + 1)``: from masses at the nodes to those between the samples."""
+    vandermonde = np.polynomial.legendre.legvander(_POINTS, ORDER - 1)
+    antiderivatives = np.stack(
+        [
+            np.polynomial.legendre.legval(
+                _SAMPLES,
+                np.polynomial.legendre.legint([0.0] * k + [1.0]),
+            )
+            for k in range(ORDER)
+        ],
+        axis=1,
+    )
+    between = np.diff(antiderivatives, axis=0) @ np.linalg.inv(vandermonde)
+    return np.asarray((between / _WEIGHTS).T)
+
+
 _DIFFERENTIATION = _differentiation_matrix()
+BETWEEN_SAMPLES = _integration_matrix()
 
 
 @dataclass(frozen=True, eq=False)

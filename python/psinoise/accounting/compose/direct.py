@@ -38,7 +38,7 @@ from psinoise.accounting.compose.plan import (
     spread_of,
 )
 from psinoise.accounting.compose.powers import halves
-from psinoise.accounting.compose.profile import DirectBound
+from psinoise.accounting.compose.profile import DirectBound, SampledBound
 from psinoise.accounting.compose.source import (
     apart,
     covering,
@@ -126,10 +126,21 @@ class Composition:
         )
         return lower, upper
 
-    def start_edges(self) -> Float:
-        """Edges for a first look at one use."""
-        source, chosen, _, ends = self._alone[1]
-        return first_edges(*ends, *_moments_of(source, chosen), 256)
+    @property
+    def sampled(self) -> SampledBound:
+        """About the profile of one use."""
+        source, chosen, *_ = self._alone[1]
+        return SampledBound(source, chosen)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """An interval that holds the losses of one use from above."""
+        return self._alone[1].ends
+
+    @property
+    def rounding(self) -> float:
+        """The error of a loss of one use from above."""
+        return self._alone[1].source.rounding
 
     @cached_property
     def _alone(self) -> tuple[_Alone, _Alone]:

@@ -143,6 +143,12 @@ class FrequencyBound(Bound):
         return terms, terms * repeat, off, off_later
 
     @cached_property
+    def _totals(self) -> tuple[float, float]:
+        """The sums over both terms."""
+        terms, later, _, _ = self._terms
+        return float(terms.real.sum()), float(later.real.sum())
+
+    @cached_property
     def _spill(self) -> float:
         """What is outside of the window, and what was lost."""
         t, h = self.lattice.tilt, self.lattice.step
@@ -204,14 +210,15 @@ class FrequencyBound(Bound):
     def _weighed(self, k: Float, y: Float) -> Float:
         """The sum of weighed masses, with its rounding, from the ``k``-th node, at ``y``, on."""
         t, h = self.lattice.tilt, self.lattice.step
-        terms, later, off, off_later = self._terms
+        _, _, off, off_later = self._terms
         rise = -math.expm1(-h)
         tilted, more = self._sums(k)
         one = -np.expm1(-y)
         near = one * tilted + rise * more + self.sign * (off * one + off_later * rise)
         beyond = y + (self.lattice.size - k) * h
         one = -np.expm1(-beyond)
-        far = one * float(terms.real.sum()) + rise * float(later.real.sum())
+        first, after = self._totals
+        far = one * first + rise * after
         far -= self.sign * (off * one + off_later * rise)
         return np.asarray(np.exp(-t * y) * near - np.exp(-t * beyond) * far)
 

@@ -179,7 +179,7 @@ class Rest:
         (low, high), scale = ends, 1.0 / slope
         far = np.arcsinh(np.array([-high, -low]) / scale)
         at = epsilon + scale * np.sinh(np.linspace(min(far[0], -1e-3), max(far[1], 1e-3), _GRID))
-        log_delta = np.array([profile.log_delta(float(e)) for e in at])
+        log_delta = profile.log_deltas(at)
         curve = Curve.of(epsilon, at, np.maximum(log_delta, _LEAST_LOG_DELTA))
         return cls(profile.log_delta(epsilon), curve, curve.hull())
 

@@ -8,11 +8,14 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.accounting.compose.bound import Bound
+from psinoise.accounting.compose.dense import BETWEEN_SAMPLES, Dense, Mask
 from psinoise.accounting.compose.measure import UNIT, Measure
 from psinoise.accounting.loss.pairs import Float
 
 # Products of nodes and epsilons that are looked at together.
 _LARGEST_BLOCK = 1 << 18
+# Steps towards the root of a cubic, in what is at most so far in epsilon.
+_NEWTON, _FARTHEST = 6, 700.0
 # Shares of an epsilon that an inverse may be off by.
 _NEXT = (0.0, 1e-15, 4e-15, 2e-14, 1e-13)
 
@@ -102,3 +105,52 @@ class DirectBound(Bound):
             found[start : start + rows] = np.maximum(value, 0.0) + self.infinite
         with np.errstate(divide="ignore"):
             return np.log(np.minimum(found, 1.0))
+
+
+class SampledBound(DirectBound):
+    """The profile of one use by the quadrature itself: no bound, but where to look for one.
+
+    Masses between neighboring samples of a panel are integrals of the polynomials through its
+    nodes. So the profile and its slope are known at the samples, where the loss is monotone.
+    """
+
+    def __init__(self, source: Dense, chosen: Mask) -> None:
+        rows = np.flatnonzero(chosen[: source.panels])
+        atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
+        ends, weight = source.loss[rows], np.exp(source.log_weights[rows])
+        low, high = np.minimum(ends[:, 1:], ends[:, :-1]), np.maximum(ends[:, 1:], ends[:, :-1])
+        least = source.lowest[rows, None]
+        mass = np.maximum(weight @ BETWEEN_SAMPLES, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            other = (weight * np.exp(least - ends[:, 1:-1])) @ BETWEEN_SAMPLES
+            mean = np.fmin(np.fmax(least + np.log(mass / other), low), high)
+        loss = np.concatenate([low, source.lowest[atoms], mean], axis=None)
+        mass = np.concatenate([np.zeros(low.size), np.exp(source.log_mass[atoms]), mass], axis=None)
+        order = np.argsort(loss, kind="stable")
+        loss, mass = loss[order], mass[order]
+        super().__init__(Measure("lower", loss, loss, mass, 0.0, 0.0, 0.0), None)
+        self._samples = np.flatnonzero(order < low.size + atoms.size)
+
+    def epsilon(self, log_delta: float, around: float, scale: float) -> float:
+        """About where delta is: on the cubic in e^epsilon between two samples."""
+        del around, scale
+        delta = math.exp(log_delta)
+        after = int(np.searchsorted(-self._excess[self._samples], -delta))
+        if after in (0, self._samples.size):
+            return max(float(self._loss[self._samples[min(after, self._samples.size - 1)]]), 0.0)
+        first, last = (int(k) for k in self._samples[after - 1 : after + 1])
+        width = math.expm1(min(float(self._loss[last] - self._loss[first]), _FARTHEST))
+        fall, missing = (float(self._excess[k]) for k in (first, last))
+        fall, missing = fall - missing, fall - delta
+        # An atom at the first sample is passed.
+        start = float(self._total[first] - self._excess[first] - self.first.mass[first]) * width
+        end = float(self._total[last] - self._excess[last]) * width / (1.0 + width)
+        a, b = start + end - 2.0 * fall, 3.0 * fall - 2.0 * start - end
+        share = missing / fall if fall > 0.0 else 0.0
+        for _ in range(_NEWTON):
+            slope = (3.0 * a * share + 2.0 * b) * share + start
+            if not slope > 0.0:
+                break
+            value = ((a * share + b) * share + start) * share - missing
+            share = min(max(share - value / slope, 0.0), 1.0)
+        return max(float(self._loss[first]) + math.log1p(width * share), 0.0)

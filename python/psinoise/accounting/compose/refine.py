@@ -120,23 +120,25 @@ def distance(lower: Bound, upper: Bound, epsilon: float, slope: float, crossing:
 
 
 def one_use_bounds(composition: Composition, crossing: Crossing) -> Iterator[DirectBound]:
-    """Of one use: bins that end where epsilon is, closer and closer until only rounding is left."""
-    start = composition.start_edges()
-    inner, low, before = start, 0.0, math.inf
+    """Of one use: bins that end where epsilon is, closer and closer until only rounding is left.
+
+    Bins get wider with their distance from where it is thought to be: the samples of the loss know
+    that so well that the first ones do, as a rule.
+    """
+    below, above = composition.span
+    least = max(composition.rounding, 1e-13 * (above - below), 1e-290)
+    low = high = crossing(composition.sampled, 0.0, above - below)
+    before = math.inf
     for _ in range(_MOST_ROUNDS):
-        lower, upper = composition.one_use(inner)
-        stride = min(before, 1e-3 * float(start[-1] - start[0]))
-        low = crossing(lower, low, stride)
-        high = crossing(upper, low, stride)
-        found = min(high, float(start[-1])) - low
-        # What lies below epsilon stays there: bins get wider with their distance from it.
-        near = max(found, 1e-9 * abs(low), lower.slack, 1e-290)
-        around = low + found * np.linspace(0.0, 1.0, _ONE_USE_NODES) if found > 0.0 else [low]
-        below = low - doubling(near, low - float(start[0]))
-        inner = np.unique(np.concatenate([start, around, below]))
-        if before < math.inf:
-            yield upper
-            yield lower
-            if not found < 0.1 * before or found <= _SETTLED * (lower.slack + upper.slack):
-                return
+        near = max(high - low, 1e-9 * abs(low), least)
+        around = np.linspace(low, high, _ONE_USE_NODES) if high > low else [low]
+        far = low - doubling(near, low - below), high + doubling(near, above - high)
+        lower, upper = composition.one_use(np.concatenate([far[0], around, far[1]]))
+        yield upper
+        yield lower
+        low = crossing(lower, low, near)
+        high = min(crossing(upper, low, near), above)
+        found = high - low
+        if not found < 0.1 * before or found <= _SETTLED * (lower.slack + upper.slack):
+            return
         before = found
