@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
+from unittest import mock
 
 import numpy as np
 from cell_oracles import cactus_pieces, integer_atoms, merged
 
 import psinoise as pn
+from psinoise.accounting.compose import choices
+from psinoise.accounting.compose.dense import atoms_source
+from psinoise.accounting.compose.followed import Followed
 from psinoise.accounting.compose.induction import Grid as Points
-from psinoise.accounting.compose.induction import Induction, Use
+from psinoise.accounting.compose.induction import GridBound, Induction, Use, Values
+from psinoise.accounting.compose.late_choices import Target, with_one_shift
 from psinoise.accounting.compose.measure import Measure
 from psinoise.accounting.compose.waves import Frame, Grid, hinge
 from psinoise.accounting.loss.envelope import undominated
@@ -40,8 +46,21 @@ def adaptive_delta(pieces, epsilon: float, count: int, before=None) -> float:
     return float(mass @ best(loss, count))
 
 
-@for_rows([(1.0, "remove", 0), (0.1, "remove", 1), (0.1, "add", 0)])
-def test_shifts_that_are_chosen_as_neighbors_go(rate, way, others):
+def in_blocks() -> contextlib.AbstractContextManager[object]:
+    """Few uses in blocks, as many are."""
+    return mock.patch.object(choices, "induced_bounds", lambda *_: iter(()))
+
+
+@for_rows(
+    [
+        (1.0, "remove", 0, False),
+        (0.1, "remove", 1, False),
+        (0.1, "add", 0, False),
+        (1.0, "remove", 1, True),
+        (0.1, "add", 0, True),
+    ]
+)
+def test_shifts_that_are_chosen_as_neighbors_go(rate, way, others, blocks):
     """Mutants: one fixed shift from below; the envelope, or the other step last, from above."""
     law = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=3, cells=12, tail_ratio=0.02)
     mechanism, other = pn.Mechanism(law), pn.Mechanism(pn.DiscreteLaplace(epsilon=0.7))
@@ -54,9 +73,22 @@ def test_shifts_that_are_chosen_as_neighbors_go(rate, way, others):
         for share in (0.0, 0.9) if count == 3 else (0.2,):
             epsilon = share * (count * top + 0.7 * others)
             exact = adaptive_delta(losses, epsilon, count, before)
-            found = accountant.delta(epsilon)
+            with in_blocks() if blocks else contextlib.nullcontext():
+                found = accountant.delta(epsilon)
             assert found.lower * (1.0 - 1e-9) <= exact <= found.upper * (1.0 + 1e-9)
             assert found.upper <= found.lower * (1.0 + 1e-2)
+
+
+def use_of(losses) -> Use:
+    """One use of shifts with these losses and masses, known exactly."""
+    each = [(loss[order], mass[order]) for loss, mass in losses for order in [loss.argsort()]]
+    sides = ("lower", "upper")
+    return Use(
+        tuple(
+            tuple(Measure(side, loss, loss, mass, 0.0, 0.0, 0.0) for side in sides)
+            for loss, mass in each
+        )
+    )
 
 
 @for_rows(
@@ -69,30 +101,68 @@ def test_induction_on_any_grid(step, rate, way):
     shifts = [merged(*cactus_pieces(TINY, shift), rate, way)[:2] for shift in np.arange(1, 7) / 6.0]
     before = merged(*integer_atoms(pn.DiscreteLaplace(epsilon=0.7), 1), rate, way)[:2]
 
-    def use(losses) -> Use:
-        ordered = [
-            (loss[order], mass[order]) for loss, mass in losses for order in [loss.argsort()]
-        ]
-        sides = ("lower", "upper")
-        return Use(
-            tuple(
-                tuple(Measure(side, loss, loss, mass, 0.0, 0.0, 0.0) for side in sides)
-                for loss, mass in ordered
-            )
-        )
-
     for count, other in ((1, None), (3, None), (2, before)):
-        choices = use(shifts)
-        grid = Points.of(step, 2.0, 4.0, count * choices.fall)
-        made = Induction(choices, count, None if other is None else use([other]), grid)
-        above = made.upper()
+        pair = use_of(shifts)
+        grid = Points.of(step, 2.0, 4.0, count * 2.0)
+        made = Induction(pair, grid)
+        for _ in range(count):
+            made.advance()
+        values = made.values
+        if other is not None:
+            last = Induction(use_of([other]), grid, values)
+            last.advance()
+            values = last.values
+        above = GridBound(Values(grid, values), 0.0, 0.0)
         for epsilon in (0.0, 0.1, 0.8, 1.7):
             exact = adaptive_delta(shifts, epsilon, count, other)
             over = math.exp(above.log_delta(epsilon)) - exact
-            under = exact - math.exp(made.lower(epsilon, exact).log_delta(epsilon))
+            followed = Followed(grid, epsilon, exact)
+            if other is not None:
+                followed.once(use_of([other]).shifts[0][0])
+            followed.choosing(pair, made.after)
+            under = exact - math.exp(followed.bound(0.0, 0.0).log_delta(epsilon))
             # Rounding, and what a grid of so many uses is off by.
             assert -1e-13 <= over <= 2.0 * count * step**2
             assert -1e-13 <= under <= 2.0 * count * step**2
+
+
+@for_rows(
+    (few, rate, way, other)
+    for few, rate, way in ((1, 1.0, "remove"), (1, 0.3, "add"), (2, 0.3, "remove"))
+    for other in (False, True)
+)
+def test_choices_in_the_last_uses_alone(few, rate, way, other):
+    """Mutants: what choices before could add is left out, or what of it is no share of delta."""
+    shifts = [merged(*cactus_pieces(TINY, shift), rate, way)[:2] for shift in np.arange(1, 7) / 6.0]
+    before = merged(*integer_atoms(pn.DiscreteLaplace(epsilon=0.7), 1), rate, way)[:2]
+    others = [((atoms_source(np.log(before[1]), before[0]),) * 2, 1)] if other else []
+    count, gaps = 3, []
+    for epsilon in (0.1, 0.8, 1.7):
+        exact = adaptive_delta(shifts, epsilon, count, before if other else None)
+        if exact == 0.0:
+            continue
+        # A part of the width is what choices before may add, whatever shift they take.
+        for width in (1e-3, 1.0, 30.0):
+            target = Target(epsilon, exact, 1.0, width)
+            made = Induction(use_of(shifts), Points.of(1e-2, epsilon, 1.0, 4.0))
+            for _ in range(few):
+                made.advance()
+            late = with_one_shift(made, count, others, target)
+            if late is not None:
+                above = math.exp(late.upper().log_delta(epsilon))
+                below = math.exp(late.lower(epsilon, exact).log_delta(epsilon))
+                assert below <= exact * (1.0 + 1e-12)
+                assert above >= exact * (1.0 - 1e-12)
+                gaps.append(above / exact - 1.0)
+    assert min(gaps) <= 0.3
+
+
+@for_rows([(1.0, 1000, 0.01, 1e-6), (4.0, 2000, 0.01, 1e-30)])
+def test_many_uses_of_a_fine_cactus(mean_cost, count, rate, delta):
+    """Rare large losses, which blocks are no good for: 1 % wide before."""
+    found = pn.Mechanism(pn.Cactus(mean_cost=mean_cost)).epsilon(delta, count, rate)
+    assert found.composer == "choices"
+    assert found.width <= 1e-4 * found
 
 
 @for_rows(
@@ -134,15 +204,24 @@ def split(loss: np.ndarray, mass: np.ndarray, step: float) -> tuple[np.ndarray, 
     return start, np.bincount(index - start, masses)
 
 
-@for_rows([(20, 0.1, "remove"), (10, 0.1, "add"), (40, 1.0, "remove")])
-def test_against_all_sums_on_a_fine_lattice(count, rate, way):
+@for_rows(
+    [
+        (20, 0.1, "remove", False),
+        (10, 0.1, "add", False),
+        (40, 1.0, "remove", False),
+        (20, 0.1, "remove", True),
+        (40, 1.0, "remove", True),
+    ]
+)
+def test_against_all_sums_on_a_fine_lattice(count, rate, way, blocks):
     """Every choice after every sum, on a lattice: an independent upper bound that is close."""
     mechanism, step = pn.Mechanism(SMALL), {0.1: 2e-3, 1.0: 1e-2}[rate]
     shifts = [cactus_pieces(SMALL, shift) for shift in np.arange(1, 7) / 6.0]
     losses = [split(*merged(p, q, rate, way)[:2], step) for p, q in shifts]
-    found = pn.Accountant(way).compose(mechanism, count, rate).epsilon(1e-7)
+    with in_blocks() if blocks else contextlib.nullcontext():
+        found = pn.Accountant(way).compose(mechanism, count, rate).epsilon(1e-7)
     assert found.composer == "choices"
-    assert found.width <= 1e-4 * found
+    assert found.width <= (2e-3 if blocks else 1e-4) * found
     reach = max(abs(start) + mass.size for start, mass in losses)
     places = np.arange(-count * reach, count * reach + 1)
     values = -np.expm1(-np.maximum(places * step, 0.0))

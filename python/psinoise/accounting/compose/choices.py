@@ -6,8 +6,9 @@ far less epsilon, what ``k`` further uses contribute to delta is at most
     ``V_0(y) = (1 - e^{-y})^+``,   ``V_k(y) = max_s E_{P_s}[V_{k-1}(y + L_s)]``,                 (1)
 
 and ``delta(eps) = V_n(-eps)``: the largest value over all such choices, which is attained by one of
-them (dynamic programming). Few uses are followed one by one (``induction``), many in blocks
-(``recursion``), in a time that rises with the logarithm of ``n``.
+them (dynamic programming). Uses are followed one by one until one shift is the worst for all that
+come before (``late_choices``). Where that takes too many, or losses are many and small, they are
+followed in blocks (``recursion``), in a time that rises with the logarithm of ``n``.
 
 *Losses.* A shift has the measures of its loss from below and from above (``measure``). From above
 several shifts may share the pair that dominates them all, their envelope; from below some may be
@@ -45,7 +46,8 @@ import numpy as np
 from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.dense import Dense, dense
 from psinoise.accounting.compose.direct import Composition as Direct
-from psinoise.accounting.compose.induction import Use, induced_bounds
+from psinoise.accounting.compose.induction import Use
+from psinoise.accounting.compose.late_choices import Target, induced_bounds
 from psinoise.accounting.compose.measure import UNIT, Measure, Side
 from psinoise.accounting.compose.recursion import Losses, Recursion
 from psinoise.accounting.compose.refine import Crossing, Width, distance
@@ -72,8 +74,12 @@ _MOST_WORK, _SUM = 7e8, 0.2
 _SIDE, _BLOCKS, _TIMES = 0.5, 150, 6
 # Groups of shifts, and nodes of the loss of one for each fineness.
 _LEAST_GROUPS, _MOST_GROUPS, _LOSSES, _MOST_LOSSES = 8, 128, 128, 4096
-# So many uses are followed one by one; nodes of all other steps together; as groups, each shift.
-_FEW_USES, _REST, _ALL = 500, 4096, 2**20
+# Few uses; the log of the share of its bound by moments that delta has if none of many matter much.
+_FEW_USES, _CENTRAL = 500, math.log(0.01)
+# Logs of deltas below are those of no float64, or nearly so.
+_LEAST_LOG = -690.0
+# As groups, each shift.
+_ALL = 2**20
 # A finer recursion brings both sides closer than this share, or nothing does.
 _PROGRESS = 0.7
 # Logs of moments of all uses by which a shift may be behind.
@@ -166,29 +172,34 @@ class Choices:
     def bounds(self, epsilon: float, crossing: Crossing, width: Width) -> Iterator[Bound]:
         """Bounds from above and below, each pair finer than the last, until the work is spent.
 
-        Use by use first, if there are few and no other steps, else in blocks. ``epsilon`` is where
-        they are asked for, about.
+        ``epsilon`` is where they are asked for, about.
         """
         middle, _ = self.fixed.sided("lower").compose("middle", _FIRST_NODES, None)
         scale = max(middle.largest, 1e-300)
         epsilon = crossing(middle, epsilon, 0.03 * scale)
-        blocks = self._in_blocks(epsilon, middle.log_delta(epsilon), crossing, width)
+        log_delta, slope = middle.log_delta(epsilon), 1e-3 * max(epsilon, 1e-3 * scale)
+        rough = self._steps("lower", 1.0, _MOST_GROUPS, _FINENESS)
+        blocks = self._in_blocks(rough, epsilon, log_delta, crossing, width)
         # All others as one measure, that is as fine, takes longer than blocks of them.
-        if self.others and (yield from blocks):
+        central = rough.central(epsilon, log_delta)
+        first = self.others or (self.count > _FEW_USES and central)
+        if first and (yield from blocks):
             return
         known = all(below is above for (below, above), _ in self.others)
-        if self.pair.several and self.count <= _FEW_USES and known:
-            tilt = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * scale))
-            use, others = self._uses()
-            if (yield from induced_bounds(use, self.count, others, epsilon, tilt, crossing, width)):
-                return
-        yield from blocks  # nothing if these have ended
+        if self.pair.several and known and log_delta > _LEAST_LOG:
+            target = Target(epsilon, math.exp(log_delta), middle.slope(epsilon, slope), 0.0)
+            steps = self._use(), self.count, self.others
+            for loose in (False, True):
+                if (yield from induced_bounds(*steps, target, loose, crossing, width)):
+                    return
+                if (yield from blocks):  # nothing if these have ended
+                    return
+        yield from blocks
 
     def _in_blocks(
-        self, epsilon: float, log_delta: float, crossing: Crossing, width: Width
+        self, rough: _Steps, epsilon: float, log_delta: float, crossing: Crossing, width: Width
     ) -> Generator[Bound, None, bool]:
         """By trigonometric polynomials; whether both bounds are as close as asked."""
-        rough = self._steps("lower", 1.0, _MOST_GROUPS, _FINENESS)
         fineness, spent, before = _FINENESS, 0.0, math.inf
         while True:
             tilt = rough.saddle(epsilon)
@@ -230,15 +241,10 @@ class Choices:
             fineness, before = 2 * fineness, gap
             log_delta = made["upper"].log_delta(epsilon)
 
-    def _uses(self) -> tuple[Use, Use | None]:
-        """One use with all shifts apart, and all other steps as one."""
-        sides = (self._losses(side, 1.0, _ALL, _MOST_LOSSES) for side in ("lower", "upper"))
-        use = Use(tuple(zip(*sides, strict=True)))
-        if not self.others:
-            return use, None
-        pairs, counts = zip(*self.others, strict=True)
-        rest = Direct(pairs, counts, self.log_delta - _UNTRIMMED)
-        return use, Use(((rest.measure("lower", _REST), rest.measure("upper", _REST)),))
+    def _use(self) -> Use:
+        """One use with all shifts apart."""
+        upper, lower = (self._losses(side, 1.0, _ALL, _MOST_LOSSES) for side in _SIDES)
+        return Use(tuple(zip(lower, upper, strict=True)))
 
     def _steps(self, side: Side, tilt: float, groups: int, fineness: int) -> _Steps:
         """The losses of one use of each group of shifts, and those of the other steps."""
@@ -270,6 +276,13 @@ class _Steps:
         found = np.array([(n, *losses.cumulants(tilt)) for losses, n in self.each])
         value, mean, variance = found[:, 0] @ found[:, 1:]
         return float(value), float(mean), float(variance)
+
+    def central(self, epsilon: float, log_delta: float) -> bool:
+        """Whether delta is about what a sum of many small losses makes of its moment."""
+        tilt = self.saddle(epsilon)
+        if tilt is None:
+            return False
+        return log_delta - self.cumulants(tilt)[0] + tilt * epsilon > _CENTRAL
 
     def saddle(self, epsilon: float) -> float | None:
         """The tilt where ``M^n e^{-c epsilon} / (c (1 + c))`` is least, which delta is about."""

@@ -3,8 +3,8 @@
 =========== ============================ =========================================================
 composer    when                         what limits it
 =========== ============================ =========================================================
-choices     pairs with several worst     its work, which rises with few uses, then with their
-            shifts                       logarithm; of two such pairs one has its envelope
+choices     pairs with several worst     its work: see ``late_choices`` and ``recursion``; of two
+            shifts                       such pairs one has its envelope
 frequencies smooth losses, tables        rounding, where little tilted mass is near epsilon; steps
                                          whose losses differ too much in scale for one lattice
 direct      always                       its work: see `refine`; of pairs with several worst shifts

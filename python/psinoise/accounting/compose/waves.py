@@ -152,9 +152,7 @@ def hinge(frame: Frame, side: Side) -> tuple[Complex, float]:
     if side == "upper":
         whole = whole * smoothed(s)
     else:
-        wider = [
-            b for b in (2.05, 2.1, 2.2, 2.5, 3.0) if s * s <= 8 * math.log(b / 2) / (b * b - 1)
-        ]
+        wider = [b for b in _WIDER if s * s <= 8.0 * math.log(b / 2.0) / (b * b - 1.0)]
         if wider:
             whole = whole * (2.0 * smoothed(s) - smoothed(wider[0] * s))
         else:
