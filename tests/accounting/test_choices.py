@@ -344,6 +344,14 @@ def test_many_uses_of_cactus_noise():
         assert found.upper >= count * max(pn_pair.moment("remove", 0.0) for pn_pair in fixed(pair))
 
 
+def test_a_width_that_is_many_times_a_slope():
+    """Mutant: an error from above is at most a tenth of delta, which takes all the work: 6 %."""
+    law = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=8, cells=80, tail_ratio=0.7)
+    accountant = pn.Accountant(adjacency="replace").compose(pn.Mechanism(law), 10**9)
+    found = accountant.epsilon(1e-30)
+    assert found.width <= 1e-4 * found
+
+
 def fixed(pair) -> list:
     """Each of the shifts alone."""
     return [below for below, _ in pair.groups("remove", 1.0, 1000)]

@@ -94,6 +94,8 @@ _TILTS = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3)
 _FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
 # Shares of the width that a side may lose to errors, and to a smooth hinge.
 _SHARE, _HINGE = 0.2, 0.4
+# The log of an error from above, at most, for one of delta.
+_MOST_LOG = 50.0
 # What one use may leave out of its losses is so much less than of delta, as a log.
 _UNTRIMMED = 40.0
 # Nodes of a composition with a fixed shift.
@@ -223,7 +225,9 @@ class Choices:
             groups = min(max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS), _MOST_GROUPS)
             for side in _SIDES:
                 steps = self._steps(side, frame.tilt, groups, fineness)
-                allowed = size * min(_SHARE * tilt * asked, 0.1)
+                # From below an error has to be small, from above it costs its logarithm.
+                most = 0.1 if side == "lower" else _MOST_LOG
+                allowed = size * math.expm1(min(_SHARE * tilt * asked, most))
                 bound = _bound(side, steps, frame, farther, fineness, allowed)
                 if bound is None:
                     return False

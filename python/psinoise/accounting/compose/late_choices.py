@@ -224,8 +224,11 @@ def _few(use: Use, count: int, target: Target) -> int | None:
 
     Where none may it is all of few uses, and none of many.
     """
-    most = min(count, _MOST_FEW)
-    made, few = Induction(use, target.grid(most, _ROUGH, use.fall(count))), _LEAST
+    most, few = min(count, _MOST_FEW), _LEAST
+    grid = target.grid(most, _ROUGH, use.fall(count))
+    if grid.points > _MOST_POINTS:
+        return None
+    made = Induction(use, grid)
     while few < most:
         while len(made.after) < few:
             made.advance()
