@@ -89,6 +89,8 @@ def values() -> Iterator[Group]:
         "center": 0.2 + 0.6 * uniform,
         "uniform": uniform,
         "tails": np.where(uniform < 0.5, 0.25 * 10.0 ** (-300.0 * uniform), 1.0 - 0.2 * uniform**9),
+        "0 and 1": np.round(uniform),
+        "no probability": 1.0 + uniform,
     }
     for place, p in probabilities.items():
         ours = partial(law.icdf, p, out=out, threads=1)
@@ -101,6 +103,7 @@ def values() -> Iterator[Group]:
         "4 to 8": 4.0 + 4.0 * uniform,
         "tails": np.where(uniform < 0.5, -1.0, 1.0) * (4.0 + 30.0 * uniform),
         "beyond 40": 40.0 + 20.0 * uniform,
+        "NaN": np.full(MANY, np.nan),
     }
     for place, x in points.items():
         ours = partial(law.cdf, x, out=out, threads=1)

@@ -96,15 +96,20 @@ std::size_t evaluate(const LawTable& law, Quantity quantity, double scale, const
   // From where on the function is 0; a tail is there from a depth of 746 on.
   const double end = tail ? tail_quantile(law, 746.0) * scale : __builtin_inf();
   const auto standard = [&](Reals point) { return magnitude(point) * inverse; };
-  const auto near_density = [&](Reals, Reals t, Bits within) {
-    const Reals value = bit_cast<Reals>(bit_cast<Bits>(values(t)) & within);
-    return value * parts.inverse_mantissa * power;
+  const auto before_end = [&](Reals point) { return magnitude(point) < end; };
+  const auto near_density = [&](Reals, Reals t) {
+    return values(t) * parts.inverse_mantissa * power;
   };
+  const auto no_density = [](Reals point) { return point == point ? Reals{} : point; };
   const bool mirrored = quantity == Quantity::cdf || quantity == Quantity::logcdf;
   const double direction = mirrored ? -1.0 : 1.0;
-  const auto near_survival = [&](Reals point, Reals t, Bits within) {
-    const Reals value = bit_cast<Reals>(bit_cast<Bits>(values(t)) & within);
+  const auto near_survival = [&](Reals point, Reals t) {
+    const Reals value = values(t);
     return point * direction >= 0.0 ? value : 1.0 - value;
+  };
+  const auto all_or_nothing = [&](Reals point) {
+    const Reals value = point * direction >= 0.0 ? Reals{} : Reals{} + 1.0;
+    return point == point ? value : point;
   };
   Points block;
   // Results are written when the block's points have been read for the last time, so that `result`
@@ -134,11 +139,11 @@ std::size_t evaluate(const LawTable& law, Quantity quantity, double scale, const
     if (!near) {
       beyond += far(points, size, result);
     } else if (density) {
-      beyond += near_and_far(points, size, result, values.table.limit, end, standard, near_density,
-                             far_in_place);
+      beyond += near_and_far(points, size, result, values.table.limit, standard, near_density,
+                             before_end, no_density, far_in_place);
     } else {
-      beyond += near_and_far(points, size, result, values.table.limit, end, standard, near_survival,
-                             far_in_place);
+      beyond += near_and_far(points, size, result, values.table.limit, standard, near_survival,
+                             before_end, all_or_nothing, far_in_place);
     }
   }
   return beyond;

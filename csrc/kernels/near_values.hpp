@@ -62,28 +62,37 @@ class NearValues {
 };
 
 // A block of points: those whose argument is less than the limit of the table have the value of the
-// point and the argument, a vector at a time, as have those that are `end` or more in size, with an
-// argument of 0; which are within says a mask. The others are brought together for `distant`, whose
-// result is returned. `result` may be x.
-template <typename Argument, typename Value, typename Distant>
+// point and the argument, a vector at a time. Those of the others that are `regular` are brought
+// together for `distant`, whose result is returned; what is left, NaN too, has `edge`. `result` may
+// be x.
+template <typename Argument, typename Value, typename Regular, typename Edge, typename Distant>
 inline std::size_t near_and_far(const double* x, std::size_t size, double* result, double limit,
-                                double end, const Argument& argument, const Value& value,
-                                const Distant& distant) {
+                                const Argument& argument, const Value& value,
+                                const Regular& regular, const Edge& edge, const Distant& distant) {
   static_assert(kBlock == 64);
   double points[kBlock];
   double others[kBlock];
   std::uint64_t far = 0;  // a bit for each point
+  Bits ordinary = ~Bits{};
   for (std::size_t i = 0; i < size; i += kLanes) {
     const Reals point = load_vector(x + i, size - i);
     const Reals t = argument(point);
     const Bits within = bit_cast<Bits>(t < limit);
-    const Bits outside = ~(within | bit_cast<Bits>(magnitude(point) >= end));  // NaN too
-    const unsigned bits = negative(bit_cast<Vector<std::int64_t>>(outside));
+    const Bits other = bit_cast<Bits>(regular(point));
+    const unsigned bits = negative(bit_cast<Vector<std::int64_t>>(other & ~within));
     far |= static_cast<std::uint64_t>(bits) << i;
+    ordinary &= other;
     store_vector(point, points + i);
     if (bits == (1u << kLanes) - 1u) continue;
-    const Reals found = value(point, bit_cast<Reals>(bit_cast<Bits>(t) & within), within);
+    const Reals found = value(point, bit_cast<Reals>(bit_cast<Bits>(t) & within));
     store_vector(found, result + i, size - i);
+  }
+  if (negative(bit_cast<Vector<std::int64_t>>(ordinary)) != (1u << kLanes) - 1u) {
+    for (std::size_t i = 0; i < size; i += kLanes) {
+      const Reals point = load_vector(points + i);
+      const Reals found = load_vector(result + i, size - i);
+      store_vector(regular(point) ? found : edge(point), result + i, size - i);
+    }
   }
   if (far == 0) return 0;
   std::size_t place[kBlock];

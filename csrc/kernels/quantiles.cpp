@@ -119,13 +119,19 @@ void quantiles(const LawTable& law, const double* p, std::size_t size, double sc
 void inverse_survival(const LawTable& law, const double* probability, std::size_t count,
                       double scale, double* out) {
   const NearValues values(*law.near_quantile);
-  const auto from_center = [](Reals p) {
+  const auto smaller = [](Reals p) {
     const Reals other = 1.0 - p;  // exact above 1/2
-    return 0.5 - (p < other ? p : other);
+    return p < other ? p : other;
   };
-  const auto near = [&](Reals p, Reals v, Bits) {
+  const auto from_center = [&](Reals p) { return 0.5 - smaller(p); };
+  const auto near = [&](Reals p, Reals v) {
     const Reals t = (values(v) * v) * scale;
     return p <= 0.5 ? t : -t;
+  };
+  const auto inside = [&](Reals p) { return smaller(p) > 0.0; };
+  const auto edge = [](Reals p) {
+    const Reals infinite = p == 0.0 ? Reals{} + __builtin_inf() : Reals{} - __builtin_inf();
+    return ((p == 0.0) | (p == 1.0)) ? infinite : Reals{} + __builtin_nan("");
   };
   const auto far = [&](double* p, std::size_t size) {
     quantiles(law, p, size, scale, p);
@@ -134,8 +140,8 @@ void inverse_survival(const LawTable& law, const double* probability, std::size_
   for (std::size_t start = 0; start < count; start += kBlock) {
     const std::size_t size = count - start < kBlock ? count - start : kBlock;
     if (values.table.limit > 0.0) {
-      near_and_far(probability + start, size, out + start, values.table.limit, __builtin_nan(""),
-                   from_center, near, far);
+      near_and_far(probability + start, size, out + start, values.table.limit, from_center, near,
+                   inside, edge, far);
     } else {
       quantiles(law, probability + start, size, scale, out + start);
     }
