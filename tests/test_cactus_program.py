@@ -257,3 +257,30 @@ def test_the_band_is_the_hessian():
         np.testing.assert_allclose(dense[:, i], column, rtol=1e-5, atol=1e-8)
     # Homogeneity: the masses are a null vector.
     np.testing.assert_allclose(dense.sum(axis=0), 0.0, atol=1e-15)
+
+
+@pytest.mark.parametrize("variance", [40.0, 100.0])
+def test_continued_masses_are_those_of_the_program(variance, monkeypatch):
+    """Kills: interpolation by straight lines, the cost of wide cells for narrow ones, no tilt."""
+    size = variance**0.5
+    grid = Grid(20, int(160 * size), float(np.exp(-0.4 / size)))
+    seen = []
+    continued = solve(grid, power_costs(2.0), variance, progress=lambda n, gap: seen.append(n))
+    assert set(seen) == {1}
+    monkeypatch.setattr("psinoise.optimize.solver._LARGE", 10**6)
+    solved = solve(grid, power_costs(2.0), variance, progress=lambda n, gap: seen.append(n))
+    assert set(seen) == {1, 20}
+    assert continued.certificate.largest_kl == pytest.approx(
+        solved.certificate.largest_kl, rel=1e-10
+    )
+    assert continued.certificate.gap < 1e-10 * continued.certificate.largest_kl
+
+
+def test_masses_are_not_continued_where_that_is_not_optimal():
+    """Of a cost with a kink the points between whole sensitivities have other optima."""
+    seen = []
+    solution = solve(
+        Grid(6, 400, 0.97), power_costs(1.0), 8.0, progress=lambda n, gap: seen.append(n)
+    )
+    assert set(seen) == {1, 6}
+    assert solution.certificate.gap < 1e-9

@@ -24,10 +24,10 @@ def probabilities(entries, fractions, cells):
     for column, (entry, fraction) in enumerate(
         zip(entries.tolist(), fractions.tolist(), strict=True)
     ):
-        own = (entry >> 16 << 52) + fraction
+        own = (entry >> 20 << 52) + fraction
         if own:
             found[column] += Fraction(own, capacity * entries.size)
-        found[entry & 0xFFFF] += Fraction(capacity - own, capacity * entries.size)
+        found[entry & 0xFFFFF] += Fraction(capacity - own, capacity * entries.size)
     return found
 
 
@@ -39,7 +39,7 @@ def test_columns_add_up_to_the_masses(cells):
     masses[generator.integers(cells)] = 1.0
     entries, fractions = alias_columns(masses.tolist())
     assert entries.size >= cells
-    assert (entries >> np.uint64(16) <= 4096).all()
+    assert (entries >> np.uint64(20) <= 4096).all()
     found = probabilities(entries, fractions, cells)
     assert sum(found) == 1
     total = sum(Fraction(mass) for mass in masses.tolist())
@@ -52,7 +52,7 @@ def test_columns_add_up_to_the_masses(cells):
         else:
             assert expected - unit < found[i] <= expected
     # The test of the test: a threshold off by one unit.
-    shared = np.flatnonzero(entries >> np.uint64(16) < 4096)
+    shared = np.flatnonzero(entries >> np.uint64(20) < 4096)
     if shared.size:
         fractions[shared[0]] ^= np.uint64(1)
         assert probabilities(entries, fractions, cells) != found
@@ -63,10 +63,10 @@ def test_columns_of_extreme_masses():
     assert probabilities(entries, fractions, 4) == [1, 0, 0, 0]
     entries, _ = alias_columns([1.0] * MOST_CELLS)
     assert entries.size == MOST_CELLS
-    assert (entries >> np.uint64(16) == 4096).all()
+    assert (entries >> np.uint64(20) == 4096).all()
 
 
-@pytest.mark.parametrize("bits", [0, 1, 5, 11, 15])
+@pytest.mark.parametrize("bits", [0, 1, 5, 11, 15, 20])
 def test_column_sign_test_and_position_are_disjoint_bits(core, bits):
     """The mapping from words to samples, in integers. Kills: sign bit reused, position shifted by a
     bit, a bias of half a cell, a test that shares bits with the position."""
@@ -74,7 +74,7 @@ def test_column_sign_test_and_position_are_disjoint_bits(core, bits):
     # Even columns take themselves for tests below their threshold, and else the next column.
     thresholds = np.arange(columns, dtype=np.uint64) % np.uint64(4000) + np.uint64(50)
     aliases = np.arange(columns, dtype=np.uint64) ^ np.uint64(1 if bits else 0)
-    entries = thresholds << np.uint64(16) | aliases
+    entries = thresholds << np.uint64(20) | aliases
     starts = np.arange(columns) * 2.0
     table = core.CellTable(
         entries, np.zeros(columns, np.uint64), starts, np.ones(columns), 0.0, columns, 0.0, 0.0
@@ -102,7 +102,7 @@ def test_fractions_decide_where_the_test_does_not(core):
     counts = []
     for fraction in (np.uint64(0), half, np.uint64(2**52 - 1)):
         table = core.CellTable(
-            np.array([0 << 16 | 1, 4096 << 16 | 1], np.uint64),
+            np.array([0 << 20 | 1, 4096 << 20 | 1], np.uint64),
             np.array([fraction, np.uint64(0)]),
             np.array([0.0, 10.0]),
             np.ones(2),

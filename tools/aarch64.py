@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 import psinoise as pn
 from psinoise import _core as core
 from psinoise.compile import compile_law
+from psinoise.compile.cells import ALIAS_BITS
 from psinoise.noise import FAMILIES, _cells
 
 ROOT = Path(__file__).parents[1]
@@ -221,8 +222,8 @@ def cell_table(machine: Machine, law: Any) -> int:
     entries, fractions, starts, widths, step, first, rate, period = recorded
     bits = len(entries).bit_length() - 1
     # Thresholds where words have their test bits, as csrc/bindings/bind_cells.cpp moves them.
-    column, threshold = np.arange(len(entries), dtype=np.uint64), entries >> np.uint64(16)
-    moved = threshold << np.uint64(bits + 1) | entries & np.uint64(0xFFFF)
+    column, threshold = np.arange(len(entries), dtype=np.uint64), entries >> np.uint64(ALIAS_BITS)
+    moved = threshold << np.uint64(bits + 1) | entries & np.uint64((1 << ALIAS_BITS) - 1)
     entries = np.where(threshold >> np.uint64(12), np.uint64(1 << 63) | column, moved)
     cells = np.zeros((len(entries), 2))
     cells[: len(starts)] = np.stack([starts, widths], axis=1)

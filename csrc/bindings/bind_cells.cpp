@@ -31,12 +31,12 @@ class CellStore {
     const std::size_t cells = step > 0.0 ? columns : listed;
     if (columns == 0 || columns > kMostColumns || (columns & (columns - 1)) != 0 ||
         fractions_.size() != columns) {
-      throw py::value_error("entries and fractions must have one length, a power of two to 32768");
+      throw py::value_error("entries and fractions must have one length, a power of two to 2**20");
     }
     if (cells == 0 || cells > columns || listed > columns || size_of(widths) != listed) {
       throw py::value_error("starts and widths must have one length, at most that of entries");
     }
-    const auto inside = [&](std::uint64_t entry) { return (entry & 0xffffu) < cells; };
+    const auto inside = [&](std::uint64_t entry) { return (entry & kAlias) < cells; };
     if (!std::all_of(entries_.begin(), entries_.end(), inside)) {
       throw py::value_error("entries must name cells");
     }
@@ -51,12 +51,13 @@ class CellStore {
     }
     int column_bits = 0;
     while ((std::size_t{1} << column_bits) < columns) ++column_bits;
-    // From thresholds in bits 16 and up, 2^12 of which leave the column to the cell of its number.
+    // From thresholds above those of an alias, 2^12 of which leave the column to the cell of its
+    // number.
     for (std::size_t k = 0; k < columns; ++k) {
-      const std::uint64_t threshold = entries_[k] >> 16;
+      const std::uint64_t threshold = entries_[k] >> kAliasBits;
       const bool whole = threshold >> kCellTestBits != 0;
       entries_[k] =
-          whole ? kWholeColumn | k : threshold << (column_bits + 1) | (entries_[k] & 0xffffu);
+          whole ? kWholeColumn | k : threshold << (column_bits + 1) | (entries_[k] & kAlias);
     }
     view_ = {entries_.data(), fractions_.data(), cells_.get(), step,
              column_bits,     tail_first,        tail_rate,    tail_period};
@@ -67,7 +68,9 @@ class CellStore {
   const CellTable& view() const { return view_; }
 
  private:
-  static constexpr std::size_t kMostColumns = std::size_t{1} << 15;
+  static constexpr int kAliasBits = 20;
+  static constexpr std::size_t kMostColumns = std::size_t{1} << kAliasBits;
+  static constexpr std::uint64_t kAlias = kMostColumns - 1;
 
   template <typename T>
   static std::vector<T> copy(const py::array& array, const char* name, const char* type_name) {

@@ -64,7 +64,7 @@ def compare_cell_table(tables):
             (entries, fractions, starts[:0], widths[:0], *rest),
             (entries, fractions, starts, widths, 0.0, 3, 0.0, 1.0),
             (entries, fractions, starts, widths, 0.0, 3, np.nan, 1.0),
-            (np.zeros(2**16, np.uint64), np.zeros(2**16, np.uint64), starts, widths, *rest),
+            (np.zeros(2**21, np.uint64), np.zeros(2**21, np.uint64), starts, widths, *rest),
         ):
             with pytest.raises(ValueError, match="must"):
                 core.CellTable(*bad)
@@ -72,11 +72,12 @@ def compare_cell_table(tables):
 
 @compares("sample_cells")
 def compare_sample_cells(tables):
-    one = (np.array([4096 << 16], np.uint64), np.zeros(1, np.uint64), np.zeros(1), np.ones(1))
+    one = (np.array([4096 << 20], np.uint64), np.zeros(1, np.uint64), np.zeros(1), np.ones(1))
     for arguments in (
         cell_tables(),
         cell_tables(step=0.25),
         cell_tables(cells=2**15),
+        cell_tables(cells=2**17 + 1, step=1.0),
         cell_tables(cells=700, tail=1e-3, step=1.0),
         (*one, 0.0, 1, 0.0, 0.0),
         (*one, 0.0, 0, 1e-17, 2.0),  # more than 2**53 periods

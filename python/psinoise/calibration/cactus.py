@@ -19,6 +19,8 @@ from psinoise.calibration.target import Target
 from psinoise.errors import CalibrationError
 from psinoise.mechanisms import Mechanism
 from psinoise.noise import Cactus, Gaussian
+from psinoise.noise._cactus_grid import gaussian_deviation, grid_for
+from psinoise.noise._cell_costs import checked_cost
 
 __all__ = ["cheapest"]
 
@@ -26,14 +28,11 @@ __all__ = ["cheapest"]
 _TOLERANCE = 1e-3
 _WIDTH = 5e-3
 _FIRST_STRIDE = 0.05
-_MOST_STEPS = 40
+_MOST_STEPS = 12
+# The fewer shifts there are, the closer sampled uses are accounted.
+_CELLS, _FINEST = ("cells_per_sensitivity", "cells", "tail_ratio"), 40
 # A logarithm of epsilon over the target that is far from 0.
 _FAR = 5.0
-# The cells cover this many standard deviations of Gaussian noise that meets the target.
-_REACH = 8.0
-_MOST_CELLS, _FINEST = 2000, 40
-# Decay of the tail in one of those deviations, or one sensitivity where that is more: the paper's.
-_DECAY = 200.0 * math.log(1.0 / 0.9)
 
 
 def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
@@ -49,12 +48,22 @@ def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
     if target.delta == 0.0 or target.epsilon == 0.0:
         raise CalibrationError("Cactus noise is calibrated for epsilon and delta above 0")
     gaussian = roughly(replace(target, law=Gaussian))
-    words = {**_grid(float(gaussian.std) / target.sensitivity), **arguments}
-    cost = words.pop("cost", 2.0)
+    words = dict(arguments)
+    cost = checked_cost(words.pop("cost", 2.0))
+
+    def at(position: float) -> dict[str, Any]:
+        """Arguments of the law of a bound: with cells for its size, if none are given."""
+        bound = math.exp(position)
+        found = {"sensitivity": target.sensitivity, "cost": cost, "mean_cost": bound, **words}
+        if not words.keys() & set(_CELLS):
+            size = gaussian_deviation(cost, bound) / target.sensitivity
+            found.update(zip(_CELLS, grid_for(cost, size, _FINEST), strict=True))
+        return found
 
     def excess(position: float) -> float:
+        tried = at(position)
         try:
-            noise = Cactus._candidate(target.sensitivity, cost, math.exp(position), **words)
+            noise = Cactus._candidate(**tried)
         except CalibrationError:
             return _FAR  # the cells are too wide for a cost that small
         found = _epsilon(Mechanism(noise, target.sensitivity), target)
@@ -62,24 +71,13 @@ def cheapest(arguments: Mapping[str, Any], target: Target) -> Calibration:
 
     start = math.log(gaussian.expected_cost(cost) if callable(cost) else gaussian.moment(cost))
     low, high = _bracketed(excess, start)
-    noise = Cactus(target.sensitivity, cost, math.exp(high), **words)
+    noise = Cactus(**at(high))
     return Calibration(
         noise,
         _delta(Mechanism(noise, target.sensitivity), target),
         math.expm1(high - low),
         "certified",
     )
-
-
-def _grid(deviations: float) -> dict[str, Any]:
-    """Cells that cover the law, as fine as their number allows; sizes are in sensitivities."""
-    size = max(1.0, deviations)
-    width = max(1, min(_FINEST, int(_MOST_CELLS / (_REACH * size))))
-    cells = max(width + 1, math.ceil(_REACH * size * width))
-    ratio = math.exp(-_DECAY / (width * size))
-    if cells > 32_767:
-        raise CalibrationError("Cactus noise for the target needs more than 32,767 cells")
-    return {"cells_per_sensitivity": width, "cells": cells, "tail_ratio": max(ratio, 1e-6)}
 
 
 def _epsilon(mechanism: Mechanism, target: Target) -> float:

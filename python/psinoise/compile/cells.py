@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_CELLS", "alias_columns"]
+__all__ = ["ALIAS_BITS", "MOST_CELLS", "alias_columns"]
 
-#: The most cells that a word has column bits for.
-MOST_CELLS = 1 << 15
+#: Bits of an entry that name a cell, and the most cells that they can name.
+ALIAS_BITS = 20
+MOST_CELLS = 1 << ALIAS_BITS
 
 _CAPACITY_BITS = 64
 _FRACTION_BITS = 52
-_ALIAS_BITS = 16
 
 
 def alias_columns(masses: Sequence[float]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -55,7 +55,7 @@ def alias_columns(masses: Sequence[float]) -> tuple[NDArray[np.uint64], NDArray[
                 small.append(donor)
     # A full column never reaches its alias, which must be a cell all the same.
     entries = [
-        (threshold >> _FRACTION_BITS) << _ALIAS_BITS | alias
+        (threshold >> _FRACTION_BITS) << ALIAS_BITS | alias
         for threshold, alias in zip(thresholds, aliases, strict=True)
     ]
     fractions = [threshold & ((1 << _FRACTION_BITS) - 1) for threshold in thresholds]

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from psinoise import _validate
 from psinoise._backend import core
-from psinoise.compile.cells import MOST_CELLS
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
 from psinoise.optimize.cells import Grid
@@ -29,15 +28,14 @@ def checked_width(value: object) -> int | None:
     return width
 
 
-def checked_grid(width: int | None, cells: object, tail_ratio: object) -> Grid:
-    """Cells with a geometric tail."""
+def checked_grid(width: int | None, cells: object, tail_ratio: object, most: int) -> Grid:
+    """Cells with a geometric tail, up to a number."""
     if width is None:
         raise TypeError("cells_per_sensitivity must be given with cells")
     last = _validate.count("cells", cells)
-    if not width < last < MOST_CELLS:
+    if not width < last <= most:
         raise DomainError(
-            f"cells must be above cells_per_sensitivity, {width}, and at most {MOST_CELLS - 1}, "
-            f"got {last!r}"
+            f"cells must be above cells_per_sensitivity, {width}, and at most {most}, got {last!r}"
         )
     ratio = _validate.positive("tail_ratio", tail_ratio)
     if not 1e-6 <= ratio <= 1.0 - 1e-6:

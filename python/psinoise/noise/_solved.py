@@ -70,6 +70,11 @@ class SolvedNoise(PiecewiseNoise):
         return Grid(self.cells_per_sensitivity, self.cells, self.tail_ratio)
 
     @cached_property
+    def unimodal(self) -> bool:
+        """Whether no cell is likelier than one that is nearer to 0."""
+        return bool((np.diff(self.masses) <= 0.0).all())
+
+    @cached_property
     def partition(self) -> Cells:
         """Cells, masses and tail of the law of unit sensitivity."""
         return cells_of(self._grid, np.append(self.masses[0], 2.0 * self.masses[1:]))

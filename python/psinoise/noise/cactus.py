@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate, costs, optimize
+from psinoise.compile.cells import MOST_CELLS
 from psinoise.errors import DomainError
 from psinoise.noise._cactus_grid import PAPER, gaussian_deviation, grid_for
 from psinoise.noise._cell_costs import Cost, checked_cost
 from psinoise.noise._grid import checked_grid, checked_width, costs_of_cells
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._solved import SolvedNoise
-from psinoise.optimize.cells import Grid
+from psinoise.optimize.cells import MOST_SOLVED, Grid
 
 __all__ = ["Cactus"]
 
@@ -39,8 +40,9 @@ class Cactus(SolvedNoise):
     After many compositions the privacy loss is close to its mean, the divergence of the noise from
     itself shifted by the sensitivity. Among all laws that are constant on cells and end in a
     geometric tail, this one has the least largest divergence over *all* shifts up to the
-    sensitivity. It beats the Gaussian of the same variance, and is neither unimodal nor smooth: the
-    density is full of spines, which the name is for.
+    sensitivity. It beats the Gaussian of the same variance. Where noise is not much larger than the
+    sensitivity it is neither unimodal nor smooth: the density is full of spines, which the name is
+    for.
 
     Parameters
     ----------
@@ -56,13 +58,13 @@ class Cactus(SolvedNoise):
         Without this and the next two, cells that fit Gaussian noise of the same mean cost: those of
         the paper, 200, 1600 and 0.9, up to a deviation of one sensitivity. Finer cells come closer
         to the optimum over all laws; 200 are within 1e-5 of it. With the default cost the
-        divergence is below that of Gaussian noise up to mean costs of about 1600 squared
-        sensitivities. Of larger ones no law on these cells is below it: noise that is uniform in
-        cells of width ``h`` costs ``h**2 / 12`` more, and what can be gained falls faster.
+        divergence is below that of Gaussian noise up to mean costs of 40,000 squared
+        sensitivities.
     cells : int
         Number of the cell from which on masses form a geometric series; more than
-        ``cells_per_sensitivity``, at most 32,767. The cells should cover some eight times the
-        typical size of the noise: a law that is cut short has a larger divergence.
+        ``cells_per_sensitivity``, at most 32,767, and 1,048,575 of large noise with the default
+        cost. The cells should cover some eight times the typical size of the noise: a law that is
+        cut short has a larger divergence.
     tail_ratio : float
         Ratio of neighboring masses in the tail, in (0, 1).
     progress : callable, optional
@@ -84,7 +86,7 @@ class Cactus(SolvedNoise):
     TypeError, DomainError
         For arguments of the wrong kind or value.
     CalibrationError
-        If no law on these cells meets the cost bound.
+        If no law on these cells meets the cost bound, or there are more than can be solved for.
 
     Warns
     -----
@@ -96,11 +98,17 @@ class Cactus(SolvedNoise):
     -----
     Theorem 2 of Alghamdi et al., "Cactus mechanisms: optimal differential privacy mechanisms in
     the large-composition regime" (ISIT 2022), solved by a primal-dual interior point method to a
-    gap of 1e-10. That the law is optimal in the limit of fine cells is their theorem 3. Cells add a
-    share of ``width**2 / (12 E[X**2])`` to the divergence, and there are at most 32,767 of them,
-    while what the law gains on the Gaussian falls like the square of ``1 / E[X**2]``. So for the
-    cost ``x**2`` it is below the Gaussian's up to a deviation of 40 sensitivities, and from 1660
-    squared sensitivities on not even ``certificate.lower_bound`` is.
+    gap of 1e-10. That the law is optimal in the limit of fine cells is their theorem 3.
+
+    *Large noise with the cost* ``x**2``. To the density of Gaussian noise of variance ``C``, in
+    squared sensitivities, add ``a He_4`` times itself, ``He_4`` being Hermite's polynomial. The
+    variance stays, and the divergence changes by ``-a / C**2 + 48 a**2 / C`` to leading orders. The
+    least is at ``a = 1 / (96 C)``: the law gains a share of ``1 / (96 C**2)`` on the Gaussian.
+    Cells of width ``h`` take back ``h**2 / (12 C)``, so that there are four times as many in a
+    sensitivity as sensitivities in a deviation, up to a million in all: half of the gain is left,
+    and a quarter at ``C = 40000``. Beyond, it is below 7e-12, and the law warns that Gaussian noise
+    is better. From ``C = 36`` or so the masses of few cells are continued to these, and certified
+    (``psinoise.optimize.continued``).
 
     Optima are kept in memory while the program runs, and on disk by `save`.
 
@@ -112,7 +120,6 @@ class Cactus(SolvedNoise):
     (1.728309, 2.0)
     """
 
-    unimodal = False
     shape_parameters = MappingProxyType(
         {
             "cost": Parameter("power:P, log, ... (default power:2)", costs.parse, "COST"),
@@ -126,7 +133,7 @@ class Cactus(SolvedNoise):
     )
 
     _solutions: ClassVar[dict[Hashable, optimize.Solution]] = {}
-    _most_solutions = 64  # of at most 70 kB each
+    _most_solutions = 64  # of at most 260 kB each
     _format, _kind = "psinoise cactus", "a cactus law"
     _stated = (
         "sensitivity",
@@ -171,9 +178,9 @@ class Cactus(SolvedNoise):
         sensitivity: float,
         cost: Cost,
         mean_cost: float,
-        cells_per_sensitivity: int,
-        cells: int,
-        tail_ratio: float,
+        cells_per_sensitivity: int | None = None,
+        cells: int | None = None,
+        tail_ratio: float | None = None,
         *,
         progress: Callable[[int, float], None] | None = None,
     ) -> Self:
@@ -201,15 +208,14 @@ class Cactus(SolvedNoise):
             PAPER[1] if last is None else last,
             PAPER[2] if ratio is None else ratio,
         )
+        bound = self._bound
         size = gaussian_deviation(self.cost, self.mean_cost) / self.sensitivity
         if grid == _FITTING:
-            self._state(sensitivity, cost, mean_cost, *grid_for(size))
+            self._state(sensitivity, cost, mean_cost, *grid_for(self.cost, size))
         solution = self._solutions.get(self._problem)
         if solution is None:
-            solution = optimize.solve(
-                self._grid, self._costs_of_cells, self._bound, progress=progress
-            )
-        self._keep(solution, self._problem)
+            solution = optimize.solve(self._grid, self._costs_of_cells, bound, progress=progress)
+        self._keep(solution, *self._keys)
         return self.certificate.largest_kl * 2.0 * size**2 - 1.0
 
     def _state(
@@ -222,7 +228,7 @@ class Cactus(SolvedNoise):
         tail_ratio: float,
     ) -> None:
         """Check the arguments and set them."""
-        grid = checked_grid(checked_width(cells_per_sensitivity), cells, tail_ratio)
+        grid = checked_grid(checked_width(cells_per_sensitivity), cells, tail_ratio, MOST_CELLS - 1)
         chosen = checked_cost(cost)
         if isinstance(chosen, costs.Cost) and not chosen(0.0) >= 0.0:
             raise DomainError(f"cost must not be negative, got {float(chosen(0.0))!r} at x = 0.0")
@@ -243,7 +249,7 @@ class Cactus(SolvedNoise):
     ) -> Self:
         law = cls.__new__(cls)
         law._state(**arguments)
-        law._keep(optimize.Solution(masses, certificate), law._problem)
+        law._keep(optimize.Solution(masses, certificate), *law._keys)
         return law
 
     # -- the program -----------------------------------------------------------------------------
@@ -266,6 +272,11 @@ class Cactus(SolvedNoise):
         """What the optimal masses depend on; powers do not see the unit of length."""
         unit = 1.0 if isinstance(self.cost, float) else self.sensitivity
         return (self.cost, unit, self._bound, self._grid)
+
+    @property
+    def _keys(self) -> tuple[Hashable, ...]:
+        """What the solution is kept by: nothing where it is long, and soon found again."""
+        return (self._problem,) if self.cells <= MOST_SOLVED else ()
 
     def _standard_cost(self, t: Float) -> Float:
         if isinstance(self.cost, float):
@@ -350,7 +361,7 @@ class Cactus(SolvedNoise):
             law = cls.__new__(cls)
             law._state(**document["arguments"])
             certificate = law._checked(masses, stated, shifts, weights)
-            law._keep(optimize.Solution(masses, certificate), law._problem)
+            law._keep(optimize.Solution(masses, certificate), *law._keys)
             return law
 
         return cls._read(path, make, cost)

@@ -18,7 +18,7 @@ from psinoise.noise._parameter import Parameter
 from psinoise.noise._solved import SolvedNoise
 from psinoise.noise._unimodal_cost import UnitCost
 from psinoise.optimize import unimodal as program
-from psinoise.optimize.cells import Grid
+from psinoise.optimize.cells import MOST_SOLVED, Grid
 
 __all__ = ["OptimalUnimodal"]
 
@@ -113,7 +113,6 @@ class OptimalUnimodal(SolvedNoise):
     2.0
     """
 
-    unimodal = True
     representatives = (
         {
             "delta": 1e-5,
@@ -179,7 +178,7 @@ class OptimalUnimodal(SolvedNoise):
         width = checked_width(cells_per_sensitivity)
         if (cells is None) != (tail_ratio is None):
             raise TypeError("cells and tail_ratio must be given together")
-        grid = None if cells is None else checked_grid(width, cells, tail_ratio)
+        grid = None if cells is None else checked_grid(width, cells, tail_ratio, MOST_SOLVED)
         bound = goal if name == "epsilon" else self._unit_cost.of_unit(goal)
         key = (self._problem_key, name, bound, width, grid)
         found = self._solutions.get(key)
@@ -257,7 +256,7 @@ class OptimalUnimodal(SolvedNoise):
         law._state_target(*(arguments[name] for name in target))
         cost = _validate.positive("mean_cost", arguments["mean_cost"])
         width = checked_width(arguments["cells_per_sensitivity"])
-        grid = checked_grid(width, arguments["cells"], arguments["tail_ratio"])
+        grid = checked_grid(width, arguments["cells"], arguments["tail_ratio"], MOST_SOLVED)
         bound = law._unit_cost.of_unit(cost)
         known = certificate or law._checked(grid, masses, bound)
         law._take(program.Law(grid, masses, bound, known), cost)

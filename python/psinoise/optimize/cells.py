@@ -12,7 +12,10 @@ from psinoise._kept import cached_property
 Float = NDArray[np.float64]
 
 
-__all__ = ["CellProgram", "Float", "Grid", "dot"]
+__all__ = ["MOST_SOLVED", "CellProgram", "Float", "Grid", "dot"]
+
+#: The most cells before the tail of a program that is solved.
+MOST_SOLVED = (1 << 15) - 1
 
 
 def dot(a: Float, b: Float) -> float:

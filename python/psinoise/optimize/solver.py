@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from psinoise.errors import CalibrationError
-from psinoise.optimize.cells import Grid
+from psinoise.optimize.cells import MOST_SOLVED, Grid
 from psinoise.optimize.certificate import Certificate, certify
+from psinoise.optimize.continued import continued
 from psinoise.optimize.interior_point import minimize
 from psinoise.optimize.program import Float, Program, Shifts
 
 __all__ = ["CostOfCells", "Progress", "Solution", "solve"]
 
+# Masses are continued where cells reach this many sensitivities, from ones that are so much closer
+# to the optimum, and taken where their gap is this share of the divergence.
+_LARGE, _CLOSER, _NEAR = 40, 0.1, 1e-9
 # Below this many cells per unit of sensitivity all shifts are taken at once.
 _ALL_SHIFTS = 48
 _REFINEMENT = 5
@@ -71,6 +76,14 @@ def solve(
             f"mean_cost must be above {least!r}, the cost of the law that is uniform on the "
             f"cheapest cell, got {mean_cost!r}; take more cells or allow a larger cost"
         )
+    known = _continued(program, grid, cost_of_cells, tolerance, progress)
+    if known is not None:
+        return known
+    if grid.last > MOST_SOLVED:
+        raise CalibrationError(
+            f"cells must be at most {MOST_SOLVED} but for large noise of the cost x**2, "
+            f"got {grid.last}"
+        )
     shifts = _first_shifts(grid, cost_of_cells, mean_cost, progress)
     start = _start(program)
     report = None if progress is None else (lambda gap: progress(grid.width, gap))
@@ -86,12 +99,42 @@ def solve(
         shifts = np.union1d(shifts, _violated(divergences, met))
     else:
         raise CalibrationError(f"the binding shifts were not found in {_MOST_ROUNDS} rounds")
-    used = float(program.costs @ masses)
+    return _certified(program, masses, shifts, optimum.weights)
+
+
+def _certified(program: Program, masses: Float, shifts: Shifts, weights: Float) -> Solution:
+    used, mean_cost = float(program.costs @ masses), program.mean_cost
     if not (used <= mean_cost * (1.0 + _ROUNDING) and (masses > 0.0).all()):
         raise CalibrationError(
             f"the optimum is not feasible: its expected cost is {used!r}, the bound {mean_cost!r}"
         )
-    return Solution(masses, certify(program, masses, shifts, optimum.weights))
+    return Solution(masses, certify(program, masses, shifts, weights))
+
+
+def _continued(
+    program: Program,
+    grid: Grid,
+    cost_of_cells: CostOfCells,
+    tolerance: float,
+    progress: Progress | None,
+) -> Solution | None:
+    """The optimum on cells of one sensitivity continued to narrower ones, where that is optimal."""
+    if grid.width == 1 or grid.last < _LARGE * grid.width:
+        return None
+    wide = Grid(1, math.ceil(grid.last / grid.width), grid.tail_ratio**grid.width)
+    costs = cost_of_cells(wide)
+    # Wide cells cost more in themselves: by the same for all where the cost is x**2.
+    more = float(costs[0] - program.costs[0])
+    bound, closer = program.mean_cost + more, _CLOSER * tolerance
+    try:
+        found = solve(wide, cost_of_cells, bound, tolerance=closer, progress=progress)
+        used = min(float(costs @ found.masses), bound) - more
+        masses = continued(program, found.masses, used)
+        solution = _certified(program, masses, np.array([grid.width]), np.ones(1))
+    except CalibrationError:
+        return None
+    certificate = solution.certificate
+    return solution if certificate.gap <= _NEAR * certificate.largest_kl else None
 
 
 def _first_shifts(
@@ -113,7 +156,7 @@ def _first_shifts(
         ).certificate.active_shifts
     except CalibrationError:
         # Wide cells may be too expensive where narrow ones are not.
-        return np.unique(spread)
+        return everything
     distance = np.abs(everything[:, None] / grid.width - np.array(binding))
     near = everything[(distance < 1.0 / coarse.width).any(axis=1)]
     return np.union1d(near, spread[2 * spread > grid.width])

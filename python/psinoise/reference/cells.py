@@ -16,10 +16,10 @@ Float = NDArray[np.float64]
 _ROUNDS = 8
 _BLOCK = 1 << 16
 _TEST_MASK = np.uint64(0xFFF)
-_ALIAS_MASK = np.uint64(0xFFFF)
-_ALIAS_BITS = np.uint64(16)
+_ALIAS_MASK = np.uint64((1 << 20) - 1)
+_ALIAS_BITS = np.uint64(20)
 _ONE = 0x3FF0000000000000
-_MOST_COLUMNS = 1 << 15
+_MOST_COLUMNS = 1 << 20
 
 
 class CellTable:
@@ -53,7 +53,7 @@ class CellTable:
             or columns & (columns - 1)
             or fractions.size != columns
         ):
-            raise ValueError("entries and fractions must have one length, a power of two to 32768")
+            raise ValueError("entries and fractions must have one length, a power of two to 2**20")
         if not 1 <= cells <= columns or widths.size != starts.size:
             raise ValueError("starts and widths must have one length, at most that of entries")
         if ((entries & _ALIAS_MASK) >= np.uint64(cells)).any():

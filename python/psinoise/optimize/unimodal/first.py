@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from psinoise.errors import CalibrationError
-from psinoise.optimize.cells import Grid, dot
+from psinoise.optimize.cells import MOST_SOLVED, Grid, dot
 from psinoise.optimize.unimodal.problem import Problem
 from psinoise.optimize.unimodal.program import Float, Program
 
@@ -26,8 +26,8 @@ __all__ = [
 
 #: Cells to a sensitivity of the first rounds.
 COARSE = 20
-# The least number of them in all, and the most of any grid.
-_FEW, _MOST = 200, 32_767
+# The least number of them in all.
+_FEW = 200
 # The cells to a sensitivity, and in all, of a grid that is chosen.
 _FINEST, _MANY = 200, 6000
 #: The largest rate of the first law and of tails, in a sensitivity.
@@ -104,8 +104,10 @@ def last_of(width: int, far: float) -> int:
         If it is too large.
     """
     last = max(width + 1, math.ceil(far * width))
-    if last > _MOST:
-        raise CalibrationError(f"noise that large takes {last} cells, and {_MOST} are the most")
+    if last > MOST_SOLVED:
+        raise CalibrationError(
+            f"noise that large takes {last} cells, and {MOST_SOLVED} are the most"
+        )
     return last
 
 
