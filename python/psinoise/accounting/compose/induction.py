@@ -214,7 +214,7 @@ class Induction:
         mass = np.concatenate([losses.mass * (1.0 - share), losses.mass * share])
         weights = np.zeros(places.size)
         np.add.at(weights, where, mass)
-        inside = places <= self._beyond - grid.points
+        inside = places <= self._beyond
         certain = losses.infinite + float(weights[~inside].sum()) * (1.0 + 1e-12)
         held = inside & (weights > 0.0)
         places = np.maximum(places[held] + self._before, 0)
