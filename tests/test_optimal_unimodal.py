@@ -498,3 +498,19 @@ def test_progress() -> None:
     )
     assert {width for width, _ in seen} == {20, 40}
     assert seen[-1][1] < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("power", "size", "count", "delta", "at_most"),
+    [
+        (1.0, 1.0, 2, 0.1, 1.3430),
+        (2.0, 1.0, 2, 0.01, 2.5950),
+        (2.0, 1.0, 4, 0.01, 5.1335),
+        (2.0, 1.0, 2, 1e-6, 2.7210),
+    ],
+)
+def test_few_uses_from_several_beginnings(power, size, count, delta, at_most):
+    """Rounds that began with one law ended at 1.4187, 2.6347, 5.1474, 2.7217."""
+    words = {"cost": power, "delta": delta, "count": count, "cells_per_sensitivity": 40}
+    law = pn.OptimalUnimodal(mean_cost=size**power, **words)
+    assert pn.Mechanism(law).epsilon(delta, count) <= at_most

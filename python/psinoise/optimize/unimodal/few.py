@@ -34,7 +34,7 @@ from psinoise.optimize.unimodal.uses import Point, Uses
 __all__ = ["FewUses"]
 
 # Nodes of all uses, and a loss that is infinite.
-_NODES = 1 << 18
+_NODES = 1 << 16
 _INFINITE = 60.0
 # The share of delta that two losses beyond the lattice may have, and bins of those.
 _TWICE, _BINS = 1e-4, 32

@@ -36,7 +36,7 @@ _STEEP = 2.0
 _CLOSE, _MOST_ROOTS, _LARGEST = 1e-9, 60, 500.0
 # Of the cost on coarse cells, and where a law begins a search; the cells up to which it does.
 _NEAR, _SHARP = 1e-3, 1e-6
-MOST_LINEAR = 3000
+MOST_LINEAR = 4000
 
 
 def certify_one_use(

@@ -7,7 +7,6 @@ generator then makes delta itself stationary, in what one of the uses contribute
 
 from __future__ import annotations
 
-import contextlib
 import math
 
 import numpy as np
@@ -45,8 +44,9 @@ _ORDER_ROUNDS, _DELTA_ROUNDS, _FINE_ROUNDS = 6, 30, 3
 # Of epsilon: what a round must gain for another one, and what is rough.
 _GAIN, _ROUGH = 2e-6, 1e-4
 _SHORTEST = 1.0 / 64.0
-# Of delta, at which a law of one use is tried for few, and how far costs are apart that are mixed.
-_SHARE, _APART = 0.03, 2.0
+# Of delta, at which rounds for few uses begin with a law of one, and the uses up to which all of
+# these are tried on coarse cells; how far costs are apart that are mixed.
+_SHARES, _FEWEST, _APART = (0.9, 0.3, 0.03), 5, 2.0
 # Cells of the first look at how far a law reaches.
 _WIDE = 1500
 _ROOM = 1.15
@@ -83,14 +83,14 @@ def least_epsilon(
     coarse = coarser(grid)
     first = _Search(problem, coarse, mean_cost, progress)
     first.rounds_of_orders()
-    if problem.few:
-        first.begin_with_one_use()
     first.rounds_of_delta(_DELTA_ROUNDS)
+    shares = _SHARES if problem.count <= _FEWEST else _SHARES[:1]
+    first.rounds_from_one_use(shares, _DELTA_ROUNDS)
     if coarse == grid:
         return first.law()
     last = _Search(problem, grid, mean_cost, progress, first)
-    if first.solvable or not problem.few:
-        last.rounds_of_delta(_FINE_ROUNDS)
+    last.rounds_of_delta(_FINE_ROUNDS)
+    last.rounds_from_one_use(_SHARES[:1], _FINE_ROUNDS)
     return last.law()
 
 
@@ -198,21 +198,28 @@ class _Search:
                 return
             last = point.epsilon
 
-    def begin_with_one_use(self) -> None:
-        """Take the best law of one use at a share of delta, if it is better.
+    def rounds_from_one_use(self, shares: tuple[float, ...], most: int) -> None:
+        """Rounds from the best laws of one use at shares of delta, where they end better.
 
         Delta is convex in the law of one use, and not in that of all: of few uses there are laws
-        from which rounds do not lead to better ones.
+        from which rounds do not lead to better ones. They also end at programs that are not solved:
+        where the largest losses decide these have next to no curvature, and another share does.
         """
-        if self.program.last > MOST_LINEAR:
+        if not self.problem.few or self.program.last > MOST_LINEAR:
             return
-        delta = _SHARE * self.problem.delta / self.problem.count
         guess = self.point.epsilon / self.problem.count
-        with contextlib.suppress(CalibrationError):
-            masses = masses_of_one_use(self.program, self.mean_cost, delta, guess)
-            point, uses = self.problem.worst(self.program, masses)
-            if point.epsilon < self.point.epsilon:
-                self.masses, self.point, self.uses = masses, point, uses
+        for share in shares:
+            kept = self.masses, self.point, self.uses, self.solved
+            delta = share * self.problem.delta / self.problem.count
+            try:
+                self.masses = masses_of_one_use(self.program, self.mean_cost, delta, guess)
+            except CalibrationError:
+                continue
+            self.point, self.uses = self.problem.worst(self.program, self.masses)
+            self.solved = None
+            self.rounds_of_delta(most)
+            if kept[1].epsilon < self.point.epsilon:
+                self.masses, self.point, self.uses, self.solved = kept
 
     def _law_of(self, before: _Search) -> Float:
         """The law of other cells; a little of a wider or narrower one makes up for the cost that
@@ -228,13 +235,6 @@ class _Search:
         other = other / dot(self.program.multiplicities, other)
         share = (cost - self.mean_cost) / (cost - dot(self.program.costs, other))
         return (1.0 - share) * masses + share * other
-
-    @property
-    def solvable(self) -> bool:
-        """Whether the last program was solved. That of a few uses whose largest losses decide has
-        next to no curvature, and its optimum nothing to do with delta."""
-        found = self.solved
-        return found is not None and found.value - found.bound <= _ROUGH * max(1.0, self.goal)
 
     def generator(self) -> Generator:
         """What the law of one use contributes to delta."""
