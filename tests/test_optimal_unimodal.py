@@ -507,10 +507,11 @@ def test_progress() -> None:
         (2.0, 1.0, 2, 0.01, 2.5950),
         (2.0, 1.0, 4, 0.01, 5.1335),
         (2.0, 1.0, 2, 1e-6, 2.7210),
+        (1.0, 0.5, 17, 1e-6, 29.98),
     ],
 )
 def test_few_uses_from_several_beginnings(power, size, count, delta, at_most):
-    """Rounds that began with one law ended at 1.4187, 2.6347, 5.1474, 2.7217."""
+    """Rounds that began with one law ended at 1.4187, 2.6347, 5.1474, 2.7217, 31.168."""
     words = {"cost": power, "delta": delta, "count": count, "cells_per_sensitivity": 40}
     law = pn.OptimalUnimodal(mean_cost=size**power, **words)
     assert pn.Mechanism(law).epsilon(delta, count) <= at_most

@@ -23,7 +23,7 @@ Progress = Callable[[int, float], None]
 # Noise reaches as far as it is likelier than this share of delta.
 _RARE = 1e-4
 # Of so many uses without sampling losses are convolved, and laws of one use are tried.
-_FEW = 16
+_FEW = 32
 
 
 @dataclass(frozen=True)

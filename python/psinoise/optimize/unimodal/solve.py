@@ -210,7 +210,7 @@ class _Search:
         guess = self.point.epsilon / self.problem.count
         for share in shares:
             kept = self.masses, self.point, self.uses, self.solved
-            delta = share * self.problem.delta / self.problem.count
+            delta = self.problem.rare(share)
             try:
                 self.masses = masses_of_one_use(self.program, self.mean_cost, delta, guess)
             except CalibrationError:
