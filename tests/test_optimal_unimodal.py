@@ -220,6 +220,29 @@ def test_certificate_of_few_uses(count: int, cost: float, delta: float, gap: flo
     assert finer.certificate.epsilon < law.certificate.epsilon * (1.0 + 1e-4)
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("count", "rate", "cost", "delta"),
+    [(2, 0.5, 1.0, 0.01), (5, 0.9, 1.0, 1e-5), (3, 0.2, 0.5, 1e-4), (8, 0.3, 2.0, 1e-6)],
+)
+def test_certificate_of_few_sampled_uses(
+    count: int, rate: float, cost: float, delta: float
+) -> None:
+    """No other law is below the bound: not on finer cells, not those of more and of fewer uses;
+    kills a bound that takes a sampled loss for one that is not."""
+    words = {"delta": delta, "sampling_rate": rate, "mean_cost": cost, "cost": 1.0}
+    law = pn.OptimalUnimodal(**words, count=count, cells_per_sensitivity=20)
+    least = law.certificate.epsilon - law.certificate.gap
+    assert 0.0 < law.certificate.gap < 0.15 * law.certificate.epsilon
+    others = [
+        pn.OptimalUnimodal(**words, count=count, cells_per_sensitivity=40),
+        pn.OptimalUnimodal(**words, count=1, cells_per_sensitivity=20),
+        pn.OptimalUnimodal(**words, count=10 * count, cells_per_sensitivity=20),
+    ]
+    for other in others:
+        assert float(pn.Mechanism(other).epsilon(delta, count, rate)) > least
+
+
 @pytest.mark.parametrize(("count", "gap"), [(2, 4e-3), (5, 0.13)])
 def test_gap_near_the_largest_loss(count: int, gap: float) -> None:
     """Where the delta of one use falls from its root to delta itself within 1 % of epsilon; kills
@@ -501,17 +524,25 @@ def test_progress() -> None:
 
 
 @pytest.mark.parametrize(
-    ("power", "size", "count", "delta", "at_most"),
+    ("power", "size", "count", "rate", "delta", "at_most"),
     [
-        (1.0, 1.0, 2, 0.1, 1.3430),
-        (2.0, 1.0, 2, 0.01, 2.5950),
-        (2.0, 1.0, 4, 0.01, 5.1335),
-        (2.0, 1.0, 2, 1e-6, 2.7210),
-        (1.0, 0.5, 17, 1e-6, 29.98),
+        (1.0, 1.0, 2, 1.0, 0.1, 1.3430),
+        (2.0, 1.0, 2, 1.0, 0.01, 2.5950),
+        (2.0, 1.0, 4, 1.0, 0.01, 5.1335),
+        (2.0, 1.0, 2, 1.0, 1e-6, 2.7210),
+        (1.0, 0.5, 17, 1.0, 1e-6, 29.98),
+        (1.0, 1.0, 2, 0.5, 0.01, 1.0515),
+        (1.0, 1.0, 5, 0.9, 1e-5, 4.4940),
+        (1.0, 3.0, 10, 0.9, 1e-9, 3.0325),
+        (1.0, 3.0, 64, 0.005, 1e-10, 0.0591),
+        (2.0, 2.0, 500, 0.0005, 1e-6, 0.01965),
     ],
 )
-def test_few_uses_from_several_beginnings(power, size, count, delta, at_most):
-    """Rounds that began with one law ended at 1.4187, 2.6347, 5.1474, 2.7217, 31.168."""
+def test_few_uses_from_several_beginnings(power, size, count, rate, delta, at_most):
+    """Rounds that began with one law ended at 1.4187, 2.6347, 5.1474, 2.7217, 31.168, and, where a
+    contour integral stood for sampled uses, at 1.4168, 10.66, 7.314, .0859 and .0312."""
     words = {"cost": power, "delta": delta, "count": count, "cells_per_sensitivity": 40}
-    law = pn.OptimalUnimodal(mean_cost=size**power, **words)
-    assert pn.Mechanism(law).epsilon(delta, count) <= at_most
+    law = pn.OptimalUnimodal(mean_cost=size**power, sampling_rate=rate, **words)
+    found = float(pn.Mechanism(law).epsilon(delta, count, rate))
+    assert found <= at_most
+    assert law.certificate.epsilon == pytest.approx(found, rel=1e-4)

@@ -264,7 +264,8 @@ def _after(count: int, use: Use, target: Target, share: float, rise: float) -> I
 def _surplus(best: Float, one: Float, spare: Float) -> float:
     """The least ``a`` with ``best <= (1 + a) one + spare``."""
     more = best - one - spare
-    found = np.divide(more, one, out=np.where(more > 0.0, np.inf, 0.0), where=one > 0.0)
+    with np.errstate(over="ignore"):
+        found = np.divide(more, one, out=np.where(more > 0.0, np.inf, 0.0), where=one > 0.0)
     return max(float(found.max()), 0.0)
 
 

@@ -25,6 +25,8 @@ SHARP = 1e-7
 MARGIN, LARGEST_LOG_RATIO = 0.3, 60.0
 # Shares of delta below which places do not count in a certificate, until one is narrow.
 _RARER, _NARROW = (1e-4, 1e-7, 1e-10), 1e-4
+# The gap over epsilon from which on a bound that is not to first order is sought for few uses.
+_WIDE = 1e-3
 # By how much the divergence may differ from what it must be, for a certificate.
 _SAME = 0.02
 # Into how many a cell is cut where the bound is sought.
@@ -85,7 +87,7 @@ def _gap(
     # below it: what is proven for that one is a bound for the other.
     ends = [
         min(program.log_ratios(masses, problem.reach(program, masses, rare))[1], high)
-        for rare in (_RARER[:1] if problem.few else _RARER)
+        for rare in _RARER
     ]
     sharp = SHARP * max(1.0, point.epsilon)
     for end in ends:
@@ -108,14 +110,16 @@ def _gap(
                 best, slope = bound, theta
         if value - best < _NARROW * point.epsilon:
             break
-    if problem.few and best <= 0.0:
-        # Of few uses the divergence is delta itself: the tangents say no more than that it is not
-        # negative.
-        return max(point.epsilon - least_of_few(problem, mean_cost, program.width), 0.0), slope
+    gap = max(value - best, 0.0)
     if not abs(value / uses.divergence(point) - 1.0) <= _SAME:
         # The contour integral does not see losses this close to the largest one.
-        return math.inf, slope
-    return max(value - best, 0.0), slope
+        gap = math.inf
+    if problem.few and (best <= 0.0 or gap > _WIDE * point.epsilon):
+        # Of few uses the divergence is delta itself, and where the largest losses decide tangents
+        # say no more than that it is not negative.
+        least = least_of_few(problem, mean_cost, program.width)
+        gap = min(gap if best > 0.0 else math.inf, max(point.epsilon - least, 0.0))
+    return gap, slope
 
 
 def _slope(problem: Problem, program: Program, masses: Float) -> float:

@@ -1,24 +1,27 @@
-"""Few uses without sampling: losses convolved, where contour integrals do not settle.
+"""Few uses, sampled or not: losses convolved, where contour integrals do not settle.
 
 Losses of few uses of a law with steps take few values, and the largest ones decide; a part of delta
 goes to places whose losses are larger by far. Of many uses at most one has such a loss, or else
 all is lost. The others are put on a lattice, each on its two neighbors with their mean, which
-changes delta by the square of the spacing. Sums of rare losses come from weights ``exp(c L)``,
-those of frequent ones from none; what is below the rounding of both is left out.
+changes delta by the square of the spacing, and convolved in a window that has all but a rounding of
+their sum. Sums of rare losses come from weights ``exp(c L)``, those of frequent ones from none;
+what is below the rounding of all of them is left out.
 
 Let ``P_j`` and ``Q_j`` be the probabilities of the loss ``l_j`` of all uses but one. As a function
 of the ratio ``m`` of the one that is left delta is
 
-    f(m) = sum over j of (m P_j - exp(eps) Q_j)^+,
+    f(m) = sum over j of (m P_j - exp(eps) Q_j)^+
 
-convex and piecewise linear. Every line below it has a slope ``g`` between 0 and 1 and is at most
-``g m - f*(g)``, where the conjugate ``f*(g)`` is ``exp(eps)`` times the least probability under
-``Q`` of a set that ``P`` gives ``g``: it joins the sums of ``(P_j, exp(eps) Q_j)`` over the largest
-losses. So slopes may come from a smooth function, and lines are exact.
+if the law that was moved is the first of the pair, and with ``(P_j - m exp(eps) Q_j)^+`` in the
+other direction. Both are convex and piecewise linear, and every set of losses gives a line below
+them, of the sums of ``P_j`` and ``exp(eps) Q_j`` over it; those of the largest losses, and mixtures
+of these, are the highest ones of their slopes. So slopes may come from a smooth function, and lines
+are exact.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,31 +36,76 @@ from psinoise.optimize.unimodal.uses import Point, Uses
 
 __all__ = ["FewUses"]
 
-# Nodes of all uses, and a loss that is infinite.
-_NODES = 1 << 16
-_INFINITE = 60.0
+# Nodes of all uses up to so many uses, and at most: what the lattice adds to the variance of the
+# loss is that of one use times the uses.
+_NODES, _MANY, _MOST_NODES = 1 << 16, 1024, 1 << 18
+# A loss that is infinite, and the least range of losses.
+_INFINITE, _SMALLEST = 60.0, 1e-9
 # The share of delta that two losses beyond the lattice may have, and bins of those.
 _TWICE, _BINS = 1e-4, 32
-# The least largest loss, the largest exponent, and what of a transform is rounding.
-_SMALLEST, _LARGEST, _ROUNDING = 1e-9, 600.0, 1e-13
+# Minus the logarithm of the probability of sums beyond the window; orders of Chernoff's bound over
+# the range of losses, and bins of losses for it.
+_LEFT_OUT, _ORDERS, _COARSE = 32.0, np.geomspace(0.1, 1e3, 64), 1024
+# Deviations between two weights, the largest exponent, and what of a transform is rounding.
+_DEVIATIONS, _LARGEST, _ROUNDING = 10.0, 600.0, 1e-13
 _HALVINGS = 60
 # Nodes of the smooth function, what it is smoothed with, and its least share of the largest value;
 # thresholds of the sums that lines are made of.
-_SMOOTH, _LEAST, _THRESHOLDS = 1200, 1e-12, 20_000
+_SMOOTH, _LEAST, _THRESHOLDS = 4800, 1e-12, 20_000
 _KERNEL = np.array([0.25, 0.5, 0.25])
 # Losses that are looked up at a time.
 _BLOCK = 1 << 12
 
 
-class _Lattice(NamedTuple):
-    """Masses of one use at multiples of a step from ``-top`` to ``top``, losses beyond with their
-    probabilities, and the probability of an infinite one."""
+class _OneUse(NamedTuple):
+    """Losses of one use that are on the lattice, from one to another, with their masses."""
 
-    masses: Float
-    step: float
+    loss: Float
+    mass: Float
+    bottom: float
     top: float
-    far: Float
-    far_masses: Float
+
+    def near(self, step: float) -> tuple[int, Float]:
+        """The number of the first node, and masses of nodes at multiples of a step."""
+        place = self.loss / step
+        low = np.floor(place).astype(np.intp)
+        share = place - low
+        first = int(low.min())
+        low -= first
+        nodes = int(low.max()) + 2
+        masses = np.bincount(low, self.mass * (1.0 - share), nodes)
+        masses += np.bincount(low + 1, self.mass * share, nodes)
+        return first, np.asarray(masses, dtype=np.float64)
+
+    def window(self, count: int, tilt: float) -> tuple[float, float]:
+        """Between what the sum of so many losses is, with weights ``exp(tilt L)`` or none."""
+        spread = self.top - self.bottom
+        bins = np.minimum(_COARSE * (self.loss - self.bottom) / spread, _COARSE - 1)
+        masses = np.bincount(bins.astype(np.intp), self.mass, _COARSE)
+        known = masses > 0.0
+        log_masses, bins = np.log(masses[known]), np.flatnonzero(known)
+
+        def cumulants(orders: Float, end: int) -> Float:
+            exponents = log_masses + np.multiply.outer(orders, bins + end) * (spread / _COARSE)
+            top = exponents.max(axis=1)
+            return np.asarray(top + np.log(np.exp(exponents - top[:, None]).sum(axis=1)))
+
+        # Losses rounded up bound a sum from above, and rounded down from below.
+        orders = _ORDERS / spread
+        before = cumulants(np.array([tilt]), 0)
+        above = (_LEFT_OUT + count * (cumulants(tilt + orders, 1) - before)) / orders
+        below = (_LEFT_OUT + count * cumulants(-orders, 0)) / -orders
+        return (
+            count * self.bottom + max(float(below.max()), 0.0),
+            count * self.bottom + min(float(above.min()), count * spread),
+        )
+
+
+class _Far(NamedTuple):
+    """Losses beyond the lattice, in bins, with their masses, and the mass of an infinite one."""
+
+    loss: Float
+    mass: Float
     infinite: float
 
 
@@ -76,9 +124,14 @@ class _Sums(NamedTuple):
         return self.mass[place], self.other[place]
 
 
+def _quantile(loss: Float, mass: Float, rare: float) -> float:
+    """The first of some losses, in their order, up to which the mass is more than rare."""
+    return float(loss[min(int(np.searchsorted(np.cumsum(mass), rare)), loss.size - 1)])
+
+
 @dataclass(frozen=True, eq=False)
 class FewUses(Uses):
-    """A few uses, whose two directions are the same.
+    """A few uses in one direction.
 
     Parameters
     ----------
@@ -89,51 +142,79 @@ class FewUses(Uses):
     delta: float
 
     @cached_property
-    def _lattice(self) -> _Lattice:
+    def _losses(self) -> tuple[_OneUse, _Far]:
+        """Of one use: those that are frequent, and the larger ones."""
         with np.errstate(divide="ignore"):
-            loss = -np.log(self.ratio)
-        order = np.argsort(-loss)
-        loss, mass = loss[order], self.base[order]
-        above = np.cumsum(mass)
-        rare = int(np.searchsorted(above, np.sqrt(2.0 * _TWICE * self.delta) / self.count))
-        top = max(min(float(loss[min(rare, loss.size - 1)]), _INFINITE), _SMALLEST)
-        near, far = loss <= top, (loss > top) & (loss <= _INFINITE)
-        # Losses beyond in bins that grow with the distance.
-        place = np.log(np.maximum(loss[far] - top, 1e-6 * top)) if far.any() else loss[far]
-        bins = np.zeros(place.size, dtype=np.intp)
-        if far.any():
-            spread = max(float(np.ptp(place)), 1e-9)
-            bins = np.minimum(_BINS * (place - place.min()) / spread, _BINS - 1).astype(np.intp)
-        far_masses = np.asarray(np.bincount(bins, mass[far]), dtype=np.float64)
-        sums = np.bincount(bins, mass[far] * loss[far])
-        known = far_masses > 0.0
-        loss, mass = np.maximum(loss[near], -top), mass[near]
-        nodes = _NODES // self.count
-        step = 2.0 * top / (nodes - 1)
-        low = np.minimum(((loss + top) / step).astype(np.intp), nodes - 2)
-        share = np.clip((loss + top) / step - low, 0.0, 1.0)
-        masses = np.zeros(nodes)
-        masses += np.bincount(low, mass * (1.0 - share), nodes)
-        masses += np.bincount(low + 1, mass * share, nodes)
-        infinite = float(self.base.sum()) - float(mass.sum()) - float(far_masses.sum())
-        return _Lattice(
-            masses,
-            step,
-            top,
-            sums[known] / far_masses[known],
-            far_masses[known],
-            max(infinite, 0.0) if (self.ratio < np.exp(-_INFINITE)).any() else 0.0,
+            loss = np.log(self.ratio)
+        mass = self.base if self.add else self.base * self.ratio
+        loss = -loss if self.add else loss
+        order = np.argsort(loss)
+        loss, mass = loss[order], mass[order]
+        rare = math.sqrt(2.0 * _TWICE * self.delta) / self.count
+        top = min(_quantile(loss[::-1], mass[::-1], rare), _INFINITE)
+        bottom = min(max(_quantile(loss, mass, rare), -_INFINITE), top - _SMALLEST)
+        near, infinite = loss <= top, loss > _INFINITE
+        far = ~near & ~infinite
+        return (
+            _OneUse(np.maximum(loss[near], bottom), mass[near], bottom, top),
+            _Far(*_gathered(loss[far], mass[far], top), float(mass[infinite].sum())),
         )
 
     @cached_property
-    def _transforms(self) -> list[tuple[float, NDArray[np.complex128]]]:
-        """Of masses with and without weights, after the exponent of the weights."""
-        lattice = self._lattice
-        masses = lattice.masses
-        size = 1 << (self.count * masses.size - 1).bit_length()
-        tilts = (0.0, min(self.order_at(self.delta), _LARGEST / (2.0 * self.count * lattice.top)))
-        place = (np.arange(masses.size) + 1.0 - masses.size) * lattice.step
-        return [(tilt, np.fft.rfft(masses * np.exp(tilt * place), size)) for tilt in tilts]
+    def _tilts(self) -> Float:
+        """Weights whose sums join: of a normal loss each is seen within eight deviations."""
+        order = self.order_at(self.delta)
+        return np.linspace(
+            0.0, order, 2 + int(math.sqrt(-2.0 * math.log(self.delta)) / _DEVIATIONS)
+        )
+
+    @cached_property
+    def _window(self) -> tuple[float, float]:
+        """Between what the losses of all uses are, and of all but one."""
+        use, tilt = self._losses[0], float(self._tilts[-1])
+        ends = [use.window(count, tilt) for count in (self.count - 1, self.count)]
+        low, high = min(end[0] for end in ends), max(end[1] for end in ends)
+        return low, max(high, low + use.top - use.bottom)
+
+    @cached_property
+    def _nodes(self) -> int:
+        more = max(1, self.count // _MANY)
+        return min(_NODES << (more.bit_length() - 1), _MOST_NODES)
+
+    @cached_property
+    def _step(self) -> float:
+        low, high = self._window
+        return (high - low) / (self._nodes - 2)
+
+    @cached_property
+    def _about(self) -> float:
+        """Around epsilon: probabilities under the second law are in units of ``exp`` of minus it,
+        so that they are numbers at every epsilon that matters."""
+        return min(max(self.count * self._cumulants(float(self._tilts[-1]))[1], 0.0), self._highest)
+
+    @property
+    def _highest(self) -> float:
+        """What no loss that is finite exceeds."""
+        return max(self._window[1] + float(self._losses[1].loss.max(initial=0.0)), 0.0)
+
+    def _grown(self, epsilon: float) -> float:
+        """``exp(epsilon)`` for probabilities under the second law."""
+        return math.exp(min(epsilon - self._about, _LARGEST))
+
+    @cached_property
+    def _transforms(self) -> tuple[int, list[tuple[float, float, NDArray[np.complex128]]]]:
+        """The number of the first node of one use, and of its masses with weights, whose sum is 1:
+        the exponent of the weights, the logarithm of the sum before, and the transform."""
+        first, masses = self._losses[0].near(self._step)
+        places = self._step * (np.arange(masses.size) + 1.0 - masses.size)
+        last = self._step * (first + masses.size - 1.0)
+        found = []
+        for tilt in self._tilts.tolist():
+            weighted = masses * np.exp(tilt * places)
+            total = float(weighted.sum())
+            transform = np.fft.rfft(weighted / total, self._nodes)
+            found.append((tilt, math.log(total) + tilt * last, transform))
+        return first, found
 
     @cached_property
     def _known_sums(self) -> dict[int, _Sums]:
@@ -143,93 +224,111 @@ class FewUses(Uses):
         """Of so many uses whose losses are on the lattice."""
         if count in self._known_sums:
             return self._known_sums[count]
-        lattice = self._lattice
-        size = count * (lattice.masses.size - 1) + 1
-        losses = np.arange(size) * lattice.step - count * lattice.top
-        mass = np.zeros(size)
-        for tilt, transform in self._transforms:
-            whole = np.fft.irfft(transform**count)[:size]
+        begin = math.floor(self._window[0] / self._step)
+        losses = self._step * (begin + np.arange(self._nodes))
+        first, transforms = self._transforms
+        mass = np.zeros(self._nodes)
+        for tilt, log_total, transform in transforms:
+            whole = np.roll(np.fft.irfft(transform**count), count * first - begin)
             seen = whole > _ROUNDING * whole.max()
-            with np.errstate(over="ignore"):
-                found = whole * np.exp(-tilt * (losses - count * lattice.top))
-            mass[seen] = found[seen]
-        with np.errstate(over="ignore"):
-            other = mass * np.exp(np.minimum(-losses, _LARGEST))
-        found_sums = _Sums(
+            exponents = count * log_total - tilt * losses[seen]
+            mass[seen] = whole[seen] * np.exp(np.minimum(exponents, _LARGEST))
+        other = mass * np.exp(np.minimum(self._about - losses, _LARGEST))
+        found = _Sums(
             float(losses[0]),
-            lattice.step,
+            self._step,
             np.append(np.cumsum(mass[::-1])[::-1], 0.0),
             np.append(np.cumsum(other[::-1])[::-1], 0.0),
         )
-        self._known_sums[count] = found_sums
-        return found_sums
+        self._known_sums[count] = found
+        return found
 
     def _above(self, count: int, loss: Float) -> tuple[Float, Float]:
         """Probabilities of losses of so many uses above some, under both laws."""
-        lattice, near = self._lattice, self._near(count)
-        mass, other = near.above(loss)
-        far = float(lattice.far_masses.sum()) + lattice.infinite
-        mass = mass + (count * lattice.infinite + 0.5 * count * (count - 1) * far**2)
-        if lattice.far.size:
+        far = self._losses[1]
+        mass, other = self._near(count).above(loss)
+        beyond = float(far.mass.sum()) + far.infinite
+        mass = mass + (count * far.infinite + 0.5 * count * (count - 1) * beyond**2)
+        if far.loss.size:
             rest = self._near(count - 1)
-            weights = count * lattice.far_masses
-            falls = weights * np.exp(-lattice.far)
+            weights = count * far.mass
+            falls = weights * np.exp(-far.loss)
             for begin in range(0, loss.size, _BLOCK):
                 part = slice(begin, begin + _BLOCK)
-                more, less = rest.above(loss[None, part] - lattice.far[:, None])
+                more, less = rest.above(loss[None, part] - far.loss[:, None])
                 mass[part] += weights @ more
                 other[part] = other[part] + falls @ less
         return mass, other
 
+    def _sets(self, point: Point, log_ratios: Float) -> tuple[Float, Float]:
+        """Probabilities under the first law, and under the second times ``exp(epsilon)``, of the
+        losses of all uses but one that count where the ratio of that one is given."""
+        signed = log_ratios if self.add else -log_ratios
+        mass, other = self._above(self.count - 1, point.epsilon + signed)
+        return mass, self._grown(point.epsilon) * other
+
+    def _line_below(self, mass: Float, other: Float) -> tuple[Float, Float]:
+        """The line of a set of losses: its value at 0 and its slope."""
+        return (mass, -other) if self.add else (-other, mass)
+
     def at_delta(self, delta: float) -> Point:
         """Epsilon at a delta; about, to the square of the lattice's spacing."""
-        lattice = self._lattice
-        low, high = 0.0, self.count * lattice.top + float(lattice.far.max(initial=0.0))
+        low, high = 0.0, self._highest
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
             mass, other = self._above(self.count, np.array([middle]))
-            more = float(mass[0] - np.exp(middle) * other[0]) > delta
+            more = float(mass[0] - self._grown(middle) * other[0]) > delta
             low, high = (middle, high) if more else (low, middle)
         return Point(high, self.order_at(delta))
 
     def _unit(self, point: Point) -> float:
         """The number of uses over the slope of delta in epsilon."""
         _, other = self._above(self.count, np.array([point.epsilon]))
-        return float(self.count / (np.exp(point.epsilon) * max(float(other[0]), 1e-300)))
+        return self.count / max(self._grown(point.epsilon) * float(other[0]), 1e-300)
 
     def value(self, point: Point, generator: Generator) -> float:
         """Delta, by the function as it is, in units of epsilon."""
-        mass, other = self._above(self.count - 1, point.epsilon - np.log(self.ratio))
-        terms = self.ratio * mass - np.exp(point.epsilon) * other
-        return self._unit(point) * dot(self.base, terms)
+        at_zero, slope = self._line_below(*self._sets(point, np.log(self.ratio)))
+        return self._unit(point) * dot(self.base, at_zero + slope * self.ratio)
 
     def divergence(self, point: Point) -> float:
         """Delta, by the losses of all uses, in units of epsilon."""
         mass, other = self._above(self.count, np.array([point.epsilon]))
-        return self._unit(point) * float(mass[0] - np.exp(point.epsilon) * other[0])
+        return self._unit(point) * float(mass[0] - self._grown(point.epsilon) * other[0])
 
     def generator(self, point: Point, low: float, end: float) -> Generator:
         """A smooth function near the one of delta: probabilities of losses around nodes."""
         step = (end - low) / _SMOOTH
         nodes = step * np.arange(np.floor(low / step), np.ceil(end / step) + 1.0)
         borders = np.append(nodes - 0.5 * step, nodes[-1] + 0.5 * step)
-        mass, _ = self._above(self.count - 1, point.epsilon - borders)
-        jumps = np.convolve(np.maximum(np.diff(mass), 0.0), _KERNEL, "same")
+        mass, _ = self._sets(point, borders)
+        jumps = np.convolve(np.abs(np.diff(mass)), _KERNEL, "same")
         density = np.maximum(jumps, _LEAST * float(jumps.max())) / step
-        levels = np.log(self._unit(point) * np.maximum(density, 1e-300)) - nodes
-        return Generator(nodes, levels, np.zeros(0), end)
+        levels = np.log(self._unit(point) * np.maximum(density, 1e-300))
+        return Generator(nodes, levels - (2.0 if self.add else 1.0) * nodes, np.zeros(0), end)
 
     def tangent(self, point: Point, generator: Generator) -> Tangent:
         """Lines below ``f`` with the slopes of a smooth function near it."""
-        unit, begin = self._unit(point), float(generator.nodes[0])
-        places = np.linspace(begin, float(generator.nodes[-1]), _THRESHOLDS)
-        mass, other = self._above(self.count - 1, point.epsilon - places)
-        offset = unit * float(mass[0]) - float(generator(np.exp(np.array([begin])))[1][0])
-        slopes = unit * np.append(mass, 1.0)
-        conjugate = unit * np.exp(point.epsilon) * np.append(other, 1.0)
+        places = np.linspace(float(generator.nodes[0]), float(generator.nodes[-1]), _THRESHOLDS)
+        at_zero, slopes = self._line_below(*self._sets(point, places))
+        unit = self._unit(point)
+        at_zero, slopes = unit * at_zero, unit * slopes
+        offset = slopes[0] - float(generator(np.exp(places[:1]))[1][0])
 
         def lines(ratio: Float) -> tuple[Float, Float]:
-            slope = np.clip(generator(ratio)[1] + offset, 0.0, slopes[-1])
-            return -np.interp(slope, slopes, conjugate), slope
+            slope = np.clip(generator(ratio)[1] + offset, slopes[0], slopes[-1])
+            return np.interp(slope, slopes, at_zero), slope
 
         return lines
+
+
+def _gathered(loss: Float, mass: Float, top: float) -> tuple[Float, Float]:
+    """Losses above some in bins that grow with the distance."""
+    if not loss.size:
+        return loss, mass
+    place = np.log(np.maximum(loss - top, 1e-6 * abs(top)))
+    spread = max(float(np.ptp(place)), 1e-9)
+    bins = np.minimum(_BINS * (place - place.min()) / spread, _BINS - 1).astype(np.intp)
+    masses = np.asarray(np.bincount(bins, mass), dtype=np.float64)
+    known = masses > 0.0
+    return np.bincount(bins, mass * loss)[known] / masses[known], masses[known]

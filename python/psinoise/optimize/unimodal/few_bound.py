@@ -9,7 +9,8 @@ every such ``h``, and its convex hull ``g``, which is a delta too: that of a pai
 ``log E`` where ``g`` bends, of mass ``E`` times the bend. Of two pairs the one with the larger
 delta everywhere has the larger one after any number of uses (Blackwell), so that delta of the uses
 of any unimodal law of the cost is at least that of uses of this pair. Its losses are rounded down
-to a lattice.
+to a lattice. Sampling at rate ``q`` keeps the order of pairs: in the direction "remove" it makes
+``1 - q + q E`` of the likelihood ratio ``E`` and ``q h(E)`` of delta there.
 
 The least delta at one level is another law's than at the next: no law has this pair, and however
 many levels there are, the bound stays below the best law, by more for more uses.
@@ -44,13 +45,14 @@ __all__ = ["least_of_few"]
 _LEVELS, _FIRST, _FINE, _CELLS, _GUESS = 80, 6, 40, 1200, 1e-3
 # The share of delta that one of the uses may have where losses end.
 _LITTLE = 1e-2
-# Points between two levels, nodes of the losses of one use, and what of a transform is rounding.
-_BETWEEN, _NODES, _ROUNDING = 8, 1 << 16, 1e-12
+# Points between two levels, nodes of the losses of one use and most of all, and what of a transform
+# is rounding.
+_BETWEEN, _NODES, _MOST_SUMS, _ROUNDING = 8, 1 << 16, 1 << 23, 1e-12
 _HALVINGS = 50
 
 
 def least_of_few(problem: Problem, mean_cost: float, width: int) -> float:
-    """An epsilon of a few uses without sampling that no unimodal law of the cost is below."""
+    """An epsilon of a few uses that no unimodal law of the cost is below."""
     by_event = _by_one_event(problem, mean_cost, min(width, COARSE))
     return max(by_event, _by_pair(problem, mean_cost))
 
@@ -71,19 +73,24 @@ def _by_one_event(problem: Problem, mean_cost: float, width: int) -> float:
     """By an event of one use that may happen in all.
 
     One use of any unimodal law has an event of probabilities ``a`` and ``b`` under it and the law
-    moved with ``a >= d + E b``, where ``d`` is the n-th root of delta and ``log E`` no more than
-    what the best law of one use needs at ``d``. That it happens in all uses has the probabilities
-    ``a**n`` and ``b**n``, so that ``exp(epsilon) >= ((d + E b)**n - delta) / b**n``, which falls in
-    ``b`` since ``d**n = delta``; and ``b <= (1 - d) / (1 + E)``, since the event's mirror image is
-    disjoint from it and has ``a`` and ``b`` the other way round.
+    moved with ``a >= d + E b``, where ``log E`` is no more than what the best law of one use needs
+    at ``d``. Sampled at rate ``q`` it has ``a' = q a + (1 - q) b >= q d + E' b`` with ``E' = 1 - q
+    + q E``; let ``q d`` be the n-th root of delta. That it happens in all uses has the
+    probabilities ``a'**n`` and ``b**n``, so that ``exp(epsilon) >= ((q d + E' b)**n - delta) /
+    b**n``, which falls in ``b`` since ``(q d)**n = delta``; and ``b <= (1 - d) / (1 + E)``, since
+    the event's mirror image is disjoint from it and has ``a`` and ``b`` the other way round.
     """
     count, root = problem.count, problem.delta ** (1.0 / problem.count)
-    found = _best_of_one_use(replace(problem, delta=root, count=1), mean_cost, width, MOST_LINEAR)
+    one = replace(problem, delta=root, count=1)
+    if not one.inner_delta < 1.0:
+        return 0.0
+    found = _best_of_one_use(one, mean_cost, width, MOST_LINEAR)
     if found is None:
         return 0.0
-    grown = math.exp(max(found.certificate.epsilon - found.certificate.gap, 0.0))
-    largest = (1.0 - root) / (1.0 + grown)
-    # ((d + E b)**n - d**n) / b**n without cancellation.
+    least = max(found.certificate.epsilon - found.certificate.gap, 0.0)
+    grown = math.exp(least)
+    largest = (1.0 - one.inner_delta) / (1.0 + math.exp(one.inner(least)))
+    # ((q d + E' b)**n - delta) / b**n without cancellation.
     share = root / (root + grown * largest)
     each = math.log((root + grown * largest) / largest)
     return max(count * each + math.log1p(-(share**count)), 0.0)
@@ -91,7 +98,10 @@ def _by_one_event(problem: Problem, mean_cost: float, width: int) -> float:
 
 def _by_pair(problem: Problem, mean_cost: float) -> float:
     """By a pair whose delta is below that of one use of every law."""
-    one = replace(problem, delta=_LITTLE * problem.delta / problem.count, count=1)
+    little = _LITTLE * problem.inner_delta / problem.count
+    if not little < 1.0:
+        return 0.0
+    one = replace(problem, delta=little, count=1, sampling_rate=1.0)
     best = _best_of_one_use(one, mean_cost, _FINE, _CELLS)
     if best is None:
         return 0.0
@@ -151,12 +161,19 @@ def _epsilon_of_pair(places: Float, deltas: Float, problem: Problem) -> float:
         np.concatenate([[0.0], inverse, x]), np.concatenate([[1.0], mirrored, values])
     )
     bends = np.diff(np.append(np.diff(height) / np.diff(at), 0.0))
-    mass, loss = at[1:] * bends, np.log(at[1:])
+    # Mass under the second law, that of ratio 0 too, and what sampling makes of ratios.
+    other, rate = np.append(max(1.0 - float(bends.sum()), 0.0), bends), problem.sampling_rate
+    with np.errstate(divide="ignore"):
+        loss = np.log1p(rate * (at - 1.0)) if rate < 1.0 else np.log(at)
+    mass = other * (1.0 - rate + rate * at)
+    mass, loss = mass[mass > 0.0], loss[mass > 0.0]
     # Losses rounded down; weights that make the largest ones of all uses likely.
     step = 2.0 * float(loss[-1]) / _NODES
     node = np.floor((loss - loss[0]) / step).astype(np.intp)
     masses = np.bincount(node, mass)
     count, size = problem.count, masses.size
+    if count * size > _MOST_SUMS:
+        return 0.0
     tilt = -math.log(problem.delta) / (count * float(loss[-1]))
     weights = np.exp(tilt * step * (np.arange(size) - size + 1.0))
     length = 1 << (count * size - 1).bit_length()

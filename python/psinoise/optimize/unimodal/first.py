@@ -26,8 +26,8 @@ __all__ = [
 
 #: Cells to a sensitivity of the first rounds.
 COARSE = 20
-# The least number of them in all.
-_FEW = 200
+# The least number of them in all, and how many times as many may be taken for common edges.
+_FEW, _ALIGNED = 200, 3
 # The cells to a sensitivity, and in all, of a grid that is chosen.
 _FINEST, _MANY = 200, 6000
 #: The largest rate of the first law and of tails, in a sensitivity.
@@ -43,6 +43,9 @@ def coarser(grid: Grid) -> Grid:
     width = min(grid.width, max(COARSE, math.ceil(_FEW * grid.width / grid.last)))
     if width >= 0.7 * grid.width:
         return grid
+    # Edges are common where an odd number of cells becomes one.
+    common = (n for n in range(width, min(_ALIGNED * width, grid.width)) if grid.width % n == 0)
+    width = next((n for n in common if grid.width // n % 2 == 1), width)
     factor = grid.width / width
     return Grid(width, max(width + 1, round(grid.last / factor)), grid.tail_ratio**factor)
 

@@ -22,8 +22,9 @@ Progress = Callable[[int, float], None]
 
 # Noise reaches as far as it is likelier than this share of delta.
 _RARE = 1e-4
-# Of so many uses without sampling losses are convolved, and laws of one use are tried.
-_FEW = 32
+# Losses are convolved, and laws of one use are tried, of so many uses, and of more of which no more
+# than a few are drawn. Of more uses yet what a lattice adds to each of them counts.
+_FEW, _FEW_DRAWS, _MOST_USES = 64, 16, 10**6
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,21 @@ class Problem:
     @property
     def few(self) -> bool:
         """Whether losses are so few that their largest values decide."""
-        return self.sampling_rate == 1.0 and self.count <= _FEW
+        return self.count <= _FEW or (self.count <= _MOST_USES and self.drawn_at_most(_FEW_DRAWS))
+
+    def drawn_at_most(self, times: int) -> bool:
+        """Whether a record is in more uses than this with a probability too small to matter.
+
+        Of a binomial variable that is at most ``exp(-n KL(k / n, q))``, by Chernoff's bound.
+        """
+        share, rate = (times + 1) / self.count, self.sampling_rate
+        if share > 1.0:
+            return True
+        if share <= rate:
+            return False
+        rest = (1.0 - share) * math.log((1.0 - share) / (1.0 - rate)) if share < 1.0 else 0.0
+        bound = self.count * (share * math.log(share / rate) + rest)
+        return -bound < math.log(_RARE * self.delta)
 
     @property
     def inner_delta(self) -> float:
@@ -123,9 +138,9 @@ class Problem:
     def uses(self, program: Program, masses: Float) -> tuple[Uses, ...]:
         """Of each direction that matters."""
         base, ratio = program.ratios(masses)
-        if self.few:
-            return (FewUses(base, ratio, self.count, False, self.delta),)
         ways = (False,) if self.sampling_rate == 1.0 else (False, True)
+        if self.few:
+            return tuple(FewUses(base, ratio, self.count, add, self.delta) for add in ways)
         return tuple(Uses(base, ratio, self.count, add) for add in ways)
 
     def worst(self, program: Program, masses: Float) -> tuple[Point, Uses]:

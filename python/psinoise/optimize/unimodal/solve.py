@@ -44,7 +44,7 @@ _ORDER_ROUNDS, _DELTA_ROUNDS, _FINE_ROUNDS = 6, 30, 3
 # Of epsilon: what a round must gain for another one, and what is rough.
 _GAIN, _ROUGH = 2e-6, 1e-4
 _SHORTEST = 1.0 / 64.0
-# Of delta, at which rounds for few uses begin with a law of one, and the uses up to which all of
+# Of delta, at which rounds for few uses begin with a law of one, and the draws up to which all of
 # these are tried on coarse cells; how far costs are apart that are mixed.
 _SHARES, _FEWEST, _APART = (0.9, 0.3, 0.03), 5, 2.0
 # Cells of the first look at how far a law reaches.
@@ -84,7 +84,7 @@ def least_epsilon(
     first = _Search(problem, coarse, mean_cost, progress)
     first.rounds_of_orders()
     first.rounds_of_delta(_DELTA_ROUNDS)
-    shares = _SHARES if problem.count <= _FEWEST else _SHARES[:1]
+    shares = _SHARES if problem.drawn_at_most(_FEWEST) else _SHARES[:1]
     first.rounds_from_one_use(shares, _DELTA_ROUNDS)
     if coarse == grid:
         return first.law()
@@ -207,7 +207,7 @@ class _Search:
         """
         if not self.problem.few or self.program.last > MOST_LINEAR:
             return
-        guess = self.point.epsilon / self.problem.count
+        guess = self.problem.inner(self.point.epsilon)
         for share in shares:
             kept = self.masses, self.point, self.uses, self.solved
             delta = self.problem.rare(share)
@@ -245,7 +245,12 @@ class _Search:
     def rounds_of_delta(self, most: int) -> None:
         """Optimal laws for one of the uses, mixed with the law until epsilon falls."""
         for _ in range(most):
-            found = self._minimize(self.generator())
+            try:
+                found = self._minimize(self.generator())
+            except CalibrationError:
+                if self.problem.few:
+                    return
+                raise
             other = found.masses / dot(self.program.multiplicities, found.masses)
             if self._improved_by(other) <= _GAIN:
                 return
