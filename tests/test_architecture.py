@@ -57,8 +57,18 @@ LAYERS = {
     "commands": 15,
     "__main__": 16,
 }
-# The floors of accounting; the modules on top of them have no folder.
-ACCOUNTING_FLOORS = {"loss": 0, "estimate": 1, "compose": 2, "": 3}
+# The floors of accounting, by folders; modules that stand in none are above them.
+ACCOUNTING_FLOORS = {
+    "loss": 0,
+    "estimate": 1,
+    "compose.measures": 2,
+    "compose.direct": 3,
+    "compose.frequencies": 3,
+    "compose.choices": 4,
+    "compose.schemes": 4,
+    "compose": 5,
+    "": 6,
+}
 CPP_LAYERS = {
     "base": 0,
     "random": 1,
@@ -188,8 +198,9 @@ def test_a_backward_import_would_be_seen():
 
 def accounting_floor(name):
     """The floor of a module, by its name without ``psinoise.accounting``."""
-    first = name.split(".")[0]
-    return ACCOUNTING_FLOORS.get(first, ACCOUNTING_FLOORS[""])
+    parts = name.split(".")
+    rooms = (".".join(parts[:k]) for k in range(len(parts), -1, -1))
+    return next(ACCOUNTING_FLOORS[room] for room in rooms if room in ACCOUNTING_FLOORS)
 
 
 def upward_floors(own, imported):
@@ -212,8 +223,9 @@ def test_the_floors_of_accounting_import_downwards():
 
 def test_an_upward_import_of_accounting_would_be_seen():
     assert upward_floors("compose", {"psinoise.accounting.question.Question"})
+    assert upward_floors("compose.direct", {"psinoise.accounting.compose.choices.waves.Grid"})
     assert upward_floors("estimate", {"psinoise.accounting.accountant.Accountant"})
-    assert not upward_floors("", {"psinoise.accounting.compose.bound.Bound"})
+    assert not upward_floors("", {"psinoise.accounting.compose.measures.bound.Bound"})
 
 
 def test_noise_does_not_know_accounting():

@@ -7,7 +7,7 @@ import pytest
 import scipy.fft
 
 from psinoise import _core as core
-from psinoise.accounting.compose.measure import UNIT
+from psinoise.accounting.compose.measures.measure import UNIT
 
 
 def sequences(size):

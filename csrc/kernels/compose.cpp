@@ -7,7 +7,7 @@
 // Error: relative 2-norm error of one forward transform at most 6 u log2(N): that of the complex
 //   one, (3.65 log2(N) + 1.7) u (math/fft.hpp), and 7.3 u for what makes it real, which is less
 //   from N = 16 on; below, transforms are one or two passes of 2 u. The accounting adds (n + 1)
-//   times that for n-fold composition (psinoise/accounting/compose/spectra.py).
+//   times that for n-fold composition (psinoise/accounting/compose/frequencies/spectra.py).
 // Layout: a spectrum is N/2 + 1 complex numbers, interleaved, as scipy.fft.rfft returns it.
 #include <cstddef>
 

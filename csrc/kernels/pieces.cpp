@@ -4,7 +4,7 @@
 //   A = integral of P e^{t l - k} and u = integral of (P - e^l Q) e^{t l - k},
 //   with P = (1 - q) p + q T_a p and Q = (1 - q) p + q T_b p, noise p under Poisson sampling at
 //   rate q; and the balanced contraction of bins onto nodes (a lower bound;
-//   psinoise/accounting/compose/lattice.py has the proof).
+//   psinoise/accounting/compose/frequencies/lattice.py has the proof).
 // Method: Gauss-Legendre of order 6 on each piece, on which log p varies by at most 3/4 (the
 //   caller's part): relative truncation error below 1e-17. Where log P and the loss vary by at most
 //   r = 1/34, order 3: r^6 (3!)^4 / (7 (6!)^3) = 4e-16. u is a sum of positive terms, from expm1.
@@ -137,7 +137,7 @@ namespace {
 // Of a difference of sums of the same densities: 5 roundings in a piece, 3 of a sum over pieces
 // that loses nothing (csrc/losses/loss_bins.cpp), 80 of the parts of a wide bin, some of e^w: this
 // has 1,800. Densities may be off by far more, as their logs are large: both terms share that, and
-// what is left of it is slack of the lower bound (psinoise/accounting/compose/lattice.py). Then e^w
+// what is left of it is slack of the lower bound (psinoise/accounting/compose/frequencies/lattice.py). Then e^w
 // - 1 of bins from which nothing goes up.
 inline constexpr double kRounding = 2e-13;
 inline constexpr double kWidest = 1e200;

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from psinoise.accounting.compose.target import Target
+from psinoise.accounting.compose.frequencies.target import Target
 from psinoise.accounting.estimate.estimate import start_at_epsilon
 
 

@@ -16,7 +16,7 @@ import pytest
 from profile_oracles import gaussian_epsilon
 
 import psinoise as pn
-from psinoise.accounting.compose.epoch import Epoch
+from psinoise.accounting.compose.schemes.epoch import Epoch
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.question import Question
 from psinoise.mechanisms.imports import DiscreteLoss, LossNodes

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psinoise as pn
-from psinoise.accounting.compose.dense import dense
+from psinoise.accounting.compose.measures.dense import dense
 from psinoise.accounting.estimate.renyi import renyi_delta
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Pair

@@ -11,14 +11,14 @@ import numpy as np
 from cell_oracles import cactus_pieces, integer_atoms, merged
 
 import psinoise as pn
-from psinoise.accounting.compose import choices
-from psinoise.accounting.compose.dense import atoms_source
-from psinoise.accounting.compose.followed import Followed
-from psinoise.accounting.compose.induction import Grid as Points
-from psinoise.accounting.compose.induction import GridBound, Induction, Use, Values
-from psinoise.accounting.compose.late_choices import Target, with_one_shift
-from psinoise.accounting.compose.measure import Measure
-from psinoise.accounting.compose.waves import Frame, Grid, hinge
+from psinoise.accounting.compose.choices import composer
+from psinoise.accounting.compose.choices.followed import Followed
+from psinoise.accounting.compose.choices.induction import Grid as Points
+from psinoise.accounting.compose.choices.induction import GridBound, Induction, Use, Values
+from psinoise.accounting.compose.choices.late_choices import Target, with_one_shift
+from psinoise.accounting.compose.choices.waves import Frame, Grid, hinge
+from psinoise.accounting.compose.measures.dense import atoms_source
+from psinoise.accounting.compose.measures.measure import Measure
 from psinoise.accounting.loss.envelope import undominated
 from refusals import for_each, for_rows
 
@@ -48,7 +48,7 @@ def adaptive_delta(pieces, epsilon: float, count: int, before=None) -> float:
 
 def in_blocks() -> contextlib.AbstractContextManager[object]:
     """Few uses in blocks, as many are."""
-    return mock.patch.object(choices, "induced_bounds", lambda *_: iter(()))
+    return mock.patch.object(composer, "induced_bounds", lambda *_: iter(()))
 
 
 @for_rows(

@@ -12,9 +12,11 @@ from profile_oracles import atoms_delta, gaussian_delta, gaussian_epsilon, lapla
 
 import psinoise as pn
 from psinoise.accounting.compose import choose
-from psinoise.accounting.compose.dense import atoms_source, dense
-from psinoise.accounting.compose.direct import Composition
-from psinoise.accounting.compose.measure import (
+from psinoise.accounting.compose.direct.composition import Composition
+from psinoise.accounting.compose.direct.profile import DirectBound, SampledBound
+from psinoise.accounting.compose.direct.refine import direct_bounds
+from psinoise.accounting.compose.measures.dense import atoms_source, dense
+from psinoise.accounting.compose.measures.measure import (
     Bins,
     Measure,
     exact_product,
@@ -27,8 +29,6 @@ from psinoise.accounting.compose.measure import (
     trimmed,
     upper_nodes,
 )
-from psinoise.accounting.compose.profile import DirectBound, SampledBound
-from psinoise.accounting.compose.refine import direct_bounds
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each
 

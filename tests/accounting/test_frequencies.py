@@ -15,10 +15,10 @@ from profile_oracles import gaussian_epsilon
 from targets import plain_log_deltas, target_of
 
 import psinoise as pn
-from psinoise.accounting.compose import frequencies
-from psinoise.accounting.compose.frequencies import FrequencyBound, lattice_profile
-from psinoise.accounting.compose.lattice import NodeMeasure
-from psinoise.accounting.compose.target import _bound_of_step, profile_bound
+from psinoise.accounting.compose.frequencies import frequency_bound
+from psinoise.accounting.compose.frequencies.frequency_bound import FrequencyBound, lattice_profile
+from psinoise.accounting.compose.frequencies.lattice import NodeMeasure
+from psinoise.accounting.compose.frequencies.target import _bound_of_step, profile_bound
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each, for_rows
 
@@ -91,15 +91,15 @@ def test_what_is_left_out_is_dead(law, rate, count):
     """The product at many angles. Kills: cells without their Lipschitz term."""
     target = question(law, rate, count)
     parts = parts_of(target, "upper")
-    theta = frequencies.last_frequency(parts)
+    theta = frequency_bound.last_frequency(parts)
     ((measure, _),) = parts
     angles = np.concatenate([theta * np.geomspace(1.0, 2.0, 300), np.linspace(theta, np.pi, 4000)])
     modulus = np.abs(np.exp(1j * np.outer(angles, measure.index)) @ measure.mass)
     with np.errstate(divide="ignore"):
-        assert (count * np.log(modulus) <= -frequencies.DEAD + 1e-6).all()
+        assert (count * np.log(modulus) <= -frequency_bound.DEAD + 1e-6).all()
     # It is not much too late either.
     deviation = math.sqrt(count * measure.moments[1]) / measure.step
-    assert theta * deviation <= 4.0 * math.sqrt(2.0 * frequencies.DEAD)
+    assert theta * deviation <= 4.0 * math.sqrt(2.0 * frequency_bound.DEAD)
 
 
 def test_a_lattice_within_the_lattice_is_never_dead():
@@ -107,7 +107,7 @@ def test_a_lattice_within_the_lattice_is_never_dead():
     index = np.arange(-40, 41)
     mass = np.where(index % 2 == 0, np.exp(-0.5 * (index / 8.0) ** 2), 0.0)
     measure = NodeMeasure(0.01, 0.0, index, mass / mass.sum(), 1.0, 0.0, 0.0, 0.0)
-    assert math.isinf(frequencies.last_frequency([(measure, 10**4)]))
+    assert math.isinf(frequency_bound.last_frequency([(measure, 10**4)]))
     bound = lattice_profile([(measure, 10**4)], 1e-18, "upper")
     assert bound.low.values.size == bound.lattice.size // 2 + 1
 

@@ -10,7 +10,7 @@ from profile_oracles import gaussian_delta
 
 import psinoise as pn
 from psinoise.accounting import Accountant
-from psinoise.accounting.compose.growing import Growing, Point
+from psinoise.accounting.compose.frequencies.growing import Growing, Point
 from psinoise.errors import CertificationError
 from psinoise.ledger._gaussian import largest_parameter
 

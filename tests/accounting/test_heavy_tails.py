@@ -10,8 +10,8 @@ import pytest
 from profile_oracles import even_edges
 
 import psinoise as pn
-from psinoise.accounting.compose.bins import loss_bins
-from psinoise.accounting.compose.dense import dense
+from psinoise.accounting.compose.measures.bins import loss_bins
+from psinoise.accounting.compose.measures.dense import dense
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each
 

@@ -15,12 +15,12 @@ from profile_oracles import even_edges, gaussian_epsilon, response_delta
 from targets import target_of
 
 import psinoise as pn
-from psinoise.accounting.compose import lattice
-from psinoise.accounting.compose.bins import Bins, loss_bins
-from psinoise.accounting.compose.dense import dense
-from psinoise.accounting.compose.frequencies import lattice_profile
-from psinoise.accounting.compose.lattice import node_measure
-from psinoise.accounting.compose.target import profile_bound
+from psinoise.accounting.compose.frequencies import lattice
+from psinoise.accounting.compose.frequencies.frequency_bound import lattice_profile
+from psinoise.accounting.compose.frequencies.lattice import node_measure
+from psinoise.accounting.compose.frequencies.target import profile_bound
+from psinoise.accounting.compose.measures.bins import Bins, loss_bins
+from psinoise.accounting.compose.measures.dense import dense
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each
 

@@ -27,14 +27,22 @@ from targets import target_of
 
 import psinoise as pn
 from psinoise.accounting import question
-from psinoise.accounting.compose import choose, direct, frequencies, measure, source
-from psinoise.accounting.compose.dense import atoms_source, dense
-from psinoise.accounting.compose.frequencies import lattice_profile
-from psinoise.accounting.compose.lattice import NodeMeasure
-from psinoise.accounting.compose.measure import Measure, lower_nodes, middle_nodes, upper_nodes
-from psinoise.accounting.compose.profile import DirectBound
-from psinoise.accounting.compose.target import Target, profile_bound
-from psinoise.accounting.compose.window import window_needed
+from psinoise.accounting.compose import choose
+from psinoise.accounting.compose.direct import composition as direct
+from psinoise.accounting.compose.direct.profile import DirectBound
+from psinoise.accounting.compose.frequencies import frequency_bound
+from psinoise.accounting.compose.frequencies.frequency_bound import lattice_profile
+from psinoise.accounting.compose.frequencies.lattice import NodeMeasure
+from psinoise.accounting.compose.frequencies.target import Target, profile_bound
+from psinoise.accounting.compose.frequencies.window import window_needed
+from psinoise.accounting.compose.measures import measure, source
+from psinoise.accounting.compose.measures.dense import atoms_source, dense
+from psinoise.accounting.compose.measures.measure import (
+    Measure,
+    lower_nodes,
+    middle_nodes,
+    upper_nodes,
+)
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.mechanisms.imports import DiscreteLoss, LossNodes
 from psinoise.noise import FAMILIES
@@ -291,7 +299,7 @@ def test_wrap_around(monkeypatch):
         return first + 3 * size // 8, size // 4
 
     assert on_lattice(1e-8, "lower", step=STEP) <= 0.0
-    monkeypatch.setattr(frequencies, "window_needed", narrow)
+    monkeypatch.setattr(frequency_bound, "window_needed", narrow)
     assert on_lattice(1e-8, "lower", step=STEP) > 1e-2
 
 

@@ -11,7 +11,7 @@ from profile_oracles import subsampled_delta
 
 import psinoise as pn
 from psinoise import Laplace, Mechanism  # noqa: F401  names that repr evaluates in
-from psinoise.accounting.compose.sampled import SampledVector
+from psinoise.accounting.compose.schemes.one_coin import SampledVector
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.question import Question
 from refusals import for_each, for_rows

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from psinoise.accounting.compose.bound import Bound
 from psinoise.accounting.compose.choose import one_use
-from psinoise.accounting.compose.dense import Mask
+from psinoise.accounting.compose.measures.bound import Bound
+from psinoise.accounting.compose.measures.dense import Mask
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.steps import MASS_ROUNDING, infinite_mass
 from psinoise.accounting.question import MOST_KEPT, UNDERFLOW, Question

@@ -38,8 +38,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from psinoise.accounting.compose.dense import Dense, atoms_source
-from psinoise.accounting.compose.measured import Measured
+from psinoise.accounting.compose.measures.dense import Dense, atoms_source
+from psinoise.accounting.compose.measures.measured import Measured
 from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
 from psinoise.accounting.loss.steps import Step, Steps

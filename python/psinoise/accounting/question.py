@@ -17,9 +17,9 @@ import numpy as np
 
 from psinoise._kept import cached_property
 from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.compose.bound import Bound, ChernoffBound
 from psinoise.accounting.compose.choose import Guess, bounds
-from psinoise.accounting.compose.measured import Measured, uses_of
+from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound
+from psinoise.accounting.compose.measures.measured import Measured, uses_of
 from psinoise.accounting.concentrated import added
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.estimate.estimate import (

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from psinoise import _validate
-from psinoise.accounting.compose.batches import Batches
-from psinoise.accounting.compose.epoch import Epoch
+from psinoise.accounting.compose.schemes.batches import Batches
+from psinoise.accounting.compose.schemes.epoch import Epoch
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.largest import rounded

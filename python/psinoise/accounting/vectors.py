@@ -65,9 +65,9 @@ from typing import Any, cast
 
 from psinoise import _validate
 from psinoise.accounting.adjacency import worst_shift
-from psinoise.accounting.compose.dense import Dense, dense
-from psinoise.accounting.compose.measured import Measured
-from psinoise.accounting.compose.sampled import SampledVector
+from psinoise.accounting.compose.measures.dense import Dense, dense
+from psinoise.accounting.compose.measures.measured import Measured
+from psinoise.accounting.compose.schemes.one_coin import SampledVector
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.blocks import BlockLaw, BlockPair, in_blocks
 from psinoise.accounting.loss.cells import CellLaw, CellPair, in_cells

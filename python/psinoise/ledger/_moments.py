@@ -44,7 +44,7 @@ __all__ = ["DIRECTIONS", "largest_losses", "log_conversion", "log_moments"]
 Float = NDArray[np.float64]
 
 DIRECTIONS: tuple[Direction, ...] = ("remove", "add")
-# Of a loss of an atom, relative or absolute: twice what ``accounting.compose.dense`` takes.
+# Of a loss of an atom, relative or absolute: twice what ``compose.measures.dense`` takes.
 _LOSS_ROUNDING = 16e-15
 # Of a sum of positive terms and its logarithm, and per unit of an exponent.
 _SUM_ROUNDING, _UNIT = 1e-13, 2.0**-51

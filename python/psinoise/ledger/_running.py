@@ -1,11 +1,11 @@
 """Both bounds on what was charged, kept from charge to charge: many different mechanisms.
 
-`psinoise.accounting.compose.growing` has a composition to which a step is added in the same time
-however many there are. At the budget's epsilon an upper bound on delta that is at most the budget's
-proves that a charge fits, and a lower bound above it that it does not. Between the two neither is
-proven; to compose everything anew would not prove more where the upper bound is as sharp as the
-accountant's are, and otherwise it is for others to say. The lower bound takes up to a step of the
-lattice from atoms that lie apart (Laplace noise on a grid of its sensitivity has two): some
+`psinoise.accounting.compose.frequencies.growing` has a composition to which a step is added in the
+same time however many there are. At the budget's epsilon an upper bound on delta that is at most
+the budget's proves that a charge fits, and a lower bound above it that it does not. Between the two
+neither is proven; to compose everything anew would not prove more where the upper bound is as sharp
+as the accountant's are, and otherwise it is for others to say. The lower bound takes up to a step
+of the lattice from atoms that lie apart (Laplace noise on a grid of its sensitivity has two): some
 thousandths of epsilon in all for a thousand of them.
 
 Steps whose two directions mirror each other are counted once. With the first step that is otherwise
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from psinoise.accounting.compose.growing import Growing, Point
+from psinoise.accounting.compose.frequencies.growing import Growing, Point
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import Step

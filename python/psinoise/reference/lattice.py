@@ -248,7 +248,7 @@ def _balance(mass: Float, excess: Float, needed: Float) -> Float:
 
 
 def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Float:
-    """Masses of the nodes of the balanced contraction (``accounting/compose/lattice.py``)."""
+    """Masses of the nodes of the balanced contraction (``frequencies.lattice`` of accounting)."""
     if mass.size < 2:
         raise ValueError("there must be at least two bins")
     with np.errstate(over="ignore", invalid="ignore"):

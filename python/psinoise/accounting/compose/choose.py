@@ -22,20 +22,20 @@ import math
 from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
-from psinoise.accounting.compose.bound import Bound
-from psinoise.accounting.compose.choices import Choices
-from psinoise.accounting.compose.dense import Dense, dense
-from psinoise.accounting.compose.direct import Composition as Direct
-from psinoise.accounting.compose.epoch import RESOLUTIONS, Epoch
-from psinoise.accounting.compose.measured import Measured, uses_of
-from psinoise.accounting.compose.refine import (
+from psinoise.accounting.compose.choices.composer import Choices
+from psinoise.accounting.compose.direct.composition import Composition as Direct
+from psinoise.accounting.compose.direct.refine import (
     Crossing,
     Width,
     direct_bounds,
     distance,
     one_use_bounds,
 )
-from psinoise.accounting.compose.target import Target, profile_bound
+from psinoise.accounting.compose.frequencies.target import Target, profile_bound
+from psinoise.accounting.compose.measures.bound import Bound
+from psinoise.accounting.compose.measures.dense import Dense, dense
+from psinoise.accounting.compose.measures.measured import Measured, uses_of
+from psinoise.accounting.compose.schemes.epoch import RESOLUTIONS, Epoch
 from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float, Pair

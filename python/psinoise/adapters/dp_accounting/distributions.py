@@ -2,10 +2,10 @@
 
 Both sides keep a probability mass function of the loss on a lattice, for each direction of
 "add-remove", and a mass at infinity. What is exported is the upper bound of
-``psinoise.accounting.compose.lattice``, so that every number which ``dp_accounting`` computes from
-it is an upper bound as well, up to the rounding of its own convolutions (about 1e-15 in delta for
-each, and no certificate): not for deltas near that. What is imported must have been made
-pessimistic.
+``psinoise.accounting.compose.frequencies.lattice``, so that every number which ``dp_accounting``
+computes from it is an upper bound as well, up to the rounding of its own convolutions (about 1e-15
+in delta for each, and no certificate): not for deltas near that. What is imported must
+have been made pessimistic.
 
 Its terms: the direction "remove" has the data set with the record as the upper distribution, as
 here. Import reads the masses from attributes of the distribution that have no public accessor;

@@ -1,0 +1,418 @@
+"""The composer of noise with several worst shifts: the recursion over what is left.
+
+Neighbors may choose the shift of each use by what they have seen before. With ``y`` for the loss so
+far less epsilon, what ``k`` further uses contribute to delta is at most
+
+    ``V_0(y) = (1 - e^{-y})^+``,   ``V_k(y) = max_s E_{P_s}[V_{k-1}(y + L_s)]``,                 (1)
+
+and ``delta(eps) = V_n(-eps)``: the largest value over all such choices, which is attained by one of
+them (dynamic programming). Uses are followed one by one until one shift is the worst for all that
+come before (``late_choices``). Where that takes too many, or losses are many and small, they are
+followed in blocks (``recursion``), in a time that rises with the logarithm of ``n``.
+
+*Losses.* A shift has the measures of its loss from below and from above (``measure``). From above
+several shifts may share the pair that dominates them all, their envelope; from below some may be
+left out.
+
+*Shifts that are far behind.* Of very many uses one shift that has a smaller moment than another
+one by some hundred, over all of them, is a choice only in the last few. Its losses may be moved up
+until it is no farther behind from above, as every ``V_k`` rises; from below it is left out. What
+such a shift takes away from the functions then is not large beside what matters.
+
+*Other steps.* A step with one worst pair is an average ``T``, which commutes with that of any
+shift, and ``max_s T_s T f <= T max_s T_s f``: it is the worst if it comes first, and neighbors see
+it before they choose. So it is the last factor here. Of steps of two kinds with several worst
+shifts each the order that is the worst is not known: the shifts of one kind are chosen, the others
+have their envelope from above and a fixed shift from below.
+
+*Images.* A period ``p`` adds ``e^{-c k p} V_0(y + k p)`` to ``V_0(y)``, for all ``k`` but 0. From
+below they have to go. As ``V_0 <= 1``, those of ``k > 0`` are ``1/(e^{c p} - 1)`` together at
+most.
+With ``V_0(y) <= e^{m y}`` for any ``m > 0`` those of ``k < 0`` become at most
+``M(m)^n e^{m y} / (e^{(m - c) p} - 1)`` for ``m > c``.
+
+*Rounding.* Each use adds a relative error of the masses, and one of ``y``. As (1) is monotone and
+moves with ``y``, these add up over the uses, whatever is chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from psinoise.accounting.compose.choices.induction import Use
+from psinoise.accounting.compose.choices.late_choices import Target, induced_bounds
+from psinoise.accounting.compose.choices.recursion import Losses, Recursion
+from psinoise.accounting.compose.choices.waves import (
+    MOVED,
+    SMOOTHING,
+    STEEPEST,
+    Complex,
+    Frame,
+    hinge,
+    total_of,
+)
+from psinoise.accounting.compose.direct.composition import Composition as Direct
+from psinoise.accounting.compose.direct.refine import Crossing, Width, distance
+from psinoise.accounting.compose.measures.bound import Bound
+from psinoise.accounting.compose.measures.dense import Dense, dense
+from psinoise.accounting.compose.measures.measure import UNIT, Measure, Side
+from psinoise.accounting.loss.atoms import AtomPair
+from psinoise.accounting.loss.pairs import Direction, Float
+
+_SIDES: tuple[Side, Side] = ("upper", "lower")
+# Of the first recursion; see `Recursion`.
+_FINENESS = 8
+# Degrees of the first polynomials of one.
+_LEAST_DEGREE, _MOST_DEGREE = 256, 2**15
+# Points of all transforms together, and how many of them a term of a symbol takes as long as.
+_MOST_WORK, _SUM = 7e8, 0.2
+# Share of one recursion. It takes so many blocks, with so many points each for one of the degree.
+_SIDE, _BLOCKS, _TIMES = 0.5, 150, 6
+# Groups of shifts, and nodes of the loss of one for each fineness.
+_LEAST_GROUPS, _MOST_GROUPS, _LOSSES, _MOST_LOSSES = 8, 128, 128, 4096
+# Few uses; the log of the share of its bound by moments that delta has if none of many matter much.
+_FEW_USES, _CENTRAL = 500, math.log(0.01)
+# Logs of deltas below are those of no float64, or nearly so.
+_LEAST_LOG = -690.0
+# As groups, each shift.
+_ALL = 2**20
+# A finer recursion brings both sides closer than this share, or nothing does.
+_PROGRESS = 0.7
+# Logs of moments of all uses by which a shift may be behind.
+_BEHIND = 400.0
+# A period has so many deviations at least, and leaves so little of the width to images.
+_DEVIATIONS, _NEGLIGIBLE = 16.0, 50.0
+# Shares of the tilt at the saddle that are tried; how short periods and how large functions have to
+# be under one, in those at the saddle.
+_SHORTER, _AS_LARGE = 0.75, 0.5
+_TILTS = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3)
+# Deviations from one tilt to others, for images.
+_FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
+# Shares of the width that a side may lose to errors, and to a smooth hinge.
+_SHARE, _HINGE = 0.2, 0.4
+# The log of an error from above, at most, for one of delta.
+_MOST_LOG = 50.0
+# What one use may leave out of its losses is so much less than of delta, as a log.
+_UNTRIMMED = 40.0
+# Nodes of a composition with a fixed shift.
+_FIRST_NODES = 512
+# Logs of tilts are sought within these.
+_FARTHEST_LOG = 40.0
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceBound(Bound):
+    """``e^{log_scale + c y} (p(y) +- error)`` with ``y = -epsilon``, and what is added apart.
+
+    ``relative`` is the error of delta, ``slack`` that of epsilon; ``images`` are logs of two terms,
+    with the tilts by which they change.
+    """
+
+    side: Side
+    frame: Frame
+    coefficients: Complex
+    log_scale: float
+    error: float
+    infinite: float
+    relative: float
+    slack: float
+    images: tuple[tuple[float, float], ...]
+    composer = "choices"
+    between = 0.5
+
+    def log_deltas(self, epsilons: Float) -> Float:
+        """Logs of the bound on delta at some epsilons, rounded outwards."""
+        y = self.sign * self.slack - np.asarray(epsilons, dtype=float)
+        turns = np.exp(1j * np.multiply.outer(y, self.frame.waves[1:]))
+        value = self.coefficients[0].real + 2.0 * (turns @ self.coefficients[1:]).real
+        # Of arguments of waves, and of their sum.
+        size = 2.0 * np.abs(self.coefficients)
+        rounding = np.abs(y) * float(size @ self.frame.waves) + (size.size + 64.0) * size.sum()
+        value += self.sign * (self.error + 4.0 * UNIT * rounding)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = self.log_scale + self.frame.tilt * y + np.log(np.maximum(value, 0.0))
+        found = found + self.sign * self.relative
+        if self.side == "upper":
+            if self.infinite > 0.0:
+                found = np.logaddexp(found, math.log(self.infinite))
+            return np.asarray(np.minimum(found, 0.0))
+        for log_norm, tilt in self.images:
+            found = _less(found, log_norm + tilt * y)
+        return np.asarray(np.minimum(found, 0.0))
+
+
+def _less(found: Float, term: Float | float) -> Float:
+    """Log of the difference of two exponentials; of nothing where there is none."""
+    gap = np.minimum(term - found, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(found > term, found + np.log(-np.expm1(gap)), -np.inf))
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Uses of a pair that dominates several, beside other steps, in one direction.
+
+    Attributes
+    ----------
+    pair, count : what has several worst shifts, and how often it is used
+    others : the losses of the other steps from below and from above, and their counts
+    fixed : all steps with one fixed shift, which says where to look
+    direction, log_delta : where the profile is asked about
+    """
+
+    pair: AtomPair
+    count: int
+    others: tuple[tuple[tuple[Dense, Dense], int], ...]
+    fixed: Direct
+    direction: Direction
+    log_delta: float
+
+    def bounds(self, epsilon: float, crossing: Crossing, width: Width) -> Iterator[Bound]:
+        """Bounds from above and below, each pair finer than the last, until the work is spent.
+
+        ``epsilon`` is where they are asked for, about.
+        """
+        middle, _ = self.fixed.sided("lower").compose("middle", _FIRST_NODES, None)
+        scale = max(middle.largest, 1e-300)
+        epsilon = crossing(middle, epsilon, 0.03 * scale)
+        log_delta, slope = middle.log_delta(epsilon), 1e-3 * max(epsilon, 1e-3 * scale)
+        rough = self._steps("lower", 1.0, _MOST_GROUPS, _FINENESS)
+        blocks = self._in_blocks(rough, epsilon, log_delta, crossing, width)
+        # All others as one measure, that is as fine, takes longer than blocks of them.
+        central = rough.central(epsilon, log_delta)
+        first = self.others or (self.count > _FEW_USES and central)
+        if first and (yield from blocks):
+            return
+        known = all(below is above for (below, above), _ in self.others)
+        if self.pair.several and known and log_delta > _LEAST_LOG:
+            target = Target(epsilon, math.exp(log_delta), middle.slope(epsilon, slope), 0.0)
+            steps = self._use(), self.count, self.others
+            for loose in (False, True):
+                if (yield from induced_bounds(*steps, target, loose, crossing, width)):
+                    return
+                if (yield from blocks):  # nothing if these have ended
+                    return
+        yield from blocks
+
+    def _in_blocks(
+        self, rough: _Steps, epsilon: float, log_delta: float, crossing: Crossing, width: Width
+    ) -> Generator[Bound, None, bool]:
+        """By trigonometric polynomials; whether both bounds are as close as asked."""
+        fineness, spent, before = _FINENESS, 0.0, math.inf
+        while True:
+            tilt = rough.saddle(epsilon)
+            if tilt is None:
+                return False
+            asked, work, made = width(epsilon, tilt), 0.0, {}
+            tried = (
+                _frame(rough, share * tilt, tilt, epsilon, asked, fineness, log_delta)
+                for share in _TILTS
+            )
+            found = [each for each in tried if each is not None]
+            if not found:
+                return False
+            # Where rare large losses decide, a period is much shorter under a smaller tilt, which
+            # is as good if the function asked about is as large there.
+            shorter, large = _SHORTER * found[0][0].period, _AS_LARGE * found[0][2]
+            good = [each for each in found[1:] if each[0].period < shorter and each[2] > large]
+            frame, farther, size = min(good or found[:1], key=lambda each: each[0].period)
+            nodes = min(_LOSSES * fineness, _MOST_LOSSES)
+            each = (_TIMES * min(self.count, _BLOCKS) + _SUM * nodes) * frame.degree
+            groups = min(max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS), _MOST_GROUPS)
+            for side in _SIDES:
+                steps = self._steps(side, frame.tilt, groups, fineness)
+                # From below an error has to be small, from above it costs its logarithm.
+                most = 0.1 if side == "lower" else _MOST_LOG
+                allowed = size * math.expm1(min(_SHARE * tilt * asked, most))
+                bound = _bound(side, steps, frame, farther, fineness, allowed)
+                if bound is None:
+                    return False
+                made[side], more = bound
+                work += more
+                yield made[side]
+            spent += work
+            epsilon = crossing(made["upper"], epsilon, 1.0 / tilt)
+            if not math.isfinite(epsilon):
+                return False
+            gap = distance(made["lower"], made["upper"], epsilon, tilt, crossing)
+            reached = gap <= width(epsilon, tilt)
+            if reached or gap >= _PROGRESS * before or spent + 3.0 * work > _MOST_WORK:
+                return reached
+            fineness, before = 2 * fineness, gap
+            log_delta = made["upper"].log_delta(epsilon)
+
+    def _use(self) -> Use:
+        """One use with all shifts apart."""
+        upper, lower = (self._losses(side, 1.0, _ALL, _MOST_LOSSES) for side in _SIDES)
+        return Use(tuple(zip(lower, upper, strict=True)))
+
+    def _steps(self, side: Side, tilt: float, groups: int, fineness: int) -> _Steps:
+        """The losses of one use of each group of shifts, and those of the other steps."""
+        nodes = min(_LOSSES * fineness, _MOST_LOSSES)
+        made = [(Losses(self._losses(side, tilt, groups, nodes)), self.count)]
+        for pair, count in self.others:
+            made.append((Losses((self._measure(pair[side == "upper"], side, nodes),)), count))
+        return _Steps(tuple(made))
+
+    def _losses(self, side: Side, tilt: float, groups: int, nodes: int) -> tuple[Measure, ...]:
+        """The losses of one use of each group of shifts."""
+        parts = self.pair.groups(self.direction, tilt, groups)
+        each = [dense(pair[side == "upper"], self.direction, math.inf) for pair in parts]
+        return tuple(self._measure(source, side, nodes) for source in each)
+
+    def _measure(self, source: Dense, side: Side, nodes: int) -> Measure:
+        one = Direct(((source, source),), (1,), self.log_delta - _UNTRIMMED)
+        return one.measure(side, nodes)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Losses of one use of each step, on one side, and the counts: the first has the choices."""
+
+    each: tuple[tuple[Losses, int], ...]
+
+    def cumulants(self, tilt: float) -> tuple[float, float, float]:
+        """The largest log moment of all together, its mean and variance."""
+        found = np.array([(n, *losses.cumulants(tilt)) for losses, n in self.each])
+        value, mean, variance = found[:, 0] @ found[:, 1:]
+        return float(value), float(mean), float(variance)
+
+    def central(self, epsilon: float, log_delta: float) -> bool:
+        """Whether delta is about what a sum of many small losses makes of its moment."""
+        tilt = self.saddle(epsilon)
+        if tilt is None:
+            return False
+        return log_delta - self.cumulants(tilt)[0] + tilt * epsilon > _CENTRAL
+
+    def saddle(self, epsilon: float) -> float | None:
+        """The tilt where ``M^n e^{-c epsilon} / (c (1 + c))`` is least, which delta is about."""
+
+        def excess(log_tilt: float) -> float:
+            tilt = math.exp(log_tilt)
+            return self.cumulants(tilt)[1] - 1.0 / tilt - 1.0 / (1.0 + tilt) - epsilon
+
+        low = high = 0.0
+        while not excess(high) >= 0.0:
+            high += 1.0
+            if high > _FARTHEST_LOG:
+                return None
+        while not excess(low) <= 0.0:
+            low -= 1.0
+            if low < -_FARTHEST_LOG:
+                return None
+        while high - low > 1e-3:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if excess(middle) < 0.0 else (low, middle)
+        return math.exp(high)
+
+
+def _frame(
+    steps: _Steps,
+    tilt: float,
+    saddle: float,
+    epsilon: float,
+    asked: float,
+    fineness: int,
+    log_delta: float,
+) -> tuple[Frame, float, float] | None:
+    """A frame under a tilt, up to that of the saddle; the tilt by which its images before the first
+    are least, and the function there.
+
+    ``log_delta`` is what is looked for, about. None where losses hardly differ under the tilt, or
+    no width is allowed, or waves would be too short.
+    """
+    value, _, variance = steps.cumulants(tilt)
+    size = math.exp(min(max(log_delta - value + tilt * epsilon, -600.0), 600.0))
+    deviation = math.sqrt(max(variance, 0.0))
+    if not (deviation > 1e-12 / tilt and asked > 0.0 and math.isfinite(value)):
+        return None
+    tilts = [tilt + far / deviation for far in _FARTHER]
+    images = [steps.cumulants(far)[0] - value - (far - tilt) * epsilon for far in tilts]
+    # What images may add is a small share of what is asked.
+    rare = min(max(math.log(_NEGLIGIBLE) - math.log(saddle) - math.log(asked), 10.0), 25.0)
+    periods = [
+        (image - math.log(size) + rare) / (far - tilt)
+        for far, image in zip(tilts, images, strict=True)
+    ]
+    period = max(_DEVIATIONS * deviation, (rare - log_delta) / tilt, min(periods))
+    # A hinge should cost a share of what is asked. Smoothing adds ``s^2/2`` of the second
+    # derivative, which is about ``c (1 + c)`` of delta.
+    smoothing = math.sqrt(_HINGE * asked / (1.0 + tilt)) * _FINENESS / fineness
+    if smoothing > STEEPEST:
+        smoothing = max(STEEPEST, min(smoothing, _HINGE * asked / MOVED))
+    # A power of two, or three quarters of one.
+    waves = SMOOTHING * period / smoothing
+    if not waves < 4.0 * _MOST_DEGREE:
+        waves = float(_MOST_DEGREE)
+    degree = 2 ** max(math.ceil(math.log2(waves)), 0)
+    degree -= degree // 4 if waves <= 0.75 * degree else 0
+    frame = Frame(tilt, period, min(max(degree, _LEAST_DEGREE), _MOST_DEGREE))
+    if not (math.isfinite(period) and tilt * frame.smoothing <= MOVED):
+        return None
+    return frame, tilts[int(np.argmin(periods))], size
+
+
+def _bound(
+    side: Side,
+    steps: _Steps,
+    frame: Frame,
+    farther: float,
+    fineness: int,
+    allowed: float,
+) -> tuple[ChoiceBound, float] | None:
+    """A bound of one side, and the work that it took; None if it takes too much."""
+    (losses, count), *others = steps.each
+    tilt, period = frame.tilt, frame.period
+    log_scale, drift, variance = losses.cumulants(tilt)
+    log_scale += _sum_rounding(losses)
+    symbols, doubt = losses.symbols(frame, log_scale)
+    behind = log_scale - np.array([found[0] for found in losses.each(tilt)]) - _BEHIND / count
+    if side == "upper":
+        moved = np.maximum(behind, 0.0) / tilt
+        symbols = symbols * np.exp(np.multiply.outer(moved, tilt + 1j * frame.waves))
+    else:
+        symbols = symbols[behind <= 0.0]
+    start, error = hinge(frame, side)
+    made = Recursion(side, frame, symbols, doubt, start, error, fineness, drift)
+    if not made.advance(count, allowed, variance, _SIDE * _MOST_WORK):
+        return None
+    scale = count * log_scale
+    for other, uses in others:
+        scaled = other.cumulants(tilt)[0] + _sum_rounding(other)
+        factor, more = other.symbols(made.frame, scaled)
+        made.coefficients = made.coefficients * np.exp(uses * np.log(factor[0]))
+        made.error += 4.0 * uses * more * total_of(made.coefficients)
+        scale += uses * scaled
+    relative = sum(uses * (each.rounding + 4.0 * UNIT) for each, uses in steps.each)
+    relative += 16.0 * UNIT * (1.0 + abs(scale) + tilt * period)
+    slack = sum(uses * each.slack for each, uses in steps.each)
+    slack += 4.0 * UNIT * count * abs(drift)
+    infinite = sum(uses * each.infinite for each, uses in steps.each)
+
+    def image(power: float) -> float:
+        """Log of ``1/(e^{power p} - 1)``, rounded up."""
+        return -power * period - math.log1p(-math.exp(-power * period)) + 1e-9
+
+    before = steps.cumulants(farther)[0] + image(farther - tilt) + relative
+    bound = ChoiceBound(
+        side,
+        made.frame,
+        made.coefficients,
+        scale,
+        made.error,
+        infinite if side == "upper" else 0.0,
+        relative,
+        slack,
+        ((image(tilt), 0.0), (before, farther)),
+    )
+    sums = sum(measure.loss.size for measure in losses.measures)
+    return bound, made.work + _SUM * sums * frame.degree
+
+
+def _sum_rounding(losses: Losses) -> float:
+    """Of the logarithm of a moment."""
+    return 16.0 * UNIT * (max(measure.loss.size for measure in losses.measures) + 32)

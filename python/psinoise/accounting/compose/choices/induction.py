@@ -1,0 +1,298 @@
+"""Choices of shifts for few uses: backward induction on a grid, from above.
+
+Let ``V_k(y)`` be what ``k`` further uses add to delta where the losses so far, less epsilon, are
+``y`` (``composer``):
+
+    ``V_0(y) = (1 - e^{-y})^+``,   ``V_k(y) = max_s E_{P_s}[V_{k-1}(y + L_s)]``.               (1)
+
+*Convex.* As a function of ``x = e^{-y}`` every ``V_k`` is convex and falls, from 1 at ``x = 0``:
+``V_0 = (1 - x)^+`` is, and means over factors of ``x`` and maxima leave that as it is.
+
+*On a grid* (1) is followed at the points ``y_i = i h``. Between two of them, and from the last one
+to ``x = 0``, a convex function is at most its chord, and before the first one it is at most its
+value there. So every loss is split to the points around it, as in the upper construction of
+``measure``; and as the shares do not depend on ``i``, the mean of one shift is the same sum of
+values at points for all ``i``: positive terms, whatever the tilt.
+
+*Shifts that cannot be the largest.* Every sixteenth point comes first, for all shifts. Between
+these the mean of one shift, being convex, is at most its chord, and it is formed only where that
+is above what others have.
+
+*Width.* A chord is above by ``h^2/8`` of the second derivative, about ``c (1 + c)`` of ``V`` where
+delta falls by ``e^{-c epsilon}``; that adds up over the uses.
+
+*Rounding.* A sum of ``T`` terms is right to ``(T + 8) u`` of itself, the share of a chord as for a
+loss that is off by ``8 u (|L| + h)``. As (1) is monotone and moves with ``y``, what is relative
+adds up over the uses, and so does what losses are off by.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise._backend import core
+from psinoise.accounting.compose.measures.bound import Bound
+from psinoise.accounting.compose.measures.measure import UNIT, Measure, Side
+from psinoise.accounting.loss.pairs import Float
+
+Index = NDArray[np.int64]
+Shift = NDArray[np.int16]
+
+# Every so many points all shifts are looked at.
+_COARSE = 16
+# Logs of what is left of delta where the grid begins, and of 1 where values are 1 for certain.
+_FIRST, _CERTAIN = -16.0, -40.0
+# The grid ends here, at the latest: from there on the chord to 1 is as good; and minus the log of a
+# chance that is rare enough for that.
+_LAST, _RARE = 4.0, 14.0
+# Terms of the sums of one point: those of so many shifts, about, beside a share of all.
+_FORMED = 4.0
+#: Means that are above others by less, relative to these, are the same.
+SAME = 1e-13
+# Where a choice is between upper bounds and lower ones, of several uses.
+BETWEEN = 0.35
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The points ``i h`` for ``-below <= i <= above``; a multiple of the coarse ones apart."""
+
+    step: float
+    below: int
+    above: int
+
+    @classmethod
+    def of(cls, step: float, epsilon: float, tilt: float, rise: float) -> Grid:
+        """About an epsilon where delta falls by ``e^{-tilt}``; losses fall by ``rise``, about."""
+        below = math.ceil((epsilon - _FIRST / tilt) / step)
+        above = max(math.ceil(min(rise, _LAST) / step), 1)
+        return cls(step, below, above + -(below + above) % _COARSE)
+
+    @property
+    def points(self) -> int:
+        return self.below + self.above + 1
+
+    @property
+    def last(self) -> float:
+        return self.above * self.step
+
+    @property
+    def y(self) -> Float:
+        return np.asarray(np.arange(-self.below, self.above + 1) * self.step, dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """One use of a step: the losses of each of its shifts, from below and from above."""
+
+    shifts: tuple[tuple[Measure, Measure], ...]
+
+    def fall(self, count: int) -> float:
+        """By how much losses of so many uses fall but for a rare chance, by Chernoff's bound."""
+        found = count * max(0.0, *(-upper.span[0] for _, upper in self.shifts))
+        tilt, log_moment = 1.0, 0.0
+        while count * log_moment < _RARE < tilt * found:
+            tilt *= 2.0
+            log_moment = math.log(
+                max(float(upper.mass @ np.exp(-tilt * upper.loss)) for _, upper in self.shifts)
+            )
+            found = min(found, (count * max(log_moment, 0.0) + _RARE) / tilt)
+        return found
+
+    def errors(self, side: Side, grid: Grid) -> tuple[float, float]:
+        """The relative error of values or masses by a use, and that of losses."""
+        each = [pair[side == "upper"] for pair in self.shifts]
+        terms = grid.points + max(one.loss.size for one in each)
+        largest = max(abs(end) for one in each for end in one.span)
+        relative = max(one.rounding for one in each) + 4.0 * UNIT * (terms + 64.0) + 2.0 * SAME
+        return relative, max(one.slack for one in each) + 8.0 * UNIT * (largest + grid.step)
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A function of ``y`` by its values at the points of a grid, with chords in ``e^{-y}``."""
+
+    grid: Grid
+    at_points: Float
+
+    def at(self, y: Float) -> Float:
+        """The chords; the first value before it, and beyond the last one the chord to 1."""
+        grid, values = self.grid, self.at_points
+        place = np.clip(np.floor(y / grid.step) + grid.below, 0.0, grid.points - 2.0)
+        index = place.astype(np.int64)
+        over = np.maximum(y - (place - grid.below) * grid.step, 0.0)
+        share = far_share(np.minimum(over, grid.step), grid.step)
+        found = values[index] * (1.0 - share) + values[index + 1] * share
+        beyond = np.maximum(y - grid.last, 0.0)
+        return np.asarray(np.where(beyond > 0.0, 1.0 - (1.0 - values[-1]) * np.exp(-beyond), found))
+
+
+@dataclass(frozen=True, eq=False)
+class _Mean:
+    """``E[V(y_i + L)]`` of one shift, as sums of values at points that are padded at both ends."""
+
+    places: Index  # in padded values, of the first point
+    coarse: Index  # the same where every sixteenth value is next to each other
+    weights: Float
+    certain: float
+
+
+class Induction:
+    """Uses of a step with several shifts, from the last one on.
+
+    Parameters
+    ----------
+    use
+        the step
+    grid
+        where functions are known
+    values
+        what comes after; nothing by default
+    """
+
+    def __init__(self, use: Use, grid: Grid, values: Float | None = None) -> None:
+        self.use, self.grid = use, grid
+        self.values = -np.expm1(-np.maximum(grid.y, 0.0)) if values is None else values
+        #: Values after each use from the last one on, and the shift that is chosen at each point.
+        self.after: list[tuple[Float, Shift]] = []
+        # Points before the first, and beyond the last, that places may fall on.
+        self._before = -(-grid.points // _COARSE) * _COARSE
+        most = max(upper.span[1] for _, upper in use.shifts)
+        beyond = grid.points + min(
+            math.ceil(-_CERTAIN / grid.step),
+            max(math.ceil(min(most / grid.step, 2.0**40)) + 2, 2),
+        )
+        self._beyond = beyond + -(self._before + grid.points + beyond) % _COARSE
+        self._means = [self._mean(upper) for _, upper in use.shifts]
+
+    @property
+    def sums(self) -> float:
+        """Terms of all sums of one use, about."""
+        terms = np.array([mean.weights.size for mean in self._means])
+        each = terms.sum() / _COARSE + min(_FORMED, terms.size) * terms.mean()
+        return float(self.grid.points * each)
+
+    def advance(self) -> None:
+        """One use more."""
+        self._padded = self._pad(self.values)
+        self.values, choice = self._largest(self._padded)
+        self.after.append((self.values, choice))
+
+    def without_choice(self, shift: int) -> Float:
+        """What the values would be if the last use had had one shift."""
+        mean = self._means[shift]
+        sums = core.placed_sums(self._padded, mean.places, mean.weights, self.grid.points)
+        return np.asarray(sums + mean.certain)
+
+    def split(self, shift: int) -> tuple[Float, Float, float]:
+        """The losses of one shift on points of the grid, their masses, and that of infinite ones.
+
+        It is the pair whose means these are, and dominates the shift.
+        """
+        mean = self._means[shift]
+        loss = np.asarray((mean.places - self._before) * self.grid.step, dtype=float)
+        return loss, mean.weights, mean.certain
+
+    def moment(self, tilt: float) -> float:
+        """The largest ``E[e^{tilt L}]`` of a shift, infinite losses aside, rounded up."""
+        each = (self.split(shift) for shift in range(len(self._means)))
+        return max(float(mass @ np.exp(tilt * loss)) for loss, mass, _ in each) * (1.0 + 1e-12)
+
+    def _mean(self, losses: Measure) -> _Mean:
+        """Shares of chords: every loss is split between the points around."""
+        step, grid = self.grid.step, self.grid
+        place = np.floor(losses.loss / step)
+        over = np.maximum(losses.loss - place * step, 0.0)
+        share = far_share(over, step)
+        place = np.clip(place, -float(self._before), float(self._beyond))
+        at = np.concatenate([place, place + 1.0]).astype(np.int64)
+        places, where = np.unique(at, return_inverse=True)
+        mass = np.concatenate([losses.mass * (1.0 - share), losses.mass * share])
+        weights = np.zeros(places.size)
+        np.add.at(weights, where, mass)
+        inside = places <= self._beyond
+        certain = losses.infinite + float(weights[~inside].sum()) * (1.0 + 1e-12)
+        held = inside & (weights > 0.0)
+        places = np.maximum(places[held] + self._before, 0)
+        row = (self._before + grid.points + self._beyond) // _COARSE
+        coarse = places % _COARSE * row + places // _COARSE
+        return _Mean(places, coarse, weights[held], certain)
+
+    def _pad(self, values: Float) -> Float:
+        """Values with those before the first point, and on the chord to 1 beyond the last."""
+        fade = np.exp(-self.grid.step * np.arange(1, self._beyond + 1))
+        beyond = 1.0 - (1.0 - values[-1]) * fade
+        return np.concatenate([np.full(self._before, values[0]), values, beyond])
+
+    def _largest(self, padded: Float) -> tuple[Float, Shift]:
+        """The largest mean at every point, and which it is."""
+        means, points = self._means, self.grid.points
+        tiles = points // _COARSE
+        rows = np.ascontiguousarray(padded.reshape(-1, _COARSE).T).ravel()
+        ends = np.empty((len(means), tiles + 1))
+        for k, mean in enumerate(means):
+            ends[k] = core.placed_sums(rows, mean.coarse, mean.weights, tiles + 1) + mean.certain
+        best = np.zeros((tiles, _COARSE))
+        choice = np.zeros(best.shape, dtype=np.int16)
+        places = np.arange(float(_COARSE))
+        share = far_share(self.grid.step * places, self.grid.step * _COARSE)
+        done = np.zeros((len(means), tiles), dtype=bool)
+        # Of those that are the same the first: neighboring points have the same shift.
+        first = (ends >= ends.max(axis=0) * (1.0 - SAME)).argmax(axis=0)
+        done[first[:-1], np.arange(tiles)] = True
+        done[first[1:], np.arange(tiles)] = True
+        self._form(padded, done, best, choice)
+        rest = np.zeros_like(done)
+        for k in range(len(means)):
+            chord = ends[k, :-1, None] * (1.0 - share) + ends[k, 1:, None] * share
+            rest[k] = ~done[k] & (chord > best * (1.0 + SAME)).any(axis=1)
+        self._form(padded, rest, best, choice)
+        last = int(first[-1])
+        return np.append(best, ends[last, -1]), np.append(choice, last)
+
+    def _form(
+        self,
+        padded: Float,
+        where: NDArray[np.bool_],
+        best: Float,
+        choice: Shift,
+    ) -> None:
+        """Means of some shifts on some tiles, where they are the largest so far."""
+        for k, mean in enumerate(self._means):
+            edges = np.flatnonzero(np.diff(where[k], prepend=False, append=False))
+            for start, end in edges.reshape(-1, 2).tolist():
+                found = core.placed_sums(
+                    padded, mean.places + start * _COARSE, mean.weights, (end - start) * _COARSE
+                )
+                found = found.reshape(-1, _COARSE) + mean.certain
+                above = found > best[start:end] * (1.0 + SAME)
+                best[start:end][above] = found[above]
+                choice[start:end][above] = k
+
+
+def far_share(distance: Float, length: float) -> Float:
+    """Of a chord in ``e^{-y}``, the share of its far end at distances from the near one."""
+    return np.minimum(np.expm1(-distance) / math.expm1(-length), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class GridBound(Bound):
+    """Values at ``y = -epsilon``; ``relative`` is their error, ``slack`` that of epsilon."""
+
+    values: Values
+    relative: float
+    slack: float
+    side = "upper"
+    composer = "choices"
+    between = BETWEEN
+
+    def log_deltas(self, epsilons: Float) -> Float:
+        """Logs of the bound on delta at some epsilons, rounded outwards."""
+        y = self.slack - np.asarray(epsilons, dtype=float)
+        y = y + 8.0 * UNIT * (np.abs(y) + self.values.grid.step)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.minimum(np.log(self.values.at(y)) + self.relative, 0.0))

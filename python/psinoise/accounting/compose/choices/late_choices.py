@@ -1,0 +1,340 @@
+"""Choices in the last uses alone, after many uses of one shift.
+
+What choices add falls fast with the uses that are still to come. Let ``T_s`` take a function of the
+loss so far to its mean after one use of a shift ``s``, and let ``f`` be at least ``V_k``, what
+``k`` further uses add to delta (``induction``). If there are a shift ``r`` and ``a, b >= 0`` with
+
+    ``T_s f <= (1 + a) T_r f + b e^{-t y}``  for every ``s``,   and ``M >= 1`` is at least every
+    ``E_{P_s}[e^{-t L}]``,  then  ``V_{k+m} <= (1 + a)^m (T_r^m f + m M^m b e^{-t y})``.       (1)
+
+That is so for ``m = 0``; and as all means commute, keep order, and those of ``e^{-t y}`` are at
+most ``M e^{-t y}``, ``T_s`` of the right side is at most ``(1 + a)^m`` times
+``(1 + a) T_r^{m+1} f + T_r^m b e^{-t y} + m M^{m+1} b e^{-t y}``, which is the right side for
+``m + 1``, or less. ``T_r^m`` is a composition without choices (``direct``).
+
+*On a grid.* The premise of (1) has to hold for every loss so far. So the losses of one use of every
+shift are split to the points of a grid that is fine enough for all uses, ``r`` among them: these
+are pairs that dominate the true ones, all sums of their losses are points, and (1) is asked for
+there alone. ``f`` comes from a coarser grid: its chords are a function like any other.
+
+*Beyond the ends.* Below the first point ``f`` is constant. As it rises, ``T_s f`` is at most what
+it is at that point, and ``T_r f`` at least ``f`` times the mass; ``e^{-t y}`` is larger. Beyond the
+last point ``f`` is the chord to 1 at ``x = e^{-y} = 0``. ``T_s f``, which is convex in ``x``, lies
+below its own chord to 1; ``f`` lies nowhere below the line of its chord, and ``T_r f`` not either,
+but for rounding. So there the premise holds where it holds at the last point with ``b = 0``.
+
+*From below* neighbors take ``r`` first, and choose later (``followed``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from psinoise.accounting.compose.choices.followed import Followed, FollowedBound
+from psinoise.accounting.compose.choices.induction import (
+    SAME,
+    Grid,
+    GridBound,
+    Induction,
+    Use,
+    Values,
+)
+from psinoise.accounting.compose.direct.composition import Composition as Direct
+from psinoise.accounting.compose.direct.refine import Crossing, Width, distance
+from psinoise.accounting.compose.measures.bound import Bound
+from psinoise.accounting.compose.measures.dense import Dense, atoms_source
+from psinoise.accounting.compose.measures.measure import UNIT, Measure, Side
+from psinoise.accounting.loss.pairs import Float
+
+# Uses with choices: after so many, and after no more than so many, it is asked whether one shift is
+# the worst from there on; of so many in all, if none is, all have choices.
+_LEAST, _MOST_FEW, _MOST_CHOSEN = 4, 128, 500
+# Shares of a width that go to the uses with choices, to splitting losses of the uses before, to
+# composing these, and to what choices could still add there; to the first where there is nothing
+# before; and to a coarse first look.
+_CHOSEN, _SPLIT, _COMPOSED, _ADDED, _ALONE, _ROUGH = 0.35, 0.2, 0.1, 0.1, 0.85, 3.0
+# ``t`` as a share of the slope of delta; the log of ``M^m``, about and at most.
+_TILT, _GROWTH, _MOST_GROWTH = 0.5, 2.0, 4.0
+# Terms of all sums; points of a grid that is looked at once, and of all uses with choices together:
+# ten bytes each are kept.
+_MOST_SUMS, _MOST_POINTS, _MOST_KEPT = 3e10, 2**19, 1e7
+# How much closer than asked the next bounds should be; they are closer by so much, or none are.
+_CLOSER, _PROGRESS = 0.85, 0.7
+_SIDES: tuple[Side, Side] = ("lower", "upper")
+# What one use may leave out of its losses is so much less than of delta, as a log.
+_UNTRIMMED = 40.0
+# Nodes of a first composition, and of others.
+_FIRST_NODES, _LEAST_NODES, _MOST_NODES = 512, 1024, 8192
+
+#: Losses of one use from below and from above, and how often it is used.
+Step = tuple[tuple[Dense, Dense], int]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a bound is asked for, about.
+
+    Attributes
+    ----------
+    epsilon, delta : a point of the profile
+    tilt : how fast the log of delta falls there
+    asked : how wide a bracket of epsilon may be
+    """
+
+    epsilon: float
+    delta: float
+    tilt: float
+    asked: float
+
+    @property
+    def added(self) -> float:
+        """What choices may add, as a share of delta."""
+        return _ADDED * self.asked * self.tilt
+
+    def grid(self, uses: int, share: float, rise: float) -> Grid:
+        """A grid whose chords take a share of the width in so many uses."""
+        step = math.sqrt(8.0 * share * self.asked / (uses * (1.0 + self.tilt)))
+        return Grid.of(step, self.epsilon, self.tilt, rise)
+
+
+@dataclass(frozen=True, eq=False)
+class LateChoices:
+    """Uses with choices, and what comes before them.
+
+    Attributes
+    ----------
+    induction : of the uses with choices
+    count : of all uses of the pair
+    others : steps without a choice
+    relative, added : what choices among them could add, as a share of delta, and apart: a log
+        where ``y = 0``, and how fast it falls with ``y``
+    """
+
+    induction: Induction
+    count: int
+    others: tuple[Use, ...] = ()
+    relative: float = 0.0
+    added: tuple[float, float] = (-math.inf, 0.0)
+
+    @property
+    def sums(self) -> float:
+        """Terms of all sums of the uses with choices, about."""
+        return len(self.induction.after) * self.induction.sums
+
+    def upper(self) -> GridBound:
+        """A bound from above."""
+        grid, values = self.induction.grid, self.induction.values
+        for other in self.others:
+            once = Induction(other, grid, values)
+            once.advance()
+            values = once.values
+        log_added, fall = self.added
+        values = values + np.exp(np.minimum(log_added - fall * grid.y, 0.0))
+        # Delta rises with y.
+        values = np.minimum.accumulate(values[::-1])[::-1]
+        relative, slack = self._errors("upper")
+        return GridBound(Values(grid, values), relative + self.relative, slack)
+
+    def lower(self, epsilon: float, delta: float) -> FollowedBound:
+        """A bound from below that is sharp at an epsilon, by the choices made from above."""
+        made = Followed(self.induction.grid, epsilon, delta)
+        for other in self.others:
+            made.once(other.shifts[0][0])
+        made.choosing(self.induction.use, self.induction.after)
+        return made.bound(*self._errors("lower"))
+
+    def _errors(self, side: Side) -> tuple[float, float]:
+        """Of all uses, the relative error of values or masses, and the error of losses."""
+        relative, slack = 16.0 * UNIT, 0.0
+        uses = [(self.induction.use, self.count), *((other, 1) for other in self.others)]
+        for use, count in uses:
+            once, off = use.errors(side, self.induction.grid)
+            relative, slack = relative + count * once, slack + count * off
+        return relative, slack
+
+
+def induced_bounds(
+    use: Use,
+    count: int,
+    others: Sequence[Step],
+    target: Target,
+    loose: bool,
+    crossing: Crossing,
+    width: Width,
+) -> Generator[Bound, None, bool]:
+    """Bounds from above and below on finer and finer grids; whether they are as close as asked.
+
+    Parameters
+    ----------
+    use, count
+        the step with the choices
+    others
+        steps without a choice
+    target
+        where bounds are asked for, about
+    loose
+        whether choices before the last uses may add more than a small share of the width
+    crossing, width
+        what is asked of a bound, and how close both should be
+    """
+    finer, spent, before = 1.0, 0.0, math.inf
+    while spent <= _MOST_SUMS:
+        asked = width(target.epsilon, target.tilt)
+        if not asked > 0.0:
+            return False
+        target = dataclasses.replace(target, asked=finer * asked)
+        made = _late(use, count, others, target, loose)
+        if made is None:
+            return False
+        spent += made.sums
+        upper = made.upper()
+        yield upper
+        epsilon = crossing(upper, target.epsilon, 1.0 / target.tilt)
+        if not math.isfinite(epsilon):
+            return False
+        delta = math.exp(upper.log_delta(epsilon))
+        lower = made.lower(epsilon, delta)
+        yield lower
+        found = distance(lower, upper, epsilon, target.tilt, crossing)
+        if found <= asked:
+            return True
+        if found >= _PROGRESS * before or made.relative > 2.0 * target.added:
+            return False
+        before = found
+        finer *= max(min(_CLOSER * asked / found, 0.5), 0.01)
+        target = dataclasses.replace(target, epsilon=epsilon, delta=delta)
+    return False
+
+
+def _late(
+    use: Use, count: int, others: Sequence[Step], target: Target, loose: bool
+) -> LateChoices | None:
+    """As few uses with choices as will do; None if they are too many."""
+    rise = math.inf if others else use.fall(count)
+    few = _MOST_FEW if loose else _few(use, count, target)
+    if few is None:
+        return None
+    if few < count:
+        made = _after(few, use, target, _CHOSEN, rise)
+        return None if made is None else with_one_shift(made, count, others, target)
+    made = _after(count, use, target, _CHOSEN if others else _ALONE, rise)
+    return None if made is None else LateChoices(made, count, _composed(others, target))
+
+
+def _few(use: Use, count: int, target: Target) -> int | None:
+    """After how many uses one shift may be taken for all before, on a coarse grid.
+
+    Where none may it is all of few uses, and none of many.
+    """
+    most, few = min(count, _MOST_FEW), _LEAST
+    grid = target.grid(most, _ROUGH, use.fall(count))
+    if grid.points > _MOST_POINTS:
+        return None
+    made = Induction(use, grid)
+    while few < most:
+        while len(made.after) < few:
+            made.advance()
+        spare = _spare(made.grid, count, _TILT * target.tilt, _GROWTH, target)
+        if (count - few) * _reference(made, spare)[0] <= 0.5 * target.added:
+            return few
+        few += max(few // 3, 1)
+    return count if count <= _MOST_CHOSEN else None
+
+
+def _reference(made: Induction, spare: Float) -> tuple[float, int]:
+    """The least surplus of choices in the last use over a shift, and which that is."""
+    found = (
+        (_surplus(made.values, made.without_choice(shift), spare), shift)
+        for shift in np.unique(made.after[-1][1]).tolist()
+    )
+    return min(found)
+
+
+def _after(count: int, use: Use, target: Target, share: float, rise: float) -> Induction | None:
+    """Uses with choices on a grid that takes a share of the width; None if they take too much."""
+    grid = target.grid(count, share, rise)
+    if not (grid.points <= _MOST_POINTS and count * grid.points <= _MOST_KEPT):
+        return None
+    made = Induction(use, grid)
+    if not count * made.sums <= _MOST_SUMS:
+        return None
+    for _ in range(count):
+        made.advance()
+    return made
+
+
+def _surplus(best: Float, one: Float, spare: Float) -> float:
+    """The least ``a`` with ``best <= (1 + a) one + spare``."""
+    more = best - one - spare
+    with np.errstate(over="ignore"):
+        found = np.divide(more, one, out=np.where(more > 0.0, np.inf, 0.0), where=one > 0.0)
+    return max(float(found.max()), 0.0)
+
+
+def _spare(grid: Grid, uses: int, tilt: float, growth: float, target: Target) -> Float:
+    """``b e^{-t y}``, of which so many make a share of delta."""
+    share = target.added * target.delta / uses
+    return np.asarray(share * np.exp(-growth - tilt * (grid.y + target.epsilon)))
+
+
+def with_one_shift(
+    made: Induction, count: int, others: Sequence[Step], target: Target
+) -> LateChoices | None:
+    """All uses before of one shift, with (1)."""
+    rest = count - len(made.after)
+    grid = target.grid(rest, _SPLIT, made.grid.last)
+    if grid.points > _MOST_POINTS:
+        return None
+    first = Values(made.grid, made.values).at(grid.y)
+    check = Induction(made.use, grid, first)
+    check.advance()
+    # Means of e^{-L} are at most 1, and so are those of smaller powers, of the others too.
+    tilt = min(_TILT * target.tilt, 1.0 if others else math.inf)
+    while (growth := rest * max(math.log(check.moment(-tilt)), 0.0)) > _MOST_GROWTH:
+        tilt *= 0.5
+    spare = _spare(grid, rest, tilt, growth, target)
+    log_added = math.log(rest) + growth + math.log(spare[0]) + tilt * float(grid.y[0])
+    spare[-1] = 0.0
+    surplus, shift = _reference(check, spare)
+    loss, mass, infinite = check.split(shift)
+    below_first = first[:1] * (float(mass.sum()) + infinite)
+    surplus = max(surplus, _surplus(check.values[:1], below_first, spare[:1]))
+    # Of both means, and of what is certain beyond the last point.
+    relative = rest * (surplus + (8.0 * UNIT * (mass.size + 64) + 4.0 * SAME) / first[-1])
+    if not relative <= 1.0:
+        return None
+    above = dataclasses.replace(atoms_source(np.log(mass), loss), beyond=infinite)
+    below = _source(made.use.shifts[shift][0])
+    composed = _composed([*others, ((below, above), rest)], target)
+    return LateChoices(made, count, composed, relative, (log_added + 1e-9, tilt))
+
+
+def _source(measure: Measure) -> Dense:
+    """A measure as the loss of one use."""
+    held = measure.mass > 0.0
+    return atoms_source(np.log(measure.mass[held]), measure.loss[held])
+
+
+def _composed(steps: Sequence[Step], target: Target) -> tuple[Use, ...]:
+    """Steps without a choice as one or two uses, with nodes where the profile asks for them."""
+    if not steps:
+        return ()
+    sources, counts = zip(*steps, strict=True)
+    whole, sides = Direct(sources, counts, math.log(target.delta)), []
+    for side in _SIDES:
+        sided = whole.sided(side)
+        middle, stages = sided.compose("middle", _FIRST_NODES, None)
+        scale = max(1e-3 * middle.largest, 1e-300)
+        slope = middle.slope(target.epsilon, 1e-3 * max(target.epsilon, scale))
+        log_delta = middle.log_delta(target.epsilon)
+        sided = sided.at(log_delta - _UNTRIMMED)
+        plan = sided.plan(middle, stages, target.epsilon, slope)
+        nodes = plan.nodes_for(math.log(_COMPOSED * target.asked * slope) + log_delta)
+        bound, _ = sided.compose(side, int(min(max(nodes, _LEAST_NODES), _MOST_NODES)), plan)
+        sides.append((bound.first, bound.second))
+    return tuple(Use((pair,)) for pair in zip(*sides, strict=True) if None not in pair)

@@ -1,0 +1,360 @@
+"""What further uses add to delta when neighbors choose each shift: one side of the recursion.
+
+Let ``V_k(y)`` be what ``k`` further uses add to delta where the losses so far, less epsilon, are
+``y`` (``composer``). With a tilt ``c > 0`` and ``M`` at least every ``E_{P_s}[e^{c L}]``, write
+``V_k(y) = M^k e^{c y} p_k(y)`` and ``A_s p(y) = E_{P_s}[e^{c L} p(y + L)] / M``. Then
+
+    ``p_k = max_s A_s p_{k-1}``,                                                               (1)
+
+and every ``A_s`` keeps order and takes 1 to 1 at most. So if ``f_0, f_1, ...`` have
+
+    ``f_{j+1} >= A_s f_j - e``  for every ``s``,  from  ``f_0 >= p_0 - e_0``,                  (2)
+
+then ``p_j <= f_j + e_0 + j e``, by induction; and with ``f_{j+1} <= max_s A_s f_j + e`` from
+``f_0 <= p_0 + e_0`` the same from below. No ``f`` has to be solved for: (2) is checked.
+
+*Functions* are trigonometric polynomials of a long period, on which ``A_s`` multiplies the
+coefficient of ``e^{i w y}`` by ``E_{P_s}[e^{(c + i w) L}] / M``. A period adds the images of
+``p_0``, which are positive: nothing has to be said from above, and from below they are bounded
+(``composer``).
+
+*Uses in blocks.* All ``y`` are taken from where the uses so far have moved the mean of one shift:
+that is a factor ``e^{-i w m}`` of every symbol, and nothing above depends on it. With a reference
+shift ``r``, the worst at the tilt, and from the start of a block of ``B`` uses on:
+``f_{j+1} = A_r f_j + g_j``, ``g_j = g_0 + (j/B) (g_B - g_0)``, which has a closed form. (2) asks
+for ``g_j >= (A_s - A_r) f_j - e``. At both ends of the block that is seen on a grid. In between the
+right side differs from its chord by ``B^2/8`` times its second difference in ``j`` at most. As
+``g_j`` is affine that is ``A_r^j W_s``, with ``W_s`` the one at the start, which is seen on the
+grid too: ``A_r^j = (1 - (1 - A_r))^j`` is expanded, and what is left is summed over all
+frequencies. Of waves that change much in a block twice their size counts. Chords lie above the
+largest of the right sides but for that; from below one shift is held at each place for a block.
+Where no other shift adds enough to matter ``g`` is left out, and then a block may have any number
+of uses (`_most`).
+
+*Rounding.* A symbol is a sum of some hundred products, and an argument ``(c + i w) L`` is off by
+one rounding: its error times the sum of all coefficients counts for each use, that of transforms
+for each block.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise.accounting.compose.choices.waves import Complex, Frame, Grid, total_of
+from psinoise.accounting.compose.measures.measure import UNIT, Measure, Side
+from psinoise.accounting.loss.pairs import Float
+
+# Points of a grid for each half of a wave, at least; with more of them so many at most.
+_LEAST_OVER, _MOST_POINTS = 2, 2**16
+# How far functions may be off between points by what all waves together could do: see `highest`.
+_ROUGH = 16.0
+# Uses of a block for each use before it: first, least, and most.
+_BLOCK, _SMALLEST_BLOCK, _LARGEST_BLOCK = 0.02, 1e-4, 0.1
+# Terms of ``A_r^j`` that are seen on the grid.
+_ORDERS = 8
+# Degrees do not fall below this.
+_LEAST_DEGREE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """One use of each of several shifts: the losses on one side, and their masses."""
+
+    measures: tuple[Measure, ...]
+
+    @property
+    def infinite(self) -> float:
+        return max(measure.infinite for measure in self.measures)
+
+    @property
+    def rounding(self) -> float:
+        return max(measure.rounding for measure in self.measures)
+
+    @property
+    def slack(self) -> float:
+        return max(measure.slack for measure in self.measures)
+
+    def each(self, tilt: float) -> list[tuple[float, float, float]]:
+        """Of each shift ``log E_P[e^{tilt L}]``, and its first two derivatives."""
+        found = []
+        for measure in self.measures:
+            top = float(measure.loss.max())
+            weight = measure.mass * np.exp(tilt * (measure.loss - top))
+            total = float(weight.sum())
+            mean = float(weight @ measure.loss) / total
+            variance = float(weight @ (measure.loss - mean) ** 2) / total
+            found.append((math.log(total) + tilt * top, mean, variance))
+        return found
+
+    def cumulants(self, tilt: float) -> tuple[float, float, float]:
+        """Those of the largest."""
+        return max(self.each(tilt))
+
+    def symbols(self, frame: Frame, log_scale: float) -> tuple[Complex, float]:
+        """``E_P[e^{(c + i w) L}] / e^log_scale`` for each shift and frequency; their error."""
+        # Two tables, of every so many frequencies and of those between, and one matrix product.
+        inner = math.isqrt(frame.degree) + 1
+        made, error = [], 0.0
+        for measure in self.measures:
+            loss = measure.loss
+            weight = measure.mass * np.exp(frame.tilt * loss - log_scale)
+            outer = frame.waves[::inner]
+            table = np.exp(1j * np.multiply.outer(loss, frame.waves[:inner]))
+            rows = np.exp(1j * np.multiply.outer(outer, loss)) * weight
+            made.append((rows @ table).ravel()[: frame.degree + 1])
+            phases = (frame.tilt + frame.waves[-1]) * float(np.abs(loss).max())
+            error = max(error, (loss.size + 32.0 + 4.0 * phases) * UNIT)
+        return np.array(made), error
+
+
+@dataclass
+class Recursion:
+    """The functions (2) of one side, block after block.
+
+    Attributes
+    ----------
+    coefficients : of the function after the uses so far
+    error : how far it may be on the wrong side
+    drift : by how much a use moves the function
+    fineness : shortest waves of all for one of what the function is made of
+    work : points of transforms so far
+    """
+
+    side: Side
+    frame: Frame
+    symbols: Complex
+    doubt: float  # of a symbol
+    coefficients: Complex
+    error: float
+    fineness: int
+    drift: float
+    work: float = 0.0
+
+    def __post_init__(self) -> None:
+        # Coordinates that move with the mean of the reference: what is left changes slowly.
+        self.symbols = self.symbols * np.exp(-1j * self.drift * self.frame.waves)
+        self._take(self.frame.degree)
+
+    def _take(self, degree: int) -> None:
+        """Go on with polynomials of a degree, which is not above that before."""
+        self.frame = dataclasses.replace(self.frame, degree=degree)
+        self.coefficients = self.coefficients[: degree + 1]
+        self.symbols = self.symbols[:, : degree + 1]
+        # The reference comes last, with differences of 0.
+        last = int(np.argmax(self.symbols[:, 0].real))
+        self._reference = self.symbols[last]
+        others = np.delete(self.symbols, last, axis=0)
+        self._differences = np.vstack([others, self._reference]) - self._reference
+        self._lag = 1.0 - self._reference
+        self._grid = Grid(self.frame, _LEAST_OVER)
+        self._values: Float | None = None
+
+    def advance(self, count: int, allowed: float, variance: float, most_work: float) -> bool:
+        """Uses one after the other in blocks, with about so much error more, if that can be.
+
+        False, and nothing is known, if it takes more work than is allowed.
+        """
+        # A smooth function changes as if some uses had been before.
+        before = 1.0 + self.frame.smoothing**2 / max(variance, 1e-300)
+        before = min(before, 1e6 * count)
+        share = allowed / math.log1p(count / before)
+        pace, done = _BLOCK, 0
+        while done < count:
+            if self.work > most_work:
+                return False
+            self._shorten(allowed / 256.0)
+            block = min(max(int(pace * (done + before)), 1), count - done)
+            wanted = share * math.log1p(block / (done + before))
+            if (count - done) * self._most() <= 0.25 * allowed:
+                self._stay(count - done)
+                break
+            if block * self._most() <= 0.5 * wanted:
+                self._stay(block)
+                pace, done = min(1.4 * pace, _LARGEST_BLOCK), done + block
+                continue
+            made, error, curved = self._block(block, 0.5 * wanted)
+            if curved > 2.0 * wanted and block > 1 and pace > _SMALLEST_BLOCK:
+                pace *= max(0.7 * math.sqrt(wanted / curved), 0.1)
+                continue
+            if curved < 0.5 * wanted:
+                pace = min(1.4 * pace, _LARGEST_BLOCK)
+            self.coefficients, self._values = made
+            self.error += error
+            done += block
+        turns = math.fmod(self.drift * count, self.frame.period)
+        self.error += 32.0 * UNIT * self.frame.degree * total_of(self.coefficients)
+        self.coefficients = self.coefficients * np.exp(1j * turns * self.frame.waves)
+        return True
+
+    def _shorten(self, allowed: float) -> None:
+        """Leave out waves that are much shorter than what the function is made of by now."""
+        rest = 2.0 * np.cumsum(np.abs(self.coefficients)[::-1])[::-1]
+        held, degree = int((rest > allowed).sum()), self.frame.degree // 2
+        if degree >= max(self.fineness * held, _LEAST_DEGREE):
+            self.error += float(rest[degree + 1])
+            self._take(degree)
+
+    def _seen(self, coefficients: Complex, among: NDArray[np.intp] | None = None) -> Float:
+        """What other shifts add, or some of them, on the grid."""
+        rows = np.arange(self._differences.shape[0] - 1) if among is None else among
+        self.work += self._grid.points * rows.size
+        values = np.full((self._differences.shape[0], self._grid.points), -np.inf)
+        values[rows] = self._grid.values(self._differences[rows] * coefficients)
+        values[-1] = 0.0
+        return values
+
+    def _on_grid(self, wanted: float) -> Float:
+        """The same at the start of a block, on a grid that is fine enough."""
+        over, added = _LEAST_OVER, self._differences * self.coefficients
+        while (
+            4 * over * self.frame.degree <= _MOST_POINTS
+            and Grid(self.frame, over).between(added) > _ROUGH * wanted
+        ):
+            over *= 2
+        if self._values is None or over != self._grid.over:
+            self._grid = Grid(self.frame, over)
+            self._values = self._seen(self.coefficients)
+        return self._values
+
+    def _block(self, uses: int, wanted: float) -> tuple[tuple[Complex, Float], float, float]:
+        """The function after a block and what shifts add there; by how much it may fail.
+
+        And how much of that is for blocks of several uses.
+        """
+        start, c = self._on_grid(wanted / uses), self.coefficients
+        powers, once, rising = self._sums(uses)
+        if uses == 1:
+            held = None if self.side == "upper" else _held(start, start)
+            first = last = self._follow(start, held)
+        else:
+            # Where the block ends, about: as if what is added did not change.
+            top = np.unique(start.argmax(axis=0))
+            end = self._seen(powers * c + once * self._grid.smooth(start.max(axis=0)), top)
+            held = None if self.side == "upper" else _held(start, end)
+            first, last = self._follow(start, held), self._follow(end, held)
+        turn = (last - first) / uses
+        made = powers * c + once * first + rising * turn
+        end = self._seen(made)
+        bend, missed = self._bend(uses, wanted, c, first, last)
+        steady = self._grid.between(self._differences * c - first)
+        error = self._beyond(start, first, c, held, bend, wanted / uses)
+        if uses > 1:
+            error = max(error, self._beyond(end, last, made, held, bend, wanted / uses))
+        reach = np.minimum(uses, 1.0 / np.maximum(1.0 - np.abs(self._reference), 1e-300))
+        largest = np.abs(c) + reach * np.maximum(np.abs(first), np.abs(last))
+        error += missed
+        curved = uses * max(error - 2.0 * steady, 0.0)
+        error += 8.0 * self.doubt * float(largest.sum())
+        return (made, end), uses * error + 1e-12 * total_of(rising * turn), curved
+
+    def _bend(
+        self, uses: int, wanted: float, c: Complex, first: Complex, last: Complex
+    ) -> tuple[Float, float]:
+        """How far what shifts add may be from its chords: on the grid, and beyond that anywhere."""
+        if uses == 1:
+            return np.zeros((self._differences.shape[0], 1)), 0.0
+        turn = (last - first) / uses
+        second = turn - self._lag * (first - self._lag * c)
+        reach = np.minimum(uses, 1.0 / np.maximum(1.0 - np.abs(self._reference), 1e-300))
+        largest = np.abs(c) + reach * np.maximum(np.abs(first), np.abs(last))
+        most = uses**2 / 8.0
+        size = np.minimum(most * np.abs(second), 2.0 * largest)
+        # Of waves that change much in a block their size alone is known.
+        long = (uses * np.abs(self._lag) <= 1.0) & (most * np.abs(second) <= 2.0 * largest)
+        missed = 2.0 * (np.abs(self._differences) @ np.where(long, 0.0, size))
+        term = self._differences * np.where(long, most * second, 0.0)
+        bend = np.zeros((term.shape[0], self._grid.points))
+        for order in range(1, _ORDERS + 1):
+            rest = 2.0 * np.abs(term).sum(axis=1)
+            rows = np.flatnonzero(rest > wanted / (8.0 * uses))
+            if not rows.size:
+                break
+            self.work += self._grid.points * rows.size
+            bend[rows] += np.abs(self._grid.values(term[rows]))
+            missed[rows] += self._grid.between(term[rows])
+            term[rows] *= uses / order * self._lag
+            rest[rows] = 2.0 * np.abs(term[rows]).sum(axis=1)
+        return bend, float((missed + rest).max())
+
+    def _most(self) -> float:
+        """The most that one use may add to what the reference alone does, from here on.
+
+        Without ``g`` that is ``A_r^j (A_s - A_r) f_0``, at most the largest value at the start.
+        """
+        if self._values is None:
+            self._values = self._seen(self.coefficients)
+        steady = self._grid.between(self._differences * self.coefficients)
+        rounding = self._grid.error(total_of(self.coefficients))
+        return max(float(self._values.max()), 0.0) + steady + rounding
+
+    def _stay(self, uses: int) -> None:
+        """Some uses of the reference alone: from below nothing is wrong with that."""
+        self.error += 8.0 * uses * self.doubt * total_of(self.coefficients)
+        if self.side == "upper":
+            self.error += uses * self._most()
+        self.coefficients = self._sums(uses)[0] * self.coefficients
+        self._values = None
+
+    def _sums(self, uses: int) -> tuple[Complex, Complex, Complex]:
+        """``A^B`` and the sums of ``A^{B-1-i}`` and of ``i A^{B-1-i}`` over ``i < B``."""
+        lag, n = self._lag, float(uses)
+        logs = n * np.log1p(-lag)
+        zero = lag == 0.0
+        safe = np.where(zero, 1.0, lag)
+        once = np.where(zero, n, -np.expm1(logs) / safe)
+        # n - once loses what lag n is small by: four terms of a series are as good there.
+        terms = [math.prod((n - i) / (i + 1.0) for i in range(k)) for k in range(2, 6)]
+        series = np.polynomial.polynomial.polyval(-lag, terms)
+        rising = np.where(np.abs(lag) * n < 2e-3, series, (n - once) / safe)
+        return np.exp(logs), once, rising
+
+    def _follow(self, values: Float, held: NDArray[np.intp] | None) -> Complex:
+        """A polynomial above what every shift adds, or below what those that are held add."""
+        if held is None:
+            return self._grid.above(values.max(axis=0))
+        return -self._grid.above(-_of_held(values, held).min(axis=0))
+
+    def _beyond(
+        self,
+        values: Float,
+        followed: Complex,
+        coefficients: Complex,
+        held: NDArray[np.intp] | None,
+        bend: Float,
+        wanted: float,
+    ) -> float:
+        """By how much that fails, anywhere."""
+        at, rest = self._grid.values(followed), self._differences * coefficients - followed
+        rows, failed = np.arange(rest.shape[0]) if held is None else np.unique(held), 0.0
+        between = self._grid.between(rest)
+        for row in rows:
+            # Where a function has to be above, or below; the largest from each point to the next.
+            above = 1.0 if held is None else -1.0
+            over = above * (values[row] - at) + bend[row]
+            chosen = slice(None) if held is None else held == row
+            highest = float(np.maximum(over, np.roll(over, -1))[chosen].max())
+            # What is between points takes as many transforms again to know it better.
+            if between > 0.5 * wanted and highest + between > failed:
+                self.work += self._grid.points
+                inside = self._grid.highest(over, above * rest[row])[chosen]
+                failed = max(failed, min(highest + between, float(inside.max())))
+            else:
+                failed = max(failed, highest + between)
+        return failed + self._grid.error(total_of(rest))
+
+
+def _held(start: Float, end: Float) -> NDArray[np.intp]:
+    """The shift that is held from each point to the next: the best on average."""
+    mean = start + end
+    return np.asarray((mean + np.roll(mean, -1, axis=1)).argmax(axis=0))
+
+
+def _of_held(values: Float, held: NDArray[np.intp]) -> Float:
+    """Values of the shifts that are held after and before each point."""
+    points = np.arange(held.size)
+    return np.stack([values[held, points], values[np.roll(held, 1), points]])

@@ -1,0 +1,1 @@
+"""The direct composer: all products of two measures, binned again."""

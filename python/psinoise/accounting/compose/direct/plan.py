@@ -1,0 +1,296 @@
+"""Where the direct composer puts its nodes.
+
+A bin of width ``w`` and mass ``m`` of a part that stands for ``c`` uses adds about
+``c m w^2 k(l) / 12`` to delta, with ``k`` the curvature ``t (t + 1) D(eps - l)`` of the profile
+``D`` of the rest of the composition, and ``t`` its logarithmic slope. A first, coarse composition
+knows the masses of every stage, the profile of the rest and so the gap of every bin. The sum over
+bins of equal total number is least where the number of nodes goes with the cube root of the gap,
+and that over stages where it goes with the fourth root of a stage's gap. So a few hundred nodes
+make a plan, and the plan says how many nodes reach a width.
+
+Bounds from above move mass up, and what has moved is composed again. Where masses fall steeply it
+would soon outweigh what is there, so that a part of the nodes goes where masses fall, and another
+where a profile that has been filled up, the hull of ``D``, would see gaps.
+
+Nothing here is part of a proof: any nodes give bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from psinoise.accounting.compose.direct.profile import DirectBound
+from psinoise.accounting.compose.measures.measure import Bins
+from psinoise.accounting.loss.pairs import Float
+
+__all__ = [
+    "Ends",
+    "Key",
+    "LossPlan",
+    "Plan",
+    "Rest",
+    "Stages",
+    "doubling",
+    "first_edges",
+    "grouped",
+    "spread",
+    "spread_of",
+]
+
+# Of nodes, for stages that matter least: what moves up there is composed most often.
+_LEAST_NODES, _LEAST_SHARE = 24, 0.5
+# Of a plan: nodes that go with how masses fall, and that are spread evenly.
+_ROUGH, _EVEN = 0.5, 0.05
+# Logarithms that stand for that of 0.
+_LEAST_LOG, _LEAST_LOG_DELTA = -1500.0, -740.0
+_LEAST_MASS = 1e-300
+_STEEPEST = 40.0
+_LEAST_GAP = 1e-40
+_GRID = 193
+# Points of the grid over which slopes are taken.
+_REACHES = (1, 4, 12)
+# Parts of a plan, and the fewest bins of a run of equal width.
+_GROUPS, _LEAST_RUN = 256, 16
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How the nodes of one stage are spread: ``share`` of them lie below each of ``points``.
+
+    ``log_gap`` is the log of what one node would add to delta: ``k`` nodes add a ``k^2``-th of it.
+    """
+
+    points: Float
+    share: Float
+    log_gap: float
+
+    def runs(self, low: float, high: float, count: int) -> tuple[Float, Float]:
+        """Ends of runs of bins of equal width, from ``low`` to ``high``, and the bins of each."""
+        # Few bins of one width are no gain: then a run is that of several parts of the plan.
+        chosen = np.unique(
+            np.linspace(0, self.points.size - 1, max(count // _LEAST_RUN, 2) + 1, dtype=int)
+        )
+        points, share = self.points[chosen], self.share[chosen]
+        first, last = np.diff(points)[[0, -1]] / np.maximum(np.diff(share)[[0, -1]] * count, 1)
+        below = points[0] - doubling(float(first), float(points[0]) - low)
+        above = points[-1] + doubling(float(last), high - float(points[-1]))
+        inner = np.concatenate([below, points, above])
+        ends = np.unique(np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]]))
+        return ends, count * np.diff(np.interp(ends, points, share))
+
+    def edges(self, low: float, high: float, count: int) -> Float:
+        """Edges of bins from ``low`` to ``high``, on no lattice."""
+        ends, counts = self.runs(low, high, count)
+        passed = np.concatenate([[0.0], np.cumsum(np.maximum(counts, 1e-3))])
+        wanted = np.linspace(0.0, passed[-1], count + 1)
+        beyond = ends[(ends < self.points[0]) | (ends > self.points[-1])]
+        return np.unique(np.concatenate([[low], np.interp(wanted, passed, ends), beyond, [high]]))
+
+
+def doubling(first: float, reach: float) -> Float:
+    """Distances that double, up to some reach: bins beyond those of the plan."""
+    if not reach > first > 0.0:
+        return np.empty(0)
+    return first * np.expm1(math.log(2.0) * np.arange(1.0, math.log2(reach / first) + 1.0))
+
+
+def first_edges(low: float, high: float, center: float, deviation: float, count: int) -> Float:
+    """Edges that are close around the center and apart in proportion to their distance from it."""
+    deviation = max(deviation, 1e-12 * (high - low), 1e-300)
+    ends = np.arcsinh((np.array([low, high]) - center) / deviation)
+    edges = center + deviation * np.sinh(np.linspace(ends[0], ends[1], count + 1))
+    edges[0], edges[-1] = low, high
+    return np.unique(np.clip(edges, low, high))
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A falling function ``D`` of epsilon, tabled: its logarithm, and that of ``D t (t + 1)``."""
+
+    epsilon: float
+    at: Float
+    log_value: Float
+    log_curvature: Float
+
+    @classmethod
+    def of(cls, epsilon: float, at: Float, log_value: Float) -> Curve:
+        """From the values; the slope ``t`` is the steepest over some distances.
+
+        A coarse profile has kinks, between which it is flat.
+        """
+        index = np.arange(at.size)
+        slope = np.zeros(at.size)
+        for reach in _REACHES:
+            first, last = np.maximum(index - reach, 0), np.minimum(index + reach, at.size - 1)
+            slope = np.maximum(slope, (log_value[first] - log_value[last]) / (at[last] - at[first]))
+        with np.errstate(divide="ignore"):
+            log_curvature = np.maximum(log_value + np.log(slope * (slope + 1.0)), _LEAST_LOG)
+        return cls(epsilon, at, log_value, log_curvature)
+
+    def hull(self) -> Curve:
+        """The least concave function above the logarithm."""
+        kept: list[int] = []
+        for i in range(self.at.size):
+            while len(kept) >= 2:
+                a, b = kept[-2], kept[-1]
+                rise = (self.log_value[b] - self.log_value[a]) * (self.at[i] - self.at[a])
+                if rise > (self.log_value[i] - self.log_value[a]) * (self.at[b] - self.at[a]):
+                    break
+                kept.pop()
+            kept.append(i)
+        log_value = np.interp(self.at, self.at[kept], self.log_value[kept])
+        return Curve.of(self.epsilon, self.at, log_value)
+
+    def __call__(self, loss: Float) -> Float:
+        """``log D(eps - l)``."""
+        return np.interp(self.epsilon - loss, self.at, self.log_value)
+
+    def log_gaps(self, bins: Bins, mean: float) -> Float:
+        """Log of what splitting each bin to its ends adds to delta, for one use of a part.
+
+        ``D`` is the profile of what is composed with the part; ``mean`` is that of the part, from
+        which its losses are counted.
+        """
+        width, rest = np.diff(bins.edges), self.epsilon - (bins.middle - mean)
+        log_curvature = np.interp(rest, self.at, self.log_curvature)
+        with np.errstate(divide="ignore"):
+            log_mass = np.log(bins.mass)
+        return np.asarray(log_mass + log_curvature + 2.0 * np.log(width) - math.log(12.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """What a part is composed with: the profile of the whole, from the mean of the part on.
+
+    ``curve`` is that profile, and ``hull`` its logarithm's hull: as large as the profile becomes
+    where bounds from above fill the gaps between losses of different sizes.
+    """
+
+    log_delta: float
+    curve: Curve
+    hull: Curve
+
+    @classmethod
+    def of(cls, profile: DirectBound, epsilon: float, slope: float, ends: Ends) -> Rest:
+        """For losses of parts between some ends, counted from the mean of the part."""
+        (low, high), scale = ends, 1.0 / slope
+        far = np.arcsinh(np.array([-high, -low]) / scale)
+        at = epsilon + scale * np.sinh(np.linspace(min(far[0], -1e-3), max(far[1], 1e-3), _GRID))
+        log_delta = profile.log_deltas(at)
+        curve = Curve.of(epsilon, at, np.maximum(log_delta, _LEAST_LOG_DELTA))
+        return cls(profile.log_delta(epsilon), curve, curve.hull())
+
+
+def spread_of(bins: Bins, rest: Rest, mean: float, uses: float) -> Spread:
+    """Where the nodes of a stage should be, from bins of a coarser one."""
+    bins = grouped(bins)
+    # A bin that is much too wide tells that, and no more.
+    most = rest.log_delta - math.log(uses)
+    gaps = [np.minimum(c.log_gaps(bins, mean), most) for c in (rest.curve, rest.hull)]
+    return spread(bins, gaps, np.diff(bins.edges), uses)
+
+
+def spread(
+    bins: Bins, log_gaps: list[Float], even: Float, uses: float, share_even: float = _EVEN
+) -> Spread:
+    """Nodes that go with the cube roots of gaps in delta.
+
+    Parameters
+    ----------
+    bins
+        of a coarser composition
+    log_gaps
+        logs of what each bin adds to delta for one use, by one estimate or more; the first says how
+        many nodes there should be
+    even
+        for each bin a share of the nodes that it should have in any case
+    uses
+        that the stage stands for
+    share_even
+        of nodes that go with ``even``, beside 2 that go with gaps
+    """
+    width = np.diff(bins.edges)
+    parts, totals = [], []
+    for log_gap in log_gaps:
+        largest = float(np.max(log_gap, initial=-1e6))
+        root = np.exp(np.maximum(log_gap - largest, math.log(_LEAST_GAP)) / 3.0)
+        # A bin of one node tells little about its density: neighbors share their gaps.
+        fine = _widened(root / width) * width
+        parts.append(fine / fine.sum())
+        totals.append(math.log(uses) + largest + 3.0 * math.log(float(root.sum())))
+    # Tails that fall steeply: what moves up by a bin must not outweigh what is there.
+    log_density = np.log(np.maximum(bins.mass, _LEAST_MASS)) - np.log(width)
+    rough = _widened(np.abs(np.gradient(log_density))) if width.size > 1 else np.ones(1)
+    rough = np.minimum(rough, _STEEPEST) + 1e-9
+    share = (
+        (2.0 / len(parts)) * sum(parts)
+        + (_ROUGH / rough.sum()) * rough
+        + (share_even / even.sum()) * even
+    )
+    points = np.concatenate([[0.0], np.cumsum(share)])
+    return Spread(bins.edges, points / points[-1], totals[0])
+
+
+def grouped(bins: Bins) -> Bins:
+    """At most ``_GROUPS`` bins: a plan wants densities, not their noise."""
+    each = -(-bins.mass.size // _GROUPS)
+    if each == 1:
+        return bins
+    starts = np.arange(0, bins.mass.size, each)
+    edges = np.append(bins.edges[starts], bins.edges[-1])
+    mass = np.add.reduceat(bins.mass, starts)
+    owner = np.arange(bins.mass.size) // each
+    mean = np.add.reduceat(bins.mass * (bins.middle - edges[owner]), starts)
+    mean = np.divide(mean, mass, out=np.zeros(mass.size), where=mass > 0.0)
+    return Bins(edges, mass, np.clip(mean, 0.0, np.diff(edges)))
+
+
+def _widened(values: Float) -> Float:
+    """Of each value and its neighbors the largest."""
+    found = values.copy()
+    found[1:] = np.maximum(found[1:], values[:-1])
+    found[:-1] = np.maximum(found[:-1], values[1:])
+    return found
+
+
+Ends = tuple[float, float]
+#: A step, by its number, or a product, by its place in the order of products.
+Key = tuple[str, int]
+#: The bins of each stage, and for how many uses they stand.
+Stages = dict[Key, tuple[Bins, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Where nodes go in every stage, and how many reach a gap."""
+
+    spreads: dict[Key, Spread]
+
+    def count(self, key: Key, nodes: int) -> int:
+        """Nodes of one stage, if that with the largest gap has so many."""
+        largest = max(spread.log_gap for spread in self.spreads.values())
+        share = math.exp(0.25 * (self.spreads[key].log_gap - largest))
+        return max(int(nodes * max(share, _LEAST_SHARE)), _LEAST_NODES)
+
+    def work(self, nodes: int) -> float:
+        """About how many products of masses a composition of both sides takes."""
+        return 2.0 * nodes * float(sum(self.count(key, nodes) for key in self.spreads))
+
+    def nodes_for(self, log_gap: float) -> float:
+        """Nodes of the largest stage at which all stages add this to delta."""
+        gaps = np.array([spread.log_gap for spread in self.spreads.values()])
+        if not gaps.size:
+            return 0.0
+        shares = float(np.exp(0.5 * (gaps - gaps.max())).sum())
+        return math.exp(min(0.5 * (float(gaps.max()) - log_gap), 40.0)) * math.sqrt(shares)
+
+
+@dataclass(frozen=True, eq=False)
+class LossPlan(Plan):
+    """The same, with what may be trimmed in every stage."""
+
+    rest: Rest
+    means: dict[Key, float]

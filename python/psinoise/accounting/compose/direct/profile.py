@@ -1,0 +1,156 @@
+"""The profile that two measures make together, read without binning their product."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from psinoise._backend import core
+from psinoise.accounting.compose.measures.bound import Bound
+from psinoise.accounting.compose.measures.dense import BETWEEN_SAMPLES, Dense, Mask
+from psinoise.accounting.compose.measures.measure import UNIT, Measure
+from psinoise.accounting.loss.pairs import Float
+
+# Products of nodes and epsilons that are looked at together.
+_LARGEST_BLOCK = 1 << 18
+# Steps towards the root of a cubic, in what is at most so far in epsilon.
+_NEWTON, _FARTHEST = 6, 700.0
+# Shares of an epsilon that an inverse may be off by.
+_NEXT = (0.0, 1e-15, 4e-15, 2e-14, 1e-13)
+
+
+class DirectBound(Bound):
+    """The bound on delta that two measures of one side make together, or one alone.
+
+    Nothing is binned: for every node of the first the nodes of the second that lie above the rest
+    of epsilon are summed, from sums that are kept.
+    """
+
+    composer = "direct"
+    between = 0.375
+
+    def __init__(self, first: Measure, second: Measure | None) -> None:
+        self.first, self.second = first, second
+        self.side = first.side
+        both = [first] if second is None else [first, second]
+        self.infinite = math.fsum(m.infinite for m in both)
+        self.slack = math.fsum(m.slack for m in both)
+        self._offset = np.zeros(1) if second is None else first.loss
+        self._weight = np.ones(1) if second is None else first.mass
+        last = both[-1]
+        self._loss = last.loss
+        total, excess = core.suffix_sums(last.loss, last.mass)
+        self._total, self._excess = np.append(total, 0.0), np.append(excess, 0.0)
+        self._ends = np.append(last.loss, np.inf)
+        sizes = sum(m.loss.size for m in both)
+        self.rounding = math.fsum(m.rounding for m in both) + 4.0 * UNIT * (sizes + 16)
+        self.largest = math.fsum(m.span[1] for m in both)
+
+    def epsilon(self, log_delta: float, around: float, scale: float) -> float:
+        """A bound on the epsilon of a delta; of one measure its profile has an inverse."""
+        if self.second is None and (found := self._inverse(math.exp(log_delta))) is not None:
+            # Away from the truth by what the inverse is off, until the bound answers.
+            for off in _NEXT:
+                found = max(found + self.sign * off * abs(found), 0.0)
+                if self.sign * (self.log_delta(found) - log_delta) <= 0.0:
+                    return found
+        return super().epsilon(log_delta, around, scale)
+
+    def _inverse(self, delta: float) -> float | None:
+        """About where the profile of one measure is ``delta``: it is linear in e^epsilon."""
+        seen = (delta - self.infinite) / (1.0 + self.sign * self.rounding)
+        # The first node at which there is less, and the distance to it.
+        place = int(np.searchsorted(-self._excess, -seen))
+        if not seen > 0.0 or place == self._loss.size:
+            return None
+        excess, total = float(self._excess[place]), float(self._total[place])
+        if not excess <= seen < total:
+            return None
+        before = -math.log1p(-(seen - excess) / (total - excess))
+        return float(self._loss[place]) - before + self.sign * self.slack
+
+    def log_delta(self, epsilon: float) -> float:
+        """As `log_deltas`."""
+        if self.second is not None:
+            return super().log_delta(epsilon)
+        at = epsilon - self.sign * self.slack
+        place = int(self._loss.searchsorted(at, side="right"))
+        above = -max(float(self._ends[place]) - at, 0.0)
+        excess, total = float(self._excess[place]), float(self._total[place])
+        value = (excess * math.exp(above) - total * math.expm1(above)) * (
+            1.0 + self.sign * self.rounding
+        )
+        found = min(max(value, 0.0) + self.infinite, 1.0)
+        return math.log(found) if found > 0.0 else -math.inf
+
+    def log_deltas(self, epsilons: Float) -> Float:
+        """Logs of the bound at some epsilons, what was moved to infinity included.
+
+        With ``d`` the distance of the first node above, ``1 - e^{-(x + d)}`` is
+        ``(1 - e^{-d}) + e^{-d} (1 - e^{-x})``: all terms are positive, however small the losses.
+        """
+        sign = self.sign
+        if math.isinf(self.slack):
+            # Losses that no edge was found of: delta is 0 to 1.
+            return np.full(epsilons.size, 0.0 if sign > 0.0 else -math.inf)
+        found = np.empty(epsilons.size)
+        rows = max(_LARGEST_BLOCK // self._offset.size, 1)
+        for start in range(0, epsilons.size, rows):
+            at = epsilons[start : start + rows, None] - sign * self.slack
+            place = np.searchsorted(self._loss, at - self._offset, side="right")
+            above = -np.maximum(self._ends[place] + (self._offset - at), 0.0)
+            seen = self._excess[place] * np.exp(above) - self._total[place] * np.expm1(above)
+            value = (seen @ self._weight) * (1.0 + sign * self.rounding)
+            found[start : start + rows] = np.maximum(value, 0.0) + self.infinite
+        with np.errstate(divide="ignore"):
+            return np.log(np.minimum(found, 1.0))
+
+
+class SampledBound(DirectBound):
+    """The profile of one use by the quadrature itself: no bound, but where to look for one.
+
+    Masses between neighboring samples of a panel are integrals of the polynomials through its
+    nodes. So the profile and its slope are known at the samples, where the loss is monotone.
+    """
+
+    def __init__(self, source: Dense, chosen: Mask) -> None:
+        rows = np.flatnonzero(chosen[: source.panels])
+        atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
+        ends, weight = source.loss[rows], np.exp(source.log_weights[rows])
+        low, high = np.minimum(ends[:, 1:], ends[:, :-1]), np.maximum(ends[:, 1:], ends[:, :-1])
+        least = source.lowest[rows, None]
+        mass = np.maximum(weight @ BETWEEN_SAMPLES, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            other = (weight * np.exp(least - ends[:, 1:-1])) @ BETWEEN_SAMPLES
+            mean = np.fmin(np.fmax(least + np.log(mass / other), low), high)
+        loss = np.concatenate([low, source.lowest[atoms], mean], axis=None)
+        mass = np.concatenate([np.zeros(low.size), np.exp(source.log_mass[atoms]), mass], axis=None)
+        order = np.argsort(loss, kind="stable")
+        loss, mass = loss[order], mass[order]
+        super().__init__(Measure("lower", loss, loss, mass, 0.0, 0.0, 0.0), None)
+        self._samples = np.flatnonzero(order < low.size + atoms.size)
+
+    def epsilon(self, log_delta: float, around: float, scale: float) -> float:
+        """About where delta is: on the cubic in e^epsilon between two samples."""
+        del around, scale
+        delta = math.exp(log_delta)
+        after = int(np.searchsorted(-self._excess[self._samples], -delta))
+        if after in (0, self._samples.size):
+            return max(float(self._loss[self._samples[min(after, self._samples.size - 1)]]), 0.0)
+        first, last = (int(k) for k in self._samples[after - 1 : after + 1])
+        width = math.expm1(min(float(self._loss[last] - self._loss[first]), _FARTHEST))
+        fall, missing = (float(self._excess[k]) for k in (first, last))
+        fall, missing = fall - missing, fall - delta
+        # An atom at the first sample is passed.
+        start = float(self._total[first] - self._excess[first] - self.first.mass[first]) * width
+        end = float(self._total[last] - self._excess[last]) * width / (1.0 + width)
+        a, b = start + end - 2.0 * fall, 3.0 * fall - 2.0 * start - end
+        share = missing / fall if fall > 0.0 else 0.0
+        for _ in range(_NEWTON):
+            slope = (3.0 * a * share + 2.0 * b) * share + start
+            if not slope > 0.0:
+                break
+            value = ((a * share + b) * share + start) * share - missing
+            share = min(max(share - value / slope, 0.0), 1.0)
+        return max(float(self._loss[first]) + math.log1p(width * share), 0.0)

@@ -1,0 +1,318 @@
+"""Bounds on a profile from the frequencies of a composition on a window of a lattice.
+
+With ``w(y) = (1 - e^{-y}) e^{-t y}`` for ``y > 0``, and 0 elsewhere, delta is a sum of
+``w(l_k - eps)`` over the tilted masses ``g_k`` of the composition. On a window of ``N`` nodes
+
+    ``sum g_k w(l_k - eps) = 1/N sum over |m| <= N/2 of G_m conj(W_m)``,
+
+with the Fourier sums ``G`` of the masses and ``W`` of the weights, ``theta = 2 pi m / N``. Most of
+``G`` is next to nothing (``spectra``), and ``W`` is the difference of two geometric series,
+
+    ``sum over k >= 0 of w(y + k h) e^{i theta k} = e^{-t y}
+    ((1 - e^{-y}) + (1 - e^{-h}) r / (1 - r)) / (1 - r e^{-h})``, ``r = e^{i theta - t h}``,
+
+in which nothing cancels, however small the losses. Where direct sums have the frequencies neither
+time nor memory depends on the length of the window, which need not be a power of two.
+
+Errors that are added to the bound
+----------------------------------
+*Outside* of the window there is at most twice the tail; it counts with the largest weight.
+
+*Rounding.* ``G_m`` is off by what ``spectra`` says, ``W_m`` by ``32 (m + 1) u`` of its largest
+value over ``y``: its phase ``m theta (k - first)`` is less than ``2 pi m``, and every factor is
+right to some ulp. Where a transform sums them it adds ``6 u log2 N`` of the sum of their moduli to
+each value: the induction of Higham's theorem 24.2 holds with these in place of 2-norms, because all
+factors have modulus 1.
+
+*What is lost*, with a 2-norm that is known in terms of masses, counts with that of the weights
+(Cauchy and Schwarz, Parseval).
+
+*Frequencies left out of direct sums.* Let ``F`` be the Fourier sum of one measure, ``f``
+normalized.
+
+* Near 0: take the nodes of an interval of length ``D``, with mass ``w``, variance ``v`` and the
+  Fourier sum ``w E``. For two independent draws ``x, x'`` of them and ``theta <= pi / D`` the angle
+  ``a = theta (x - x')`` is at most ``pi``, where ``1 - cos a >= 2 a^2 / pi^2``. So ``|E|^2``, the
+  mean of ``cos a``, is at most ``1 - (4 / pi^2) theta^2 v``, and
+  ``|F| <= w |E| + 1 - w <= 1 - (2 / pi^2) theta^2 w v``.
+* Elsewhere: ``F``, turned by the mean, changes by at most the standard deviation per unit of
+  ``theta``. The transform of the masses wrapped around any number ``n`` of nodes has ``F`` at
+  ``n`` angles; half way between them ``|F|`` is larger by at most the deviation times ``pi / n``.
+
+``|F|^n <= e^{-DEAD}`` beyond the last frequency then, and the 2-norm of what these make is no more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise._kept import cached_property
+from psinoise.accounting.compose.frequencies.lattice import NodeMeasure
+from psinoise.accounting.compose.frequencies.spectra import (
+    Frequencies,
+    Product,
+    low_frequencies,
+    transform_of,
+)
+from psinoise.accounting.compose.frequencies.window import (
+    largest_weight,
+    weights_norm,
+    window_needed,
+)
+from psinoise.accounting.compose.measures.bound import Bound
+from psinoise.accounting.compose.measures.measure import UNIT, Side
+from psinoise.accounting.loss.pairs import Float
+from psinoise.accounting.loss.steps import some_of
+from psinoise.errors import CertificationError
+
+Complex = NDArray[np.complex128]
+
+# Frequencies whose product is below e^-DEAD are left out.
+DEAD = 80.0
+# Of direct sums. On windows longer than any of transforms they may have so many terms.
+_MOST_FREQUENCIES = 512
+_MOST_TERMS = 1e8
+_LONGEST = 2**18
+# Half of a cell times the standard deviation, at most; and cells.
+_CELL = 0.05
+_CELLS = (2**8, 2**20)
+# Frequencies and epsilons that are looked at together.
+_LARGEST_BLOCK = 1 << 18
+# More frequencies than these are summed by a transform, for every epsilon at once.
+_FEW = 96
+# After so many factors one looks whether that is enough.
+_FACTORS = 32
+# The nodes near the mean, in standard deviations.
+_NEAR = 3.0
+
+
+class Lattice(NamedTuple):
+    """Where the losses of a composition lie, and how they are tilted; see `NodeMeasure`.
+
+    Attributes
+    ----------
+    step, offset, tilt, log_norm, infinite, slack : of the composition
+    first, size : of the window
+    outside : bound on the tilted mass outside the window
+    """
+
+    step: float
+    offset: float
+    tilt: float
+    log_norm: float
+    infinite: float
+    slack: float
+    first: int
+    size: int
+    outside: float
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencyBound(Bound):
+    """A bound on the profile from the low frequencies of a composition."""
+
+    composer = "frequencies"
+    between = 2.0 / 3.0
+    same = 1e-10
+
+    lattice: Lattice
+    low: Frequencies
+    side: Side
+
+    @cached_property
+    def _turns(self) -> Float:
+        return np.asarray((2.0 * math.pi / self.lattice.size) * np.arange(self.low.values.size))
+
+    @cached_property
+    def _terms(self) -> tuple[Complex, Complex, float, float]:
+        """``conj(G_m) / (N (1 - r e^{-h}))``, that times ``r / (1 - r)``, and what both are off by.
+
+        Twice that for ``0 < m < N/2``, which stands for ``-m`` as well.
+        """
+        t, h = self.lattice.tilt, self.lattice.step
+        exponent = 1j * self._turns - t * h
+        weight = (-2.0 / self.lattice.size) / np.expm1(exponent - h)
+        weight[0] *= 0.5
+        weight[self.lattice.size // 2 :] *= 0.5
+        repeat = -np.exp(exponent) / np.expm1(exponent)
+        terms = np.conj(self.low.values) * weight
+        units = 32.0 * (1.0 + np.arange(terms.size)) + 6.0 * math.log2(self.lattice.size)
+        error = UNIT * units * np.abs(terms)
+        error += self.low.error * np.abs(weight)
+        off, off_later = float(np.sum(error)), float(np.sum(error * np.abs(repeat)))
+        return terms, terms * repeat, off, off_later
+
+    @cached_property
+    def _totals(self) -> tuple[float, float]:
+        """The sums over both terms."""
+        terms, later, _, _ = self._terms
+        return float(terms.real.sum()), float(later.real.sum())
+
+    @cached_property
+    def _spill(self) -> float:
+        """What is outside of the window, and what was lost."""
+        t, h = self.lattice.tilt, self.lattice.step
+        return largest_weight(t) * self.lattice.outside + weights_norm(t, h) * self.low.lost
+
+    def log_deltas(self, epsilons: Float) -> Float:
+        rows = max(_LARGEST_BLOCK // self._turns.size, 1)
+        starts = range(0, epsilons.size, rows)
+        found = [self._log_deltas(epsilons[start : start + rows]) for start in starts]
+        return np.concatenate([np.empty(0), *found])
+
+    def _log_deltas(self, epsilons: Float) -> Float:
+        lattice = self.lattice
+        t, h = lattice.tilt, lattice.step
+        ends = abs(lattice.first) + lattice.size
+        margin = 8.0 * UNIT * (np.abs(epsilons) + abs(lattice.offset) + ends * h)
+        shifted = epsilons - self.sign * (lattice.slack + margin)
+        k = np.maximum(np.floor((shifted - lattice.offset) / h) + 1 - lattice.first, 0.0)
+        value = np.full(epsilons.size, self.sign * self._spill)
+        within = k < lattice.size
+        inside = k[within]
+        y = np.maximum(lattice.offset + (lattice.first + inside) * h - shifted[within], 0.0)
+        value[within] += self._weighed(inside, y)
+        rounding = 8.0 * UNIT * (1.0 + abs(lattice.log_norm) + np.abs(t * shifted))
+        with np.errstate(divide="ignore"):
+            finite = np.log(np.maximum(value, 0.0))
+        finite += lattice.log_norm - t * shifted + self.sign * rounding
+        if self.sign > 0.0 and lattice.infinite > 0.0:
+            return np.asarray(np.logaddexp(finite, math.log(lattice.infinite)))
+        return np.asarray(finite)
+
+    @cached_property
+    def _table(self) -> tuple[Float, Float] | None:
+        """The sums over both terms that begin at each node, if a transform is quicker than they."""
+        terms, later, _, _ = self._terms
+        size = self.lattice.size
+        if terms.size <= _FEW or size & (size - 1):
+            return None
+        spectra = np.zeros((2, size // 2 + 1), dtype=np.complex128)
+        spectra[:, : terms.size] = 0.5 * size * np.array([terms, later])
+        spectra[:, :: size // 2] *= 2.0
+        transform = transform_of(size)
+        return transform.inverse(spectra[0]), transform.inverse(spectra[1])
+
+    def _sums(self, k: Float) -> tuple[Float, Float]:
+        """Those that begin at the ``k``-th node; ``G_m conj(W_m)`` and its conjugate add up."""
+        if self._table is not None:
+            node = k.astype(np.int64)
+            return self._table[0][node], self._table[1][node]
+        terms, later, _, _ = self._terms
+        phase = np.ones((k.size, terms.size), dtype=np.complex128)
+        done = 1
+        while done < terms.size:
+            turn = np.exp(1j * (k * self._turns[done]))[:, None]
+            np.multiply(phase[:, : terms.size - done][:, :done], turn, phase[:, done : 2 * done])
+            done *= 2
+        return (terms * phase).real.sum(axis=1), (later * phase).real.sum(axis=1)
+
+    def _weighed(self, k: Float, y: Float) -> Float:
+        """The sum of weighed masses, with its rounding, from the ``k``-th node, at ``y``, on."""
+        t, h = self.lattice.tilt, self.lattice.step
+        _, _, off, off_later = self._terms
+        rise = -math.expm1(-h)
+        tilted, more = self._sums(k)
+        one = -np.expm1(-y)
+        near = one * tilted + rise * more + self.sign * (off * one + off_later * rise)
+        beyond = y + (self.lattice.size - k) * h
+        one = -np.expm1(-beyond)
+        first, after = self._totals
+        far = one * first + rise * after
+        far -= self.sign * (off * one + off_later * rise)
+        return np.asarray(np.exp(-t * y) * near - np.exp(-t * beyond) * far)
+
+
+def lattice_profile(
+    parts: list[tuple[NodeMeasure, int]], tail: float, side: Side
+) -> FrequencyBound:
+    """A bound on the profile of a composition, of which a window leaves out twice the tail.
+
+    Raises
+    ------
+    CertificationError
+        if many frequencies matter, on a window that is too long for transforms
+    """
+    first, size = window_needed(parts, tail)
+    size = max(size, 16)
+    needed = last_frequency(parts) * size / (2.0 * math.pi) + 1.0
+    transformed = 2 ** math.ceil(math.log2(size))
+    most = _MOST_FREQUENCIES
+    if transformed > _LONGEST:
+        most = max(int(_MOST_TERMS / sum(measure.mass.size for measure, _ in parts)), most)
+    if needed <= min(most, size // 4):
+        low = low_frequencies(parts, first, size, math.ceil(needed), math.exp(-DEAD))
+    else:
+        size = transformed
+        if size > _LONGEST:
+            raise CertificationError(f"the window needs {size} nodes, more than {_LONGEST}")
+        product = Product.of(size)
+        for measure, count in parts:
+            product = product.times(measure, count)
+        # What is left out may cost as much as what is outside.
+        tilt, step = parts[0][0].tilt, parts[0][0].step
+        low = product.frequencies(first, tail * largest_weight(tilt) / weights_norm(tilt, step))
+    lattice = Lattice(
+        parts[0][0].step,
+        math.fsum(count * measure.offset for measure, count in parts),
+        parts[0][0].tilt,
+        math.fsum(count * measure.log_norm for measure, count in parts),
+        some_of([(measure.infinite, count) for measure, count in parts]),
+        math.fsum(count * measure.slack for measure, count in parts),
+        first,
+        size,
+        2.0 * tail,
+    )
+    return FrequencyBound(lattice, low, side)
+
+
+def last_frequency(parts: list[tuple[NodeMeasure, int]]) -> float:
+    """An angle from which on, up to ``pi``, the product is below ``e^-DEAD``; inf if none is seen.
+
+    Angles are per node, and proofs at the head of this module.
+    """
+    deviations = [math.sqrt(measure.moments[1]) / measure.step for measure, _ in parts]
+    cells: int = 2 ** math.ceil(math.log2(max(math.pi * max(deviations) / _CELL, _CELLS[0])))
+    if cells > _CELLS[1]:
+        return math.inf
+    bound = np.zeros(cells // 2 + 1)
+    near = [_near_variance(m, d) for (m, _), d in zip(parts, deviations, strict=True)]
+    curvature = math.fsum(n * share for (_, n), (share, _) in zip(parts, near, strict=True))
+    widest = max(1.0, *(diameter for _, diameter in near))
+    # From here on a bound on some factors is enough; before, the curvature is that of all.
+    far = max(math.ceil(0.5 * cells / widest - 0.5), 0) if curvature > 0.0 else 0
+    order = sorted(range(len(parts)), key=lambda k: -parts[k][1] * near[k][0])
+    for place, k in enumerate(order):
+        measure, count = parts[k]
+        alone = Product.of(cells).times(measure, 1)
+        error = math.sqrt(cells) * alone.rounding + 1.001 * math.pi * deviations[k] / cells
+        modulus = np.sqrt(alone.spectrum.real**2 + alone.spectrum.imag**2)
+        bound += count * np.log(np.minimum(modulus + error, 1.0))
+        if far and place % _FACTORS == _FACTORS - 1 and not (bound[far:] > -DEAD).any():
+            break
+    alive = int(np.flatnonzero(bound > -DEAD)[-1])
+    if alive == cells // 2:
+        return math.inf
+    last = (alive + 0.5) * (2.0 * math.pi / cells)
+    if last <= math.pi / widest and curvature > 0.0:
+        # 1 - x <= e^-x.
+        return min(math.pi * math.sqrt(0.5 * DEAD / curvature), last)
+    return last
+
+
+def _near_variance(measure: NodeMeasure, deviation: float) -> tuple[float, float]:
+    """``w v`` of the nodes around the mean, in squared nodes, and their diameter."""
+    distance = measure.index - (measure.moments[0] - measure.offset) / measure.step
+    near = np.abs(distance) <= _NEAR * deviation
+    mass, distance = measure.mass[near], distance[near]
+    total = float(np.sum(mass))
+    if not total > 0.0:
+        return 0.0, 1.0
+    mean = float(np.sum(mass * distance)) / total
+    square = float(np.sum(mass * (distance - mean) ** 2))
+    return 0.999 * square, max(2.0 * _NEAR * deviation, 1.0)

@@ -1,0 +1,195 @@
+"""One step of a composition on a lattice, as fine as the question about the composition asks for.
+
+The saddle point of the estimate is the tilt, and the bias of both bounds (``lattice``) gives the
+step. Mass whose loss is so large, or so small, that it matters less than the bias is cut off: from
+above it goes to ``+infinity``, from below to the lowest node.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from psinoise._kept import cached_property
+from psinoise.accounting.compose.frequencies.frequency_bound import lattice_profile
+from psinoise.accounting.compose.frequencies.lattice import (
+    NodeMeasure,
+    Side,
+    graded_bins,
+    node_measure,
+)
+from psinoise.accounting.compose.frequencies.window import tail_within
+from psinoise.accounting.compose.measures.bins import Bins
+from psinoise.accounting.compose.measures.bound import Bound
+from psinoise.accounting.compose.measures.dense import Dense, Mask, dense_on
+from psinoise.accounting.estimate.composition import Composition, Saddle
+from psinoise.accounting.loss.atoms import Dominating
+from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.loss.quadrature import Nodes, reach_for
+from psinoise.accounting.loss.steps import Pairs
+from psinoise.errors import CertificationError
+
+_LARGEST_STEP = 0.25
+_LARGEST_SPAN = 2**22
+_LARGEST_TILT = 1e6
+# Over the width the tilt changes weights by this exponent at most: beyond, errors would drown what
+# is a width away.
+_LARGEST_EXPONENT = 25.0
+_BESIDE_ATOMS = 0.7
+# Part of the width that cutting off tails may cost.
+_CUT = 0.02
+_LEAST_LOG_TAIL = -200.0
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """One direction of a composition, where on its profile to be sharp, and how sharp.
+
+    Attributes
+    ----------
+    steps, direction : what is composed
+    log_delta, epsilon : a point on its profile without infinite losses, by the estimate
+    slope : about how fast log delta falls there: the saddle point
+    width : largest distance of the bounds, in units of epsilon
+    composition : the transforms of the steps
+    kept : bins of the last length of a step that was asked for
+    """
+
+    steps: Pairs
+    direction: Direction
+    log_delta: float
+    epsilon: float
+    slope: float
+    width: float
+    composition: Composition
+    kept: dict[float, dict[Dominating, Bins]] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def uses(self) -> float:
+        return float(sum(count for _, count in self.steps))
+
+    @cached_property
+    def reach(self) -> float:
+        return reach_for(self.log_delta, self.uses)
+
+    @cached_property
+    def _at_tilt(self) -> Saddle:
+        largest = min(_LARGEST_TILT, _LARGEST_EXPONENT / self.width)
+        return self.composition.saddle(min(self.slope, largest))
+
+    @property
+    def tilt(self) -> float:
+        return self._at_tilt.c
+
+    @cached_property
+    def grids(self) -> dict[Dominating, Nodes]:
+        """The panels of each step."""
+        measures = self.composition.measures
+        return {pair: found.nodes for (pair, _), found in zip(self.steps, measures, strict=True)}
+
+    @cached_property
+    def log_norms(self) -> dict[Dominating, float]:
+        """``K(t)`` of one use of each step."""
+        return {
+            pair: part.value
+            for (pair, _), part in zip(self.steps, self._at_tilt.parts, strict=True)
+        }
+
+    @cached_property
+    def _step(self) -> float:
+        """The step whose bias, ``n h^2 (t + 1) / 4`` in epsilon, takes four fifths of the width."""
+        smooth = math.sqrt(3.2 * self.width / (self.uses * (self.tilt + 1.0)))
+        # The bias formula takes the loss to vary over several bins.
+        spread = min(part.variance for part in self._at_tilt.parts)
+        step = min(smooth, 0.25 * math.sqrt(spread), _LARGEST_STEP)
+        # A loss that hardly varies moves by a bin at most, and n bins this small are in the width.
+        return max(step, 0.5 * self.width / self.uses)
+
+    @property
+    def first_step(self) -> float:
+        """That of both bounds."""
+        # The contraction ends beside an atom, which costs about as much again from below.
+        beside = any(measure.atoms for measure in self.composition.measures)
+        return (_BESIDE_ATOMS if beside else 1.0) * self._step
+
+    @property
+    def share(self) -> float:
+        """Share of delta that costs ``_CUT`` of the width: delta falls at a rate of about t."""
+        return min(_CUT * self.width * self.tilt, 1e-2)
+
+
+def profile_bound(target: Target, step: float, side: Side) -> Bound:
+    """A bound on the profile of one direction, sharp around the target."""
+    parts = [(_bound_of_step(target, pair, step, side), count) for pair, count in target.steps]
+    tail = tail_within(parts, target.log_delta, target.epsilon, target.share, _LEAST_LOG_TAIL)
+    return lattice_profile(parts, tail, side)
+
+
+def _bound_of_step(target: Target, pair: Dominating, step: float, side: Side) -> NodeMeasure:
+    """The bound of one step; both sides are made of the same bins, the lower one last."""
+    if step not in target.kept:
+        target.kept.clear()
+    kept = target.kept.setdefault(step, {})
+    bins = kept.pop(pair, None) or _bins(target, pair, step)
+    if side == "upper":
+        kept[pair] = bins
+    return node_measure(bins, side)
+
+
+def _bins(target: Target, pair: Dominating, step: float) -> Bins:
+    """Bins of one step, out to where what is cut off costs no more than the share of delta."""
+    source = dense_on(target.grids[pair], target.direction, target.reach)
+    tilt, log_norm = target.tilt, target.log_norms[pair]
+    chosen, large = _cut_tails(target, source, tilt, log_norm)
+    lattice = _lattice(target, pair, step)
+    high = source.highest[chosen].max(initial=-math.inf)
+    span = (high - source.lowest[chosen].min(initial=math.inf)) / lattice[0]
+    if not span < _LARGEST_SPAN:
+        raise CertificationError(
+            f"the losses of one step span {span:.3g} nodes, more than {_LARGEST_SPAN}"
+        )
+    bins = graded_bins(source, chosen, large, lattice, tilt, log_norm)
+    if target.uses * float(bins.rounding.max()) <= 0.1 * target.share:
+        # Each mass may bear the largest rounding, which is quicker.
+        largest = np.broadcast_to(bins.rounding.max(), bins.rounding.shape)
+        bins = dataclasses.replace(bins, whole=False, rounding=largest)
+    return bins
+
+
+def _cut_tails(target: Target, source: Dense, tilt: float, log_norm: float) -> tuple[Mask, Mask]:
+    """Which panels and atoms to keep, and which of the others have large losses.
+
+    From above untilted mass goes to infinity, once for each use; from below mass moves up to the
+    first node, where the tilt weighs it.
+    """
+    order = np.argsort(source.highest, kind="stable")
+    mass = np.exp(source.log_mass[order])
+    share = target.share / target.uses
+    large = np.cumsum(mass[::-1])[::-1] < math.exp(target.log_delta + math.log(share))
+    # The most that any of them would weigh there; 5e-324 is as good as nothing.
+    gained = np.log(np.cumsum(mass) + 5e-324) + (tilt * source.highest[order] - log_norm)
+    small = np.maximum.accumulate(gained) < math.log(1e-2 * share)
+    chosen, far = np.empty(mass.size, dtype=bool), np.empty(mass.size, dtype=bool)
+    chosen[order], far[order] = ~(small | large), large
+    return chosen, far
+
+
+def _lattice(target: Target, pair: Dominating, step: float) -> tuple[float, float]:
+    """Step and offset that put the ends of a bounded loss on nodes, where its mass crowds.
+
+    The lower bound moves what it cannot balance down by a whole step; mass at an end can only be
+    balanced if a node lies there. With one kind of step both ends fit; the offsets of different
+    steps add up in the composition.
+    """
+    opposite: Direction = "add" if target.direction == "remove" else "remove"
+    low, high = -pair.largest_loss(opposite), pair.largest_loss(target.direction)
+    if math.isinf(low):
+        return step, high if math.isfinite(high) else 0.0
+    if math.isfinite(high) and len(target.steps) == 1 and high > low:
+        # The contraction joins pairs of bins, whose number should be even.
+        parts = math.ceil((high - low) / step)
+        return (high - low) / (parts + parts % 2), low
+    return step, low

@@ -1,0 +1,154 @@
+"""A bound on a privacy profile, and where it crosses a delta."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+
+from psinoise.accounting.compose.measures.measure import Side
+from psinoise.accounting.loss.pairs import Float
+
+_MOST_STRIDES = 80
+# The first stride goes a little beyond where the answer should be; in scales at least so far.
+_FARTHER, _LEAST_STRIDE = 1.02, 1e-6
+_MOST_ITERATIONS = 80
+# Crossings are found to this share of themselves.
+_RESOLUTION = 1e-13
+
+
+class Bound(ABC):
+    """A function that is nowhere below delta (side "upper"), or nowhere above it ("lower").
+
+    Attributes
+    ----------
+    side : which of both
+    composer : what made it
+    between : where the truth is from the lower to the upper bound, if biases are what they are for
+        narrow bins
+    same : logs of the bound that differ by less are the same but for rounding
+    """
+
+    side: Side
+    composer: str
+    between: float
+    same: float = 1e-12
+
+    @property
+    def sign(self) -> float:
+        """1 for an upper bound, -1 for a lower one: where errors go."""
+        return 1.0 if self.side == "upper" else -1.0
+
+    @abstractmethod
+    def log_deltas(self, epsilons: Float) -> Float:
+        """Logs of the bound on delta at some epsilons, rounded outwards."""
+
+    def log_delta(self, epsilon: float) -> float:
+        """The same at one."""
+        return float(self.log_deltas(np.array([epsilon]))[0])
+
+    def slope(self, epsilon: float, scale: float) -> float:
+        """How fast the logarithm of delta falls around epsilon, over a factor of e or so.
+
+        The slope at epsilon itself is that of a profile with kinks at the nodes.
+        """
+        value = self.log_delta(epsilon)
+        if not value > -700.0:
+            return 1.0 / scale
+        # It need not fall at all: infinite losses stay.
+        far = min(self.epsilon(value - 1.0, epsilon, scale), epsilon + 1e12 * scale)
+        fall = value - self.log_delta(far)
+        if far > epsilon and 0.0 < fall < 20.0:
+            return fall / (far - epsilon)
+        return 1.0 / max(far - epsilon, 1e-12 * abs(epsilon), 1e-300)
+
+    def epsilon(self, log_delta: float, around: float, scale: float) -> float:
+        """A bound on the epsilon of a delta, on the same side, as sharp as it is.
+
+        Delta falls in epsilon. So where a bound from above is at most ``delta`` epsilon has been
+        passed, and where one from below is at least ``delta`` it has not: every such point is an
+        answer, whether or not the bound falls everywhere. The search begins ``around`` a guess and
+        strides out from there, as far as it takes if delta falls by a factor of e over a ``scale``;
+        ``inf`` and 0 claim nothing.
+        """
+        upper = self.side == "upper"
+
+        def excess(epsilon: float) -> float:
+            """At most 0 where the point is an answer."""
+            value = self.log_delta(epsilon) - log_delta
+            return value if upper else -value
+
+        point = max(around, 0.0)
+        at_point = excess(point)
+        stride = scale * min(max(_FARTHER * abs(at_point), _LEAST_STRIDE), 1.0)
+        stride = max(stride, 1e-15 * point, 1e-300)
+        # Towards 0 if the answer can be smaller (upper) or must be (lower).
+        towards_zero = (at_point <= 0.0) == upper
+        other, at_other = point, at_point
+        for _ in range(_MOST_STRIDES):
+            if (at_other <= 0.0) != (at_point <= 0.0):
+                break
+            if towards_zero and other == 0.0:
+                return 0.0
+            point, at_point = other, at_other
+            other = max(point - stride, 0.0) if towards_zero else point + stride
+            at_other = excess(other)
+            stride *= 2.0
+        else:
+            return math.inf if upper else (point if at_point <= 0.0 else 0.0)
+        if at_point <= 0.0:
+            point, at_point, other, at_other = other, at_other, point, at_point
+        return _narrowed(excess, (point, at_point), (other, at_other), self.same)
+
+
+class ChernoffBound(Bound):
+    """``log delta <= log_norm - tilt epsilon``, everywhere: a line above the profile."""
+
+    side: Side = "upper"
+    composer = "exact"
+    between = 0.0
+
+    def __init__(self, log_norm: float, tilt: float) -> None:
+        self.log_norm, self.tilt = log_norm, tilt
+
+    def log_delta(self, epsilon: float) -> float:
+        """Log of the bound on delta at ``epsilon``."""
+        return min(self.log_norm - self.tilt * epsilon, 0.0)
+
+    def log_deltas(self, epsilons: Float) -> Float:
+        """The same at many epsilons."""
+        return np.minimum(self.log_norm - self.tilt * epsilons, 0.0)
+
+
+def _narrowed(
+    excess: Callable[[float], float],
+    inner: tuple[float, float],
+    outer: tuple[float, float],
+    same: float,
+) -> float:
+    """A point where the bound answers, next to one where it does not: the Illinois method."""
+    (no, at_no), (yes, at_yes) = inner, outer
+    kept = 0
+    for iteration in range(_MOST_ITERATIONS):
+        if abs(yes - no) <= _RESOLUTION * max(abs(yes), abs(no)) or at_yes >= -same:
+            break
+        point = 0.5 * (yes + no)
+        if iteration % 8 != 7 and math.isfinite(at_no) and math.isfinite(at_yes):
+            # A little on the side of the answers, where it ends.
+            tried = yes + (no - yes) * ((at_yes + 0.5 * same) / (at_yes - at_no))
+            point = tried if min(yes, no) < tried < max(yes, no) else point
+        if point in (yes, no):
+            break
+        at = excess(point)
+        # An end that stays twice counts half, so that both ends close in.
+        if at <= 0.0:
+            yes, at_yes = point, at
+            at_no *= 0.5 if kept > 0 else 1.0
+            kept = 1
+        else:
+            no, at_no = point, at
+            at_yes *= 0.5 if kept < 0 else 1.0
+            kept = -1
+    return yes

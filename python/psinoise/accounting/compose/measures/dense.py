@@ -1,0 +1,340 @@
+"""The loss of one use, densely: on the panels of its quadrature, or as atoms.
+
+What is known of each panel and of each atom: the least and the largest loss, the probability under
+``P`` and how far its logarithm may be off, and the error of losses, which grows with their size.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psinoise._kept import kept
+from psinoise.accounting.compose.measures.measure import UNIT
+from psinoise.accounting.loss.atoms import AtomPair, Dominating
+from psinoise.accounting.loss.measure import EXP_ROUNDING
+from psinoise.accounting.loss.pairs import Direction, Float, Pair
+from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes
+
+Mask = NDArray[np.bool_]
+
+# A loss is a difference of two logs of densities, each right to half of this per unit of its size
+# (tests/test_laws.py); panels reach as far as the logs are large.
+_LOG_ROUNDING = 8e-16
+# Log densities are steeper somewhere on a panel than from end to end, by less than this factor.
+_STEEPER = 8.0
+# Of log(1 - q + q e^r), relative, and of sums of an offset and some steps.
+_MIXTURE_ROUNDING = 2e-15
+# Masses of atoms are all of a law where they sum to 1 but for rounding.
+_WHOLE = 1e-12
+# Of the losses of atoms: logs of masses that are right to a few ulp, and what merging moves.
+_ATOM_ROUNDING = 8e-15
+
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(ORDER)
+_LOG_WEIGHTS = np.log(_WEIGHTS)
+_SAMPLES = np.concatenate([[-1.0], _POINTS, [1.0]])
+
+
+def _differentiation_matrix() -> Float:
+    """Derivative at the nodes and both ends of the polynomial through the nodes."""
+    vandermonde = np.polynomial.legendre.legvander(_POINTS, ORDER - 1)
+    slopes = np.stack(
+        [
+            np.polynomial.legendre.legval(
+                _SAMPLES,
+                np.polynomial.legendre.legder([0.0] * k + [1.0]),
+            )
+            for k in range(ORDER)
+        ],
+        axis=1,
+    )
+    return np.asarray(slopes @ np.linalg.inv(vandermonde))
+
+
+def _integration_matrix() -> Float:
+    """Shape ``(ORDER, ORDER + 1)``: from masses at the nodes to those between the samples."""
+    vandermonde = np.polynomial.legendre.legvander(_POINTS, ORDER - 1)
+    antiderivatives = np.stack(
+        [
+            np.polynomial.legendre.legval(
+                _SAMPLES,
+                np.polynomial.legendre.legint([0.0] * k + [1.0]),
+            )
+            for k in range(ORDER)
+        ],
+        axis=1,
+    )
+    between = np.diff(antiderivatives, axis=0) @ np.linalg.inv(vandermonde)
+    return np.asarray((between / _WEIGHTS).T)
+
+
+_DIFFERENTIATION = _differentiation_matrix()
+BETWEEN_SAMPLES = _integration_matrix()
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """The loss of one step in one direction, densely on the panels of its quadrature.
+
+    Attributes
+    ----------
+    x, loss, slope : at both ends and at the nodes of each panel, shape ``(panels, ORDER + 2)``
+    lowest, highest : of the loss on each panel, then of each atom
+    log_mass : log of the probability under ``P`` of each panel, then of each atom
+    log_weights : log of ``P`` at the nodes of each panel times the weight there
+    doubt : how far these logs may be off; for panels they are sums with losses that may be large
+    error : relative error of masses that are integrated over each panel
+    rounding : of a loss
+    tail : of what heavy tails leave at 0
+    whole : whether panels, atoms and what is beyond are all of ``P``
+    beyond : probability under ``P`` of outputs beyond all panels
+    """
+
+    pair: Pair | None
+    sign: float
+    x: Float
+    loss: Float
+    slope: Float
+    lowest: Float
+    highest: Float
+    log_mass: Float
+    log_weights: Float
+    doubt: Float
+    error: Float
+    beyond: float
+    rounding: float
+    whole: bool = False
+    tail: float = 0.0
+
+    @property
+    def panels(self) -> int:
+        return int(self.x.shape[0])
+
+    def mass_of(self, parts: Mask) -> float:
+        """Probability of some panels and atoms, rounded up."""
+        return float(np.exp(self.log_mass[parts] + self.doubt[parts]).sum()) * (1.0 + 1e-12)
+
+    def rarest(self, mass: Float, limit: float) -> Mask:
+        """The panels and atoms with the largest losses, of less mass than a limit; never all."""
+        order = np.argsort(self.highest, kind="stable")[::-1]
+        large = np.zeros(mass.size, dtype=bool)
+        large[order[np.cumsum(mass[order]) < limit]] = True
+        if large.all():
+            large[order[-1]] = False
+        return large
+
+    def finest(self, chosen: Mask) -> tuple[Float, Float, Float]:
+        """Where the mass of some panels and atoms lies: from the node before to that after.
+
+        The least and the largest loss and the log of the mass, of each node and then of each atom.
+        """
+        rows = chosen[: self.panels]
+        chosen = chosen[self.panels :]
+        loss, atoms = self.loss[rows], self.lowest[self.panels :][chosen]
+        ends = np.stack([loss[:, :-2], loss[:, 1:-1], loss[:, 2:]])
+        log_mass = self.log_weights[rows], self.log_mass[self.panels :][chosen]
+        return (
+            np.concatenate([ends.min(axis=0), atoms], axis=None),
+            np.concatenate([ends.max(axis=0), atoms], axis=None),
+            np.concatenate(log_mass, axis=None),
+        )
+
+    def only(self, chosen: Mask) -> Dense:
+        """The loss on some panels and atoms, as if there were no others."""
+        rows = chosen[: self.panels]
+        return dataclasses.replace(
+            self,
+            x=self.x[rows],
+            loss=self.loss[rows],
+            slope=self.slope[rows],
+            lowest=self.lowest[chosen],
+            highest=self.highest[chosen],
+            log_mass=self.log_mass[chosen],
+            log_weights=self.log_weights[rows],
+            doubt=self.doubt[chosen],
+            error=self.error[rows],
+            beyond=0.0,
+            whole=False,
+        )
+
+    def rounded_within(self, chosen: Mask, level: float = 0.0) -> Dense:
+        """The same, with the rounding that the chosen losses have, and levels counted from one.
+
+        The logs of densities are as large as their ratio, at least. Sampling makes
+        ``Lambda = log(1 - q + q e^r)`` of a log ratio ``r``, with the slope
+        ``1 - (1 - q) e^{-Lambda}``: small losses have a small share of the rounding of ``r``.
+        """
+        pair = self.pair
+        if pair is None:
+            return self
+        largest = max(
+            float(np.abs(self.lowest[chosen]).max()),
+            float(np.abs(self.highest[chosen]).max()),
+            abs(level),
+        )
+        # Of outputs too, where losses are steep.
+        size = largest - math.log(pair.sampling_rate)
+        ratio = 4.0 * _LOG_ROUNDING * (len(pair.centers) - 1) * size
+        rounding = self.rounding + ratio
+        if pair.sampling_rate < 1.0:
+            rate = pair.sampling_rate
+            ends = self.highest if self.sign > 0.0 else -self.lowest
+            if pair.replaced:
+                # Of two ratios at most one is positive, the law being log-concave, and the loss of
+                # that one is no more than that of both; the others have slopes of at most q.
+                ends = np.maximum(np.abs(self.highest), np.abs(self.lowest))
+                largest = 2.0 * max(largest, -math.log1p(-rate))
+            steepest = 1.0 - (1.0 - rate) * math.exp(-float(np.abs(ends[chosen]).max()))
+            rounding = min(steepest * rounding + _MIXTURE_ROUNDING * largest, rounding)
+        return dataclasses.replace(self, rounding=max(rounding, self.tail))
+
+
+def _laid_out(
+    sign: float, left: Float, right: Float, inner: Float, outer: Float
+) -> tuple[Float, Float, Float]:
+    """Outputs, losses and slopes on panels, of losses under "remove" at the nodes and the ends."""
+    half = 0.5 * (right - left)
+    x = (left + half)[:, None] + half[:, None] * _SAMPLES
+    x[:, 0], x[:, -1] = left, right
+    loss = np.empty(x.shape)
+    loss[:, 1:-1], loss[:, :: ORDER + 1] = inner, outer
+    slope = (inner @ _DIFFERENTIATION.T) / half[:, None]
+    return (x, loss, slope) if sign > 0.0 else (x, -loss, -slope)
+
+
+# Samples are large, and those of a thousand steps are asked for once.
+@kept(256)
+def dense(pair: Dominating, direction: Direction, reach: float) -> Dense:
+    """Sample the loss on the panels of a quadrature; cached."""
+    return dense_on(nodes(pair, reach), direction, reach)
+
+
+def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
+    """The same on panels that reach so far."""
+    pair = grid.pair
+    if isinstance(pair, AtomPair):
+        return _atoms_alone(pair, direction)
+    sign = 1.0 if direction == "remove" else -1.0
+    x, loss, slope = _laid_out(sign, grid.left, grid.right, grid.loss, grid.outer_loss)
+    atom_loss = sign * grid.atom_loss
+    # Lambda is a loss under "remove", where P = Q e^Lambda.
+    log_p = grid.log_mass + (grid.loss if sign > 0.0 else 0.0)
+    atom_log_p = grid.atom_log_mass + (atom_loss if sign > 0.0 else 0.0)
+    panel_log_p = np.logaddexp.reduce(log_p, axis=1) if grid.left.size else np.empty(0)
+    doubt = EXP_ROUNDING * np.concatenate(
+        [
+            (np.abs(grid.log_mass) + np.abs(grid.loss)).max(axis=1, initial=0.0),
+            np.abs(grid.atom_log_mass) + np.abs(grid.atom_loss),
+        ]
+    )
+    # A replaced record adds the error of a second ratio.
+    rounding = _LOG_ROUNDING * (len(pair.centers) - 1)
+    rounding *= 16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))
+    beyond = _beyond(pair, direction, grid)
+    tail = 0.0
+    if pair.noise.score_limit == 0.0:
+        # Heavy tails are cut where the loss is next to 0, to which it falls: their mass is an atom
+        # at 0, off by no more than the loss at the ends.
+        atom_loss = np.append(atom_loss, 0.0)
+        atom_log_p = np.append(atom_log_p, math.log(max(beyond, 5e-324)))
+        doubt = np.append(doubt, EXP_ROUNDING * abs(atom_log_p[-1]))
+        tail = float(np.abs(pair.loss(grid.ends)).max())
+        rounding = max(rounding, tail)
+        beyond = 0.0
+    return Dense(
+        pair,
+        sign,
+        x,
+        loss,
+        slope,
+        np.concatenate([loss.min(axis=1, initial=math.inf), atom_loss]),
+        np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss]),
+        np.concatenate([panel_log_p, atom_log_p]),
+        log_p,
+        doubt,
+        _error_on_panels(pair, grid, log_p),
+        beyond,
+        rounding,
+        pair.infinite(direction) == 0.0,
+        tail,
+    )
+
+
+def _error_on_panels(pair: Pair, grid: Nodes, log_p: Float) -> Float:
+    """Relative error of masses under ``P`` on each panel.
+
+    Logs of densities are right to some roundings of their size, and outputs to some of theirs.
+    Those of the distance from a center move the log by some of its size, and those of the center
+    itself by as much times how steep it is.
+    """
+    width = grid.right - grid.left
+    log_p = log_p - (_LOG_WEIGHTS + np.log(0.5 * width)[:, None]) + math.log(pair.noise.scale)
+    steep = _STEEPER * np.ptp(log_p, axis=1) / width
+    distance = max(abs(center) for center in pair.centers)
+    size = np.abs(log_p).max(axis=1, initial=0.0)
+    return np.asarray(EXP_ROUNDING * size + 4.0 * UNIT * distance * steep)
+
+
+def _atoms_alone(pair: AtomPair, direction: Direction) -> Dense:
+    """A loss that has no panels.
+
+    Its rounding is that of the loss without sampling, which ``log(1 - q + q e^l)`` passes on by its
+    slope, ``1 - (1 - q) e^{-Lambda}``, the largest at the largest loss; and that of the map itself.
+    """
+    log_mass, loss = pair.atoms
+    found = atoms_source(log_mass, -loss)
+    if direction == "remove":
+        found = atoms_source(log_mass + loss, loss)
+    without, rate = pair.unsampled[1], pair.sampling_rate
+    rounding = _atom_rounding(without, 0.0 if pair.stated else 1.0)
+    if rate < 1.0:
+        largest = float(np.abs(loss).max(initial=0.0))
+        steepest = 1.0 - (1.0 - rate) * math.exp(-max(float(loss.max(initial=0.0)), 0.0))
+        rounding = 1.001 * steepest * rounding + _MIXTURE_ROUNDING * largest
+    doubt = EXP_ROUNDING * (np.abs(log_mass) + np.abs(loss))
+    # An envelope of several pairs may be more than one.
+    total = float(np.exp(found.log_mass).sum())
+    whole = not pair.several and pair.infinite(direction) == 0.0 and abs(total - 1.0) <= _WHOLE
+    return dataclasses.replace(found, rounding=rounding, doubt=doubt, whole=whole)
+
+
+def atoms_source(log_mass: Float, loss: Float) -> Dense:
+    """A loss of atoms alone, with the logs of their masses under ``P``."""
+    none, nowhere = np.empty((0, ORDER + 2)), np.empty(0)
+    doubt, rounding = EXP_ROUNDING * np.abs(log_mass), _atom_rounding(loss, 1.0)
+    return Dense(
+        None,
+        1.0,
+        none,
+        none,
+        none,
+        loss,
+        loss,
+        log_mass,
+        none[:, 1:-1],
+        doubt,
+        nowhere,
+        0.0,
+        rounding,
+    )
+
+
+def _atom_rounding(loss: Float, least: float) -> float:
+    """Losses are right to some ulp of the largest of them, or of a least number."""
+    return _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), least)
+
+
+def _beyond(pair: Pair, direction: Direction, grid: Nodes) -> float:
+    """Probability under ``P`` beyond the ends of the quadrature, rounded up."""
+    noise, q = pair.noise, pair.sampling_rate
+    if math.isfinite(noise.support) or (grid.atom_loss.size and noise.score_limit != 0.0):
+        # Runs of constant loss reach to the ends of the first edges and hold the rest of the mass.
+        return 0.0
+    shift, _ = pair.shifts(direction)
+    moved = np.array([0.0, shift])
+    outside, shifted = noise.cdf(grid.ends[0] - moved) + noise.ccdf(grid.ends[1] - moved)
+    return float((1.0 - q) * outside + q * shifted) * (1.0 + 1e-12)

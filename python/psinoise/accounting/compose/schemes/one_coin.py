@@ -1,0 +1,137 @@
+"""A vector under one coin: uses that are sampled together, or not at all.
+
+``m`` uses of a pair ``(P, Q)`` without sampling make a pair of products, whose loss is a sum of
+``m``. One coin with rate ``q`` turns it into ``((1 - q) Q + q P, Q)`` and its reverse, which
+dominate (``loss.responses``, "Sampling"). Their profiles are increasing functions of those without
+sampling, so that bounds stay bounds. In terms of a measure with masses ``p_k`` at losses ``l_k``:
+
+* *remove*: masses ``p_k (q + (1 - q) e^{-l_k})`` at ``log(1 - q + q e^{l_k})``. What this leaves of
+  1 is the share of outputs that only ``Q`` has, at ``log(1 - q)``, where the profile is
+  ``1 - gamma`` and smaller losses do not exist. From below masses that add up to more than 1 are
+  scaled down: the profile is then at most ``1 - gamma`` at both ends of ``[0, 1 - q]``, hence
+  between.
+* *add*: masses ``p_k`` at ``-log(1 - q + q e^{-l_k})``; an infinite loss becomes ``-log(1 - q)``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from psinoise._kept import kept
+from psinoise.accounting.compose.direct.composition import Composition
+from psinoise.accounting.compose.measures.dense import Dense, atoms_source, dense
+from psinoise.accounting.compose.measures.measure import Measure
+from psinoise.accounting.compose.measures.measured import Measured
+from psinoise.accounting.loss.atoms import AtomPair, Dominating
+from psinoise.accounting.loss.pairs import Direction, mixture_loss
+from psinoise.accounting.loss.quadrature import reach_for
+from psinoise.accounting.loss.steps import (
+    Steps,
+    certain_finite_loss,
+    infinite_mass,
+    largest_finite_loss,
+)
+
+# Of the measure of all coordinates: bounds on it are some 1e-7 of its deviation apart.
+_NODES = 4000
+# No smaller delta is asked for.
+_LEAST_LOG_DELTA = -690.0
+# Of several shifts, from below, the worst at this tilt.
+_TILT = 1.0
+# Of the elementary functions that mix a loss.
+_UP = 1.0 + 2.0**-50
+
+
+@dataclass(frozen=True)
+class SampledVector(Measured):
+    """Uses of a pair that one coin decides about.
+
+    Attributes
+    ----------
+    pair
+        one of the uses, without sampling
+    uses
+        how many there are
+    sampling_rate
+        of the coin, between 0 and 1
+    """
+
+    pair: Dominating
+    uses: int
+    sampling_rate: float
+
+    def infinite(self, direction: Direction) -> float:
+        if direction == "add":
+            return 0.0
+        return self.sampling_rate * infinite_mass(self._steps, direction)
+
+    @property
+    def _steps(self) -> Steps:
+        """All uses, without the coin."""
+        return ((self.pair, self.uses),)
+
+    def largest_loss(self, direction: Direction) -> float:
+        """The largest finite loss, rounded up: that of all uses together, under the coin."""
+        return self._mixed(direction, largest_finite_loss(self._steps, direction), _UP)
+
+    def certain_loss(self, direction: Direction) -> float:
+        return self._mixed(direction, certain_finite_loss(self._steps, direction), 1.0 / _UP)
+
+    def _mixed(self, direction: Direction, loss: float, share: float) -> float:
+        if direction == "add" and infinite_mass(self._steps, direction) > 0.0:
+            # Of outputs that a record which was drawn does not give.
+            return -math.log1p(-self.sampling_rate) * share
+        sign = 1.0 if direction == "remove" else -1.0
+        mixed = sign * float(mixture_loss(np.array([sign * loss]), self.sampling_rate)[0])
+        return mixed * (share if mixed > 0.0 else 1.0 / share)
+
+    def sources(self, direction: Direction) -> tuple[Dense, Dense]:
+        return _sources(self, direction)
+
+
+@kept()
+def _sources(step: SampledVector, direction: Direction) -> tuple[Dense, Dense]:
+    reach = reach_for(_LEAST_LOG_DELTA, float(step.uses))
+    pair = step.pair
+    low = pair.below(direction, _TILT) if isinstance(pair, AtomPair) else pair
+    source = dense(low, direction, reach), dense(pair, direction, reach)
+    whole = Composition((source,), (step.uses,), _LEAST_LOG_DELTA)
+    rate, lost = step.sampling_rate, infinite_mass(((pair, step.uses),), direction)
+    make = _removed if direction == "remove" else _added
+    below, above = (whole.measure(side, _NODES) for side in ("lower", "upper"))
+    return make(below, rate, lost), make(above, rate, lost)
+
+
+def _outwards(measure: Measure) -> Measure:
+    """The measure without errors of its masses and losses, which are moved to its side."""
+    sign, held = 1.0 if measure.side == "upper" else -1.0, measure.mass > 0.0
+    mass = measure.mass[held] * (1.0 + sign * measure.rounding)
+    loss = measure.loss[held] + sign * measure.slack
+    return dataclasses.replace(measure, loss=loss, point=loss, mass=mass)
+
+
+def _removed(measure: Measure, rate: float, lost: float) -> Dense:
+    measure = _outwards(measure)
+    loss = mixture_loss(measure.loss, rate)
+    log_mass = np.log(measure.mass) + (loss - measure.loss)
+    total, infinite = float(np.exp(log_mass).sum()), rate * lost
+    beyond = rate * measure.infinite
+    rest = 1.0 - total - infinite - beyond
+    if measure.side == "lower" and rest < 0.0:
+        log_mass += math.log1p(rest / total)
+    if rest > 0.0:
+        loss, log_mass = np.append(loss, math.log1p(-rate)), np.append(log_mass, math.log(rest))
+    return dataclasses.replace(atoms_source(log_mass, loss), beyond=beyond)
+
+
+def _added(measure: Measure, rate: float, lost: float) -> Dense:
+    measure = _outwards(measure)
+    loss, log_mass = -mixture_loss(-measure.loss, rate), np.log(measure.mass)
+    unseen = lost + measure.infinite
+    if unseen > 0.0:
+        loss, log_mass = np.append(loss, -math.log1p(-rate)), np.append(log_mass, math.log(unseen))
+    return atoms_source(log_mass, loss)
