@@ -130,6 +130,28 @@ def test_a_copy_goes_its_own_way(duplicate):
         assert composed.epsilon(1e-12) == pytest.approx(known, rel=1e-3)
 
 
+@for_each(
+    [
+        (pn.Gaussian(std=1.0), 20, 0.5),
+        (pn.Gaussian(std=1.0), 2000, 0.01),
+        (pn.Laplace(scale=0.5), 3, 0.9),
+        (pn.Staircase(epsilon=1.0), 12, 0.3),
+        (pn.Cactus(mean_cost=0.25, cells_per_sensitivity=6, cells=18, tail_ratio=0.05), 12, 0.3),
+    ],
+    [1e-3, 1e-12],
+)
+def test_a_direction_that_is_behind_widens_no_bracket(case, delta):
+    """It is bounded as closely as it takes to be behind. Mutant: that closeness for the leader."""
+    law, count, rate = case
+    use = pn.Mechanism(law)
+    found = use.epsilon(delta, count, rate)
+    ways = [use.epsilon(delta, count, rate, adjacency=way) for way in ("remove", "add")]
+    larger = max(ways, key=lambda bracket: bracket.lower)
+    assert found.lower <= larger.upper
+    assert larger.lower <= found.upper
+    assert found.width <= 1.01e-4 * found
+
+
 def test_an_answer_belongs_to_what_it_was_asked_of(monkeypatch):
     """A thread composes while another one asks. Mutant: answers kept where they are found last."""
     use = pn.Mechanism(pn.Gaussian(std=5.0))

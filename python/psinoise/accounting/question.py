@@ -57,6 +57,8 @@ UNDERFLOW = -690.0
 _BELOW_GUESS = 40.0
 # The least positive float64: delta is below it where its logarithm is that small.
 _LEAST = 5e-324
+# Share of the distance to a larger direction by which bounds on a smaller one may be apart.
+_ROOM = 0.3
 # Of a slope that is read from a bound.
 _LEAST_TILT = 1e-6
 #: So many bounds of a direction are kept for other questions.
@@ -97,6 +99,7 @@ class _Part:
     found: dict[str, Bound] = field(default_factory=dict)
     crossed: dict[str, tuple[Bound, float]] = field(default_factory=dict)
     line: ChernoffBound | None = None
+    ceiling: float = -math.inf  # below which nothing more need be known
     done: bool = False
 
     def begin(self) -> None:
@@ -221,7 +224,7 @@ class _Part:
         """How close bounds should be, in units of epsilon."""
         if self.point.log_delta is None:
             return float(self.question.widths.log_at(epsilon, slope)) / slope
-        return self.question.widths.at(epsilon, slope)
+        return max(self.question.widths.at(epsilon, slope), _ROOM * (self.ceiling - epsilon))
 
     def settled(self) -> float | None:
         """The value by contour integration, if that settles in a moment."""
@@ -390,6 +393,7 @@ class Question:
             leader = max(parts, key=lambda part: (part.lower, _ahead(part)))
             allowed = self._allowed(leader)
             if not leader.done and leader.upper - leader.lower > allowed:
+                leader.ceiling = -math.inf
                 leader.sharpen()
                 continue
             # The others matter as far as their upper bounds are larger.
@@ -401,6 +405,7 @@ class Question:
             if other.rounds is None and other.stays_below(leader.upper):
                 other.upper, other.done = leader.upper, True
             else:
+                other.ceiling = ceiling
                 other.sharpen()
         for part in parts:
             part.keep()

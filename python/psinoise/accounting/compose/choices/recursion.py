@@ -45,7 +45,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.accounting.compose.choices.waves import Complex, Frame, Grid, total_of
+from psinoise.accounting.compose.choices.waves import (
+    Complex,
+    Frame,
+    Grid,
+    larger_of_neighbors,
+    total_of,
+)
 from psinoise.accounting.compose.measures.measure import UNIT, Measure, Side
 from psinoise.accounting.loss.pairs import Float
 
@@ -337,7 +343,7 @@ class Recursion:
             above = 1.0 if held is None else -1.0
             over = above * (values[row] - at) + bend[row]
             chosen = slice(None) if held is None else held == row
-            highest = float(np.maximum(over, np.roll(over, -1))[chosen].max())
+            highest = float(larger_of_neighbors(over)[chosen].max())
             # What is between points takes as many transforms again to know it better.
             if between > 0.5 * wanted and highest + between > failed:
                 self.work += self._grid.points

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, rfft
 from scipy.ndimage import maximum_filter1d
 
+from psinoise._kept import cached_property
 from psinoise.accounting.compose.measures.measure import UNIT, Side
 from psinoise.accounting.loss.pairs import Float
 
@@ -49,7 +50,7 @@ class Frame:
     period: float
     degree: int
 
-    @property
+    @cached_property
     def waves(self) -> Float:
         """Frequencies."""
         return np.asarray(2.0 * math.pi / self.period * np.arange(self.degree + 1))
@@ -108,8 +109,7 @@ class Grid:
         fourth = float(np.abs(coefficients) @ (2.0 * self.frame.waves**4))
         share = self.spacing**2 / 8.0
         fourth += self.error(total_of(coefficients * self.frame.waves**2)) / share
-        falls = np.maximum(falls, np.roll(falls, -1)) + share * fourth
-        return np.asarray(np.maximum(values, np.roll(values, -1)) + share * falls)
+        return larger_of_neighbors(values) + share * (larger_of_neighbors(falls) + share * fourth)
 
     def between(self, coefficients: Complex) -> float:
         """How far polynomials may be above both neighboring points."""
@@ -120,6 +120,14 @@ class Grid:
     def error(self, total: float) -> float:
         """Of values whose coefficients add up to a total, by transforms."""
         return 4.0 * UNIT * math.log2(self.points) * math.sqrt(self.points) * total
+
+
+def larger_of_neighbors(values: Float) -> Float:
+    """Of each point of a period and the next one."""
+    found = np.empty(values.size)
+    np.maximum(values[:-1], values[1:], out=found[:-1])
+    found[-1] = max(values[-1], values[0])
+    return found
 
 
 def total_of(coefficients: Complex | Float) -> float:
