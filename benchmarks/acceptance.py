@@ -38,7 +38,7 @@ from acceptance_truth import elsewhere, miss, truth
 import psinoise as pn
 
 PROMISE = 1e-4
-_REFUSALS = ("CertificationError", "DomainError", "UnsettledError")
+_REFUSALS = ("CertificationError", "DomainError", "NotConvergedError")
 _WORST = 20
 _START_SECONDS = 120.0
 _QUANTILES = (0.5, 0.9, 0.99, 1.0)

@@ -31,6 +31,8 @@ _PRECISION = mpf(10) ** -35
 _STABLE_PRECISION = 1e-9
 _MOST_TERMS = 10**4
 _INFINITE = mpf("inf")
+# The law has a support that is rounded up, so that a little less than its delta is moved out of it.
+_SUPPORT = mpf(10) ** -9
 _UNBOUNDED = ("Gaussian", "Airy", "Power", "Log", "Maximum")
 _STABLE = {"Stable": 1.5, "Stable(.12)": 0.12, "Stable(.7)": 0.7, "Stable(1.8)": 1.8}
 _BOUNDED = ("UniformAtom", "TruncatedLaplace")
@@ -42,21 +44,23 @@ Range = tuple[Any, Any]
 def truth(question: Question) -> Range | None:
     """Between which numbers the value lies that was asked for, or None where it is not known."""
     steps = question.steps
-    if any(step.lattice or step.law in IMPORTED for step in steps):
+    outside, laws = mass_outside(steps), {step.law for step in steps}
+    edge = "TruncatedLaplace" in laws and abs(question.delta - outside) < _SUPPORT * outside
+    if edge or any(step.lattice or step.law in IMPORTED for step in steps):
         return None
     shift = gaussian_shift(steps)
     if question.epsilon is not None:
         return exactly(known_delta(question, shift))
     delta = mpf(question.delta)
-    if infinite(steps, delta):
+    if delta < outside or (delta == 0 and laws.intersection(_UNBOUNDED)):
         return _INFINITE, _INFINITE
     if delta == 0:
         losses = [pure_loss(step, question.adjacency) for step in steps]
         error = _STABLE_PRECISION if any(step.law in _STABLE for step in steps) else _PRECISION
         return None if None in losses else exactly(mp.fsum(losses), error)
-    if shift is not None:
-        return exactly(gaussian_epsilon(shift, delta))
-    return exactly(single(steps[0], delta, question.adjacency)) if len(steps) == 1 else None
+    if shift is None:
+        return exactly(single(steps[0], delta, question.adjacency)) if len(steps) == 1 else None
+    return exactly(gaussian_epsilon(shift, delta))
 
 
 def exactly(value: Any, error: Any = _PRECISION) -> Range | None:
@@ -87,15 +91,13 @@ def known_delta(question: Question, shift: Any) -> Any:
     return mp.tanh(1 / (2 * mpf(step.size))) if step.law == "DiscreteLaplace" else None
 
 
-def infinite(steps: tuple[Step, ...], delta: Any) -> bool:
-    """Whether no epsilon is enough."""
-    if delta == 0 and any(step.law in _UNBOUNDED for step in steps):
-        return True
+def mass_outside(steps: tuple[Step, ...]) -> Any:
+    """The probability of infinite losses."""
     finite = mpf(0)
     for step in steps:
         if step.law in _BOUNDED and step.sensitivity == 1.0 and step.dimension == 1:
             finite += step.count * mp.log1p(-mpf(step.rate) * mpf(step.size))
-    return bool(delta < -mp.expm1(finite))
+    return -mp.expm1(finite)
 
 
 def pure_loss(step: Step, adjacency: str) -> Any:

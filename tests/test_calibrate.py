@@ -283,7 +283,7 @@ def test_what_cannot_be_certified_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     class Vague(Question):
         def epsilon(self, delta: float) -> Bracket:
             found = super().epsilon(delta)
-            return found if self.settle else Bracket(0.0, found.estimate, math.inf)
+            return found if self.estimating else Bracket(0.0, found.estimate, math.inf)
 
     monkeypatch.setattr(target_module, "Question", Vague)
     with pytest.raises(pn.CertificationError, match="could be certified"):

@@ -37,8 +37,8 @@ def enumerated_delta(atoms, count: int, epsilon: float) -> float:
             continue
         sum_of_losses = float(np.dot(times, loss))
         if sum_of_losses > epsilon:
-            ways = math.factorial(count) / math.prod(math.factorial(t) for t in times)
-            weight = ways * math.prod(m**t for m, t in zip(mass, times, strict=True))
+            directions = math.factorial(count) / math.prod(math.factorial(t) for t in times)
+            weight = directions * math.prod(m**t for m, t in zip(mass, times, strict=True))
             total += weight * -math.expm1(epsilon - sum_of_losses)
     return total - math.expm1(count * math.log1p(-infinite))
 
@@ -59,8 +59,8 @@ def test_delta_by_enumeration(law, sensitivity, oracle, rate, count):
     mechanism = pn.Mechanism(law, sensitivity)
     for epsilon in (0.0, 0.1, 0.3, 0.7, 1.5):
         exact = max(
-            enumerated_delta(merged(*pieces, rate, way), count, epsilon)
-            for way in ("remove", "add")
+            enumerated_delta(merged(*pieces, rate, direction), count, epsilon)
+            for direction in ("remove", "add")
         )
         found = mechanism.delta(epsilon, count, rate)
         assert found.estimate == pytest.approx(exact, rel=1e-6, abs=1e-13)

@@ -60,16 +60,16 @@ def in_blocks() -> contextlib.AbstractContextManager[object]:
         (0.1, "add", 0, True),
     ]
 )
-def test_shifts_that_are_chosen_as_neighbors_go(rate, way, others, blocks):
+def test_shifts_that_are_chosen_as_neighbors_go(rate, direction, others, blocks):
     """Mutants: one fixed shift from below; the envelope, or the other step last, from above."""
     law = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=3, cells=12, tail_ratio=0.02)
     mechanism, other = pn.Mechanism(law), pn.Mechanism(pn.DiscreteLaplace(epsilon=0.7))
     shifts = [cactus_pieces(law, shift) for shift in np.arange(1, 4) / 3.0]
-    losses = [merged(shifted, base, rate, way)[:2] for shifted, base in shifts]
-    before = merged(*integer_atoms(other.noise, 1), 1.0, way)[:2] if others else None
-    top = mechanism.dominating(rate, "add-remove")[0].largest_loss(way)
+    losses = [merged(shifted, base, rate, direction)[:2] for shifted, base in shifts]
+    before = merged(*integer_atoms(other.noise, 1), 1.0, direction)[:2] if others else None
+    top = mechanism.dominating(rate, "add-remove")[0].largest_loss(direction)
     for count in (2, 3):
-        accountant = pn.Accountant(way).compose(mechanism, count, rate).compose(other, others)
+        accountant = pn.Accountant(direction).compose(mechanism, count, rate).compose(other, others)
         for share in (0.0, 0.9) if count == 3 else (0.2,):
             epsilon = share * (count * top + 0.7 * others)
             exact = adaptive_delta(losses, epsilon, count, before)
@@ -92,14 +92,16 @@ def use_of(losses) -> Use:
 
 
 @for_rows(
-    (step, rate, way)
+    (step, rate, direction)
     for step in (0.7, 0.04)
-    for rate, way in ((1.0, "remove"), (0.3, "remove"), (0.3, "add"))
+    for rate, direction in ((1.0, "remove"), (0.3, "remove"), (0.3, "add"))
 )
-def test_induction_on_any_grid(step, rate, way):
+def test_induction_on_any_grid(step, rate, direction):
     """Mutants: chords in y, none beyond the last point, no merging there, a shift not looked at."""
-    shifts = [merged(*cactus_pieces(TINY, shift), rate, way)[:2] for shift in np.arange(1, 7) / 6.0]
-    before = merged(*integer_atoms(pn.DiscreteLaplace(epsilon=0.7), 1), rate, way)[:2]
+    shifts = [
+        merged(*cactus_pieces(TINY, shift), rate, direction)[:2] for shift in np.arange(1, 7) / 6.0
+    ]
+    before = merged(*integer_atoms(pn.DiscreteLaplace(epsilon=0.7), 1), rate, direction)[:2]
 
     for count, other in ((1, None), (3, None), (2, before)):
         pair = use_of(shifts)
@@ -127,14 +129,16 @@ def test_induction_on_any_grid(step, rate, way):
 
 
 @for_rows(
-    (few, rate, way, other)
-    for few, rate, way in ((1, 1.0, "remove"), (1, 0.3, "add"), (2, 0.3, "remove"))
+    (few, rate, direction, other)
+    for few, rate, direction in ((1, 1.0, "remove"), (1, 0.3, "add"), (2, 0.3, "remove"))
     for other in (False, True)
 )
-def test_choices_in_the_last_uses_alone(few, rate, way, other):
+def test_choices_in_the_last_uses_alone(few, rate, direction, other):
     """Mutants: what choices before could add is left out, or what of it is no share of delta."""
-    shifts = [merged(*cactus_pieces(TINY, shift), rate, way)[:2] for shift in np.arange(1, 7) / 6.0]
-    before = merged(*integer_atoms(pn.DiscreteLaplace(epsilon=0.7), 1), rate, way)[:2]
+    shifts = [
+        merged(*cactus_pieces(TINY, shift), rate, direction)[:2] for shift in np.arange(1, 7) / 6.0
+    ]
+    before = merged(*integer_atoms(pn.DiscreteLaplace(epsilon=0.7), 1), rate, direction)[:2]
     others = [((atoms_source(np.log(before[1]), before[0]),) * 2, 1)] if other else []
     count, gaps = 3, []
     for epsilon in (0.1, 0.8, 1.7):
@@ -216,13 +220,13 @@ def split(loss: np.ndarray, mass: np.ndarray, step: float) -> tuple[np.ndarray, 
         (40, 1.0, "remove", True),
     ]
 )
-def test_against_all_sums_on_a_fine_lattice(count, rate, way, blocks):
+def test_against_all_sums_on_a_fine_lattice(count, rate, direction, blocks):
     """Every choice after every sum, on a lattice: an independent upper bound that is close."""
     mechanism, step = pn.Mechanism(SMALL), {0.1: 2e-3, 1.0: 1e-2}[rate]
     shifts = [cactus_pieces(SMALL, shift) for shift in np.arange(1, 7) / 6.0]
-    losses = [split(*merged(p, q, rate, way)[:2], step) for p, q in shifts]
+    losses = [split(*merged(p, q, rate, direction)[:2], step) for p, q in shifts]
     with in_blocks() if blocks else contextlib.nullcontext():
-        found = pn.Accountant(way).compose(mechanism, count, rate).epsilon(1e-7)
+        found = pn.Accountant(direction).compose(mechanism, count, rate).epsilon(1e-7)
     assert found.composer == "choices"
     assert found.width <= (2e-3 if blocks else 1e-4) * found
     reach = max(abs(start) + mass.size for start, mass in losses)
@@ -249,8 +253,8 @@ def test_shifts_that_are_never_a_better_choice():
         pieces = [cactus_pieces(law, shift) for shift in shifts]
         kept = undominated(pieces, shifts)
         assert len(kept) == needed
-        for rate, way in ((1.0, "remove"), (0.2, "remove"), (0.2, "add")):
-            losses = [merged(p, q, rate, way)[:2] for p, q in pieces]
+        for rate, direction in ((1.0, "remove"), (0.2, "remove"), (0.2, "add")):
+            losses = [merged(p, q, rate, direction)[:2] for p, q in pieces]
             for epsilon in (0.0, 0.3, 2.0):
                 every = adaptive_delta(losses, epsilon, 2)
                 some = adaptive_delta([losses[k] for k in kept], epsilon, 2)

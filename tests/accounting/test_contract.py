@@ -39,7 +39,7 @@ def test_certified_is_the_default():
         lower, estimate, upper = bracket
         assert (lower, estimate, upper) == (bracket.lower, bracket.estimate, bracket.upper)
         assert bracket.width == upper - lower
-    # Without a contour that settles both are as close as their brackets.
+    # Without a contour that converges both are as close as their brackets.
     for name in ("epsilon", "delta"):
         bracket = getattr(accountant, name)(0.01)
         number = getattr(accountant.estimate, name)(0.01)

@@ -277,8 +277,8 @@ def test_masses_in_order_are_ahead_whatever_their_errors(side, seed):
     true = generator.uniform(size=300) ** 4
     true /= math.fsum(true)
     rounding = 1e-9 * generator.uniform(size=300)
-    way = (1.0, -1.0, np.sign(loss), -np.sign(loss))[seed]
-    found = in_order(loss, true * (1.0 + way * rounding), rounding, 1.0, sign)
+    direction = (1.0, -1.0, np.sign(loss), -np.sign(loss))[seed]
+    found = in_order(loss, true * (1.0 + direction * rounding), rounding, 1.0, sign)
     tails, exact = (np.cumsum(part[::-1])[::-1] for part in (found, true))
     assert (sign * (tails - exact) >= -1e-14).all()
     assert tails[0] == pytest.approx(1.0, abs=1e-14)
@@ -318,9 +318,9 @@ def test_rounding_of_a_billion_uses_does_not_add_up():
     [1e-3, 1e-6, 1e-30],
     ["remove", "add"],
 )
-def test_samples_know_where_one_use_is(law, rate, delta, way):
+def test_samples_know_where_one_use_is(law, rate, delta, direction):
     """Kills: masses lumped at the nodes; a chord for the cubic."""
-    found = pn.Accountant(way).compose(pn.Mechanism(law), 1, rate).epsilon(delta)
-    source = dense(Pair(law, 1.0, rate), way, 150.0)
+    found = pn.Accountant(direction).compose(pn.Mechanism(law), 1, rate).epsilon(delta)
+    source = dense(Pair(law, 1.0, rate), direction, 150.0)
     sampled = SampledBound(source, np.ones(source.lowest.size, dtype=bool))
     assert sampled.epsilon(math.log(delta), 0.0, 1.0) == pytest.approx(found, rel=1e-4)

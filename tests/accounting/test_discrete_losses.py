@@ -95,8 +95,8 @@ def test_infinite_mass_is_never_lost() -> None:
 def test_nodes_bound_the_profile_of_the_pair() -> None:
     for noise in (pn.Gaussian(std=1.5), pn.Laplace(scale=1.3), pn.Airy(mean_abs=1.2)):
         pair = Pair(noise, 1.0, 0.3)
-        for way in ("remove", "add"):
-            nodes = upper_nodes(pair, way, 0.01, 60.0)  # type: ignore[arg-type]
+        for direction in ("remove", "add"):
+            nodes = upper_nodes(pair, direction, 0.01, 60.0)  # type: ignore[arg-type]
             losses = (nodes.first + np.arange(nodes.mass.size)) * 0.01
             assert nodes.mass.sum() + nodes.infinite == pytest.approx(1.0, abs=1e-10)
             # The Q-mass is kept as well: the measure is that of a pair of distributions.

@@ -80,7 +80,7 @@ def test_sampled_noise(law, rate):
 
     for epsilon in (-2.0, -0.5 * rate, 0.0, 0.1 * rate, 0.3 * rate, 0.6, 3.0):
         with mp.workdps(60):
-            exact = max(subsampled_delta(unsampled, epsilon, rate, way) for way in WAYS)
+            exact = max(subsampled_delta(unsampled, epsilon, rate, direction) for direction in WAYS)
         if exact < 1e-300 or epsilon >= top:
             continue
         holds(mechanism.delta(epsilon, 1, rate), exact, 1e-8 / rate, 1e-15)
@@ -138,7 +138,9 @@ def test_two_sampled_gaussian_uses(rate, epsilon):
     """One rare large loss decides, where each must be a number of its own."""
 
     def profile(epsilon):
-        return float(max(sampled_gaussian_delta_twice(epsilon, 1.0, rate, way) for way in WAYS))
+        return float(
+            max(sampled_gaussian_delta_twice(epsilon, 1.0, rate, direction) for direction in WAYS)
+        )
 
     mechanism, exact = pn.Mechanism(pn.Gaussian(std=1.0)), profile(epsilon)
     found = mechanism.delta(epsilon, 2, rate)
@@ -155,7 +157,9 @@ def test_two_sampled_gaussian_uses(rate, epsilon):
 @for_each([0.01, 0.5], [0.1, 0.5, 0.93])
 def test_two_sampled_laplace_uses(rate, share):
     epsilon = share * 2.0 * math.log1p(rate * math.expm1(1.0))
-    exact = float(max(sampled_laplace_delta_twice(epsilon, 1.0, rate, way) for way in WAYS))
+    exact = float(
+        max(sampled_laplace_delta_twice(epsilon, 1.0, rate, direction) for direction in WAYS)
+    )
     mechanism = pn.Mechanism(pn.Laplace(scale=1.0))
     holds(mechanism.delta(epsilon, 2, rate), exact, 1e-2, 1e-10)
     holds(mechanism.epsilon(exact, 2, rate), epsilon, 1e-3, 1e-9)

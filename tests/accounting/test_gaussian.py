@@ -23,7 +23,7 @@ from psinoise.accounting.gaussians import gaussians
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each, for_rows
 
-# Of one use, between bounds; and of few uses where no contour settles.
+# Of one use, between bounds; and of few uses where no contour converges.
 EXACT, FEW = 1e-9, 1e-6
 COUNTS = [1, 2, 3, 10, 1000, 10**6, 10**9, 10**12]
 DELTAS = [0.5, 1e-5, 1e-12, 1e-100, 1e-300]
@@ -109,7 +109,7 @@ def test_published_sampled_compositions(count, published):
 
 
 @for_each([1e-1, 1e-3, 1e-5, 1e-8], [1.0, 0.3, 1e-9], [0.3, 1e-10, 1e-300], ["remove", "add"])
-def test_narrow_noise_of_one_use(std, rate, delta, way):
+def test_narrow_noise_of_one_use(std, rate, delta, direction):
     """Kills: masses charged a fixed 1e-13; atoms moved within their rounding; losses that do not
     matter, whose rounding is that of all."""
     mu = 1 / mp.mpf(std)
@@ -118,32 +118,36 @@ def test_narrow_noise_of_one_use(std, rate, delta, way):
         return gaussian_delta(epsilon, mu, 80)
 
     with mp.workdps(80):
-        holds_one_use(pn.Gaussian(std=std), rate, delta, way, unsampled)
+        holds_one_use(pn.Gaussian(std=std), rate, delta, direction, unsampled)
 
 
 @for_each([1e-1, 1e-3, 1e-5, 1e-8], [1.0, 0.3, 1e-9], [0.3, 1e-10, 1e-300], ["remove", "add"])
-def test_narrow_laplace_noise_of_one_use(scale, rate, delta, way):
+def test_narrow_laplace_noise_of_one_use(scale, rate, delta, direction):
     with mp.workdps(80):
         holds_one_use(
-            pn.Laplace(scale=scale), rate, delta, way, lambda x: laplace_delta_once(x, scale)
+            pn.Laplace(scale=scale), rate, delta, direction, lambda x: laplace_delta_once(x, scale)
         )
 
 
 @pytest.mark.deep
 @for_each([1e-1, 1e-3, 1e-5, 1e-8], [1.0, 0.3, 1e-9], [0.3, 1e-10, 1e-300], ["remove", "add"])
-def test_narrow_airy_noise_of_one_use(mean_abs, rate, delta, way):
+def test_narrow_airy_noise_of_one_use(mean_abs, rate, delta, direction):
     with mp.workdps(80):
         holds_one_use(
-            pn.Airy(mean_abs=mean_abs), rate, delta, way, lambda x: airy_delta_once(x, mean_abs)
+            pn.Airy(mean_abs=mean_abs),
+            rate,
+            delta,
+            direction,
+            lambda x: airy_delta_once(x, mean_abs),
         )
 
 
-def holds_one_use(law, rate, delta, way, unsampled):
+def holds_one_use(law, rate, delta, direction, unsampled):
     """Epsilon, and delta at both its ends, around the exact profile; and close together."""
-    accountant = pn.Accountant(way).compose(pn.Mechanism(law), 1, rate)
+    accountant = pn.Accountant(direction).compose(pn.Mechanism(law), 1, rate)
     found = accountant.epsilon(delta)
     for end, sign in ((found.lower, 1), (found.upper, -1)):
-        exact = subsampled_delta(unsampled, end, rate, way)
+        exact = subsampled_delta(unsampled, end, rate, direction)
         assert end == 0.0 or sign * (exact - delta) >= 0, (found, mp.nstr(exact / delta - 1))
         around = accountant.delta(end)
         assert around.lower <= exact <= around.upper, (around, mp.nstr(exact))

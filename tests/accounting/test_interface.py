@@ -85,8 +85,10 @@ def test_arrays_answer_as_their_elements_do(count, rate):
 def test_what_is_composed_is_kept(monkeypatch):
     """Kills: a question that composes again what answers it; an answer that changes."""
     rounds = []
-    honest = question._Part.sharpen
-    monkeypatch.setattr(question._Part, "sharpen", lambda part: (rounds.append(1), honest(part)))
+    honest = question.OneDirection.sharpen
+    monkeypatch.setattr(
+        question.OneDirection, "sharpen", lambda part: (rounds.append(1), honest(part))
+    )
     composed = MECHANISM.composed(300, 0.02)
     first = composed.epsilon(1e-6)
     after = len(rounds)
@@ -145,8 +147,10 @@ def test_a_direction_that_is_behind_widens_no_bracket(case, delta):
     law, count, rate = case
     use = pn.Mechanism(law)
     found = use.epsilon(delta, count, rate)
-    ways = [use.epsilon(delta, count, rate, adjacency=way) for way in ("remove", "add")]
-    larger = max(ways, key=lambda bracket: bracket.lower)
+    directions = [
+        use.epsilon(delta, count, rate, adjacency=direction) for direction in ("remove", "add")
+    ]
+    larger = max(directions, key=lambda bracket: bracket.lower)
     assert found.lower <= larger.upper
     assert larger.lower <= found.upper
     assert found.width <= 1.01e-4 * found

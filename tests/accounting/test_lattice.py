@@ -271,10 +271,10 @@ def test_nodes_of_excesses_that_are_off_keep_their_losses(rounding):
 
 
 @for_each(["remove", "add"], [1e-3, 0.5])
-def test_rounding_of_sampled_losses(way, rate):
+def test_rounding_of_sampled_losses(direction, rate):
     """Losses of Gaussian noise at 40 digits. The mutant: the slope without the mixture's own."""
     pair = Pair(pn.Gaussian(std=1.0), 1.0, rate)
-    source = dense(pair, way, 80.0)
+    source = dense(pair, direction, 80.0)
     chosen = np.abs(source.highest) <= 2.0 * rate
     assert chosen.any()
     within = source.rounded_within(chosen)
@@ -284,7 +284,8 @@ def test_rounding_of_sampled_losses(way, rate):
         with mp.workdps(40):
             exact = mp.log1p(mp.mpf(rate) * mp.expm1(mp.mpf(float(x)) - mp.mpf(1) / 2))
             assert (
-                abs((exact if way == "remove" else -exact) - mp.mpf(float(loss))) <= within.rounding
+                abs((exact if direction == "remove" else -exact) - mp.mpf(float(loss)))
+                <= within.rounding
             )
 
 

@@ -26,7 +26,7 @@ from profile_oracles import (
 from targets import target_of
 
 import psinoise as pn
-from psinoise.accounting import question
+from psinoise.accounting import one_direction, question
 from psinoise.accounting.compose import choose
 from psinoise.accounting.compose.direct import composition as direct
 from psinoise.accounting.compose.direct.profile import DirectBound
@@ -226,28 +226,28 @@ def test_a_use_is_left_out(monkeypatch):
 def test_one_direction_only(monkeypatch):
     """Which direction of a sampled step is worse depends on epsilon."""
     rate, mechanism = 0.3, pn.Mechanism(pn.Gaussian(std=1.0))
-    for way, other, epsilon in (("remove", "add", 0.5), ("add", "remove", -0.5)):
+    for direction, other, epsilon in (("remove", "add", 0.5), ("add", "remove", -0.5)):
 
         def delta(direction, epsilon=epsilon):
             return subsampled_delta(lambda e: gaussian_delta(e, 1.0), epsilon, rate, direction)
 
-        assert delta(way) > delta(other)
+        assert delta(direction) > delta(other)
         found = mechanism.delta(epsilon, 1, rate)
-        assert found.lower <= delta(way) <= found.upper
+        assert found.lower <= delta(direction) <= found.upper
         with monkeypatch.context() as patch:
-            patch.setattr(question, "directions", lambda steps, other=other: (other,))
-            assert mechanism.composed(1, rate).delta(epsilon).upper < delta(way)
+            patch.setattr(one_direction, "directions", lambda steps, other=other: (other,))
+            assert mechanism.composed(1, rate).delta(epsilon).upper < delta(direction)
 
 
 def test_the_other_direction_on_trust(monkeypatch):
     """Here it is said to be behind, and it leads."""
     mechanism = pn.Mechanism(pn.Gaussian(std=2.5))
     honest = mechanism.composed(2000, 0.01).epsilon(1e-8)
-    monkeypatch.setattr(question, "_ahead", lambda part: 1.0 if part.way == "add" else 0.0)
+    monkeypatch.setattr(question, "_ahead", lambda part: 1.0 if part.direction == "add" else 0.0)
     found = mechanism.composed(2000, 0.01).epsilon(1e-8)
     assert found.lower <= honest.upper
     assert honest.lower <= found.upper
-    monkeypatch.setattr(question._Part, "stays_below", lambda part, value: True)
+    monkeypatch.setattr(question.OneDirection, "stays_below", lambda part, value: True)
     assert mechanism.composed(2000, 0.01).epsilon(1e-8).upper < honest.lower
 
 

@@ -140,7 +140,9 @@ def test_randomized_response(loss, count, rate):
     mechanism = pn.Mechanism(pn.DiscreteLaplace(epsilon=loss))
 
     def profile(epsilon):
-        return max(response_delta(loss, count, epsilon, rate, way) for way in ("remove", "add"))
+        return max(
+            response_delta(loss, count, epsilon, rate, direction) for direction in ("remove", "add")
+        )
 
     top = count * math.log1p(rate * math.expm1(loss))
     spread = math.sqrt(count) * rate * loss

@@ -71,18 +71,18 @@ def test_sampled_promises_are_sampled_pairs(rate, delta, at):
             parts += [((1 - delta) * (1 - up), (1 - delta) * up), (0, delta)]
             return mp.fsum(max(p - mp.exp(e) * q, 0) for p, q in parts)
 
-    for way in ("remove", "add"):
-        exact = subsampled_delta(once, at, rate, way)
-        found = ApproximateDP(epsilon, delta).delta(at, 1, rate, way)
+    for direction in ("remove", "add"):
+        exact = subsampled_delta(once, at, rate, direction)
+        found = ApproximateDP(epsilon, delta).delta(at, 1, rate, direction)
         assert found.lower * (1 - 1e-12) <= exact <= found.upper * (1 + 1e-12)
         up = math.exp(epsilon) / (1 + math.exp(epsilon))
         base = [(delta, 0.0), ((1 - delta) * up, (1 - delta) * (1 - up))]
         base += [(b, a) for a, b in base]
         drawn = [((1 - rate) * q + rate * p, q) for p, q in base]
-        drawn = drawn if way == "remove" else [(q, p) for p, q in drawn]
+        drawn = drawn if direction == "remove" else [(q, p) for p, q in drawn]
         pairs = itertools.product(drawn, repeat=2)
         twice = math.fsum(max(a * c - math.exp(at) * b * d, 0.0) for (a, b), (c, d) in pairs)
-        found = ApproximateDP(epsilon, delta).delta(at, 2, rate, way)
+        found = ApproximateDP(epsilon, delta).delta(at, 2, rate, direction)
         assert found.lower * (1 - 1e-12) <= twice <= found.upper * (1 + 1e-12)
 
 

@@ -75,7 +75,7 @@ def test_epsilon_and_delta_are_inverse(law, count, rate):
         epsilon = mechanism.composed(count, rate).estimate.epsilon(delta)
         back = mechanism.composed(count, rate).estimate.delta(epsilon)
         if epsilon < mechanism.composed(count, rate).estimate.epsilon(0.0) * (1 - 1e-4):
-            # Where no contour settles, estimates lie in brackets of a millionth of epsilon.
+            # Where no contour converges, estimates lie in brackets of a millionth of epsilon.
             rel = 1e-5 if count == 2 else 1e-7 if law is pn.Laplace else 1e-8
             assert math.log(back) == pytest.approx(math.log(delta), rel=rel)
 
@@ -101,7 +101,7 @@ def test_the_contour_may_be_anywhere(direction, law, count, rate, delta):
             c = factor * saddle.c
             epsilon = saddle.epsilon
             for _ in range(2):
-                # A line that was cut off has settled to 1e-11 of delta at one epsilon.
+                # A line that was cut off has converged to 1e-11 of delta at one epsilon.
                 line = trace(composition, composition.saddle(c), epsilon)
                 epsilon = line.epsilon(log_delta, epsilon)
             values.append(epsilon)

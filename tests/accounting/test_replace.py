@@ -207,11 +207,11 @@ def test_masses_of_both_densities(noise, rate, contribution):
 @for_each(NOISES)
 def test_both_directions_are_the_same(noise):
     steps = ((Pair(noise, 1.0, 0.1, replaced=True), 30),)
-    ways = [
-        Question(steps, ways=(way,), settle=True).epsilon(1e-6).estimate
-        for way in ("remove", "add")
+    directions = [
+        Question(steps, only=(direction,), estimating=True).epsilon(1e-6).estimate
+        for direction in ("remove", "add")
     ]
-    assert ways[0] == pytest.approx(ways[1], rel=1e-11)
+    assert directions[0] == pytest.approx(directions[1], rel=1e-11)
 
 
 @for_each(NOISES)

@@ -136,10 +136,12 @@ def two_laplace_delta(epsilon, shift):
 
 
 @for_each([0.02, 0.6], ["remove", "add"], [-0.7, -0.2, 0.0, 0.01, 0.4])
-def test_one_coin_for_two_coordinates(rate, way, epsilon):
+def test_one_coin_for_two_coordinates(rate, direction, epsilon):
     shift = 0.75
-    exact = subsampled_delta(lambda e: two_laplace_delta(e, shift), epsilon, rate, way)
-    found = pn.Mechanism(pn.Laplace(scale=1.0 / shift), dimension=2).delta(epsilon, 1, rate, way)
+    exact = subsampled_delta(lambda e: two_laplace_delta(e, shift), epsilon, rate, direction)
+    found = pn.Mechanism(pn.Laplace(scale=1.0 / shift), dimension=2).delta(
+        epsilon, 1, rate, direction
+    )
     assert found.lower <= exact * (1 + mp.mpf(1e-13)) + 1e-16
     assert exact <= found.upper * (1 + 1e-13)
     # The loss has an atom at 0.
@@ -151,10 +153,10 @@ def test_one_coin_for_gaussian_coordinates(rate, dimension, count):
     """The loss of normal coordinates is known, since rotations do not change it."""
     known = pn.Mechanism(pn.Gaussian(std=4.0), dimension=dimension)
     step = SampledVector(Pair(pn.Gaussian(std=4.0), 1.0, 1.0), dimension, rate)
-    for way in ("remove", "add"):
-        question = Question(((step, count),), ways=(way,))
+    for direction in ("remove", "add"):
+        question = Question(((step, count),), only=(direction,))
         for epsilon in (-0.1, 0.3):
-            found, true = question.delta(epsilon), known.delta(epsilon, count, rate, way)
+            found, true = question.delta(epsilon), known.delta(epsilon, count, rate, direction)
             assert found.lower <= true.upper * (1.0 + 1e-12)
             assert true.lower <= found.upper * (1.0 + 1e-12)
             assert found.upper - found.lower <= 2e-3 * found.upper
@@ -257,12 +259,12 @@ def test_largest_loss_under_one_coin(count, shape):
     shift, dimension = shape
     vector = pn.Mechanism(pn.Laplace(scale=1.0), shift, dimension=dimension)
     top = count * math.log1p(0.5 * math.expm1(shift * dimension))
-    for way, exact in (
+    for direction, exact in (
         ("remove", top),
         ("add", -count * math.log1p(0.5 * math.expm1(-shift * dimension))),
         ("add-remove", top),
     ):
-        found = vector.epsilon(0.0, count, 0.5, way)
+        found = vector.epsilon(0.0, count, 0.5, direction)
         assert found.lower <= exact * (1.0 + 1e-15)
         assert exact <= found.upper * (1.0 + 1e-15)
         assert found.width <= 1e-12 * exact

@@ -363,7 +363,7 @@ def test_uses_and_samples(name):
         for delta in (1e-6, 1e-100) if count < 5000 else (1e-6,):
             ideal, released = (made.epsilon(delta, count, rate) for made in (mechanism, lattice))
             assert released.lower <= ideal.upper * (1.0 + PRICE), (count, rate, delta)
-    if name in ("Gaussian", "Airy"):  # where contours settle
+    if name in ("Gaussian", "Airy"):  # where contours converge
         for count, rate in ((20, 1.0), (300, 0.02)):
             ideal, released = (m.composed(count, rate).estimate for m in (mechanism, lattice))
             assert released.epsilon(1e-6) <= ideal.epsilon(1e-6) * (1.0 + PRICE)

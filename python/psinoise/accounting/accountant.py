@@ -15,6 +15,7 @@ from psinoise.accounting import contract, serialize
 from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.composed import composed
 from psinoise.accounting.loss.steps import Step, Steps
+from psinoise.accounting.one_direction import Kept
 from psinoise.accounting.queries import (
     Numbers,
     central_limit,
@@ -27,7 +28,7 @@ from psinoise.accounting.queries import (
     renyi_of,
     zcdp_of,
 )
-from psinoise.accounting.question import Kept, Question
+from psinoise.accounting.question import Question
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import DomainError
 from psinoise.sampling import Sampling
@@ -273,7 +274,7 @@ class Accountant:
             made = composed(question, epsilons)
             return lambda at: made.delta(at)[1]
 
-        largest = max(question.largest_loss(way) for way in question.directions)
+        largest = max(question.largest_loss(direction) for direction in question.directions)
         infinite = question.delta(math.inf).upper
 
         def beyond(share: float) -> float:
@@ -285,7 +286,7 @@ class Accountant:
     def estimate(self) -> Numbers:
         """Numbers without a proven error bound: ``estimate.epsilon(delta)``, ``.delta(epsilon)``.
 
-        By contour integration, accurate to 1e-9 of ``max(epsilon, 1)``; where that does not settle
+        By contour integration, to 1e-9 of ``max(epsilon, 1)``; where that does not converge
         (few uses of noise whose losses are atoms, rare large losses) they lie between bounds 1e-6
         of epsilon apart. Refused with a `DomainError` where an imported loss is composed, as are
         `renyi` and `clt`.
@@ -381,9 +382,9 @@ class Accountant:
         self, tolerance: float | None, *, one_direction: bool = True
     ) -> tuple[Question, Answers]:
         """The same, and what was answered about that composition."""
-        ways = contract.ways_of(self._adjacency) if one_direction else None
+        directions = contract.directions_of(self._adjacency) if one_direction else None
         with self._lock:
-            return Question(self._steps, ways, tolerance, kept=self._kept), self._answers
+            return Question(self._steps, directions, tolerance, kept=self._kept), self._answers
 
     @property
     def _steps(self) -> Steps:

@@ -11,7 +11,8 @@ from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Mask
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.steps import MASS_ROUNDING, infinite_mass
-from psinoise.accounting.question import MOST_KEPT, UNDERFLOW, Question
+from psinoise.accounting.one_direction import MOST_KEPT, UNDERFLOW
+from psinoise.accounting.question import Question
 
 _MOST_COMPOSITIONS = 48
 # Between the epsilons that compositions are made for bounds may be so many times as wide.
@@ -35,22 +36,22 @@ class Composed:
     asked: Float
     known: dict[Direction, tuple[Float, Float]]
 
-    def logs(self, way: Direction, epsilons: Float) -> tuple[Float, Float]:
+    def logs(self, direction: Direction, epsilons: Float) -> tuple[Float, Float]:
         """Logs of both bounds on what finite losses of a direction contribute to delta."""
         if epsilons is self.asked:
-            return self.known[way]
-        bounds = self.bounds[way]
+            return self.known[direction]
+        bounds = self.bounds[direction]
         if self.question.uses == 1.0:
             # Bounds on one use are exact where their bins end.
-            bounds = [*one_use(self.question.steps, way, _LEAST_LOG_DELTA, epsilons), *bounds]
-        return _logs(self.question, way, bounds, epsilons)
+            bounds = [*one_use(self.question.steps, direction, _LEAST_LOG_DELTA, epsilons), *bounds]
+        return _logs(self.question, direction, bounds, epsilons)
 
     def delta(self, epsilons: Float) -> tuple[Float, Float]:
         """Both bounds on delta."""
         lower = upper = np.maximum(-np.expm1(np.minimum(epsilons, 0.0)), 0.0)
-        for way in self.bounds:
-            mass = infinite_mass(self.question.steps, way)
-            low, high = self.logs(way, epsilons)
+        for direction in self.bounds:
+            mass = infinite_mass(self.question.steps, direction)
+            low, high = self.logs(direction, epsilons)
             lower = np.maximum(lower, np.exp(low) + mass * (1.0 - MASS_ROUNDING))
             upper = np.maximum(upper, np.exp(high) + mass * (1.0 + MASS_ROUNDING))
         return np.minimum(lower, 1.0), np.minimum(upper, 1.0)
@@ -66,17 +67,20 @@ def composed(question: Question, epsilons: Float) -> Composed:
     epsilons
         finite numbers that rise
     """
-    kept, ways = question.kept, question.directions if question.steps else ()
-    bounds = {way: list(kept.get(way, ())) for way in ways}
+    kept, directions = question.kept, question.directions if question.steps else ()
+    bounds = {direction: list(kept.get(direction, ())) for direction in directions}
     # What is kept is read here, for all at once.
     question = replace(question, kept={})
     if question.uses == 1.0:
-        for way, found in bounds.items():
-            found.extend(one_use(question.steps, way, _LEAST_LOG_DELTA, epsilons))
-    known = {way: _logs(question, way, found, epsilons) for way, found in bounds.items()}
+        for direction, found in bounds.items():
+            found.extend(one_use(question.steps, direction, _LEAST_LOG_DELTA, epsilons))
+    known = {
+        direction: _logs(question, direction, found, epsilons)
+        for direction, found in bounds.items()
+    }
     if bounds and question.uses != 1.0:
         _sharpen(question, epsilons, bounds, known)
-    kept.update({way: found[-MOST_KEPT:] for way, found in bounds.items()})
+    kept.update({direction: found[-MOST_KEPT:] for direction, found in bounds.items()})
     # Delta falls in epsilon.
     for low, high in known.values():
         low[:] = np.maximum.accumulate(low[::-1])[::-1]
@@ -85,11 +89,11 @@ def composed(question: Question, epsilons: Float) -> Composed:
 
 
 def _logs(
-    question: Question, way: Direction, bounds: list[Bound], epsilons: Float
+    question: Question, direction: Direction, bounds: list[Bound], epsilons: Float
 ) -> tuple[Float, Float]:
     lower, upper = np.full(epsilons.shape, -np.inf), np.zeros(epsilons.shape)
     _read(bounds, epsilons, np.ones(epsilons.shape, dtype=bool), lower, upper)
-    beyond = epsilons >= question.largest_loss(way)
+    beyond = epsilons >= question.largest_loss(direction)
     return np.where(beyond, -np.inf, lower), np.where(beyond, -np.inf, upper)
 
 
@@ -127,13 +131,13 @@ def _sharpen(
             continue
         place = int(left[-1])
         done[place] = True
-        for way, so_far in bounds.items():
+        for direction, so_far in bounds.items():
             # Of a direction that is behind, or a delta that float64 has no room for, none matters.
             ceiling = max(_LEAST_LOG_DELTA, *(float(low[place]) for low, _ in known.values()))
-            low, high = known[way]
+            low, high = known[direction]
             if high[place] <= ceiling or not high[place] - low[place] > allowed[place]:
                 continue
-            found, line = question.bounds_at(way, float(epsilons[place]), ceiling)
+            found, line = question.bounds_at(direction, float(epsilons[place]), ceiling)
             _read([*found, *([line] if line else [])], epsilons, wide, low, high)
             so_far.extend(found)
 

@@ -26,9 +26,9 @@ def check_adjacency_or_direction(adjacency: str) -> str:
     return _validate.choice("adjacency", adjacency, (*_ADJACENCIES, *DIRECTIONS))
 
 
-def ways_of(adjacency: str) -> tuple[Direction, ...] | None:
+def directions_of(adjacency: str) -> tuple[Direction, ...] | None:
     """The direction that an adjacency names; None for all that matter."""
-    return tuple(way for way in DIRECTIONS if way == adjacency) or None
+    return tuple(direction for direction in DIRECTIONS if direction == adjacency) or None
 
 
 def check_tolerance(tolerance: float | None) -> float | None:

@@ -191,30 +191,30 @@ def estimates(question: Question) -> Numbers:
     """The numbers of contour integration; see `Accountant.estimate`."""
     if question.below is not None:
         _known(question, "an estimate")
-    return _of(Question(question.steps, ways=question.ways, settle=True))
+    return _of(Question(question.steps, only=question.only, estimating=True))
 
 
 def central_limit(question: Question) -> Numbers:
     """The Gaussian limit; see `Accountant.clt`."""
     steps = _known(question, "a limit")
-    return _of(Question(gaussian_limit(steps, question.directions), settle=True))
+    return _of(Question(gaussian_limit(steps, question.directions), estimating=True))
 
 
 def moments(question: Question) -> Numbers:
     """The bounds of Renyi divergences; see `Accountant.renyi`."""
-    steps, ways = _known(question, "a Renyi divergence"), question.directions
+    steps, asked = _known(question, "a Renyi divergence"), question.directions
     both = directions(steps)
     return Numbers(
         steps,
-        lambda delta: renyi_epsilon(steps, delta, ways),
-        lambda epsilon: renyi_delta(steps, epsilon, ways),
+        lambda delta: renyi_epsilon(steps, delta, asked),
+        lambda epsilon: renyi_delta(steps, epsilon, asked),
         lambda epsilon: renyi_delta(steps, epsilon, both),
         _largest(question),
     )
 
 
 def _of(question: Question) -> Numbers:
-    both = replace(question, ways=None)
+    both = replace(question, only=None)
     return Numbers(
         question.steps,
         lambda delta: question.epsilon(delta).estimate,
@@ -226,7 +226,7 @@ def _of(question: Question) -> Numbers:
 
 def _largest(question: Question) -> float:
     steps = question.steps
-    return max((question.largest_loss(way) for way in directions(steps)), default=0.0)
+    return max((question.largest_loss(direction) for direction in directions(steps)), default=0.0)
 
 
 def _known(question: Question, what: str) -> Pairs:

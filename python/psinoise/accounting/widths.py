@@ -29,11 +29,11 @@ class Widths:
     Attributes
     ----------
     tolerance : the width; None for the default one
-    settle : whether an estimate is wanted
+    estimating : whether an estimate is wanted
     """
 
     tolerance: float | None
-    settle: bool
+    estimating: bool
 
     def at(self, epsilon: float, slope: float) -> float:
         """Of a bracket of epsilon: a share of it, or of what changes delta by much."""
@@ -50,4 +50,4 @@ class Widths:
 
     @property
     def _share(self) -> float:
-        return _ESTIMATE_WIDTH if self.settle else DEFAULT_WIDTH
+        return _ESTIMATE_WIDTH if self.estimating else DEFAULT_WIDTH

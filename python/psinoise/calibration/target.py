@@ -132,7 +132,7 @@ class Target:
         steps = tuple((step, self.count * uses) for step, uses in one)
         if tolerance is None and self.width != DEFAULT_WIDTH and self.epsilon > 0.0:
             tolerance = self.width * self.epsilon
-        return Question(steps, tolerance=tolerance, settle=method == "estimate")
+        return Question(steps, tolerance=tolerance, estimating=method == "estimate")
 
 
 def _estimated(found: Bracket) -> Bracket:
@@ -146,7 +146,7 @@ def checked(
     sensitivity: float,
     count: int,
     rate: float,
-    way: str,
+    direction: str,
     contribution: float | None,
     sampling: Sampling | None = None,
 ) -> Target:
@@ -159,10 +159,10 @@ def checked(
     sensitivity = _validate.positive_above("sensitivity", sensitivity)
     count = _validate.count("count", count)
     rate = _validate.probability("sampling_rate", rate)
-    way = contract.check_adjacency(way)
+    direction = contract.check_adjacency(direction)
     if contribution is not None:
         contribution = _validate.positive_above("contribution", contribution)
-    worst_shift(sensitivity, contribution, rate, way)
+    worst_shift(sensitivity, contribution, rate, direction)
     if not 0.0 <= epsilon <= _LARGEST_EPSILON:
         raise DomainError(f"epsilon must be in [0, {_LARGEST_EPSILON:g}], got {epsilon!r}")
     if delta == 1.0:
@@ -173,7 +173,9 @@ def checked(
         raise DomainError("sampling_rate must be positive (no record is ever used), got 0.0")
     if epsilon == delta == 0.0:
         raise CalibrationError("no noise meets epsilon = 0 and delta = 0 together")
-    target = Target(law, epsilon, delta, sensitivity, count, rate, way, contribution, sampling)
+    target = Target(
+        law, epsilon, delta, sensitivity, count, rate, direction, contribution, sampling
+    )
     # Without noise, a record shows whenever it is sampled.
     if delta >= target.exposed:
         raise CalibrationError(

@@ -64,7 +64,9 @@ def log_conversion(order: int) -> float:
 def log_moments(pair: Step, orders: tuple[int, ...]) -> Float:
     """Upper bounds on ``K`` of one use, shape ``(2, len(orders))``; ``inf`` where none is known."""
     if isinstance(pair, CellPair):
-        found = np.array([[_of_atoms(pair, way, a) for a in orders] for way in DIRECTIONS])
+        found = np.array(
+            [[_of_atoms(pair, direction, a) for a in orders] for direction in DIRECTIONS]
+        )
     elif isinstance(pair, Pair) and (std := normal_std(pair)) is not None:
         ratio = 0.5 * std**-2
         found = np.array([[_of_gaussian(ratio, pair.sampling_rate, a) for a in orders]] * 2)
@@ -79,19 +81,19 @@ def log_moments(pair: Step, orders: tuple[int, ...]) -> Float:
 
 def largest_losses(pair: Step) -> tuple[Fraction | None, ...]:
     """Upper bounds on the loss of one use in each direction, the accountant's; None without one."""
-    found = ((pair.largest_loss(way), pair.infinite(way)) for way in DIRECTIONS)
+    found = ((pair.largest_loss(direction), pair.infinite(direction)) for direction in DIRECTIONS)
     return tuple(
         Fraction(max(loss, 0.0)) if loss < math.inf and infinite == 0.0 else None
         for loss, infinite in found
     )
 
 
-def _of_atoms(pair: CellPair, way: Direction, order: int) -> float:
-    if pair.infinite(way) != 0.0:
+def _of_atoms(pair: CellPair, direction: Direction, order: int) -> float:
+    if pair.infinite(direction) != 0.0:
         return math.inf
     log_mass, loss = pair.atoms
     # Losses are those of "remove", probabilities those of Q there.
-    power = float(order if way == "remove" else 1 - order)
+    power = float(order if direction == "remove" else 1 - order)
     slack = abs(power) * _LOSS_ROUNDING * max(1.0, float(np.abs(loss).max(initial=0.0)))
     return _log_sum(log_mass + power * loss) + slack
 

@@ -123,7 +123,7 @@ def _with(bounds: _Bounds, step: Step, uses: int) -> _Bounds:
             for found in bounds["remove"]
         )
         bounds = {**bounds, "add": (turned[0], turned[1])}
-    return {way: _both(pair, step, uses) for way, pair in bounds.items()}
+    return {direction: _both(pair, step, uses) for direction, pair in bounds.items()}
 
 
 def _both(bounds: tuple[Growing, Growing], step: Dominating, uses: int) -> tuple[Growing, Growing]:

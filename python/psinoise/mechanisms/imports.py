@@ -143,7 +143,7 @@ class DiscreteLoss(Accounted, Measured):
 
     def pure_epsilon(self) -> float:
         """The largest privacy loss of one use; may be inf."""
-        return max(largest_loss(((self, 1),), way) for way in DIRECTIONS)
+        return max(largest_loss(((self, 1),), direction) for direction in DIRECTIONS)
 
 
 def upper_nodes(pair: Dominating, direction: Direction, step: float, reach: float) -> LossNodes:

@@ -31,13 +31,13 @@ _REACH = 80.0
 _SMALLEST_SHIFT, _LARGEST_SHIFT = 1e-12, 1e12
 
 
-def gaussian_limit(steps: Pairs, ways: tuple[Direction, ...]) -> Pairs:
+def gaussian_limit(steps: Pairs, directions: tuple[Direction, ...]) -> Pairs:
     """One use of a Gaussian of unit scale moved by ``mu``."""
     if not steps:
         return ()
     if any(pair.infinite("remove") > 0.0 for pair, _ in steps):
         raise DomainError("method 'clt' must have finite losses, got a mechanism without")
-    saddles = (Composition.of(steps, way, _REACH).saddle(0.0) for way in ways)
+    saddles = (Composition.of(steps, direction, _REACH).saddle(0.0) for direction in directions)
     shift = max(2.0 * at.mean / math.sqrt(at.variance) if at.variance else 0.0 for at in saddles)
     if not _SMALLEST_SHIFT <= shift <= _LARGEST_SHIFT:
         raise DomainError(

@@ -1,6 +1,6 @@
-"""Where a composition should be looked at: saddle points, and contour integrals that settle.
+"""Where a composition should be looked at: saddle points, and contour integrals that converge.
 
-A contour integral settles in a moment for many uses, and for few uses of smooth losses. Where it
+A contour integral converges in a moment for many uses, and for few uses of smooth losses. Where it
 does not (losses that are atoms, digits that cancel, long contours) the direct composer knows more.
 """
 
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, Saddle
-from psinoise.accounting.estimate.line import UnsettledError, trace
+from psinoise.accounting.estimate.line import NotConvergedError, trace
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import Pairs
@@ -18,7 +18,7 @@ from psinoise.accounting.loss.steps import Pairs
 # A contour belongs to the epsilons within this many standard deviations of its saddle point.
 _LARGEST_MISS = 4.0
 _MOST_SEARCHES = 3
-# Relative error of delta, by its own estimate, up to which a contour has settled.
+# Relative error of delta, by its own estimate, up to which a contour has converged.
 LARGEST_ERROR = 1e-10
 _FIRST_REACH = 80.0
 
@@ -52,8 +52,8 @@ def contour_epsilon(composition: Composition, saddle: Saddle, log_delta: float) 
 
     Raises
     ------
-    UnsettledError
-        if the integral does not settle in a moment
+    NotConvergedError
+        if the integral does not converge in a moment
     """
     if not saddle.saturated:
         line = trace(composition, saddle, saddle.epsilon)
@@ -61,14 +61,14 @@ def contour_epsilon(composition: Composition, saddle: Saddle, log_delta: float) 
         near = abs(epsilon - saddle.epsilon) <= _LARGEST_MISS * math.sqrt(saddle.curvature)
         if near and line.error(epsilon) <= LARGEST_ERROR:
             return epsilon
-    raise UnsettledError("the contour integral does not settle")
+    raise NotConvergedError("the contour integral does not converge")
 
 
 def contour_log_delta(composition: Composition, saddle: Saddle, epsilon: float) -> float:
     """Log delta by contour integration; see `contour_epsilon`."""
     line = trace(composition, saddle, epsilon)
     if not line.error(epsilon) <= LARGEST_ERROR:
-        raise UnsettledError("digits cancel along the contour")
+        raise NotConvergedError("digits cancel along the contour")
     return line.log_delta(epsilon)[0]
 
 

@@ -52,8 +52,8 @@ _DIRECT_ERROR = 1e-15
 _MOST_ITERATIONS, _CLOSE = 30, 1e-8
 
 
-class UnsettledError(CertificationError):
-    """The contour integral does not settle, or would take very long."""
+class NotConvergedError(CertificationError):
+    """The contour integral does not converge, or would take very long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class Line:
 
         Raises
         ------
-        UnsettledError
+        NotConvergedError
             if rounding leaves nothing, or it does not converge
         """
         epsilon = start
@@ -121,7 +121,7 @@ class Line:
             if abs(log_delta - value) <= _CLOSE or abs(step) <= 4e-16 * abs(epsilon):
                 # Quadratic convergence: what is left after such a step is below rounding.
                 return epsilon
-        raise UnsettledError("the epsilon of a contour is not found")
+        raise NotConvergedError("the epsilon of a contour is not found")
 
     def log_scale(self, epsilon: float) -> float:
         """Log of the integrand at ``t = 0``."""
@@ -143,7 +143,7 @@ def trace(composition: Composition, saddle: Saddle, epsilon: float) -> Line:
 
     Raises
     ------
-    UnsettledError
+    NotConvergedError
         where it lives for long
     """
     step = _step_of(composition, saddle, epsilon)
@@ -162,7 +162,7 @@ def trace(composition: Composition, saddle: Saddle, epsilon: float) -> Line:
         values = integrand(*finer, step, steps)
         if _dead(values) and steps * step >= horizon:
             return Line(finer[1], step, values)
-    raise UnsettledError("the contour integral is long")
+    raise NotConvergedError("the contour integral is long")
 
 
 def _step_of(composition: Composition, saddle: Saddle, epsilon: float) -> float:

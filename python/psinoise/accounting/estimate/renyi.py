@@ -61,7 +61,7 @@ _FIRST, _LAST, _STEP = -16.0, 40.0, 0.5
 _FLAT = 1e-10
 
 
-def divergences(steps: Pairs, ways: tuple[Direction, ...], orders: Float) -> Float:
+def divergences(steps: Pairs, directions: tuple[Direction, ...], orders: Float) -> Float:
     """Renyi divergences of orders in [1, inf], the larger of the directions.
 
     Raises
@@ -71,13 +71,16 @@ def divergences(steps: Pairs, ways: tuple[Direction, ...], orders: Float) -> Flo
     """
     if not steps:
         return np.zeros(orders.shape)
-    if _infinite(steps, ways):
+    if _infinite(steps, directions):
         return np.full(orders.shape, np.inf)
-    found = [max(_divergence(steps, way, order) for way in ways) for order in orders.ravel()]
+    found = [
+        max(_divergence(steps, direction, order) for direction in directions)
+        for order in orders.ravel()
+    ]
     return np.array(found).reshape(orders.shape)
 
 
-def concentration(steps: Pairs, ways: tuple[Direction, ...]) -> float:
+def concentration(steps: Pairs, directions: tuple[Direction, ...]) -> float:
     """The least rho such that all divergences of orders ``a > 1`` are at most ``rho a``.
 
     Raises
@@ -87,48 +90,52 @@ def concentration(steps: Pairs, ways: tuple[Direction, ...]) -> float:
     """
     if not steps:
         return 0.0
-    return math.inf if _infinite(steps, ways) else max(_concentration(steps, w) for w in ways)
+    return (
+        math.inf
+        if _infinite(steps, directions)
+        else max(_concentration(steps, w) for w in directions)
+    )
 
 
-def renyi_epsilon(steps: Pairs, delta: float, ways: tuple[Direction, ...]) -> float:
+def renyi_epsilon(steps: Pairs, delta: float, directions: tuple[Direction, ...]) -> float:
     """An upper bound on epsilon at ``delta`` in [0, 1], the larger of the directions."""
     if delta >= 1.0 or not steps:
         return 0.0
     if delta == 0.0:
-        return max(largest_loss(steps, way) for way in ways)
+        return max(largest_loss(steps, direction) for direction in directions)
     return (
         math.inf
-        if _infinite(steps, ways)
-        else max(_epsilon(steps, way, math.log(delta)) for way in ways)
+        if _infinite(steps, directions)
+        else max(_epsilon(steps, direction, math.log(delta)) for direction in directions)
     )
 
 
-def renyi_delta(steps: Pairs, epsilon: float, ways: tuple[Direction, ...]) -> float:
+def renyi_delta(steps: Pairs, epsilon: float, directions: tuple[Direction, ...]) -> float:
     """An upper bound on delta at any ``epsilon``, the larger of the directions."""
-    if epsilon == -math.inf or _infinite(steps, ways):
+    if epsilon == -math.inf or _infinite(steps, directions):
         return 1.0
     if epsilon == math.inf:
         return 0.0
     if not steps:
         return max(0.0, -math.expm1(epsilon))
-    bound = max(_log_delta(steps, way, epsilon) for way in ways)
+    bound = max(_log_delta(steps, direction, epsilon) for direction in directions)
     return min(math.exp(min(bound, 0.0)), 1.0)
 
 
-def _infinite(steps: Pairs, ways: tuple[Direction, ...]) -> bool:
+def _infinite(steps: Pairs, directions: tuple[Direction, ...]) -> bool:
     """Whether all divergences are infinite."""
-    return any(infinite_mass(steps, way) > 0.0 for way in ways)
+    return any(infinite_mass(steps, direction) > 0.0 for direction in directions)
 
 
-def _worst(steps: Pairs, way: Direction, c: float) -> Pairs:
+def _worst(steps: Pairs, direction: Direction, c: float) -> Pairs:
     """The pairs with the largest ``K(c)`` of those that the steps stand for."""
     return tuple(
-        (pair.at_tilt(way, c) if isinstance(pair, AtomPair) else pair, count)
+        (pair.at_tilt(direction, c) if isinstance(pair, AtomPair) else pair, count)
         for pair, count in steps
     )
 
 
-def _tilted(steps: Pairs, way: Direction, c: float) -> tuple[Composition, Saddle]:
+def _tilted(steps: Pairs, direction: Direction, c: float) -> tuple[Composition, Saddle]:
     """The worst pairs at a tilt, on panels that are fine enough for it, and ``K`` there.
 
     Raises
@@ -136,7 +143,7 @@ def _tilted(steps: Pairs, way: Direction, c: float) -> tuple[Composition, Saddle
     CertificationError
         if that takes too many nodes
     """
-    composition = Composition.of(_worst(steps, way, c), way, _REACH)
+    composition = Composition.of(_worst(steps, direction, c), direction, _REACH)
     found = composition.resolved(composition.saddle(c), 0.0)
     if found is None:
         raise CertificationError(f"Renyi divergences of order {c + 1.0:g} are out of reach")
@@ -146,11 +153,11 @@ def _tilted(steps: Pairs, way: Direction, c: float) -> tuple[Composition, Saddle
 # -- divergences -----------------------------------------------------------------------------------
 
 
-def _divergence(steps: Pairs, way: Direction, order: float) -> float:
+def _divergence(steps: Pairs, direction: Direction, order: float) -> float:
     if order == math.inf:
-        return largest_loss(steps, way)
+        return largest_loss(steps, direction)
     c = order - 1.0
-    composition, saddle = _tilted(steps, way, c)
+    composition, saddle = _tilted(steps, direction, c)
     if c == 0.0:
         return saddle.mean
     parts = zip(composition.measures, saddle.parts, strict=True)
@@ -171,15 +178,15 @@ def _covers(measure: LossMeasure, c: float, value: float) -> bool:
     return float(logs[ends].max()) < _NEGLIGIBLE
 
 
-def _concentration(steps: Pairs, way: Direction) -> float:
+def _concentration(steps: Pairs, direction: Direction) -> float:
     def ratio(log_c: float) -> float:
         c = math.exp(log_c)
-        return _divergence(steps, way, 1.0 + c) / (1.0 + c)
+        return _divergence(steps, direction, 1.0 + c) / (1.0 + c)
 
     places: list[float] = []
     values: list[float] = []
-    top = largest_loss(steps, way)
-    best = kullback = _divergence(steps, way, 1.0)
+    top = largest_loss(steps, direction)
+    best = kullback = _divergence(steps, direction, 1.0)
     for log_c in np.arange(_FIRST, _LAST, _STEP).tolist():
         # Of larger orders the divergence is at most the largest loss.
         if top / (1.0 + math.exp(log_c)) < best:
@@ -203,13 +210,13 @@ def _concentration(steps: Pairs, way: Direction) -> float:
 # -- the moments accountant ------------------------------------------------------------------------
 
 
-def _epsilon(steps: Pairs, way: Direction, log_delta: float) -> float:
-    saddle = _at_delta(steps, way, log_delta)[1]
+def _epsilon(steps: Pairs, direction: Direction, log_delta: float) -> float:
+    saddle = _at_delta(steps, direction, log_delta)[1]
     bound = (saddle.log_chernoff(0.0) - log_delta) / saddle.c
-    return max(0.0, min(bound, largest_loss(steps, way)))
+    return max(0.0, min(bound, largest_loss(steps, direction)))
 
 
-def _at_delta(steps: Pairs, way: Direction, log_delta: float) -> tuple[Composition, Saddle]:
+def _at_delta(steps: Pairs, direction: Direction, log_delta: float) -> tuple[Composition, Saddle]:
     """The worst pairs and the order that bound epsilon best."""
 
     def newton(saddle: Saddle) -> float:
@@ -218,13 +225,13 @@ def _at_delta(steps: Pairs, way: Direction, log_delta: float) -> tuple[Compositi
 
     def solve(composition: Composition) -> Saddle:
         start = _start(composition, math.sqrt(2.0 * max(-log_delta, 0.0)) + 0.1)
-        return composition.search(start, newton, _settled)
+        return composition.search(start, newton, _converged)
 
-    return _least(steps, way, solve, lambda at: (at.log_chernoff(0.0) - log_delta) / at.c)
+    return _least(steps, direction, solve, lambda at: (at.log_chernoff(0.0) - log_delta) / at.c)
 
 
-def _log_delta(steps: Pairs, way: Direction, epsilon: float) -> float:
-    if epsilon >= largest_loss(steps, way):
+def _log_delta(steps: Pairs, direction: Direction, epsilon: float) -> float:
+    if epsilon >= largest_loss(steps, direction):
         return -math.inf
 
     def newton(saddle: Saddle) -> float:
@@ -232,28 +239,30 @@ def _log_delta(steps: Pairs, way: Direction, epsilon: float) -> float:
         return miss / (saddle.c * saddle.variance + 1.0 / (1.0 + saddle.c))
 
     def done(saddle: Saddle, step: float) -> bool:
-        return _settled(saddle, step) or saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
+        return _converged(saddle, step) or saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
 
     def solve(composition: Composition) -> Saddle:
         untilted = composition.saddle(0.0)
         excess = (epsilon - untilted.mean) / math.sqrt(untilted.variance)
         return composition.search(_start(composition, max(excess, 0.1)), newton, done)
 
-    return _least(steps, way, solve, lambda at: at.log_chernoff(epsilon))[1].log_chernoff(epsilon)
+    return _least(steps, direction, solve, lambda at: at.log_chernoff(epsilon))[1].log_chernoff(
+        epsilon
+    )
 
 
 def _least(
     steps: Pairs,
-    way: Direction,
+    direction: Direction,
     solve: Callable[[Composition], Saddle],
     bound: Callable[[Saddle], float],
 ) -> tuple[Composition, Saddle]:
     """The best of a few orders: each the best for the worst pairs at the one before."""
     worst, found = steps, []
     for _ in range(_ROUNDS):
-        c = solve(Composition.of(worst, way, _REACH)).c
-        found.append(_tilted(steps, way, c))
-        before, worst = worst, _worst(steps, way, c)
+        c = solve(Composition.of(worst, direction, _REACH)).c
+        found.append(_tilted(steps, direction, c))
+        before, worst = worst, _worst(steps, direction, c)
         if worst == before:
             break
     return min(found, key=lambda at: bound(at[1]))
@@ -264,5 +273,5 @@ def _start(composition: Composition, deviations: float) -> float:
     return min(deviations / math.sqrt(composition.saddle(0.0).variance + 1e-300), 1e6)
 
 
-def _settled(saddle: Saddle, step: float) -> bool:
+def _converged(saddle: Saddle, step: float) -> bool:
     return abs(step) < _CLOSE or saddle.saturated

@@ -221,7 +221,10 @@ class Pair:
         found = self._losses_of(largest_log_ratio_bounds(self.noise, self.sensitivity)[1])
         if not self._composite:
             return found
-        return {way: x * (1.0 + math.copysign(_LOSS_ROUNDING, x)) for way, x in found.items()}
+        return {
+            direction: x * (1.0 + math.copysign(_LOSS_ROUNDING, x))
+            for direction, x in found.items()
+        }
 
     def _losses_of(self, pure: float) -> dict[Direction, float]:
         """The largest loss of each direction, from that of the shift; right to some ulp."""

@@ -164,8 +164,9 @@ def from_pld(pld: PrivacyLossDistribution) -> DiscreteLoss:
 def _exported(pld: Any, pair: Dominating, uses: int, step: float) -> Any:
     # Tails that no composition of double precision can see.
     reach = reach_for(math.log(1e-18), float(uses))
-    ways = directions(((pair, 1),))
-    return _distribution(pld, {way: upper_nodes(pair, way, step, reach) for way in ways}, step)
+    both = directions(((pair, 1),))
+    found = {direction: upper_nodes(pair, direction, step, reach) for direction in both}
+    return _distribution(pld, found, step)
 
 
 def _returned(pld: Any, loss: DiscreteLoss, step: float) -> Any:
@@ -174,12 +175,12 @@ def _returned(pld: Any, loss: DiscreteLoss, step: float) -> Any:
         raise DomainError(
             f"discretization must be that of the imported losses, {loss.step!r}, got {step!r}"
         )
-    ways: tuple[Direction, ...] = ("remove",) if loss.symmetric else ("remove", "add")
-    return _distribution(pld, {way: loss.nodes[way] for way in ways}, step)
+    directions: tuple[Direction, ...] = ("remove",) if loss.symmetric else ("remove", "add")
+    return _distribution(pld, {direction: loss.nodes[direction] for direction in directions}, step)
 
 
 def _distribution(pld: Any, nodes: dict[Direction, LossNodes], step: float) -> Any:
-    masses = {way: _as_mapping(found) for way, found in nodes.items()}
+    masses = {direction: _as_mapping(found) for direction, found in nodes.items()}
     if "add" not in nodes:
         return pld.PrivacyLossDistribution.create_from_rounded_probability(
             masses["remove"], nodes["remove"].infinite, step

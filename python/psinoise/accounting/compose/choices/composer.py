@@ -176,6 +176,9 @@ class Choices:
 
         ``epsilon`` is where they are asked for, about.
         """
+        # The envelope, coarsely: it is enough for a direction that is far behind, and where
+        # epsilon is 0.
+        yield self.fixed.sided("upper").compose("upper", _FIRST_NODES, None)[0]
         middle, _ = self.fixed.sided("lower").compose("middle", _FIRST_NODES, None)
         scale = max(middle.largest, 1e-300)
         epsilon = crossing(middle, epsilon, 0.03 * scale)

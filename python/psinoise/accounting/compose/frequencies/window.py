@@ -47,13 +47,13 @@ def _reach(
     parts: list[tuple[NodeMeasure, int]], mean: float, variance: float, sign: float, tail: float
 ) -> float:
     """``T`` with ``P(sign (L - mean) >= T) <= tail``: any ``s`` gives a bound, a few are tried."""
-    goal = -math.log(tail)
+    log_tail = -math.log(tail)
     deviation = math.sqrt(max(variance, 1e-300))
-    s = math.sqrt(2.0 * goal) / deviation
+    s = math.sqrt(2.0 * log_tail) / deviation
     best = math.inf
     for _ in range(24):
         log_mgf = math.fsum(count * measure.log_mgf(sign * s) for measure, count in parts)
-        reach = (log_mgf + goal) / s - sign * mean
+        reach = (log_mgf + log_tail) / s - sign * mean
         if reach >= best:
             break
         best = reach

@@ -65,10 +65,10 @@ class Measured(ABC):
     def total_variation_bound(self) -> float:
         """An upper bound on delta(0) of one use."""
         total = 0.0
-        for way in DIRECTIONS:
-            above = self.sources(way)[1]
+        for direction in DIRECTIONS:
+            above = self.sources(direction)[1]
             share = -np.expm1(-np.maximum(above.highest + above.rounding, 0.0))
-            beyond = above.beyond + self.infinite(way)
+            beyond = above.beyond + self.infinite(direction)
             total = max(total, float(np.exp(above.log_mass) @ share) + beyond)
         return min(total * (1.0 + 1e-12), 1.0)
 

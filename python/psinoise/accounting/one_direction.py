@@ -1,0 +1,288 @@
+"""What is asked of a composition, and one of its directions.
+
+A direction collects bounds on its profile, each of them valid everywhere, and says what the
+tightest of them mean for the value that is asked for. The loop over both is in ``question``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from psinoise._kept import cached_property
+from psinoise.accounting.compose.choose import Guess, bounds
+from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound
+from psinoise.accounting.compose.measures.measured import uses_of
+from psinoise.accounting.concentrated import added
+from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition
+from psinoise.accounting.estimate.estimate import (
+    contour_epsilon,
+    contour_log_delta,
+    start_at_delta,
+    start_at_epsilon,
+)
+from psinoise.accounting.estimate.line import NotConvergedError
+from psinoise.accounting.loss.pairs import Direction, Pair
+from psinoise.accounting.loss.steps import (
+    Pairs,
+    Steps,
+    are_pairs,
+    directions,
+    doubt_of_share,
+    finite_share,
+    largest_finite_loss,
+    several,
+)
+from psinoise.accounting.widths import Widths
+from psinoise.errors import CertificationError
+
+# Bounds this close may change places: crossings are found to 1e-13 of themselves.
+_SAME_VALUE = 1e-11
+#: Log of a delta that leaves float64 no room for the masses that make it.
+UNDERFLOW = -690.0
+# How far below its guess log delta may be, where it is what is asked.
+_BELOW_GUESS = 40.0
+# Share of the distance to a larger direction by which bounds on a smaller one may be apart.
+_ROOM = 0.3
+# Of a slope that is read from a bound.
+_LEAST_TILT = 1e-6
+#: So many bounds of a direction are kept for other questions.
+MOST_KEPT = 12
+
+#: Bounds on the profile of each direction, from below and from above, valid everywhere.
+Kept = dict[Direction, list[Bound]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Steps, composed in one direction or both, and how closely bounds on them are asked for.
+
+    With ``estimating`` an estimate is enough: a contour integral that converges needs no bounds,
+    and where none does bounds are brought close together. ``kept`` holds bounds of earlier
+    questions about the same composition.
+    """
+
+    steps: Steps
+    only: tuple[Direction, ...] | None = None
+    tolerance: float | None = None
+    estimating: bool = False
+    kept: Kept = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", added(self.steps))
+
+    def check_certifiable(self) -> None:
+        """Refuse laws that are not compiled to the tables that certified kernels read."""
+        for pair, _ in self.steps:
+            if isinstance(pair, Pair) and not hasattr(pair.noise, "_table"):
+                raise CertificationError(
+                    f"certified bounds need a law of psinoise.noise, got {pair.noise!r}"
+                )
+
+    @cached_property
+    def widths(self) -> Widths:
+        return Widths(self.tolerance, self.estimating)
+
+    @property
+    def uses(self) -> float:
+        return uses_of(self.steps)
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Those that matter."""
+        return self.only if self.only is not None else directions(self.steps)
+
+    def largest_loss(self, direction: Direction) -> float:
+        return largest_finite_loss(self.steps, direction)
+
+
+class Point(NamedTuple):
+    """What is asked: epsilon at a log delta, or (None) delta at an epsilon."""
+
+    log_delta: float | None
+    epsilon: float = math.nan
+
+
+@dataclass
+class OneDirection:
+    """One direction of a composition at the point that is asked about.
+
+    ``lower`` and ``upper`` bound the value that is asked for: epsilon, or log delta.
+    """
+
+    question: Asked
+    direction: Direction
+    point: Point
+    lower: float
+    upper: float
+    log_target: float = math.nan  # log delta of the finite losses, where epsilon is asked for
+    doubt: float = 0.0
+    composer: str = "exact"
+    between: float = 0.5
+    tilt: float = 1.0
+    guess: Guess | None = None
+    around: float = 0.0
+    composition: Composition | None = None
+    rounds: Iterator[Bound] | None = None
+    found: dict[str, Bound] = field(default_factory=dict)
+    crossed: dict[str, tuple[Bound, float]] = field(default_factory=dict)
+    line: ChernoffBound | None = None
+    ceiling: float = -math.inf  # below which nothing more need be known
+    done: bool = False
+
+    def begin(self) -> None:
+        """What is known without composing anything, and where to look."""
+        steps = self.question.steps
+        direction, point = self.direction, self.point
+        top = self.question.largest_loss(direction)
+        if point.log_delta is not None:
+            share = finite_share(steps, direction, point.log_delta)
+            if share is None:
+                self.lower = self.upper = math.inf
+            elif share == -math.inf or top <= 0.0:
+                self.upper = max(top, 0.0)
+                # The envelope of several pairs is attained in one use alone.
+                self.lower = 0.0 if self.question.uses > 1.0 and several(steps) else self.upper
+                self.done = True
+                return
+            else:
+                self.log_target, self.upper = share, top
+                self.doubt = doubt_of_share(steps, direction, point.log_delta)
+        elif point.epsilon >= top:
+            self.lower = self.upper = -math.inf
+        self.done = not self.lower < self.upper
+        # One use is read from its bins; only of a delta one must know how small it may be.
+        more = self.question.uses > 1.0 or point.log_delta is None
+        if not self.done and more and are_pairs(steps):
+            self._start(steps, top)
+        for bound in () if self.done else self.question.kept.get(direction, ()):
+            self.read(bound)
+        # Of a delta below all float64 nothing more is to be known.
+        below = point.log_delta is None and self.upper < LEAST_LOG_DELTA
+        self.done = below or not self.lower < self.upper
+
+    def _start(self, steps: Pairs, top: float) -> None:
+        """A first guess, from the saddle point."""
+        direction, point, uses = self.direction, self.point, self.question.uses
+        if point.log_delta is not None:
+            self.composition, saddle = start_at_delta(steps, direction, self.log_target, uses)
+            epsilon, log_delta = min(max(saddle.epsilon, 0.0), top), self.log_target
+        else:
+            self.composition, saddle = start_at_epsilon(steps, direction, point.epsilon, uses)
+            epsilon, log_delta = point.epsilon, max(saddle.log_delta, LEAST_LOG_DELTA)
+            if not saddle.saturated and saddle.log_chernoff(point.epsilon) < UNDERFLOW:
+                # Masses underflow there. With the errors of its quadrature, which does not resolve
+                # a loss near its largest value under the tilts that belong there.
+                log_norm = self.composition.certain_chernoff(0.0, saddle.c)
+                self.line = ChernoffBound(log_norm, saddle.c)
+                self.read(self.line)
+        self.guess = Guess(epsilon, log_delta, self.composition)
+        self.tilt, self.around = saddle.c, epsilon
+
+    def read(self, bound: Bound) -> None:
+        """Take what a bound says about the value."""
+        before = self.upper - self.lower
+        value = self._value(bound)
+        if bound.side == "lower":
+            self.lower = max(self.lower, value)
+        else:
+            self.upper = min(self.upper, value)
+        if self.upper - self.lower < before:
+            self.composer, self.between = bound.composer, bound.between
+        if self.lower > self.upper:
+            if self.lower - self.upper > _SAME_VALUE * max(abs(self.lower), abs(self.upper)):
+                raise CertificationError(f"the bounds of {self.composer} contradict others")
+            self.lower, self.upper = self.upper, self.lower
+
+    def stays_below(self, value: float) -> bool:
+        """Whether the value is at most this one, by Chernoff's bound; quick."""
+        if self.composition is None or self.point.log_delta is None or math.isinf(value):
+            return False
+        return self.composition.stays_below(value, self.log_target - self.doubt)
+
+    def sharpen(self) -> None:
+        """One more bound: from above, from below, and finer ones in turn."""
+        if self.rounds is None:
+            self.question.check_certifiable()
+            self.rounds = self._rounds()
+        found = next(self.rounds, None)
+        if found is None:
+            self.done = True
+            return
+        # Later ones are sharper.
+        self.found[found.side] = found
+        if self.composition is None and self.point.log_delta is None and found.side == "upper":
+            # There is no saddle point that knows how fast delta falls.
+            epsilon = self.point.epsilon
+            self.tilt = max(found.slope(epsilon, 1e-3 * max(epsilon, 1e-6)), _LEAST_TILT)
+        self.read(found)
+
+    def keep(self) -> None:
+        """Leave the sharpest bounds to later questions."""
+        kept = self.question.kept.setdefault(self.direction, [])
+        kept.extend(self.found.values())
+        del kept[:-MOST_KEPT]
+
+    def _rounds(self) -> Iterator[Bound]:
+        guess, log_delta = self.guess, self.log_target
+        if self.point.log_delta is None:
+            log_delta = (guess.log_delta if guess else 0.0) - _BELOW_GUESS
+        # Where no contour converges there are atoms, of which lattices do not know a millionth.
+        if self.question.estimating:
+            guess = None
+        return bounds(
+            self.question.steps,
+            self.direction,
+            log_delta,
+            self.tilt,
+            guess,
+            self._crossing,
+            self._width,
+            self._enough,
+        )
+
+    @property
+    def _enough(self) -> float:
+        """How close bounds on log delta may stay, in units of epsilon: as on epsilon itself."""
+        if self.point.log_delta is not None or self.question.tolerance is not None:
+            return 0.0
+        return self.question.widths.at(self.point.epsilon, self.tilt)
+
+    def _width(self, epsilon: float, slope: float) -> float:
+        """How close bounds should be, in units of epsilon."""
+        if self.point.log_delta is None:
+            return float(self.question.widths.log_at(epsilon, slope)) / slope
+        return max(self.question.widths.at(epsilon, slope), _ROOM * (self.ceiling - epsilon))
+
+    def converged(self) -> float | None:
+        """The value by contour integration, if that converges in a moment."""
+        if self.composition is None or self.question.uses == 1.0:
+            return None
+        saddle = self.composition.saddle(self.tilt)
+        try:
+            if self.point.log_delta is None:
+                return contour_log_delta(self.composition, saddle, self.point.epsilon)
+            value = contour_epsilon(self.composition, saddle, self.log_target)
+            return min(max(value, 0.0), self.upper)
+        except NotConvergedError:
+            return None
+
+    def _crossing(self, bound: Bound, around: float, scale: float) -> float:
+        """The epsilon of a bound; of the last one of each side it is known."""
+        if self.point.log_delta is None:
+            return self.point.epsilon
+        last, value = self.crossed.get(bound.side, (None, math.nan))
+        if last is not bound:
+            doubt = self.doubt if bound.side == "lower" else -self.doubt
+            value = bound.epsilon(self.log_target + doubt, around, scale)
+            self.crossed[bound.side] = bound, value
+        return value
+
+    def _value(self, bound: Bound) -> float:
+        if self.point.log_delta is None:
+            return bound.log_delta(self.point.epsilon)
+        value = self._crossing(bound, self.around, 1.0 / max(self.tilt, 1e-6))
+        self.around = value if math.isfinite(value) else self.around
+        return value
