@@ -30,7 +30,15 @@ from psinoise.compile.cells import ALIAS_BITS
 from psinoise.noise import FAMILIES, _cells
 
 ROOT = Path(__file__).parents[1]
-KERNELS = ("sample", "cells", "evaluate", "near_tables", "lattice", "lattice_release")
+KERNELS = (
+    "sample",
+    "cells",
+    "cells_float32",
+    "evaluate",
+    "near_tables",
+    "lattice",
+    "lattice_release",
+)
 TARGET = ("-target", "aarch64-linux-musl", "-std=c++17", "-O2")
 # As in CMakeLists.txt, but that nothing is thrown.
 FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-exceptions", "-DPSINOISE_LEVEL=baseline")
@@ -227,8 +235,16 @@ def cell_table(machine: Machine, law: Any) -> int:
     entries = np.where(threshold >> np.uint64(12), np.uint64(1 << 63) | column, moved)
     cells = np.zeros((len(entries), 2))
     cells[: len(starts)] = np.stack([starts, widths], axis=1)
-    addresses = [machine.array(table) for table in (entries, fractions, cells)]
-    return machine.put(struct.pack("<QQQdiiQdd", *addresses, step, bits, 0, first, rate, period))
+    # For half words the first 9 bits of a threshold.
+    aliases = moved & np.uint64(len(entries) - 1)
+    heads = np.where(
+        threshold >> np.uint64(12),
+        column,
+        threshold >> np.uint64(3) << np.uint64(bits + 1) | aliases,
+    ).astype(np.uint32)
+    tables = (entries, fractions, cells, heads, cells.astype(np.float32))
+    addresses = [machine.array(table) for table in tables]
+    return machine.put(struct.pack("<QQQQQdiiQdd", *addresses, step, bits, 0, first, rate, period))
 
 
 # -- comparisons -----------------------------------------------------------------------------------
@@ -265,11 +281,13 @@ def compare(machine: Machine) -> list[str]:
                 f"{quantity} of {law.name}", machine.read(out, float, x.size), expected
             )
     for law in (pn.Cactus(cells_per_sensitivity=10, cells=40), pn.Staircase(epsilon=1.0)):
-        out, expected = machine.array(np.zeros(COUNT)), np.empty(COUNT)
-        core.sample_cells(law.partition.table(), KEY, 5, 1.5, expected, 1)
-        machine.call("sample_cells_float64", cell_table(machine, law), key, 5, COUNT, 1.5, out)
-        found = machine.read(out, np.float64, COUNT)
-        wrong += _differs(f"sample_cells of {type(law).__name__}", found, expected)
+        for dtype in (np.float64, np.float32):
+            out, expected = machine.array(np.zeros(COUNT, dtype)), np.empty(COUNT, dtype)
+            core.sample_cells(law.partition.table(), KEY, 5, 1.5, expected, 1)
+            name = f"sample_cells_{np.dtype(dtype).name}"
+            machine.call(name, cell_table(machine, law), key, 5, COUNT, 1.5, out)
+            found = machine.read(out, dtype, COUNT)
+            wrong += _differs(f"{name} of {type(law).__name__}", found, expected)
     x = np.concatenate(
         [np.random.default_rng(1).normal(size=2000), [np.nan, -np.inf, 1e300, 5e-324]]
     )

@@ -59,8 +59,15 @@ class CellStore {
       entries_[k] =
           whole ? kWholeColumn | k : threshold << (column_bits + 1) | (entries_[k] & kAlias);
     }
-    view_ = {entries_.data(), fractions_.data(), cells_.get(), step,
-             column_bits,     tail_first,        tail_rate,    tail_period};
+    if (column_bits <= kNarrowColumnBits && in_float32(start, start + listed) &&
+        in_float32(width, width + listed) && in_float32(&step, &step + 1)) {
+      make_narrow(column_bits);
+    }
+    view_ = {entries_.data(),     fractions_.data(),
+             cells_.get(),        narrow_entries_.empty() ? nullptr : narrow_entries_.data(),
+             narrow_cells_.get(), step,
+             column_bits,         tail_first,
+             tail_rate,           tail_period};
   }
   CellStore(const CellStore&) = delete;
   CellStore& operator=(const CellStore&) = delete;
@@ -78,9 +85,29 @@ class CellStore {
     return std::vector<T>(data, data + array.size());
   }
 
+  // Whether numbers keep all bits of a float32, products of them with positions too.
+  static bool in_float32(const double* begin, const double* end) {
+    return std::all_of(begin, end,
+                       [](double x) { return x == 0.0 || (x > 0x1p-60 && x < 0x1p60); });
+  }
+
+  void make_narrow(int column_bits) {
+    const std::uint64_t aliases = entries_.size() - 1;
+    const int spare = kCellTestBits - kNarrowTestBits;
+    narrow_cells_ = std::make_unique<float[][2]>(entries_.size());
+    for (std::size_t k = 0; k < entries_.size(); ++k) {
+      const std::uint64_t threshold = (entries_[k] & ~kWholeColumn) >> (column_bits + 1);
+      narrow_entries_.push_back(static_cast<std::uint32_t>(threshold >> spare << (column_bits + 1) |
+                                                           (entries_[k] & aliases)));
+      for (int j = 0; j < 2; ++j) narrow_cells_[k][j] = static_cast<float>(cells_[k][j]);
+    }
+  }
+
   std::vector<std::uint64_t> entries_;
   std::vector<std::uint64_t> fractions_;
   std::unique_ptr<double[][2]> cells_;
+  std::vector<std::uint32_t> narrow_entries_;
+  std::unique_ptr<float[][2]> narrow_cells_;
   CellTable view_{};
 };
 

@@ -12,6 +12,7 @@
 //   end when all points of a vector have their rank; most have it after one.
 // The NumPy twin (psinoise/reference/cell_values.py) has the same operations in the same order.
 #include "base/look_up.hpp"
+#include "base/masks.hpp"
 #include "base/vector.hpp"
 #include "kernels/level_kernels.hpp"
 #include "math/elementary.hpp"

@@ -2,6 +2,7 @@
 #include "kernels/lattice.hpp"
 
 #include "base/look_up.hpp"
+#include "base/masks.hpp"
 #include "kernels/level_kernels.hpp"
 
 namespace psinoise::PSINOISE_LEVEL {

@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "base/look_up.hpp"
+#include "base/masks.hpp"
 #include "kernels/density.hpp"
 #include "math/panels.hpp"
 

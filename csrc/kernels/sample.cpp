@@ -13,6 +13,7 @@
 //   the NumPy twin (psinoise/reference/sample.py).
 // References: Marsaglia and Tsang, J. Stat. Softw. 5(8), 2000; Doornik (2005) on independent bits.
 #include "base/look_up.hpp"
+#include "base/masks.hpp"
 #include "base/vector.hpp"
 #include "kernels/level_kernels.hpp"
 #include "kernels/settle.hpp"
@@ -170,8 +171,7 @@ template <typename Format>
 struct Sampler {
   using Word = typename Format::Word;
   using Real = typename Format::Real;
-  // Four words to a register, but not two: float64 samples have one comparison only.
-  static constexpr bool kSingly = kVectorSize<Word> == 4 && sizeof(Word) == 4;
+  static constexpr bool kSingly = false;
 
   // Turns one word into a sample; true if it does not decide.
   bool settle_one(Word word, std::size_t offset) const {

@@ -71,6 +71,8 @@ struct LawTable {
 };
 
 inline constexpr int kCellTestBits = 12;
+inline constexpr int kNarrowTestBits = 9;
+inline constexpr int kNarrowColumnBits = 12;
 inline constexpr std::uint64_t kWholeColumn = std::uint64_t{1} << 63;
 
 // A symmetric law that is uniform in each of finitely many cells of |x| (an atom is a cell of width
@@ -80,11 +82,15 @@ inline constexpr std::uint64_t kWholeColumn = std::uint64_t{1} << 63;
 // that is taken from it on; at the threshold itself `fractions` decides, in units of 2^-52, unless
 // the whole column is that cell's (kWholeColumn; the threshold is 0). With a `step` cell k is
 // [(k - 1/2) step, (k + 1/2) step], cell 0 that around 0, and the tables of cells are not read.
+// Narrow entries, for words of 32 bits, have the first bits of thresholds; there are none where
+// columns are more than 2^kNarrowColumnBits, or float32 does not hold the cells.
 struct CellTable {
   const std::uint64_t* entries;    // [2^column_bits]
   const std::uint64_t* fractions;  // [2^column_bits]
   const double (*cells)[2];        // [2^column_bits]: start and width
-  double step;                     // 0 where the tables say what the cells are
+  const std::uint32_t* narrow_entries;
+  const float (*narrow_cells)[2];
+  double step;  // 0 where the tables say what the cells are
   int column_bits;
   std::uint64_t tail_first;  // the number of cells where there is no tail
   double tail_rate;

@@ -63,10 +63,12 @@ struct Nothing {
 };
 
 // `between` is called after every other quarter round, for work that other units of the processor
-// do at the same time.
+// do at the same time; less often where a row takes several passes, which together call it as often
+// as a group has rows when there are eight rounds.
 template <int Rounds, typename Between>
 inline void chacha_pass(const std::uint32_t key[8], Words32 counter_low, Words32 counter_high,
                         std::uint64_t nonce, std::uint32_t* out, Between&& between) {
+  constexpr std::size_t passes = kLanes * sizeof(std::uint32_t) / PSINOISE_VECTOR_BYTES;
   const Words32 zero = {};
   const Words32 input[16] = {zero + 0x61707865u,
                              zero + 0x3320646eu,
@@ -89,13 +91,13 @@ inline void chacha_pass(const std::uint32_t key[8], Words32 counter_low, Words32
   for (int round = 0; round < Rounds; round += 2) {
     quarter_round(x[0], x[4], x[8], x[12]);
     quarter_round(x[1], x[5], x[9], x[13]);
-    between();
+    if constexpr (passes == 1) between();
     quarter_round(x[2], x[6], x[10], x[14]);
     quarter_round(x[3], x[7], x[11], x[15]);
-    between();
+    if constexpr (passes <= 2) between();
     quarter_round(x[0], x[5], x[10], x[15]);
     quarter_round(x[1], x[6], x[11], x[12]);
-    between();
+    if constexpr (passes == 1) between();
     quarter_round(x[2], x[7], x[8], x[13]);
     quarter_round(x[3], x[4], x[9], x[14]);
     between();

@@ -264,7 +264,7 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
             of the stream. Laws of one family differ only by the factor ``scale``; different
             families drawn from one seed are independent.
         dtype : float64 or float32
-            float32 takes half the random bits and, of smooth laws, a fifth to two fifths less time.
+            float32 takes half the random bits and a fifth to two fifths less time.
         out : array, optional
             C-contiguous, writable, of type float64 or float32; saves the first touch of fresh
             memory, which costs more than the sampling. Of NumPy, or of any library whose arrays

@@ -1,4 +1,4 @@
-"""Samples of piecewise constant laws: twin of ``csrc/kernels/cells.cpp``."""
+"""Samples of piecewise constant laws: twin of ``csrc/kernels/cells.hpp``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.numerics.bits import double_from
 from psinoise.reference.stream import FurtherWords, Words64, first_words
 from psinoise.reference.variates import exponential_variates
 
@@ -15,11 +14,34 @@ Float = NDArray[np.float64]
 
 _ROUNDS = 8
 _BLOCK = 1 << 16
-_TEST_MASK = np.uint64(0xFFF)
+_TEST_BITS = 12
 _ALIAS_MASK = np.uint64((1 << 20) - 1)
 _ALIAS_BITS = np.uint64(20)
-_ONE = 0x3FF0000000000000
 _MOST_COLUMNS = 1 << 20
+_NARROW_COLUMNS = 1 << 12
+
+
+class _Wide:
+    """Words of 64 bits."""
+
+    bits = 64
+    word: Any = np.uint64
+    real: Any = np.float64
+    test_bits = 12
+    one = 0x3FF0000000000000
+
+
+class _Narrow:
+    """Words of 32 bits: tests have the first 9 bits of thresholds."""
+
+    bits = 32
+    word: Any = np.uint32
+    real: Any = np.float32
+    test_bits = 9
+    one = 0x3F800000
+
+
+_Format = type[_Wide] | type[_Narrow]
 
 
 class CellTable:
@@ -31,6 +53,7 @@ class CellTable:
     widths: Float
     step: float
     column_bits: int
+    narrow: bool
     tail_first: int
     tail_rate: float
     tail_period: float
@@ -68,6 +91,7 @@ class CellTable:
             ("widths", np.concatenate([widths, padding])),
             ("step", step),
             ("column_bits", columns.bit_length() - 1),
+            ("narrow", columns <= _NARROW_COLUMNS and _in_float32(starts, widths, step)),
             ("tail_first", tail_first),
             ("tail_rate", tail_rate),
             ("tail_period", tail_period),
@@ -78,40 +102,56 @@ class CellTable:
         raise AttributeError("CellTable is immutable")
 
 
-def _columns(table: CellTable, words: Words64) -> NDArray[np.intp]:
-    return np.asarray(words & np.uint64((1 << table.column_bits) - 1), dtype=np.intp)
+def _in_float32(starts: Float, widths: Float, step: float) -> bool:
+    numbers = np.concatenate([starts, widths, [step]])
+    return bool(((numbers == 0.0) | ((numbers > 2.0**-60) & (numbers < 2.0**60))).all())
 
 
-def _tests(table: CellTable, words: Words64) -> Words64:
-    return (words >> np.uint64(table.column_bits + 1)) & _TEST_MASK
+def _columns(form: _Format, table: CellTable, words: NDArray[Any]) -> NDArray[np.intp]:
+    return np.asarray(words & form.word((1 << table.column_bits) - 1), dtype=np.intp)
 
 
-def _points(table: CellTable, words: Words64, cells: NDArray[np.intp]) -> Float:
-    bits = table.column_bits
-    mask = np.uint64((1 << 64) - (2 << bits))
-    half = np.uint64((1 << bits) | _ONE)
-    position = double_from(((words >> np.uint64(12)) & mask) | half) - 1.0
+def _tests(form: _Format, table: CellTable, words: NDArray[Any]) -> Words64:
+    tests = (words >> form.word(table.column_bits + 1)) & form.word((1 << form.test_bits) - 1)
+    return np.asarray(tests, dtype=np.uint64)
+
+
+def _points(
+    form: _Format, table: CellTable, words: NDArray[Any], cells: NDArray[np.intp]
+) -> NDArray[Any]:
+    bits, real = table.column_bits, form.real
+    mask = form.word((1 << form.bits) - (2 << bits))
+    half = form.word((1 << bits) | form.one)
+    position = (((words >> form.word(form.test_bits)) & mask) | half).view(real) - real(1.0)
     if table.step > 0.0:
-        return np.asarray((cells.astype(np.float64) + (position - 0.5)) * table.step)
-    return np.asarray(table.starts[cells] + table.widths[cells] * position)
+        return np.asarray((cells.astype(real) + (position - real(0.5))) * real(table.step))
+    return np.asarray(
+        table.starts.astype(real)[cells] + table.widths.astype(real)[cells] * position
+    )
 
 
-def _with_sign(table: CellTable, x: Float, words: Words64) -> Float:
-    sign = (words << np.uint64(63 - table.column_bits)) & np.uint64(1 << 63)
-    return np.asarray(double_from(x.view(np.uint64) ^ sign) + 0.0)
+def _with_sign(
+    form: _Format, table: CellTable, x: NDArray[Any], words: NDArray[Any]
+) -> NDArray[Any]:
+    shift, top = form.bits - 1 - table.column_bits, 1 << (form.bits - 1)
+    sign = (words << form.word(shift)) & form.word(top)
+    return np.asarray((x.view(form.word) ^ sign).view(form.real) + form.real(0.0))
 
 
-def _settle(table: CellTable, words: Words64, further: FurtherWords) -> Float:
+def _settle(form: _Format, table: CellTable, words: NDArray[Any], further: FurtherWords) -> Float:
     which = np.arange(words.size)
-    columns, tests = _columns(table, words), _tests(table, words)
+    columns, tests = _columns(form, table, words), _tests(form, table, words)
     entries = table.entries[columns]
     thresholds = entries >> _ALIAS_BITS
-    own = tests < thresholds
-    level = np.flatnonzero(tests == thresholds)
+    rest = np.uint64(_TEST_BITS - form.test_bits)
+    own = tests < thresholds >> rest
+    level = np.flatnonzero(tests == thresholds >> rest)
     if level.size:
-        own[level] = further.next(level) >> np.uint64(12) < table.fractions[columns[level]]
+        last = thresholds[level] & ((np.uint64(1) << rest) - np.uint64(1))
+        fractions = last << np.uint64(52) | table.fractions[columns[level]]
+        own[level] = further.next(level) >> np.uint64(form.test_bits) < fractions
     cells = np.where(own, columns, (entries & _ALIAS_MASK).astype(np.intp))
-    points = _points(table, words, cells)
+    points = _points(form, table, words, cells).astype(np.float64)
     tail = which[cells >= table.tail_first]
     if tail.size:
         variates = exponential_variates(further.next(tail), further, tail)
@@ -124,19 +164,24 @@ def sample_cells(
 ) -> None:
     """Write elements ``first, first + 1, ...`` of the stream of ``key``, times ``scale``."""
     del threads
+    form: _Format = _Narrow if out.dtype == np.float32 and table.narrow else _Wide
+    rest = np.uint64(_TEST_BITS - form.test_bits)
     flat = out.reshape(-1)
     with np.errstate(all="ignore"):
         for start in range(0, flat.size, _BLOCK):
             size = min(_BLOCK, flat.size - start)
-            words = np.array(first_words(key, _ROUNDS, first + start, size, 64), dtype=np.uint64)
-            columns, tests = _columns(table, words), _tests(table, words)
+            words = np.array(
+                first_words(key, _ROUNDS, first + start, size, form.bits), dtype=form.word
+            )
+            columns, tests = _columns(form, table, words), _tests(form, table, words)
             entries = table.entries[columns]
-            thresholds = entries >> _ALIAS_BITS
+            thresholds = entries >> _ALIAS_BITS >> rest
             cells = np.where(tests < thresholds, columns, (entries & _ALIAS_MASK).astype(np.intp))
-            points = _points(table, words, cells)
+            points = _points(form, table, words, cells) * form.real(scale)
             pending = np.flatnonzero((tests == thresholds) | (cells >= table.tail_first))
             elements = pending.astype(np.uint64) + np.uint64(first + start)
             further = FurtherWords(key, _ROUNDS, elements)
-            points[pending] = _settle(table, words[pending], further)
-            signed = _with_sign(table, points * scale, words)
+            settled = _settle(form, table, words[pending], further).astype(form.real)
+            points[pending] = settled * form.real(scale)
+            signed = _with_sign(form, table, points, words)
             flat[start : start + size] = signed.astype(out.dtype)
