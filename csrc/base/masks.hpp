@@ -49,7 +49,30 @@ inline unsigned at_least(Words a, Words b) {
 #endif
 }
 
-// One bit for each element with a == b or c >= d, numbers with a sign.
+// All bits of the elements with a < b, numbers that are not negative and below 2^52.
+template <typename Integers>
+inline Integers less(Integers a, Integers b) {
+#if defined(__SSE2__) && !defined(__AVX2__)
+  // Without an instruction for 64 bits: as mantissas of numbers in [1, 2).
+  if constexpr (sizeof(a[0]) == 8) {
+    const auto of = [](Integers x) { return bit_cast<__m128d>(x | 0x3ff0000000000000); };
+    return bit_cast<Integers>(_mm_cmplt_pd(of(a), of(b)));
+  }
+#endif
+  return a < b;
+}
+
+// Elements of a where all bits are set in the mask, of b where none is.
+template <typename Mask, typename Words>
+inline Words choose(Mask mask, Words a, Words b) {
+#if defined(__SSE2__) && !defined(__AVX2__)
+  return b ^ ((a ^ b) & bit_cast<Words>(mask));
+#else
+  return mask ? a : b;
+#endif
+}
+
+// One bit for each element with a == b or c >= d, such numbers too.
 template <typename Integers>
 inline unsigned equal_or_at_least(Integers a, Integers b, Integers c, Integers d) {
 #if defined(__AVX512F__)
@@ -70,8 +93,13 @@ inline unsigned equal_or_at_least(Integers a, Integers b, Integers c, Integers d
     return static_cast<unsigned>(_mm256_movemask_ps(bit_cast<__m256>(either)));
   }
 #elif defined(__SSE2__)
-  static_assert(sizeof(a[0]) == 4);
-  return static_cast<unsigned>(_mm_movemask_ps(bit_cast<__m128>((a == b) | (c > d - 1))));
+  if constexpr (sizeof(a[0]) == 8) {
+    const auto of = [](Integers x) { return bit_cast<__m128d>(x | 0x3ff0000000000000); };
+    const __m128d equal = _mm_cmpeq_pd(of(a), of(b));
+    return static_cast<unsigned>(_mm_movemask_pd(_mm_or_pd(equal, _mm_cmpge_pd(of(c), of(d)))));
+  } else {
+    return static_cast<unsigned>(_mm_movemask_ps(bit_cast<__m128>((a == b) | (c > d - 1))));
+  }
 #else
   unsigned bits = 0;
   for (std::size_t j = 0; j < sizeof(a) / sizeof(a[0]); ++j) {

@@ -233,8 +233,6 @@ struct CellSampler {
   using Word = typename Format::Word;
   using Real = typename Format::Real;
   using Integers = Vector<typename Format::Integer>;
-  // Two words to a register are too few.
-  static constexpr bool kSingly = kVectorSize<Word> == 2;
 
   // Turns one word into a sample; true if it does not decide.
   bool settle_one(Word word, std::size_t offset) const {
@@ -254,7 +252,7 @@ struct CellSampler {
     const Vector<Word> entry = cells.entry_of(from, word);
     const Integers test = bit_cast<Integers>(word & fields.test);
     const Integers threshold = bit_cast<Integers>(entry & fields.test);
-    const Vector<Word> cell = (test < threshold ? word : entry) & fields.column;
+    const Vector<Word> cell = choose(less(test, threshold), word, entry) & fields.column;
     const Vector<Real> x = cells.template point<Vector<Real>>(cell, word, fields) * scale;
     const Vector<Real> sample = fields.with_sign(x, word);
     __builtin_memcpy(out + offset, &sample, sizeof(sample));

@@ -171,7 +171,6 @@ template <typename Format>
 struct Sampler {
   using Word = typename Format::Word;
   using Real = typename Format::Real;
-  static constexpr bool kSingly = false;
 
   // Turns one word into a sample; true if it does not decide.
   bool settle_one(Word word, std::size_t offset) const {

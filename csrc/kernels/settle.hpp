@@ -43,9 +43,7 @@ struct Marks {
 
 // Settles elements first, ..., first + count - 1, which go to sampler.out: sampler.settle(words,
 // offset) a vector of words, with a bit for each that is undecided, sampler.settle_one(word,
-// offset) one, and sampler.finish(pending) what is undecided. Where sampler.kSingly, words of
-// vectors are settled one by one too: in short registers, whose comparisons and choices take
-// several instructions, that is faster.
+// offset) one, and sampler.finish(pending) what is undecided.
 template <typename Word, typename Sampler>
 inline void settle_words(const std::uint32_t key[8], std::uint64_t first, std::size_t count,
                          const Sampler& sampler) {
@@ -75,15 +73,8 @@ inline void settle_words(const std::uint32_t key[8], std::uint64_t first, std::s
   Marks* found = marks;
   const auto settle_at = [&](const Word* from, std::size_t offset) __attribute__((always_inline)) {
     unsigned bits = 0;
-    if constexpr (!Sampler::kSingly) {
-      for (std::size_t j = 0; j < row; j += width) {
-        bits |= own.settle(from + j, offset + j) << j;
-      }
-    } else {
-#pragma GCC unroll 16
-      for (std::size_t j = 0; j < row; ++j) {
-        bits |= (own.settle_one(from[j], offset + j) ? 1u : 0u) << j;
-      }
+    for (std::size_t j = 0; j < row; j += width) {
+      bits |= own.settle(from + j, offset + j) << j;
     }
     return bits;
   };
