@@ -163,7 +163,9 @@ class FewUses(Uses):
     @cached_property
     def _tilts(self) -> Float:
         """Weights whose sums join: of a normal loss each is seen within eight deviations."""
-        order = self.order_at(self.delta)
+        use = self._losses[0]
+        # The order of losses that are never exceeded has no bound.
+        order = min(self.order_at(self.delta), _LARGEST / (use.top - use.bottom))
         return np.linspace(
             0.0, order, 2 + int(math.sqrt(-2.0 * math.log(self.delta)) / _DEVIATIONS)
         )
@@ -183,8 +185,12 @@ class FewUses(Uses):
 
     @cached_property
     def _step(self) -> float:
+        # Sums of the largest loss are exact where it is a node; if it is not quite, the sum of all
+        # uses is up to a node for each of them above.
         low, high = self._window
-        return (high - low) / (self._nodes - 2)
+        least = (high - low) / (self._nodes - 2 - min(self.count, _MANY))
+        largest = self._losses[0].top
+        return largest / math.floor(largest / least) if largest > least else least
 
     @cached_property
     def _about(self) -> float:
