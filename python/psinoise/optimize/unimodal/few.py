@@ -185,12 +185,17 @@ class FewUses(Uses):
 
     @cached_property
     def _step(self) -> float:
-        # Sums of the largest loss are exact where it is a node; if it is not quite, the sum of all
-        # uses is up to a node for each of them above.
+        # Sums of the largest loss are exact where it is a node.
         low, high = self._window
-        least = (high - low) / (self._nodes - 2 - min(self.count, _MANY))
+        least = (high - low) / (self._nodes - 2 - 2 * self._spare)
         largest = self._losses[0].top
         return largest / math.floor(largest / least) if largest > least else least
+
+    @property
+    def _spare(self) -> int:
+        """Nodes beyond the window on either side: of a loss between two nodes the sum of all uses
+        is up to a node for each of them beyond it, and would come in on the other side."""
+        return min(self.count, _MANY)
 
     @cached_property
     def _about(self) -> float:
@@ -230,7 +235,7 @@ class FewUses(Uses):
         """Of so many uses whose losses are on the lattice."""
         if count in self._known_sums:
             return self._known_sums[count]
-        begin = math.floor(self._window[0] / self._step)
+        begin = math.floor(self._window[0] / self._step) - self._spare
         losses = self._step * (begin + np.arange(self._nodes))
         first, transforms = self._transforms
         mass = np.zeros(self._nodes)
