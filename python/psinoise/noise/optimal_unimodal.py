@@ -95,10 +95,10 @@ class OptimalUnimodal(SolvedNoise):
     saddle point of delta, lead to rounds of the first; each is solved by an interior point method.
     Epsilon is that of the accountant only where the accountant is asked.
 
-    Of few uses (up to 64, or more of which hardly more than 16 see a record) losses are convolved,
-    and the rounds also begin at the best laws of one use, because delta is not convex in all uses
-    at once; the best is taken. Where their largest losses decide, the gap is a bound for all
-    unimodal laws, by the least delta that one use can have at each epsilon.
+    Of few uses (up to 64; hundreds of small noise; more of which hardly more than 16 see a record)
+    losses are convolved, and the rounds also begin at the best law of one use, because delta is not
+    convex in all uses at once; the better one is taken. Where their largest losses decide, the gap
+    is a bound for all unimodal laws, by the least delta that one use can have at each epsilon.
 
     Examples
     --------

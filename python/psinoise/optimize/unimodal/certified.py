@@ -10,7 +10,7 @@ from psinoise.errors import CalibrationError
 from psinoise.optimize.cells import dot
 from psinoise.optimize.unimodal.certificate import lower_bound, refined
 from psinoise.optimize.unimodal.few_bound import least_of_few
-from psinoise.optimize.unimodal.first import start
+from psinoise.optimize.unimodal.first import at_cost, start
 from psinoise.optimize.unimodal.interior_point import Optimum, masses_of, minimize
 from psinoise.optimize.unimodal.one_use import certify_one_use
 from psinoise.optimize.unimodal.problem import Problem, UnimodalCertificate
@@ -53,6 +53,7 @@ def certify(
     """
     if problem.single:
         return certify_one_use(problem, program, masses, mean_cost)
+    problem = at_cost(problem, mean_cost)
     point, uses = problem.worst(program, masses)
     near: Float | Optimum = solved or start(program, mean_cost)
 

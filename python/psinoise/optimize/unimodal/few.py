@@ -34,7 +34,7 @@ from psinoise.optimize.unimodal.generator import Generator, Tangent
 from psinoise.optimize.unimodal.program import Float
 from psinoise.optimize.unimodal.uses import Point, Uses
 
-__all__ = ["FewUses"]
+__all__ = ["KERNELS", "FewUses"]
 
 # Nodes of all uses up to so many uses, and at most: what the lattice adds to the variance of the
 # loss is that of one use times the uses.
@@ -49,10 +49,11 @@ _LEFT_OUT, _ORDERS, _COARSE = 32.0, np.geomspace(0.1, 1e3, 64), 1024
 # Deviations between two weights, the largest exponent, and what of a transform is rounding.
 _DEVIATIONS, _LARGEST, _ROUNDING = 10.0, 600.0, 1e-13
 _HALVINGS = 60
-# Nodes of the smooth function, what it is smoothed with, and its least share of the largest value;
-# thresholds of the sums that lines are made of.
+# Nodes of the smooth function, and its least share of the largest value; thresholds of the sums
+# that lines are made of.
 _SMOOTH, _LEAST, _THRESHOLDS = 4800, 1e-12, 20_000
-_KERNEL = np.array([0.25, 0.5, 0.25])
+#: Nodes of the kernels that it is smoothed with.
+KERNELS = (3, 33, 333)
 # Losses that are looked up at a time.
 _BLOCK = 1 << 12
 
@@ -299,21 +300,30 @@ class FewUses(Uses):
 
     def value(self, point: Point, generator: Generator) -> float:
         """Delta, by the function as it is, in units of epsilon."""
-        at_zero, slope = self._line_below(*self._sets(point, np.log(self.ratio)))
-        return self._unit(point) * dot(self.base, at_zero + slope * self.ratio)
+        return self._value_of(point, self.base, self.ratio)
+
+    def _value_of(self, point: Point, base: Float, ratio: Float) -> float:
+        """What it is if one of the uses is another pair."""
+        at_zero, slope = self._line_below(*self._sets(point, np.log(ratio)))
+        return self._unit(point) * dot(base, at_zero + slope * ratio)
+
+    def may_fall(self, point: Point, base: Float, ratio: Float) -> bool:
+        """Whether delta is less if one of the uses is another pair."""
+        return self._value_of(point, base, ratio) < self._value_of(point, self.base, self.ratio)
 
     def divergence(self, point: Point) -> float:
         """Delta, by the losses of all uses, in units of epsilon."""
         mass, other = self._above(self.count, np.array([point.epsilon]))
         return self._unit(point) * float(mass[0] - self._grown(point.epsilon) * other[0])
 
-    def generator(self, point: Point, low: float, end: float) -> Generator:
+    def generator(self, point: Point, low: float, end: float, smoothed: int = 0) -> Generator:
         """A smooth function near the one of delta: probabilities of losses around nodes."""
         step = (end - low) / _SMOOTH
         nodes = step * np.arange(np.floor(low / step), np.ceil(end / step) + 1.0)
         borders = np.append(nodes - 0.5 * step, nodes[-1] + 0.5 * step)
         mass, _ = self._sets(point, borders)
-        jumps = np.convolve(np.abs(np.diff(mass)), _KERNEL, "same")
+        kernel = np.hanning(KERNELS[smoothed] + 2)[1:-1]
+        jumps = np.convolve(np.abs(np.diff(mass)), kernel / kernel.sum(), "same")
         density = np.maximum(jumps, _LEAST * float(jumps.max())) / step
         levels = np.log(self._unit(point) * np.maximum(density, 1e-300))
         return Generator(nodes, levels - (2.0 if self.add else 1.0) * nodes, np.zeros(0), end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from psinoise.optimize.unimodal.program import Float, Program
 __all__ = [
     "COARSE",
     "STEEPEST",
+    "at_cost",
     "coarser",
     "covering",
     "last_of",
@@ -30,6 +32,8 @@ COARSE = 20
 _FEW, _ALIGNED = 200, 3
 # The cells to a sensitivity, and in all, of a grid that is chosen.
 _FINEST, _MANY = 200, 6000
+# The scale of Laplace noise up to which noise is small, in sensitivities.
+_SMALL = 0.5
 #: The largest rate of the first law and of tails, in a sensitivity.
 STEEPEST = 4.0
 # The lowest logarithm of a mass.
@@ -126,6 +130,11 @@ def size_of(problem: Problem, mean_cost: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if _laplace_cost(problem, middle) < mean_cost else (low, middle)
     return math.exp(middle)
+
+
+def at_cost(problem: Problem, mean_cost: float) -> Problem:
+    """The problem, with what the cost says about the size of noise."""
+    return replace(problem, small=size_of(problem, mean_cost) < _SMALL)
 
 
 def _laplace_cost(problem: Problem, log_size: float) -> float:

@@ -23,8 +23,10 @@ Progress = Callable[[int, float], None]
 # Noise reaches as far as it is likelier than this share of delta.
 _RARE = 1e-4
 # Losses are convolved, and laws of one use are tried, of so many uses, and of more of which no more
-# than a few are drawn. Of more uses yet what a lattice adds to each of them counts.
-_FEW, _FEW_DRAWS, _MOST_USES = 64, 16, 10**6
+# than a few are drawn, and of more of which the noise is small: then losses of one use are so large
+# that sums of hundreds are on few places. Of more uses yet what a lattice adds to each of them
+# counts.
+_FEW, _FEW_DRAWS, _MOST_USES, _FEW_SMALL = 64, 16, 10**6, 1024
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class Problem:
         From a grid to the expected cost per unit of each mass.
     cost : IntervalCost
         The same cost, 0 at 0.
+    small : bool
+        Whether noise is small against the sensitivity.
     """
 
     delta: float
@@ -85,6 +89,7 @@ class Problem:
     sampling_rate: float
     cost_of_cells: Callable[[Grid], Float]
     cost: IntervalCost
+    small: bool = False
 
     @property
     def single(self) -> bool:
@@ -94,7 +99,9 @@ class Problem:
     @property
     def few(self) -> bool:
         """Whether losses are so few that their largest values decide."""
-        return self.count <= _FEW or (self.count <= _MOST_USES and self.drawn_at_most(_FEW_DRAWS))
+        if self.count <= (_FEW_SMALL if self.small else _FEW):
+            return True
+        return self.count <= _MOST_USES and self.drawn_at_most(_FEW_DRAWS)
 
     def drawn_at_most(self, times: int) -> bool:
         """Whether a record is in more uses than this with a probability too small to matter.

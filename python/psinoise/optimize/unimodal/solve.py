@@ -14,9 +14,11 @@ import numpy as np
 from psinoise.errors import CalibrationError
 from psinoise.optimize.cells import Grid, dot
 from psinoise.optimize.unimodal.certified import LARGEST_LOG_RATIO, MARGIN, SHARP, certify
+from psinoise.optimize.unimodal.few import KERNELS
 from psinoise.optimize.unimodal.first import (
     COARSE,
     STEEPEST,
+    at_cost,
     coarser,
     covering,
     least_size,
@@ -41,12 +43,12 @@ from psinoise.optimize.unimodal.uses import Point
 __all__ = ["grid_for", "least_cost", "least_epsilon"]
 
 _ORDER_ROUNDS, _DELTA_ROUNDS, _FINE_ROUNDS = 6, 30, 3
-# Of epsilon: what a round must gain for another one, and what is rough.
-_GAIN, _ROUGH = 2e-6, 1e-4
+# Of epsilon: what a round must gain for another one, what is rough, and of laws that are the same.
+_GAIN, _ROUGH, _SAME = 2e-6, 1e-4, 1e-5
 _SHORTEST = 1.0 / 64.0
-# Of delta, at which rounds for few uses begin with a law of one, and the draws up to which all of
-# these are tried on coarse cells; how far costs are apart that are mixed.
-_SHARES, _FEWEST, _APART = (0.9, 0.3, 0.03), 5, 2.0
+# Of delta, at which rounds for few uses begin with a law of one; how far costs are apart that are
+# mixed; of epsilon, from which on a program is not solved, and up to which others are tried.
+_SHARE, _APART, _UNSOLVED, _ALMOST = 0.3, 2.0, 1e-5, 1.01
 # Cells of the first look at how far a law reaches.
 _WIDE = 1500
 _ROOM = 1.15
@@ -80,17 +82,17 @@ def least_epsilon(
     grid = grid or grid_for(problem, mean_cost, width)
     if problem.single:
         return least_epsilon_of_one_use(problem, grid, mean_cost, progress)
+    problem = at_cost(problem, mean_cost)
     coarse = coarser(grid)
     first = _Search(problem, coarse, mean_cost, progress)
     first.rounds_of_orders()
     first.rounds_of_delta(_DELTA_ROUNDS)
-    shares = _SHARES if problem.drawn_at_most(_FEWEST) else _SHARES[:1]
-    first.rounds_from_one_use(shares, _DELTA_ROUNDS)
+    first.rounds_from_one_use(_DELTA_ROUNDS)
     if coarse == grid:
         return first.law()
     last = _Search(problem, grid, mean_cost, progress, first)
     last.rounds_of_delta(_FINE_ROUNDS)
-    last.rounds_from_one_use(_SHARES[:1], _FINE_ROUNDS)
+    last.rounds_from_one_use(_FINE_ROUNDS, _ALMOST)
     return last.law()
 
 
@@ -198,28 +200,28 @@ class _Search:
                 return
             last = point.epsilon
 
-    def rounds_from_one_use(self, shares: tuple[float, ...], most: int) -> None:
-        """Rounds from the best laws of one use at shares of delta, where they end better.
+    def rounds_from_one_use(self, most: int, near: float = math.inf) -> None:
+        """Rounds from the best law of one use at a share of delta, where they end better.
 
         Delta is convex in the law of one use, and not in that of all: of few uses there are laws
-        from which rounds do not lead to better ones. They also end at programs that are not solved:
-        where the largest losses decide these have next to no curvature, and another share does.
+        from which rounds do not lead to better ones. They are left out where they begin with an
+        epsilon that is larger by more than a factor.
         """
         if not self.problem.few or self.program.last > MOST_LINEAR:
             return
-        guess = self.problem.inner(self.point.epsilon)
-        for share in shares:
-            kept = self.masses, self.point, self.uses, self.solved
-            delta = self.problem.rare(share)
-            try:
-                self.masses = masses_of_one_use(self.program, self.mean_cost, delta, guess)
-            except CalibrationError:
-                continue
-            self.point, self.uses = self.problem.worst(self.program, self.masses)
+        kept = self.masses, self.point, self.uses, self.solved
+        known = self.point.epsilon
+        guess, delta = self.problem.inner(known), self.problem.rare(_SHARE)
+        try:
+            self.masses = masses_of_one_use(self.program, self.mean_cost, delta, guess)
+        except CalibrationError:
+            return
+        self.point, self.uses = self.problem.worst(self.program, self.masses)
+        if self.point.epsilon < near * known:
             self.solved = None
-            self.rounds_of_delta(most)
-            if kept[1].epsilon < self.point.epsilon:
-                self.masses, self.point, self.uses, self.solved = kept
+            self.rounds_of_delta(most, known)
+        if not self.point.epsilon < known:
+            self.masses, self.point, self.uses, self.solved = kept
 
     def _law_of(self, before: _Search) -> Float:
         """The law of other cells; a little of a wider or narrower one makes up for the cost that
@@ -236,36 +238,55 @@ class _Search:
         share = (cost - self.mean_cost) / (cost - dot(self.program.costs, other))
         return (1.0 - share) * masses + share * other
 
-    def generator(self) -> Generator:
+    def generator(self, smoothed: int = 0) -> Generator:
         """What the law of one use contributes to delta."""
         low, high = self.program.log_ratios(self.masses, self.program.last)
         high = min(high + MARGIN, LARGEST_LOG_RATIO)
-        return self.uses.generator(self.point, low - MARGIN, high)
+        return self.uses.generator(self.point, low - MARGIN, high, smoothed)
 
-    def rounds_of_delta(self, most: int) -> None:
-        """Optimal laws for one of the uses, mixed with the law until epsilon falls."""
+    def rounds_of_delta(self, most: int, known: float = math.inf) -> None:
+        """Optimal laws for one of the uses, mixed with the law until epsilon falls or is the one of
+        a law that is known.
+
+        Of few uses the program has curvature in few places, and where it is not solved its answer
+        may be worse than the law: it is smoothed more, until an answer is better.
+        """
+        ways = len(KERNELS) if self.problem.few else 1
+        smoothed = failed = 0
         for _ in range(most):
+            solved, gain = False, 0.0
             try:
-                found = self._minimize(self.generator())
+                found = self._minimize(self.generator(smoothed))
             except CalibrationError:
-                if self.problem.few:
+                if ways == 1:
+                    raise
+            else:
+                solved = found.value - found.bound < _UNSOLVED * self.point.epsilon
+                gain = self._improved_by(found.masses)
+            if gain > _GAIN * self.point.epsilon:
+                if abs(self.point.epsilon / known - 1.0) < _SAME:
                     return
-                raise
-            other = found.masses / dot(self.program.multiplicities, found.masses)
-            if self._improved_by(other) <= _GAIN:
+                failed = 0
+                continue
+            failed += 1
+            if solved or failed == ways:
                 return
+            smoothed, self.solved = (smoothed + 1) % ways, None
 
     def _improved_by(self, other: Float) -> float:
         """Take the first mixture with another law that is better; what it gains, or 0."""
+        other = other / dot(self.program.multiplicities, other)
         share = 1.0
         while share >= _SHORTEST:
             masses = (1.0 - share) * self.masses + share * other
+            share *= 0.5
+            if not self.uses.may_fall(self.point, *self.program.ratios(masses)):
+                continue
             point, uses = self.problem.worst(self.program, masses)
             gain = self.point.epsilon - point.epsilon
             if gain > 0.0:
                 self.masses, self.point, self.uses = masses, point, uses
                 return gain
-            share *= 0.5
         return 0.0
 
     def law(self) -> Law:

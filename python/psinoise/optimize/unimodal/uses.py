@@ -214,17 +214,23 @@ class Uses:
         """The divergence of the law itself."""
         return dot(self.base, generator(self.ratio)[0])
 
+    def may_fall(self, point: Point, base: Float, ratio: Float) -> bool:
+        """Whether delta may be less with another pair."""
+        return True
+
     def tangent(self, point: Point, generator: Generator) -> Tangent:
         """Lines below what a generator stands for."""
         return generator.tangent
 
-    def generator(self, point: Point, low: float, end: float) -> Generator:
+    def generator(self, point: Point, low: float, end: float, smoothed: int = 0) -> Generator:
         """Of delta as a function of one use, over the slope of delta in epsilon.
 
         Parameters
         ----------
         low, end : float
             Logarithms of the least and the largest ratio that count.
+        smoothed : int
+            How much, of a function that is not smooth.
         """
         c, epsilon, n = point.order, point.epsilon, self.count
         value, _, _ = self._cumulants(c)
