@@ -378,6 +378,14 @@ def test_one_use_is_the_staircase_and_the_uniform_law_with_an_atom(
         assert float(found.cdf(place)) == pytest.approx(float(known.cdf(place)), abs=0.015)
 
 
+@pytest.mark.parametrize(("power", "epsilon"), [(1, 5.8918), (2, 8.2808)])
+def test_small_noise_has_a_step_where_the_staircase_has_one(power: int, epsilon: float) -> None:
+    """Halfway between the edges of 200 cells; kills these (3.6e-4 and 3.8e-4 behind)."""
+    known = pn.Staircase(epsilon=epsilon, power=power)
+    law = pn.OptimalUnimodal(delta=1e-6, count=1, mean_cost=known.moment(power), cost=power)
+    assert law.certificate.epsilon < epsilon * (1.0 + 1e-5)
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("words", "gap"),

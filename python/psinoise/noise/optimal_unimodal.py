@@ -58,7 +58,8 @@ class OptimalUnimodal(SolvedNoise):
     sensitivity : float
         By how much neighboring data sets can move the query.
     cells_per_sensitivity : int, optional
-        By default 200, or as many as make 6,000 cells.
+        By default 200, or as many as make 6,000 cells; of noise below a quarter of the sensitivity
+        160 to 200, so that the first step of the staircase of that cost is an edge.
     cells : int, optional
         Number of the cell from which on masses form a geometric series; more than
         ``cells_per_sensitivity``, at most 32,767. By default as far as counts for ``delta``.

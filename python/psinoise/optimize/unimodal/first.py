@@ -18,6 +18,7 @@ __all__ = [
     "at_cost",
     "coarser",
     "covering",
+    "fitted",
     "last_of",
     "least_size",
     "moved",
@@ -36,6 +37,8 @@ _FINEST, _MANY = 200, 6000
 _SMALL = 0.5
 #: The largest rate of the first law and of tails, in a sensitivity.
 STEEPEST = 4.0
+# Of staircases: periods, places of the first step, and the largest one for which cells are chosen.
+_PERIODS, _PLACES, _FAR = 40, 4096, 0.2
 # The lowest logarithm of a mass.
 _LOWEST = 600.0
 # Logarithms of sizes of Laplace noise among which a first one is sought, and how closely.
@@ -121,6 +124,36 @@ def last_of(width: int, far: float) -> int:
 def covering(width: int, far: float, size: float) -> Grid:
     """Cells up to a distance, with the tail of Laplace noise of a scale, in sensitivities."""
     return Grid(width, last_of(width, far), max(math.exp(-1.0 / (width * size)), 1e-6))
+
+
+def fitted(
+    problem: Problem, grid: Grid, *, mean_cost: float = math.inf, epsilon: float = 0.0
+) -> Grid:
+    """About the same cells, one of whose edges is the first step of the staircase of a cost or of
+    an epsilon of one use: of small noise the best laws are close to it, and a step that is between
+    edges costs as much as the square of its distance over where it is."""
+    periods, steps = np.arange(_PERIODS), np.arange(1.0, _PLACES + 1.0) / _PLACES
+    edges = periods[:, None] + steps
+    integrals = problem.cost.integral(edges.reshape(-1)).reshape(edges.shape)
+
+    def costs(log_epsilon: float) -> Float:
+        falls = np.exp(-np.minimum(math.exp(log_epsilon) * periods, _LOWEST))
+        return np.asarray((falls @ integrals) / (falls @ edges))
+
+    low, high = 0.0, math.log(_LOWEST)
+    if epsilon > 0.0:
+        low = high = min(max(math.log(epsilon), low), high)
+    while high - low > _ABOUT * _ABOUT:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if costs(middle).min() > mean_cost else (low, middle)
+    first = float(steps[int(np.argmin(costs(high)))])
+    if first > _FAR:
+        return grid
+    widths = np.arange(math.ceil(0.8 * grid.width), grid.width + 1)
+    off = np.abs(np.remainder(first * widths, 1.0) - 0.5)
+    width = int(widths[int(np.argmin(off))])
+    last = max(width + 1, round(grid.last * width / grid.width))
+    return Grid(width, last, grid.tail_ratio ** (grid.width / width))
 
 
 def size_of(problem: Problem, mean_cost: float) -> float:

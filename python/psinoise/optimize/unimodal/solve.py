@@ -21,6 +21,7 @@ from psinoise.optimize.unimodal.first import (
     at_cost,
     coarser,
     covering,
+    fitted,
     least_size,
     moved,
     size_of,
@@ -79,7 +80,9 @@ def least_epsilon(
     CalibrationError
         If no law on the grid has the cost, or the method does not converge.
     """
-    grid = grid or grid_for(problem, mean_cost, width)
+    if grid is None:
+        grid = grid_for(problem, mean_cost, width)
+        grid = grid if width else fitted(problem, grid, mean_cost=mean_cost)
     if problem.single:
         return least_epsilon_of_one_use(problem, grid, mean_cost, progress)
     problem = at_cost(problem, mean_cost)
@@ -106,6 +109,8 @@ def least_cost(
     """The law of least expected cost at an epsilon; parameters as of `least_epsilon`."""
     if problem.single:
         cells = grid or grid_for_one_use(problem, width, epsilon=epsilon)
+        if grid is None and width is None:
+            cells = fitted(problem, cells, epsilon=problem.inner(epsilon))
         return least_cost_of_one_use(problem, cells, epsilon, progress)
     rough = least_size(problem, epsilon)
     cost, seen = rough, {}
@@ -117,7 +122,9 @@ def least_cost(
         if abs(miss) < 1e-5:
             break
         cost = _next(seen, cost, law.certificate.slope * cost / max(law.certificate.epsilon, 1e-9))
-    grid = grid or grid_for(problem, cost, width)
+    if grid is None:
+        grid = grid_for(problem, cost, width)
+        grid = grid if width else fitted(problem, grid, mean_cost=cost)
     for _ in range(3):
         law = least_epsilon(problem, grid, None, cost, progress)
         off = law.certificate.epsilon - epsilon
