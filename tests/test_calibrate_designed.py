@@ -179,8 +179,8 @@ def comparison() -> pn.compare:
 def test_compare_shows_every_law(comparison: pn.compare) -> None:
     names = [law.__name__ for law in FAMILIES] + [law.__name__ for law in DESIGNED]
     assert sorted(row.law for row in comparison.rows) == sorted(names)
-    # What is the best for one use at a pure epsilon is the best for next to no delta as well.
-    assert comparison.best.law == "Staircase"
+    # What is best for one use at a pure epsilon is nearly so for next to no delta as well.
+    assert [row.law for row in comparison.rows[:2]] == ["OptimalUnimodal", "Staircase"]
     costs = [row.cost for row in comparison.rows]
     assert costs == sorted(costs)
     rows = {row.law: row for row in comparison.rows}
@@ -210,7 +210,8 @@ def test_the_table_has_dashes_where_there_is_nothing(comparison: pn.compare) -> 
     assert lines["UniformAtom"] == ["-", "-", "-", "-"]
     assert lines["Staircase"][-1] == "-"  # its scale is the sensitivity
     assert "UniformAtom: not applicable: UniformAtom noise is made" in str(comparison)
-    assert json.loads(json.dumps(comparison.to_dict()))["best"] == "Staircase"
+    # It may spend delta, which the staircase does not; kills cells of which no edge is its step.
+    assert json.loads(json.dumps(comparison.to_dict()))["best"] == "OptimalUnimodal"
 
 
 def test_the_plot_says_what_is_missing(comparison: pn.compare) -> None:
