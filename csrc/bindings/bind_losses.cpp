@@ -41,7 +41,7 @@ py::object loss_panels(const LawStore& law, double scale, double shift_p, double
   return py::make_tuple(
       array_of<double>(found.left, {panels}), array_of<double>(found.right, {panels}),
       array_of<double>(found.base, {panels, order}), array_of<double>(found.loss, {panels, order}),
-      array_of<bool>(found.flat, {panels}));
+      array_of<bool>(found.flat, {panels}), array_of<bool>(found.narrow, {panels}));
 }
 
 py::tuple loss_bins(const LawStore& law, double scale, double shift_p, double shift_q, double rate,

@@ -20,6 +20,7 @@ inline constexpr double kUlp = 0x1p-52;
 inline constexpr double kLargestRange = 8.0;
 inline constexpr double kLargestCoefficient = 3e-8;
 inline constexpr int kMostHalvings = 4;
+inline constexpr double kRoundedNodes = 8.0;
 
 struct Extent {
   double low;
@@ -49,8 +50,9 @@ inline double range_above(Extent found, double floor) {
   return high - low;
 }
 
-inline bool smooth(const PanelRule& rule, const double* values, Extent found, double rounding) {
-  const double limit = kLargestCoefficient * found.range() + rounding;
+inline bool smooth(const PanelRule& rule, const double* values, Extent found, double share,
+                   double rounding) {
+  const double limit = share * found.range() + rounding;
   for (std::size_t k = 0; k < 2; ++k) {
     double sum = 0.0;
     for (std::size_t i = 0; i < rule.order; ++i) sum += values[i] * rule.last[2 * i + k];
@@ -59,8 +61,9 @@ inline bool smooth(const PanelRule& rule, const double* values, Extent found, do
   return true;
 }
 
-PanelVerdict judge(const PanelRule& rule, double floor, const double* base, const double* ratio,
-                   const double* loss) {
+// `outputs` is how many of them the panel has, about.
+PanelVerdict judge(const PanelRule& rule, double floor, double outputs, const double* base,
+                   const double* ratio, const double* loss) {
   const Extent q = extent(base, rule.order);
   const Extent change = extent(loss, rule.order);
   double log_p[kTileNodes];
@@ -70,10 +73,12 @@ PanelVerdict judge(const PanelRule& rule, double floor, const double* base, cons
   const double in_p = range_above(p, floor - kLargestRange);
   const double span = in_q > in_p ? in_q : in_p;
   const double rounding = 64.0 * kUlp * (1.0 + q.size() + change.size());
+  // Nodes are rounded to outputs.
+  const double share = kLargestCoefficient + kRoundedNodes / outputs;
   PanelVerdict verdict = {};
   verdict.matters = q.high > floor || p.high > floor;
-  verdict.fine = span <= kLargestRange && smooth(rule, base, q, rounding) &&
-                 smooth(rule, loss, change, rounding);
+  verdict.fine = span <= kLargestRange && smooth(rule, base, q, share, rounding) &&
+                 smooth(rule, loss, change, share, rounding);
   // Several halvings at once, and no more than the mean over the pieces asks for.
   verdict.halvings = 1;
   while (verdict.halvings < kMostHalvings &&
@@ -123,7 +128,12 @@ bool panel_samples(const LawTable& law, const LossPair& pair, const PanelRule& r
     for (std::size_t j = 0; j < size; ++j) inside = inside && q[j] + lambda[j] == q[j] + lambda[j];
     for (std::size_t j = 0; j < panels; ++j) {
       const std::size_t at = j * rule.order;
-      verdicts[start + j] = judge(rule, floor, q + at, ratio + at, lambda + at);
+      const double low = left[start + j];
+      const double high = right[start + j];
+      const double a = __builtin_fabs(low);
+      const double b = __builtin_fabs(high);
+      const double outputs = (high - low) / (kUlp * (a > b ? a : b));
+      verdicts[start + j] = judge(rule, floor, outputs, q + at, ratio + at, lambda + at);
     }
   }
   return inside;

@@ -2,7 +2,10 @@
 // that are not fine are cut into equal
 //   pieces, which share their ends to the last bit.
 // Error and criteria: kernels/quadrature.cpp.
-// Edge values: after 60 rounds a panel counts as fine.
+// Edge values: after 60 rounds a panel counts as fine. A panel that is not fine and has no more
+// than
+//   2^16 outputs is kept as narrow, and not cut: a shift that is large beside the noise takes
+//   digits from the distance to its center.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,6 +18,8 @@ namespace psinoise {
 namespace {
 
 constexpr int kMostRounds = 60;
+// Of the outputs of a panel, the width of the narrowest that is cut.
+constexpr double kNarrowest = 0x1p-36;
 // Nodes that carry less than this of the tilted mass, as a logarithm, do not count.
 constexpr double kNegligible = -40.0;
 // Range of the complex exponent over half a panel that 16 nodes integrate to 1e-15.
@@ -25,12 +30,14 @@ class Collector {
  public:
   Collector(std::size_t order, LossPanels& out) : order_(order), out_(out) {}
 
-  void keep(double left, double right, const double* base, const double* loss, bool flat) {
+  void keep(double left, double right, const double* base, const double* loss, bool flat,
+            bool narrow) {
     out_.left.push_back(left);
     out_.right.push_back(right);
     out_.base.insert(out_.base.end(), base, base + order_);
     out_.loss.insert(out_.loss.end(), loss, loss + order_);
     out_.flat.push_back(flat ? 1 : 0);
+    out_.narrow.push_back(narrow ? 1 : 0);
   }
 
   void sort() {
@@ -42,7 +49,7 @@ class Collector {
     Collector into(order_, sorted);
     for (const std::size_t k : order) {
       into.keep(out_.left[k], out_.right[k], &out_.base[order_ * k], &out_.loss[order_ * k],
-                out_.flat[k] != 0);
+                out_.flat[k] != 0, out_.narrow[k] != 0);
     }
     std::swap(out_, sorted);
   }
@@ -73,8 +80,11 @@ bool make_panels(const LawTable& law, const LossPair& pair, const PanelRule& rul
     for (std::size_t j = 0; j < left.size(); ++j) {
       const PanelVerdict& verdict = verdicts[j];
       if (!verdict.matters) continue;
-      if (verdict.fine || round == kMostRounds) {
-        panels.keep(left[j], right[j], &base[j * rule.order], &loss[j * rule.order], verdict.flat);
+      const bool done = verdict.fine || round == kMostRounds;
+      const double farthest = std::max(std::fabs(left[j]), std::fabs(right[j]));
+      if (done || right[j] - left[j] <= kNarrowest * farthest) {
+        panels.keep(left[j], right[j], &base[j * rule.order], &loss[j * rule.order], verdict.flat,
+                    !done);
         continue;
       }
       const int pieces = 1 << verdict.halvings;

@@ -16,10 +16,12 @@ struct LossPanels {
   std::vector<double> base;
   std::vector<double> loss;
   std::vector<char> flat;
+  std::vector<char> narrow;
 };
 
-// Panels between rising edges, cut until each is fine; those whose densities are all below the
-// floor are left out. False if some of them lie beyond the table of the law.
+// Panels between rising edges, cut until each is fine, or narrow: outputs do not resolve it. Those
+// whose densities are all below the floor are left out. False if some of them lie beyond the table
+// of the law.
 bool make_panels(const LawTable& law, const LossPair& pair, const PanelRule& rule,
                  const double* edges, std::size_t count, double floor, LossPanels& out);
 

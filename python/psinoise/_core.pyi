@@ -300,12 +300,13 @@ def loss_panels(
         NDArray[np.float64],
         NDArray[np.float64],
         NDArray[np.bool_],
+        NDArray[np.bool_],
     ]
     | None
 ):
-    """Ends of panels that resolve log Q and the loss, these at the nodes of each, and whether the
-    loss is constant on a panel; None beyond the table. To 1e-15, and panels differ where a
-    criterion is met to rounding."""
+    """Ends of panels that resolve log Q and the loss, these at the nodes of each, whether the loss
+    is constant on a panel, and whether outputs do not resolve it; None beyond the table. To 1e-15,
+    and panels differ where a criterion is met to rounding."""
 
 def panel_pieces(
     log_mass: NDArray[np.float64],

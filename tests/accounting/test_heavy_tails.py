@@ -63,6 +63,46 @@ def test_one_use_of_cauchy_noise(scale, share):
     assert float(cauchy_delta(2.0, 0.4)) == pytest.approx(0.0151, abs=1e-4)
 
 
+def peak_delta(noise, epsilon):
+    """Delta of one use where losses above epsilon are next to the sensitivity, 1, alone.
+
+    So near that the density of the other data set is the same everywhere there.
+    """
+    other = float(noise.logpdf(1.0))
+    low, high = -300.0, math.log(1e-3)
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        above = float(noise.logpdf(math.exp(middle))) - other > epsilon
+        low, high = (middle, high) if above else (low, middle)
+    reach = math.exp(low)
+    return 2.0 * (0.5 - float(noise.ccdf(reach))) - 2.0 * reach * math.exp(epsilon + other)
+
+
+@for_each([1e-12, 1e-11, 1e-10, 1e-9, 1e-7], [1e-3, 1e-6, 1e-12])
+def test_noise_that_outputs_hardly_resolve(scale, delta):
+    """Next to the sensitivity there is an output every 2e-16. Such panels were cut for minutes.
+
+    Mutant: nodes that count as exact (``_ROUNDED_NODES`` 0): 7 % wide at 1e-9.
+    """
+    found = pn.Mechanism(pn.Cauchy(scale=scale)).epsilon(delta)
+    assert cauchy_delta(scale, found.upper) <= delta * (1 + 1e-12)
+    assert found.lower == 0.0 or cauchy_delta(scale, found.lower) >= delta * (1 - 1e-12)
+    assert found.width <= (0.03 * found if scale > 1e-12 else found)
+
+
+@for_each([(0.1, 1e-3), (0.1, 1.0), (0.12, 1e-3), (0.2, 1e-3), (0.3, 1e-6)], [1e-3, 1e-6])
+def test_peaks_that_outputs_do_not_resolve(law, delta):
+    """Mutant: the mass of what is not resolved left out from above (``dense._within``)."""
+    alpha, scale = law
+    noise = pn.SymmetricStable(alpha=alpha, scale=scale)
+    use = pn.Mechanism(noise)
+    once, twice = use.epsilon(delta), use.epsilon(delta, 2)
+    assert peak_delta(noise, once.upper) <= delta * (1.0 + 1e-6)
+    assert peak_delta(noise, once.lower) >= delta * (1.0 - 1e-6)
+    assert once.upper <= use.pure_epsilon()
+    assert once.lower <= twice.upper <= 2.0 * use.pure_epsilon()
+
+
 @for_each([0.01, 0.5, 2.0, 100.0])
 def test_where_the_loss_is_largest(scale):
     """Cauchy: (g^2 + x^2) / (g^2 + (x - s)^2) is largest at (s + sqrt(s^2 + 4 g^2)) / 2."""

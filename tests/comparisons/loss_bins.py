@@ -46,7 +46,8 @@ def compare_loss_panels(tables):
                 core.loss_panels(core.LawTable(*tables), *pair, POINTS, LAST, edges, peak - 60.0)
                 for core in BOTH
             ]
-            for left, right, base, loss, flat in found:
+            for left, right, base, loss, flat, narrow in found:
+                assert not narrow.any()
                 assert (left[1:] == right[:-1]).all()
                 assert base.shape == loss.shape == (*left.shape, 16)
                 assert flat.dtype == np.bool_

@@ -164,13 +164,17 @@ class OneDirection:
         self.done = below or not self.lower < self.upper
 
     def _start(self, steps: Pairs, top: float) -> None:
-        """A first guess, from the saddle point."""
+        """A first guess, from the saddle point; none where outputs do not resolve the noise."""
         direction, point, uses = self.direction, self.point, self.question.uses
+        start = start_at_epsilon if point.log_delta is None else start_at_delta
+        at = point.epsilon if point.log_delta is None else self.log_target
+        try:
+            self.composition, saddle = start(steps, direction, at, uses)
+        except CertificationError:
+            return
         if point.log_delta is not None:
-            self.composition, saddle = start_at_delta(steps, direction, self.log_target, uses)
             epsilon, log_delta = min(max(saddle.epsilon, 0.0), top), self.log_target
         else:
-            self.composition, saddle = start_at_epsilon(steps, direction, point.epsilon, uses)
             epsilon, log_delta = point.epsilon, max(saddle.log_delta, LEAST_LOG_DELTA)
             if not saddle.saturated and saddle.log_chernoff(point.epsilon) < UNDERFLOW:
                 # Masses underflow there. With the errors of its quadrature, which does not resolve

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 Float = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-#: ``left``, ``right``, log Q and the loss at the nodes, and whether the loss is constant.
-Panels = tuple[Float, Float, Float, Float, Mask]
+#: ``left``, ``right``, log Q and the loss at the nodes, whether the loss is constant, and whether
+#: outputs do not resolve the panel.
+Panels = tuple[Float, Float, Float, Float, Mask, Mask]
 #: log Q, the loss without sampling, and the loss.
 Sample = Callable[[Float], tuple[Float, Float, Float]]
 
@@ -19,25 +20,31 @@ _ULP = 2.0**-52
 _LARGEST_RANGE = 8.0
 _LARGEST_COEFFICIENT = 3e-8
 _MOST_HALVINGS = 4
+_ROUNDED_NODES = 8.0
 _MOST_ROUNDS = 60
+# Of the outputs of a panel, the width of the narrowest that is cut: a shift that is large beside
+# the noise takes digits from the distance to its center.
+_NARROWEST = 2.0**-36
 
 
 def refined_panels(
     sample: Sample, points: Float, last: Float, edges: Float, floor: float
 ) -> Panels:
-    """Panels between the edges, cut until each is fine, for any way to evaluate a loss."""
+    """Panels between the edges, cut until each is fine or narrow, for any way to evaluate one."""
     left, right = edges[:-1], edges[1:]
     done: list[tuple[Float, ...]] = []
     for halving in range(_MOST_ROUNDS):
         half = 0.5 * (right - left)
         base, ratio, loss = sample((left + half)[:, None] + half[:, None] * points)
         relevant = np.maximum(base, base + loss).max(axis=1, initial=-np.inf) > floor
-        fine, pieces = _resolved(base, loss, last, floor)
+        farthest = np.maximum(np.abs(left), np.abs(right))
+        fine, pieces = _resolved(base, loss, last, floor, (right - left) / (_ULP * farthest))
         fine |= halving == _MOST_ROUNDS - 1
-        keep = relevant & fine
-        samples = left, right, base, loss, _constant(base, ratio, loss)
+        narrow = ~fine & (right - left <= _NARROWEST * farthest)
+        keep = relevant & (fine | narrow)
+        samples = left, right, base, loss, _constant(base, ratio, loss), narrow
         done.append(tuple(values[keep] for values in samples))
-        again = relevant & ~fine
+        again = relevant & ~keep
         if not again.any():
             break
         left, right = _cut_panels(left[again], right[again], pieces[again])
@@ -59,9 +66,12 @@ def _cut_panels(left: Float, right: Float, pieces: NDArray[np.int64]) -> tuple[F
 
 
 def _resolved(
-    base: Float, loss: Float, last: Float, floor: float
+    base: Float, loss: Float, last: Float, floor: float, outputs: Float
 ) -> tuple[Mask, NDArray[np.int64]]:
-    """Which panels are fine enough, and into how many pieces the others go: a power of two."""
+    """Which panels are fine enough, and into how many pieces the others go: a power of two.
+
+    ``outputs`` is how many of them a panel has, about, to which nodes are rounded.
+    """
     span = np.zeros(base.shape[0])
     rounding = 64.0 * _ULP * (1.0 + np.abs(base).max(axis=1) + np.abs(loss).max(axis=1))
     for log_density in (base, base + loss):
@@ -70,7 +80,8 @@ def _resolved(
     fine = span <= _LARGEST_RANGE
     for values in (base, loss):
         largest = np.abs(values @ last).max(axis=1)
-        fine &= largest <= _LARGEST_COEFFICIENT * np.ptp(values, axis=1) + rounding
+        share = _LARGEST_COEFFICIENT + _ROUNDED_NODES / outputs
+        fine &= largest <= share * np.ptp(values, axis=1) + rounding
     # Several halvings at once, and no more than the mean over the pieces asks for.
     halvings = np.floor(np.log2(np.maximum(span, _LARGEST_RANGE) / _LARGEST_RANGE))
     return fine, 2 ** np.clip(halvings, 1.0, _MOST_HALVINGS).astype(np.int64)

@@ -17,6 +17,7 @@ from psinoise.accounting.loss.measure import Cumulants, LossMeasure, loss_measur
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import ORDER
 from psinoise.accounting.loss.steps import Pairs
+from psinoise.errors import CertificationError
 
 # Float64 cannot hold a delta below exp(-745.2).
 LEAST_LOG_DELTA = -746.0
@@ -88,7 +89,13 @@ class Composition:
 
     @classmethod
     def of(cls, steps: Pairs, direction: Direction, reach: float) -> Composition:
-        """All steps in one direction, from nodes that reach that far; cached."""
+        """All steps in one direction, from nodes that reach that far; cached.
+
+        Raises
+        ------
+        CertificationError
+            if outputs do not resolve the noise of a step, of which nodes leave out some mass then
+        """
         return _composition(steps, direction, reach)
 
     def saddle(self, c: float) -> Saddle:
@@ -241,6 +248,12 @@ class Composition:
 @kept()
 def _composition(steps: Pairs, direction: Direction, reach: float) -> Composition:
     measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
+    for measure in measures:
+        if measure.nodes.narrow.size:
+            raise CertificationError(
+                f"outputs do not resolve the noise of {measure.nodes.pair!r}: its sensitivity is "
+                "too large beside it for anything but certified bounds"
+            )
     return Composition(measures, tuple(float(count) for _, count in steps))
 
 

@@ -16,12 +16,17 @@ delta that a float64 can hold. (A tilted mass beyond the nodes is no objection: 
 is that of the measure that was cut.) Heavy tails end earlier, where their loss is negligible.
 
 Runs of panels on which the loss is constant to rounding are kept as one *atom* of the loss.
+
+Next to a center that is not 0 outputs are as far apart as its rounding. Nodes are moved to them, so
+that coefficients may be larger by what that does to a panel of its width; `dense` charges as much.
+Panels of no more than 2^16 outputs that are not fine are *narrow*: nodes leave them out, bounds
+count them as infinite from above, and there are no estimates.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +76,8 @@ class Nodes:
     loss : ``Lambda`` at each node
     atom_log_mass, atom_loss : the same for the atoms, shape ``(atoms,)``
     ends : how far panels and atoms reach, shape ``(2,)``
+    narrow : ends of outputs that are too few to resolve the densities there, shape ``(parts, 2)``;
+        panels leave them out
     """
 
     pair: Dominating
@@ -81,6 +88,7 @@ class Nodes:
     atom_log_mass: Float
     atom_loss: Float
     ends: Float
+    narrow: Float = field(default_factory=lambda: np.empty((0, 2)))
 
     @cached_property
     def outer_loss(self) -> Float:
@@ -99,15 +107,12 @@ class Nodes:
         width = (self.right - self.left)[owner] / pieces[owner]
         left = self.left[owner] + index * width
         log_mass, loss = sample(self.pair, left, left + width)
-        return Nodes(
-            self.pair,
-            np.concatenate([self.left[~cut], left]),
-            np.concatenate([self.right[~cut], left + width]),
-            np.concatenate([self.log_mass[~cut], log_mass]),
-            np.concatenate([self.loss[~cut], loss]),
-            self.atom_log_mass,
-            self.atom_loss,
-            self.ends,
+        return replace(
+            self,
+            left=np.concatenate([self.left[~cut], left]),
+            right=np.concatenate([self.right[~cut], left + width]),
+            log_mass=np.concatenate([self.log_mass[~cut], log_mass]),
+            loss=np.concatenate([self.loss[~cut], loss]),
         )
 
 
@@ -144,7 +149,12 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
     edges = edges[(edges > low) & (edges < high)]
     ends = [x for x in (low, high) if math.isfinite(x)]
     edges = np.sort(np.append(edges, ends))
-    return _assemble(pair, *_panels(pair, edges, floor))
+    left, right, base, loss, flat, narrow = _panels(pair, edges, floor)
+    if not narrow.any():
+        return _assemble(pair, left, right, base, loss, flat)
+    held, narrow_ends = ~narrow, np.stack([left[narrow], right[narrow]], axis=1)
+    found = _assemble(pair, left[held], right[held], base[held], loss[held], flat[held])
+    return replace(found, narrow=narrow_ends)
 
 
 def _panels(pair: Pair, edges: Float, floor: float) -> Panels:
@@ -155,8 +165,8 @@ def _panels(pair: Pair, edges: Float, floor: float) -> Panels:
             *arguments, _POINTS, _LAST_COEFFICIENTS, edges, floor + pair.noise._log_kept
         )
         if found is not None:
-            left, right, base, loss, flat = found
-            return left, right, base - pair.noise._log_kept, loss, flat
+            left, right, base, loss, flat, narrow = found
+            return left, right, base - pair.noise._log_kept, loss, flat, narrow
     return refined_panels(lambda x: _sample(pair, x), _POINTS, _LAST_COEFFICIENTS, edges, floor)
 
 
@@ -225,10 +235,10 @@ def _assemble(
         & (left[1:] == right[:-1])
         & (np.abs(loss[1:, 0] - loss[:-1, -1]) <= np.maximum(rounding[1:], rounding[:-1]))
     )
-    run = np.cumsum(np.concatenate([[True], ~joins]))[flat]
+    rows_of_flat = np.flatnonzero(flat)
+    run = np.cumsum(np.concatenate([[True], ~joins]))[rows_of_flat]
     atom_log_mass, atom_loss = [], []
-    for label in np.unique(run):
-        rows = np.flatnonzero(flat)[run == label]
+    for rows in np.split(rows_of_flat, np.flatnonzero(np.diff(run)) + 1):
         atom_log_mass.append(np.logaddexp.reduce(log_mass[rows], axis=None))
         # Of equal losses the one nearest the mode has the least rounding error.
         likeliest = np.unravel_index(np.argmax(base[rows]), base[rows].shape)

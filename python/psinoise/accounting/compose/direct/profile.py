@@ -49,7 +49,8 @@ class DirectBound(Bound):
 
     def epsilon(self, log_delta: float, around: float, scale: float) -> float:
         """A bound on the epsilon of a delta; of one measure its profile has an inverse."""
-        if self.second is None and (found := self._inverse(math.exp(log_delta))) is not None:
+        known = self.second is None and math.isfinite(self.slack)
+        if known and (found := self._inverse(math.exp(log_delta))) is not None:
             # Away from the truth by what the inverse is off, until the bound answers.
             for off in _NEXT:
                 found = max(found + self.sign * off * abs(found), 0.0)
@@ -72,7 +73,7 @@ class DirectBound(Bound):
 
     def log_delta(self, epsilon: float) -> float:
         """As `log_deltas`."""
-        if self.second is not None:
+        if self.second is not None or math.isinf(self.slack):
             return super().log_delta(epsilon)
         at = epsilon - self.sign * self.slack
         place = int(self._loss.searchsorted(at, side="right"))

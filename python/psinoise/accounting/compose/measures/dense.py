@@ -91,7 +91,7 @@ class Dense:
     rounding : of a loss
     tail : of what heavy tails leave at 0
     whole : whether panels, atoms and what is beyond are all of ``P``
-    beyond : probability under ``P`` of outputs beyond all panels
+    beyond : probability under ``P`` of outputs beyond all panels, or too few to resolve ``P``
     """
 
     pair: Pair | None
@@ -245,6 +245,7 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
         tail = float(np.abs(pair.loss(grid.ends)).max())
         rounding = max(rounding, tail)
         beyond = 0.0
+    beyond += _within(pair, direction, grid.narrow)
     return Dense(
         pair,
         sign,
@@ -259,7 +260,7 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
         _error_on_panels(pair, grid, log_p),
         beyond,
         rounding,
-        pair.infinite(direction) == 0.0,
+        pair.infinite(direction) == 0.0 and not grid.narrow.size,
         tail,
     )
 
@@ -326,6 +327,23 @@ def atoms_source(log_mass: Float, loss: Float) -> Dense:
 def _atom_rounding(loss: Float, least: float) -> float:
     """Losses are right to some ulp of the largest of them, or of a least number."""
     return _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), least)
+
+
+def _within(pair: Pair, direction: Direction, narrow: Float) -> float:
+    """Probability under ``P`` of some intervals, rounded up."""
+    if not narrow.size:
+        return 0.0
+    noise, q = pair.noise, pair.sampling_rate
+    shift, _ = pair.shifts(direction)
+    found = 0.0
+    for center, weight in ((0.0, 1.0 - q), (shift, q)):
+        low, high = (narrow - center).T
+        nearest = np.where((low <= 0.0) & (high >= 0.0), 0.0, np.minimum(abs(low), abs(high)))
+        # The density at the mode of an interval, or what distribution functions leave between.
+        most = (high - low) * np.exp(np.asarray(noise.logpdf(nearest)))
+        between = 1.0 - np.asarray(noise.cdf(low)) - np.asarray(noise.ccdf(high))
+        found += weight * float(np.minimum(most, np.maximum(between, 0.0) + 4.0 * UNIT).sum())
+    return found * (1.0 + 1e-12)
 
 
 def _beyond(pair: Pair, direction: Direction, grid: Nodes) -> float:
