@@ -117,6 +117,7 @@ def test_a_law_without_a_table_is_not_certified():
         ({"delta": 1.1}, pn.DomainError, "delta"),
         ({"delta": math.nan}, pn.DomainError, "delta"),
         ({"delta": "1e-6"}, TypeError, "delta"),
+        ({"delta": [[0.1], [0.1, 0.2]]}, TypeError, "of one shape"),
         ({"delta": 1e-6, "count": -1}, pn.DomainError, "count"),
         ({"delta": 1e-6, "count": 2.5}, TypeError, "count"),
         ({"delta": 1e-6, "count": "3"}, TypeError, "count"),

@@ -220,3 +220,27 @@ def test_chernoffs_line_is_above_the_profile():
     exact = [float(mp.log(gaussian_delta(at, 1.0))) for at in epsilons.tolist()]
     assert (line.log_deltas(epsilons) > exact).all()
     assert line.log_delta(epsilon) - float(mp.log(gaussian_delta(epsilon, 1.0))) < 10.0
+
+
+@for_rows(
+    [
+        (pn.Mechanism(pn.Laplace(scale=1.0)), 1.0, math.exp(-1.0)),
+        (pn.Mechanism(pn.Laplace(scale=1.0)), 0.1, 0.0),
+        (pn.Mechanism(pn.Cactus(mean_cost=25.0)), 1.0, 0.0),
+        (pn.Mechanism(pn.Cauchy(scale=1.0)), 0.1, 0.0),
+        (pn.promises.BoundedRange(0.1), 1.0, 0.0),
+    ]
+)
+def test_as_many_uses_as_can_be_counted(use, rate, least):
+    """Of more than 2^50 only the largest loss is known; they crashed. Mutant: no such limit."""
+    for count in (2**51, 10**17, 2**63 - 1):
+        found = use.epsilon(1e-6, count, rate)
+        assert found.lower <= found.upper < math.inf
+        assert found.upper >= least * count
+
+
+def test_large_shifts_of_gaussian_noise():
+    """The loss is normal, with a mean of 5e17 and a deviation of 1e9: crashed in an exponential."""
+    found = pn.Mechanism(GAUSSIAN(std=1.0)).epsilon(1e-5, 10**18)
+    assert found.lower <= gaussian_epsilon(1e9, 1e-5) <= found.upper
+    narrow(found)

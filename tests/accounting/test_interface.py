@@ -58,6 +58,9 @@ def test_an_array_of_brackets_is_an_array():
     assert np.all(brackets.lower <= brackets.estimate)
     assert np.all(brackets.estimate <= brackets.upper)
     assert np.array_equal(brackets.width, brackets.upper - brackets.lower)
+    endless = pn.Mechanism(pn.UniformAtom(delta=0.5)).epsilon([0.1, 0.1])
+    assert np.array_equal(endless.width, [0.0, 0.0])
+    assert endless[0].width == 0.0
     with pytest.raises(TypeError, match="in place"):
         brackets += 1.0
 

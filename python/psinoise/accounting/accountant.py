@@ -191,7 +191,7 @@ class Accountant:
     def epsilon(self, delta: ArrayLike, *, tolerance: float | None = None) -> Bracket | Brackets:
         """Epsilon of everything composed so far; see `Mechanism.epsilon`."""
         tolerance = contract.check_tolerance(tolerance)
-        if np.ndim(delta):
+        if contract.is_array("delta", delta):
             return epsilons_of(
                 self._question(tolerance), contract.check_probabilities("delta", delta)
             )
@@ -207,7 +207,7 @@ class Accountant:
 
     def delta(self, epsilon: ArrayLike, *, tolerance: float | None = None) -> Bracket | Brackets:
         """Delta of everything composed so far; see `Mechanism.delta`."""
-        if np.ndim(epsilon):
+        if contract.is_array("epsilon", epsilon):
             return self.profile(epsilon, tolerance=tolerance)
         tolerance = contract.check_tolerance(tolerance)
         return self._answer("delta", delta_of, contract.check_epsilon(epsilon), tolerance)

@@ -85,8 +85,8 @@ class Bracket(float):
 
     @property
     def width(self) -> float:
-        """``upper - lower``."""
-        return self.upper - self.lower
+        """``upper - lower``; 0 where both are infinite."""
+        return self.upper - self.lower if self.lower < self.upper else 0.0
 
 
 class Brackets(NDArrayOperatorsMixin):
@@ -150,5 +150,7 @@ class Brackets(NDArrayOperatorsMixin):
 
     @property
     def width(self) -> NDArray[np.float64]:
-        """``upper - lower``."""
-        return np.asarray(self.upper - self.lower)
+        """``upper - lower``; 0 where both are infinite."""
+        width = np.zeros(self.shape)
+        np.subtract(self.upper, self.lower, out=width, where=self.lower < self.upper)
+        return width

@@ -71,6 +71,14 @@ def check_probabilities(name: str, array: ArrayLike) -> NDArray[np.float64]:
     return values
 
 
+def is_array(name: str, values: ArrayLike) -> bool:
+    """Whether there is more than a number."""
+    try:
+        return np.ndim(values) > 0
+    except ValueError:  # of rows of different lengths
+        raise TypeError(f"{name} must be real numbers of one shape, got {values!r}") from None
+
+
 def _real_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     array: NDArray[Any] = np.asarray(values)
     if array.dtype.kind not in "fiu":

@@ -46,6 +46,7 @@ UNDERFLOW = -690.0
 _BELOW_GUESS = 40.0
 # Share of the distance to a larger direction by which bounds on a smaller one may be apart.
 _ROOM = 0.3
+_MOST_USES = 2.0**50
 # Of a slope that is read from a bound.
 _LEAST_TILT = 1e-6
 #: So many bounds of a direction are kept for other questions.
@@ -162,6 +163,8 @@ class OneDirection:
         # Of a delta below all float64 nothing more is to be known.
         below = point.log_delta is None and self.upper < LEAST_LOG_DELTA
         self.done = below or not self.lower < self.upper
+        # Of more uses float64 has no digits for sums of losses and their errors.
+        self.done |= self.question.uses > _MOST_USES and not self.question.estimating
 
     def _start(self, steps: Pairs, top: float) -> None:
         """A first guess, from the saddle point; none where outputs do not resolve the noise."""
