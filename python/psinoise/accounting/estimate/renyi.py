@@ -59,6 +59,8 @@ _NEGLIGIBLE = -34.0
 # Orders are sought from 1 + e^first on, in steps of that factor, while the quadrature reaches.
 _FIRST, _LAST, _STEP = -16.0, 40.0, 0.5
 _FLAT = 1e-10
+# Share of ``K`` that heavy tails may hide.
+_MISSED = 1e-13
 
 
 def divergences(steps: Pairs, directions: tuple[Direction, ...], orders: Float) -> Float:
@@ -173,6 +175,12 @@ def _covers(measure: LossMeasure, c: float, value: float) -> bool:
         return True
     if grid.atom_loss.size and pair.noise.score_limit != 0.0:
         return True  # runs of constant loss hold what lies beyond the panels
+    if pair.noise.score_limit == 0.0:
+        # Heavy tails end where the loss is next to 0, and ``phi - 1`` has it squared (`measure`).
+        loss = float(np.abs(pair.loss(grid.ends)).max())
+        beyond = float(pair.noise.cdf(grid.ends[0]) + pair.noise.ccdf(grid.ends[1] - pair.distance))
+        most = beyond * c * (c + 1.0) * loss**2 * math.exp(min(c * loss, _LAST))
+        return most <= _MISSED * min(value, 1.0)
     logs = measure.log_tilted(c, value)[: measure.panels * ORDER].reshape(measure.panels, ORDER)
     ends = [int(np.argmin(grid.left)), int(np.argmax(grid.right))]
     return float(logs[ends].max()) < _NEGLIGIBLE
