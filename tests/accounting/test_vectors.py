@@ -210,6 +210,10 @@ def test_an_l1_bound_and_a_bounded_score():
         found = vector.epsilon(1e-4, count, rate)
         assert found.upper == pytest.approx(bound.epsilon(1e-4, count, rate).upper, rel=1e-6)
         assert found.lower == pytest.approx(axis.epsilon(1e-4, count, rate).lower, rel=1e-3)
+    # Of narrow noise no coordinate has more than the largest loss of a shift.
+    steep = pn.SymmetricStable(alpha=0.3, scale=3.0)
+    plane, axis = (pn.Mechanism(steep, dimension=d, norm="l1").pure_epsilon() for d in (2, 1))
+    assert axis <= plane <= 2.0 * axis * (1 + 1e-9)
     # Shifts in two dimensions, by quadrature.
     epsilons = [0.0, 0.1, 0.25]
     law = pn.Cauchy(scale=1.5)

@@ -47,9 +47,11 @@ ends and ``c (2 - c)`` inside. The convolution has 1 at the ends, which is less.
 at least ``2 c`` at each ``k`` other than ``a_1`` and ``a_2``, and ``1 + c`` or 2 at these.
 
 *Any noise with a bounded score, l1.* With ``|(log p)'| <= B`` the loss of a shift by ``a_i`` is at
-most ``B |a_i|``, that of the vector at most ``B s``: from above it is pure (B s)-differential
-privacy, which is dominated by randomized response. (For stable noise that the privacy is pure is
-theorem 16 of Zawacki and Abed, the symmetric alpha-stable mechanism.) From below a single
+most ``B |a_i|``, that of the vector at most ``B s``; and no coordinate has more than the largest
+loss of a shift by ``s``, as the worst shift is the largest (`pairs`), so that ``m`` times that is a
+bound too, the smaller one of narrow noise. From above it is pure differential privacy at the
+smaller of both, which is dominated by randomized response. (For stable noise that the privacy is
+pure is theorem 16 of Zawacki and Abed, the symmetric alpha-stable mechanism.) From below a single
 coordinate moves.
 
 *Anything else* (other laws with an l1 or l2 bound) has no known worst direction: refused.
@@ -173,7 +175,9 @@ def dominating_pair(
         return one, dimension
     score = math.inf if cells or blocks else largest_score(cast("Law", noise))
     if norm == "l1" and isinstance(one, Pair) and score < math.inf:
-        return ScoreBound(shift * score * (1.0 + 2.0**-51), one), 1
+        largest = pair(shift, 1.0).largest_loss("remove")
+        most = min(shift * score, dimension * largest) * (1.0 + 2.0**-51)
+        return ScoreBound(most, one), 1
     raise DomainError(
         f"norm must be 'linf' for this noise (for {norm!r} the worst direction is not known), got "
         f"{noise!r} in {dimension} dimensions"
