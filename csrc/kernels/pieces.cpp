@@ -137,7 +137,8 @@ namespace {
 // Of a difference of sums of the same densities: 5 roundings in a piece, 3 of a sum over pieces
 // that loses nothing (csrc/losses/loss_bins.cpp), 80 of the parts of a wide bin, some of e^w: this
 // has 1,800. Densities may be off by far more, as their logs are large: both terms share that, and
-// what is left of it is slack of the lower bound (psinoise/accounting/compose/frequencies/lattice.py). Then e^w
+// what is left of it is slack of the lower bound
+// (psinoise/accounting/compose/frequencies/lattice.py). Then e^w
 // - 1 of bins from which nothing goes up.
 inline constexpr double kRounding = 2e-13;
 inline constexpr double kWidest = 1e200;

@@ -1,5 +1,6 @@
 // Computes: edges of bins: every node where the tilted mass lies, few where there is next to none.
-// Method: the bias of both bounds (psinoise/accounting/compose/frequencies/lattice.py) is a sum over bins of
+// Method: the bias of both bounds (psinoise/accounting/compose/frequencies/lattice.py) is a sum
+// over bins of
 //   mass times width squared, while t widths are few, and in any case no more than that times e to
 //   them, t the tilt, so a bin that holds little mass may be wide. Blocks of 2^4 nodes
 //   share one width, which divides them; a block is as fine as the finest part that reaches into it
