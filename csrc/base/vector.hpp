@@ -228,4 +228,21 @@ struct BitsOf<double> {
   typedef std::uint64_t type;
 };
 
+// Words of 64 bits and of 32, numbers of their size, and the bits of 1.
+struct WideWords {
+  using Word = std::uint64_t;
+  using Integer = std::int64_t;
+  using Real = double;
+  static constexpr int kMantissaBits = 52;
+  static constexpr Word kOne = 0x3ff0000000000000u;
+};
+
+struct NarrowWords {
+  using Word = std::uint32_t;
+  using Integer = std::int32_t;
+  using Real = float;
+  static constexpr int kMantissaBits = 23;
+  static constexpr Word kOne = 0x3f800000u;
+};
+
 }  // namespace psinoise::PSINOISE_LEVEL

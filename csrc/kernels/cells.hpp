@@ -31,24 +31,14 @@ namespace psinoise::PSINOISE_LEVEL {
 namespace {
 
 // Words of 64 bits, and of 32. A test has the bits of a word that no mantissa takes.
-struct WideCells {
-  using Word = std::uint64_t;
-  using Integer = std::int64_t;
-  using Real = double;
+struct WideCells : WideWords {
   static constexpr int kTestBits = kCellTestBits;
-  static constexpr int kMantissaBits = 52;
-  static constexpr Word kOne = 0x3ff0000000000000u;
   static const Word* entries(const CellTable& table) { return table.entries; }
   static const Real (*cells(const CellTable& table))[2] { return table.cells; }
 };
 
-struct NarrowCells {
-  using Word = std::uint32_t;
-  using Integer = std::int32_t;
-  using Real = float;
+struct NarrowCells : NarrowWords {
   static constexpr int kTestBits = kNarrowTestBits;
-  static constexpr int kMantissaBits = 23;
-  static constexpr Word kOne = 0x3f800000u;
   static const Word* entries(const CellTable& table) { return table.narrow_entries; }
   static const Real (*cells(const CellTable& table))[2] { return table.narrow_cells; }
 };

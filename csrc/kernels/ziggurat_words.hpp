@@ -13,29 +13,25 @@
 namespace psinoise::PSINOISE_LEVEL {
 
 // How a word is read, for each type of sample. The functions take single words and vectors of them.
-struct Float64 {
-  using Real = double;
-  using Word = std::uint64_t;
+struct Float64 : WideWords {
   static constexpr int kSignBit = 11;
   static constexpr int kPositionShift = 12;
   static constexpr int kThresholdShift = 32;
   static constexpr Word kKept = ~Word{0};
-  static constexpr Word kOne = 0x3ff0000000000000u;
+  static constexpr Word kLowest = kOne;
   static constexpr Real kCenter = 1.0 - 0x1p-53;
   static constexpr Word kLayers = kWideLayers;
   static const Ziggurat<Word>& ziggurat(const LawTable& law) { return law.wide; }
   static Word from_stream(std::uint64_t word) { return word; }
 };
 
-struct Float32 {
-  using Real = float;
-  using Word = std::uint32_t;
+struct Float32 : NarrowWords {
   static constexpr int kSignBit = 10;
   static constexpr int kPositionShift = 9;
   static constexpr int kThresholdShift = 20;
   // The two lowest bits, which the shift fills with others, are 10: the middle of a cell of 2^-21.
   static constexpr Word kKept = ~Word{3};
-  static constexpr Word kOne = 0x3f800002u;
+  static constexpr Word kLowest = kOne | 2u;
   static constexpr Real kCenter = 1.0f;
   static constexpr Word kLayers = kNarrowLayers;
   static const Ziggurat<Word>& ziggurat(const LawTable& law) { return law.narrow; }
@@ -50,7 +46,7 @@ inline typename Format::Word layer_of(typename Format::Word word) {
 // (2 k + 1) 2^-53 (or 2^-22) for the high bits k of the word: strictly inside (0, 1), exact.
 template <typename Format, typename Reals, typename Words>
 inline Reals position(Words word) {
-  return bit_cast<Reals>(((word >> Format::kPositionShift) & Format::kKept) | Format::kOne) -
+  return bit_cast<Reals>(((word >> Format::kPositionShift) & Format::kKept) | Format::kLowest) -
          Format::kCenter;
 }
 

@@ -16,14 +16,13 @@ from psinoise.accounting.compose.choose import Guess, bounds
 from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound
 from psinoise.accounting.compose.measures.measured import uses_of
 from psinoise.accounting.concentrated import added
-from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition
+from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, NotConvergedError
 from psinoise.accounting.estimate.estimate import (
     contour_epsilon,
     contour_log_delta,
     start_at_delta,
     start_at_epsilon,
 )
-from psinoise.accounting.estimate.line import NotConvergedError
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import (
     Pairs,
@@ -46,6 +45,7 @@ UNDERFLOW = -690.0
 _BELOW_GUESS = 40.0
 # Share of the distance to a larger direction by which bounds on a smaller one may be apart.
 _ROOM = 0.3
+# Of more uses float64 has no digits for sums of losses and their errors.
 _MOST_USES = 2.0**50
 # Of a slope that is read from a bound.
 _LEAST_TILT = 1e-6
@@ -153,7 +153,8 @@ class OneDirection:
                 self.doubt = doubt_of_share(steps, direction, point.log_delta)
         elif point.epsilon >= top:
             self.lower = self.upper = -math.inf
-        self.done = not self.lower < self.upper
+        countless = self.question.uses > _MOST_USES and not self.question.estimating
+        self.done = countless or not self.lower < self.upper
         # One use is read from its bins; only of a delta one must know how small it may be.
         more = self.question.uses > 1.0 or point.log_delta is None
         if not self.done and more and are_pairs(steps):
@@ -162,9 +163,7 @@ class OneDirection:
             self.read(bound)
         # Of a delta below all float64 nothing more is to be known.
         below = point.log_delta is None and self.upper < LEAST_LOG_DELTA
-        self.done = below or not self.lower < self.upper
-        # Of more uses float64 has no digits for sums of losses and their errors.
-        self.done |= self.question.uses > _MOST_USES and not self.question.estimating
+        self.done = countless or below or not self.lower < self.upper
 
     def _start(self, steps: Pairs, top: float) -> None:
         """A first guess, from the saddle point; none where outputs do not resolve the noise."""
@@ -173,7 +172,7 @@ class OneDirection:
         at = point.epsilon if point.log_delta is None else self.log_target
         try:
             self.composition, saddle = start(steps, direction, at, uses)
-        except CertificationError:
+        except NotConvergedError:
             return
         if point.log_delta is not None:
             epsilon, log_delta = min(max(saddle.epsilon, 0.0), top), self.log_target

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.reference.stream import FurtherWords, Words64, first_words
+from psinoise.reference.stream import (
+    FurtherWords,
+    NarrowWords,
+    WideWords,
+    Words64,
+    first_words,
+)
 from psinoise.reference.variates import exponential_variates
 
 Float = NDArray[np.float64]
@@ -21,24 +27,14 @@ _MOST_COLUMNS = 1 << 20
 _NARROW_COLUMNS = 1 << 12
 
 
-class _Wide:
-    """Words of 64 bits."""
-
-    bits = 64
-    word: Any = np.uint64
-    real: Any = np.float64
-    test_bits = 12
-    one = 0x3FF0000000000000
+class _Wide(WideWords):
+    test_bits = _TEST_BITS
 
 
-class _Narrow:
-    """Words of 32 bits: tests have the first 9 bits of thresholds."""
+class _Narrow(NarrowWords):
+    """Tests have the first bits of thresholds."""
 
-    bits = 32
-    word: Any = np.uint32
-    real: Any = np.float32
     test_bits = 9
-    one = 0x3F800000
 
 
 _Format = type[_Wide] | type[_Narrow]

@@ -9,25 +9,27 @@ from numpy.typing import NDArray
 
 from psinoise.numerics.bits import double_from
 from psinoise.reference.law import LawTable, Ziggurat
-from psinoise.reference.stream import FurtherWords, Words64, first_words
+from psinoise.reference.stream import (
+    FurtherWords,
+    NarrowWords,
+    WideWords,
+    Words64,
+    first_words,
+)
 from psinoise.reference.variates import exponential_variates
 
 Float = NDArray[np.float64]
 
 _ROUNDS = 8
 _BLOCK = 1 << 16
-_ONE = np.uint64(0x3FF0000000000000)
 
 
 def unit_interval(words: Words64) -> Float:
     """``(2 k + 1) 2**-53`` for the high 52 bits ``k`` of each word."""
-    return double_from((words >> np.uint64(12)) | _ONE) - (1.0 - 2.0**-53)
+    return double_from((words >> np.uint64(12)) | np.uint64(WideWords.one)) - (1.0 - 2.0**-53)
 
 
-class _Float64:
-    bits = 64
-    real: Any = np.float64
-    word: Any = np.uint64
+class _Float64(WideWords):
     layer_mask = 2047
     sign_bit = 11
     threshold_shift = 32
@@ -45,10 +47,7 @@ class _Float64:
         return words
 
 
-class _Float32:
-    bits = 32
-    real: Any = np.float32
-    word: Any = np.uint32
+class _Float32(NarrowWords):
     layer_mask = 1023
     sign_bit = 10
     threshold_shift = 20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,24 @@ Words64 = NDArray[np.uint64]
 
 LANES = 16
 _CONSTANTS = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)
+
+
+class WideWords:
+    """Words of 64 bits, numbers of their size, and the bits of 1."""
+
+    bits = 64
+    word: Any = np.uint64
+    real: Any = np.float64
+    one = 0x3FF0000000000000
+
+
+class NarrowWords:
+    """The same of 32 bits."""
+
+    bits = 32
+    word: Any = np.uint32
+    real: Any = np.float32
+    one = 0x3F800000
 
 
 def _rotate_left(x: Words32, n: int) -> Words32:

@@ -36,6 +36,10 @@ _LARGER_TILTS = (2.0, 1.5, 1.25, 1.1, 1.05)
 _ALIAS = 45.0
 
 
+class NotConvergedError(CertificationError):
+    """A contour integral does not converge, or would take very long, or nodes miss some mass."""
+
+
 @dataclass(frozen=True)
 class Saddle:
     """A point ``c`` of the real axis and the cumulants of the whole composition there."""
@@ -93,7 +97,7 @@ class Composition:
 
         Raises
         ------
-        CertificationError
+        NotConvergedError
             if outputs do not resolve the noise of a step, of which nodes leave out some mass then
         """
         return _composition(steps, direction, reach)
@@ -250,7 +254,7 @@ def _composition(steps: Pairs, direction: Direction, reach: float) -> Compositio
     measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
     for measure in measures:
         if measure.nodes.narrow.size:
-            raise CertificationError(
+            raise NotConvergedError(
                 f"outputs do not resolve the noise of {measure.nodes.pair!r}: its sensitivity is "
                 "too large beside it for anything but certified bounds"
             )

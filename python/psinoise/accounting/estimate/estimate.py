@@ -9,8 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, Saddle
-from psinoise.accounting.estimate.line import NotConvergedError, trace
+from psinoise.accounting.estimate.composition import (
+    LEAST_LOG_DELTA,
+    Composition,
+    NotConvergedError,
+    Saddle,
+)
+from psinoise.accounting.estimate.line import trace
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import Pairs

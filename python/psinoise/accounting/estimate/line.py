@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._kept import cached_property
-from psinoise.accounting.estimate.composition import Composition, Saddle
+from psinoise.accounting.estimate.composition import Composition, NotConvergedError, Saddle
 from psinoise.accounting.estimate.integrand import (
     DEAD,
     DIRECT_STEPS,
@@ -39,7 +39,6 @@ from psinoise.accounting.estimate.integrand import (
     horizon_of,
     integrand,
 )
-from psinoise.errors import CertificationError
 
 Float = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -50,10 +49,6 @@ _FIRST_STEPS = 96
 _DIRECT_ERROR = 1e-15
 # Searches for an epsilon end one step after log delta is as close.
 _MOST_ITERATIONS, _CLOSE = 30, 1e-8
-
-
-class NotConvergedError(CertificationError):
-    """The contour integral does not converge, or would take very long."""
 
 
 @dataclass(frozen=True, eq=False)

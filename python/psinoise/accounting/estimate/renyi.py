@@ -179,8 +179,8 @@ def _covers(measure: LossMeasure, c: float, value: float) -> bool:
         # Heavy tails end where the loss is next to 0, and ``phi - 1`` has it squared (`measure`).
         loss = float(np.abs(pair.loss(grid.ends)).max())
         beyond = float(pair.noise.cdf(grid.ends[0]) + pair.noise.ccdf(grid.ends[1] - pair.distance))
-        most = beyond * c * (c + 1.0) * loss**2 * math.exp(min(c * loss, _LAST))
-        return most <= _MISSED * min(value, 1.0)
+        # There ``g(c L) + c g(-L)`` is at most ``c (c + 1) L^2`` if ``c abs(L) <= 1``.
+        return c * loss <= 1.0 and beyond * c * (c + 1.0) * loss**2 <= _MISSED * min(value, 1.0)
     logs = measure.log_tilted(c, value)[: measure.panels * ORDER].reshape(measure.panels, ORDER)
     ends = [int(np.argmin(grid.left)), int(np.argmax(grid.right))]
     return float(logs[ends].max()) < _NEGLIGIBLE

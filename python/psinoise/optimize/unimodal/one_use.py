@@ -35,7 +35,7 @@ _STEEP = 2.0
 # Of the cost, roots, and the largest epsilon.
 _CLOSE, _MOST_ROOTS, _LARGEST = 1e-9, 60, 500.0
 # Of the cost on coarse cells, and where a law begins a search; the cells up to which it does.
-_NEAR, _SHARP = 1e-3, 1e-6
+_NEAR, _BEGINNING = 1e-3, 1e-4
 MOST_LINEAR = 4000
 
 
@@ -104,7 +104,7 @@ def masses_of_one_use(program: Program, mean_cost: float, delta: float, guess: f
     guess : float
         Of that epsilon.
     """
-    return _root(program, delta, mean_cost, guess, _SHARP)[0].masses
+    return _root(program, delta, mean_cost, guess, _BEGINNING)[0].masses
 
 
 def _root(

@@ -80,9 +80,7 @@ def least_epsilon(
     CalibrationError
         If no law on the grid has the cost, or the method does not converge.
     """
-    if grid is None:
-        grid = grid_for(problem, mean_cost, width)
-        grid = grid if width else fitted(problem, grid, mean_cost=mean_cost)
+    grid = grid or grid_for(problem, mean_cost, width)
     if problem.single:
         return least_epsilon_of_one_use(problem, grid, mean_cost, progress)
     problem = at_cost(problem, mean_cost)
@@ -108,10 +106,10 @@ def least_cost(
 ) -> Law:
     """The law of least expected cost at an epsilon; parameters as of `least_epsilon`."""
     if problem.single:
-        cells = grid or grid_for_one_use(problem, width, epsilon=epsilon)
-        if grid is None and width is None:
-            cells = fitted(problem, cells, epsilon=problem.inner(epsilon))
-        return least_cost_of_one_use(problem, cells, epsilon, progress)
+        if grid is None:
+            grid = grid_for_one_use(problem, width, epsilon=epsilon)
+            grid = grid if width else fitted(problem, grid, epsilon=problem.inner(epsilon))
+        return least_cost_of_one_use(problem, grid, epsilon, progress)
     rough = least_size(problem, epsilon)
     cost, seen = rough, {}
     for _ in range(_MOST_ROOTS):
@@ -122,9 +120,7 @@ def least_cost(
         if abs(miss) < 1e-5:
             break
         cost = _next(seen, cost, law.certificate.slope * cost / max(law.certificate.epsilon, 1e-9))
-    if grid is None:
-        grid = grid_for(problem, cost, width)
-        grid = grid if width else fitted(problem, grid, mean_cost=cost)
+    grid = grid or grid_for(problem, cost, width)
     for _ in range(3):
         law = least_epsilon(problem, grid, None, cost, progress)
         off = law.certificate.epsilon - epsilon
@@ -308,7 +304,8 @@ def grid_for(problem: Problem, mean_cost: float, width: int | None) -> Grid:
     Parameters
     ----------
     width : int or None
-        Cells to a sensitivity; by default 200, or as many as there is room for.
+        Cells to a sensitivity; by default 200, or as many as there is room for, with an edge at the
+        first step of the staircase of small noise.
 
     Raises
     ------
@@ -317,13 +314,15 @@ def grid_for(problem: Problem, mean_cost: float, width: int | None) -> Grid:
     """
     size = size_of(problem, mean_cost)
     if problem.single:
-        return grid_for_one_use(problem, width, size=size)
+        found = grid_for_one_use(problem, width, size=size)
+        return found if width else fitted(problem, found, mean_cost=mean_cost)
     far = max(2.5, -math.log(problem.rare()) * size)
     size = max(size, 1.0 / STEEPEST)
     # The law may have a lighter tail than Laplace noise.
     coarse = min(width or COARSE, max(1, min(COARSE, round(_WIDE / far))))
-    found = _Search(problem, covering(coarse, far, size), mean_cost, None)
-    found.rounds_of_orders()
-    reach = problem.reach(found.program, found.masses) / coarse
+    first = _Search(problem, covering(coarse, far, size), mean_cost, None)
+    first.rounds_of_orders()
+    reach = problem.reach(first.program, first.masses) / coarse
     far = _ROOM * max(2.0, min(reach, far))
-    return covering(width or width_for(far), far, size)
+    found = covering(width or width_for(far), far, size)
+    return found if width else fitted(problem, found, mean_cost=mean_cost)

@@ -31,9 +31,14 @@ class DirectBound(Bound):
     between = 0.375
 
     def __init__(self, first: Measure, second: Measure | None) -> None:
+        both = [first] if second is None else [first, second]
+        if not math.isfinite(math.fsum(m.slack for m in both)):
+            # No bin has an edge, so that nothing is known of losses: delta is 0 to 1.
+            none, infinite = np.zeros(1), 1.0 if first.side == "upper" else 0.0
+            first, second = Measure(first.side, none, none, none, infinite, 0.0, 0.0), None
+            both = [first]
         self.first, self.second = first, second
         self.side = first.side
-        both = [first] if second is None else [first, second]
         self.infinite = math.fsum(m.infinite for m in both)
         self.slack = math.fsum(m.slack for m in both)
         self._offset = np.zeros(1) if second is None else first.loss
@@ -49,8 +54,7 @@ class DirectBound(Bound):
 
     def epsilon(self, log_delta: float, around: float, scale: float) -> float:
         """A bound on the epsilon of a delta; of one measure its profile has an inverse."""
-        known = self.second is None and math.isfinite(self.slack)
-        if known and (found := self._inverse(math.exp(log_delta))) is not None:
+        if self.second is None and (found := self._inverse(math.exp(log_delta))) is not None:
             # Away from the truth by what the inverse is off, until the bound answers.
             for off in _NEXT:
                 found = max(found + self.sign * off * abs(found), 0.0)
@@ -73,7 +77,7 @@ class DirectBound(Bound):
 
     def log_delta(self, epsilon: float) -> float:
         """As `log_deltas`."""
-        if self.second is not None or math.isinf(self.slack):
+        if self.second is not None:
             return super().log_delta(epsilon)
         at = epsilon - self.sign * self.slack
         place = int(self._loss.searchsorted(at, side="right"))
@@ -92,9 +96,6 @@ class DirectBound(Bound):
         ``(1 - e^{-d}) + e^{-d} (1 - e^{-x})``: all terms are positive, however small the losses.
         """
         sign = self.sign
-        if math.isinf(self.slack):
-            # Losses that no edge was found of: delta is 0 to 1.
-            return np.full(epsilons.size, 0.0 if sign > 0.0 else -math.inf)
         found = np.empty(epsilons.size)
         rows = max(_LARGEST_BLOCK // self._offset.size, 1)
         for start in range(0, epsilons.size, rows):

@@ -71,8 +71,8 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
                 plans["upper"] = plans["lower"]
                 break
             middle, stages = sided[side].compose("middle", planning, plans.get(side))
-            if math.isinf(middle.slack):
-                return  # no bin has an edge: see `DirectBound.log_deltas`
+            if middle.log_delta(0.0) == -math.inf:
+                return  # nothing is known of losses: see `DirectBound`
             epsilon = crossing(middle, epsilon, 0.03 * max(middle.largest, 1e-300))
             slope = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * middle.largest, 1e-300))
             # What may be trimmed is a share of delta, which is known by now.

@@ -31,8 +31,6 @@ Index = NDArray[np.int64]
 _MASS_ROUNDING = 4e-14
 # Of a level, relative to the largest.
 _LEVEL_ROUNDING = 2.0**-50
-# Masses are at most 1: no doubt about a log is larger.
-_MOST_DOUBT = 600.0
 # Parts of bins over which the kernel integrates, and how far above a level its excess is a mass.
 _RESOLVED, _FLAT = 0.5, 40.0
 
@@ -197,7 +195,8 @@ def masses_in_bins(
         excess += np.bincount(bins, weights=over, minlength=count)
     small = ~(chosen | large)
     below, beyond = source.mass_of(small), source.mass_of(large) + source.beyond
-    cut = 3e-12 + math.expm1(min(2.0 * float(source.doubt[small].max(initial=0.0)), _MOST_DOUBT))
+    # Of what is below there is no less than nothing.
+    cut = min(3e-12 + math.expm1(min(2.0 * float(source.doubt[small].max(initial=0.0)), 1.0)), 1.0)
     highest = float(source.highest[small].max(initial=-math.inf)) - source.rounding
     ceiling = min(int(np.searchsorted(levels, highest)), count)
     return BinMasses(

@@ -42,7 +42,6 @@ class AllocationBound(Bound):
 
     composer = "direct"
     between = 0.375
-    slack = 0.0  # ratios have relative errors alone
 
     def __init__(
         self, first: Ratios, second: Ratios, direction: Direction, steps: int, unseen: float
