@@ -3,7 +3,7 @@
     python tools/choosing.py            # writes the tables into the document
     python tools/choosing.py --check    # says whether they are what this version finds, to 1 %
 
-Takes a few minutes. The costs are those of `psinoise.compare`.
+Takes about twenty minutes. The costs are those of `psinoise.compare`.
 """
 
 from __future__ import annotations

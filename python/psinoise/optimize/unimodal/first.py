@@ -149,7 +149,7 @@ def fitted(
     first = float(steps[int(np.argmin(costs(high)))])
     if first > _FAR:
         return grid
-    widths = np.arange(math.ceil(0.8 * grid.width), grid.width + 1)
+    widths = np.arange(math.ceil(0.9 * grid.width), math.floor(1.1 * grid.width) + 1)
     off = np.abs(np.remainder(first * widths, 1.0) - 0.5)
     width = int(widths[int(np.argmin(off))])
     last = max(width + 1, round(grid.last * width / grid.width))

@@ -22,6 +22,9 @@ Tangent = Callable[[Float], tuple[Float, Float]]
 
 __all__ = ["Generator", "Tangent"]
 
+# Logarithm up to which a power grows: far beyond the outer nodes it would be infinite.
+_MOST_GROWTH = 300.0
+
 
 @dataclass(frozen=True, eq=False)
 class Generator:
@@ -78,7 +81,8 @@ class Generator:
         value = self._values[piece] + self._slopes[piece] * (start * np.expm1(y)) + twice
         slope = self._slopes[piece] + once
         value += slope * (np.exp(inside) * np.expm1(log_ratio - inside))
-        curvature = np.exp(self.levels[piece] + self.powers[piece] * y)
+        growth = np.minimum(self.powers[piece] * y, _MOST_GROWTH)
+        curvature = np.exp(self.levels[piece] + growth)
         return value, slope, np.where(log_ratio <= self.end, curvature, 0.0)
 
     def tangent(self, ratio: Float) -> tuple[Float, Float]:
@@ -91,4 +95,6 @@ def _growth(power: Float, y: Float) -> Float:
     """The integral of ``exp(power t)`` from 0 to ``y``."""
     small = np.abs(power * y) < 1e-9
     safe = np.where(small, 1.0, power)
-    return np.where(small, y * (1.0 + 0.5 * power * y), np.expm1(safe * y) / safe)
+    return np.where(
+        small, y * (1.0 + 0.5 * power * y), np.expm1(np.minimum(safe * y, _MOST_GROWTH)) / safe
+    )

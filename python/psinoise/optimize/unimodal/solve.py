@@ -55,6 +55,8 @@ _WIDE = 1500
 _ROOM = 1.15
 # Roots for the cost: by how much epsilon may be off, and rounds.
 _CLOSE, _MOST_ROOTS = 1e-7, 40
+# Shares by which costs differ whose laws are near one another.
+_NEAR = 0.03
 
 
 def least_epsilon(
@@ -83,18 +85,7 @@ def least_epsilon(
     grid = grid or grid_for(problem, mean_cost, width)
     if problem.single:
         return least_epsilon_of_one_use(problem, grid, mean_cost, progress)
-    problem = at_cost(problem, mean_cost)
-    coarse = coarser(grid)
-    first = _Search(problem, coarse, mean_cost, progress)
-    first.rounds_of_orders()
-    first.rounds_of_delta(_DELTA_ROUNDS)
-    first.rounds_from_one_use(_DELTA_ROUNDS)
-    if coarse == grid:
-        return first.law()
-    last = _Search(problem, grid, mean_cost, progress, first)
-    last.rounds_of_delta(_FINE_ROUNDS)
-    last.rounds_from_one_use(_FINE_ROUNDS, _ALMOST)
-    return last.law()
+    return searched(problem, grid, mean_cost, progress, None).law()
 
 
 def least_cost(
@@ -110,25 +101,56 @@ def least_cost(
             grid = grid_for_one_use(problem, width, epsilon=epsilon)
             grid = grid if width else fitted(problem, grid, epsilon=problem.inner(epsilon))
         return least_cost_of_one_use(problem, grid, epsilon, progress)
-    rough = least_size(problem, epsilon)
-    cost, seen = rough, {}
+    cost, seen = least_size(problem, epsilon), {}
+    search: _Search | None = None
+    cells, made_for = grid or grid_for(problem, cost, width), cost
     for _ in range(_MOST_ROOTS):
-        first = coarser(grid or grid_for(problem, cost, width))
-        law = least_epsilon(problem, first, None, cost)
+        if grid is None and not _near(cost, made_for):
+            cells, made_for = grid_for(problem, cost, width), cost
+        search = searched(problem, coarser(cells), cost, None, search)
+        law = search.law()
         miss = math.log(max(law.certificate.epsilon, 1e-9) / epsilon)
         seen[cost] = miss
-        if abs(miss) < 1e-5:
+        if abs(miss) < _ROUGH:
             break
         cost = _next(seen, cost, law.certificate.slope * cost / max(law.certificate.epsilon, 1e-9))
-    grid = grid or grid_for(problem, cost, width)
     for _ in range(3):
-        law = least_epsilon(problem, grid, None, cost, progress)
+        search = searched(problem, cells, cost, progress, search)
+        law = search.law()
         off = law.certificate.epsilon - epsilon
         if abs(off) <= _CLOSE * max(1.0, epsilon):
             break
         step = off / max(law.certificate.slope, 1e-300)
         cost += float(np.clip(step, -0.1 * cost, 0.1 * cost))
     return law
+
+
+def searched(
+    problem: Problem,
+    grid: Grid,
+    mean_cost: float,
+    progress: Progress | None,
+    near: _Search | None,
+) -> _Search:
+    """Rounds on coarse cells, unless there is a law of about the cost, and then on finer ones."""
+    problem = at_cost(problem, mean_cost)
+    coarse = coarser(grid)
+    known = near is not None and near.grid in (coarse, grid) and _near(mean_cost, near.mean_cost)
+    if near is None or not known or coarse == grid:
+        near = _Search(problem, coarse, mean_cost, progress)
+        near.rounds_of_orders()
+        near.rounds_of_delta(_DELTA_ROUNDS)
+        near.rounds_from_one_use(_DELTA_ROUNDS)
+        if coarse == grid:
+            return near
+    search = _Search(problem, grid, mean_cost, progress, near)
+    search.rounds_of_delta(_FINE_ROUNDS)
+    search.rounds_from_one_use(_FINE_ROUNDS, _ALMOST)
+    return search
+
+
+def _near(cost: float, other: float) -> bool:
+    return abs(cost - other) < _NEAR * cost
 
 
 def _next(seen: dict[float, float], cost: float, elasticity: float) -> float:
