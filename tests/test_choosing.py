@@ -52,6 +52,17 @@ def test_rows_are_what_the_library_finds(tool: ModuleType, cost: str, index: int
     assert found == stored(tool, cost)[str(target)]
 
 
+@pytest.mark.deep
+def test_cactus_noise_is_behind_for_certain(tool: ModuleType) -> None:
+    """At the cost of the optimal unimodal law, of steps whose brackets are wide; kills a claim that
+    rests on certified costs alone."""
+    target = next(t for t in tool.TARGETS if t.count == 24_000 and t.sampling_rate == 1 / 240)
+    cells = dict(zip(tool.LAWS, stored(tool, "mean_abs")[str(target)], strict=True))
+    law = pn.Cactus(mean_cost=float(cells[pn.OptimalUnimodal].strip("*")), cost=1.0)
+    use = target.count, target.sampling_rate
+    assert pn.Mechanism(law).epsilon(target.delta, *use).lower > target.epsilon
+
+
 def test_check_tells_a_change(tool: ModuleType) -> None:
     _, table, _ = tool.split(tool.DOCUMENT.read_text(encoding="utf-8"), "variance")
     values = tool.numbers(table)
