@@ -20,7 +20,8 @@ Runs of panels on which the loss is constant to rounding are kept as one *atom* 
 Next to a center that is not 0 outputs are as far apart as its rounding. Nodes are moved to them, so
 that coefficients may be larger by what that does to a panel of its width; `dense` charges as much.
 Panels of no more than 2^16 outputs that are not fine are *narrow*: nodes leave them out, bounds
-count them as infinite from above, and there are no estimates.
+count them as infinite from above, and there are no estimates. So are the outputs around a center
+next to which noise falls between two of them.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ _LAST_COEFFICIENTS = np.stack(
     axis=1,
 )
 _EPS = float(np.finfo(np.float64).eps)
+# Outputs on either side of a center that are left out where noise is as fine as they are.
+_HIDDEN = 64.0
 # Heavy tails end at 2^37 scales, within the tables of the law: what is cut off has mass times
 # squared loss below 1e-32.
 _MOST_OCTAVES = 37
@@ -149,12 +152,30 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
     edges = edges[(edges > low) & (edges < high)]
     ends = [x for x in (low, high) if math.isfinite(x)]
     edges = np.sort(np.append(edges, ends))
+    hidden = np.clip(_hidden(pair), low, high)
+    hidden = hidden[hidden[:, 0] < hidden[:, 1]]
+    for part in hidden:
+        edges = np.unique(np.append(edges[(edges < part[0]) | (edges > part[1])], part))
     left, right, base, loss, flat, narrow = _panels(pair, edges, floor)
-    if not narrow.any():
+    for part in hidden:
+        narrow |= (left >= part[0]) & (right <= part[1])
+    if not narrow.any() and not hidden.size:
         return _assemble(pair, left, right, base, loss, flat)
-    held, narrow_ends = ~narrow, np.stack([left[narrow], right[narrow]], axis=1)
+    held, parts = ~narrow, np.stack([left, right], axis=1)[narrow]
+    for part in hidden:
+        parts = parts[(parts[:, 0] < part[0]) | (parts[:, 1] > part[1])]
+    parts = np.concatenate([parts, hidden])
     found = _assemble(pair, left[held], right[held], base[held], loss[held], flat[held])
-    return replace(found, narrow=narrow_ends)
+    ends = [min(found.ends[0], parts.min()), max(found.ends[1], parts.max())]
+    return replace(found, narrow=parts, ends=np.array(ends))
+
+
+def _hidden(pair: Pair) -> Float:
+    """Around centers whose noise falls between two outputs: panels would not see it at all."""
+    centers = np.array(pair.centers)
+    outputs = np.spacing(np.abs(centers))
+    centers, outputs = (each[pair.noise.scale < 2.0 * outputs] for each in (centers, outputs))
+    return np.stack([centers - _HIDDEN * outputs, centers + _HIDDEN * outputs], axis=1)
 
 
 def _panels(pair: Pair, edges: Float, floor: float) -> Panels:

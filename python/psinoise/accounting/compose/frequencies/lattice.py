@@ -132,7 +132,13 @@ def graded_bins(
 
 
 def node_measure(bins: Bins, side: Side) -> NodeMeasure:
-    """Move the masses of the bins to the nodes, so that the profile rises or falls."""
+    """Move the masses of the bins to the nodes, so that the profile rises or falls.
+
+    Raises
+    ------
+    CertificationError
+        if no mass is left under the tilt, or it is beyond float64
+    """
     held = bins.at_edges
     # Levels are rounded sums of the offset and some steps.
     ends = bins.offset + bins.edges[[0, -1]] * bins.step
@@ -146,8 +152,11 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
     else:
         nodes = _contracted(bins) + held
         infinite, slack = 0.0, slack + 3.0 * _largest_share(bins)
-        nodes = _rounded(bins, nodes, 1.0 - (bins.below + bins.above) * (1.0 + 1e-9), -1.0)
+        total = 1.0 - (bins.below + bins.above) * (1.0 + 1e-9)
+        nodes = np.maximum(_rounded(bins, nodes, total, -1.0), 0.0)
     total = float(nodes.sum())
+    if not 0.0 < total < math.inf:
+        raise CertificationError("there is no mass left on the lattice")
     return NodeMeasure(
         bins.step,
         bins.offset,

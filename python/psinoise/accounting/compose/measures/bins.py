@@ -29,6 +29,8 @@ Index = NDArray[np.int64]
 
 # Relative error of a mass of a bin (csrc/kernels/pieces.cpp), beside what the sizes of logs make.
 _MASS_ROUNDING = 4e-14
+# Masses of which less is known are 0, and stay it.
+_MOST_DOUBT = 600.0
 # Of a level, relative to the largest.
 _LEVEL_ROUNDING = 2.0**-50
 # Parts of bins over which the kernel integrates, and how far above a level its excess is a mass.
@@ -187,7 +189,7 @@ def masses_in_bins(
         at_edges = np.bincount(bins[on_edge], weights[on_edge], levels.size).astype(np.float64)
         size = np.abs(tilt * levels[bins]) + abs(log_norm)
         doubt = source.doubt[atoms] + EXP_ROUNDING * size
-        np.maximum.at(rounding, bins, _MASS_ROUNDING + np.expm1(doubt))
+        np.maximum.at(rounding, bins, _MASS_ROUNDING + np.expm1(np.minimum(doubt, _MOST_DOUBT)))
         bins = np.minimum(bins, count - 1)
         weights[on_edge] = 0.0
         over = weights * -np.expm1(np.minimum(above, 0.0))

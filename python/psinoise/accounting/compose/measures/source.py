@@ -22,6 +22,8 @@ from psinoise.accounting.loss.pairs import Float
 
 # What masses of panels may lose below the least float64, all together.
 _UNDERFLOW = 1e-316
+# Of wider bins nothing is known of the mean.
+_WIDEST = 1e150
 
 # Which way masses are rounded.
 _OUTWARDS: dict[Side, float] = {"lower": -1.0, "middle": 0.0, "upper": 1.0}
@@ -84,7 +86,7 @@ def measure_of_masses(
     share = np.clip(share * (1.0 + 2.0 * sign * found.rounding[:-1]), 0.0, -np.expm1(-width))
     # The mean of an even density: the logarithm of a mean ratio is less by half the variance, which
     # very many uses would notice. Bounds do not use it.
-    mean = -np.log1p(-np.minimum(share, 1.0 - 2.0**-53)) + width**2 / 24.0
+    mean = -np.log1p(-np.minimum(share, 1.0 - 2.0**-53)) + np.minimum(width, _WIDEST) ** 2 / 24.0
     inside, at_edges, settled = _outwards(found, edges, side)
     bins = Bins(edges, inside, np.clip(mean, 0.0, width))
     infinite = 0.0
