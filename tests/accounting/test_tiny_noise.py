@@ -54,3 +54,18 @@ def test_delta_holds_what_is_seen(law, rate, scale):
     bracket = steps.delta(1.0)
     assert bracket.lower <= 1.0
     assert bracket.upper >= (1.0 - (1.0 - rate) ** 2) * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize("law", list(LAWS))
+@pytest.mark.parametrize("scale", [1e-3, 1e-8, 1e-10, 1e-13, 1e-17, 1e-100])
+def test_random_allocation_has_an_answer(law, scale):
+    """Likelihood ratios that no float64 holds leave the largest loss. An average of ten ratios is a
+    tenth of one at least, so that delta is a tenth of that of a step at an epsilon that is log 10
+    more. Kills products of no nodes, an IndexError, and edges that took all memory."""
+    mechanism = pn.Mechanism(LAWS[law](scale=scale))
+    once = pn.Accountant().compose(mechanism, sampling=pn.sampling.RandomAllocation(steps=10))
+    bracket = once.epsilon(1e-6)
+    assert bracket.lower <= bracket.upper
+    assert bracket.upper >= mechanism.epsilon(1e-6 * 10.0).lower - math.log(10.0) - 1e-9
+    more = once.compose(pn.Mechanism(pn.Gaussian(std=10.0)), 3).epsilon(1e-6)
+    assert more.upper >= bracket.lower

@@ -98,7 +98,8 @@ def bounds(
     reach = reach_for(log_delta, uses)
     if len(steps) == 1 and isinstance(steps[0][0], Epoch) and steps[0][1] == 1:
         epoch = steps[0][0]
-        yield from direct_bounds(epoch.allocation(direction, log_delta, tilt), crossing, width)
+        with contextlib.suppress(CertificationError):  # of ratios that are no float64
+            yield from direct_bounds(epoch.allocation(direction, log_delta, tilt), crossing, width)
         return
     # A single use has the supremum of the profiles of all shifts from below too. Of several the
     # worst shift is a guess, by a moment.
@@ -106,7 +107,10 @@ def bounds(
     counts = tuple(count for _, count in steps)
     epochs = any(isinstance(step, Epoch) for step, _ in steps)
     for nodes in RESOLUTIONS[: None if epochs else 1]:
-        sources = tuple(_sources(step, direction, reach, lean, nodes) for step, _ in steps)
+        try:
+            sources = tuple(_sources(step, direction, reach, lean, nodes) for step, _ in steps)
+        except CertificationError:
+            return  # an epoch has ratios that are no float64
         composed = Direct(sources, counts, log_delta)
         if uses == 1.0:
             yield from one_use_bounds(composed, crossing)

@@ -116,7 +116,9 @@ class Dense:
 
     def mass_of(self, parts: Mask) -> float:
         """Probability of some panels and atoms, rounded up."""
-        return float(np.exp(self.log_mass[parts] + self.doubt[parts]).sum()) * (1.0 + 1e-12)
+        # No mass is above 1.
+        logs = np.minimum(self.log_mass[parts] + self.doubt[parts], 1.0)
+        return float(np.exp(logs).sum()) * (1.0 + 1e-12)
 
     def rarest(self, mass: Float, limit: float) -> Mask:
         """The panels and atoms with the largest losses, of less mass than a limit; never all."""

@@ -23,6 +23,7 @@ from psinoise.accounting.compose.schemes.ratios import Ratios
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import REACHES
+from psinoise.errors import CertificationError
 
 #: Nodes of the stages of an epoch that is composed with anything else, from round to round.
 RESOLUTIONS = (2048, 4096)
@@ -156,6 +157,8 @@ def _source(made: Allocation, side: Side, ratios: Ratios) -> Dense:
     share = 1.0 - ratios.rounding - 1e-15
     mass = mass / share if upper else mass * share
     held = mass > 0.0
+    if not held.any():
+        raise CertificationError("the likelihood ratios of an epoch have no mass")
     source = atoms_source(np.log(mass[held]), loss[held])
     if not upper:
         return source

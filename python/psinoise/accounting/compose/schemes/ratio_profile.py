@@ -10,10 +10,13 @@ from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.measure import UNIT
 from psinoise.accounting.compose.schemes.ratios import Ratios, span_of
 from psinoise.accounting.loss.pairs import Direction, Float
+from psinoise.errors import CertificationError
 
 # Products of nodes and epsilons that are looked at together, and the largest exponent there.
 _LARGEST_BLOCK = 1 << 18
 _LARGEST_EPSILON = 650.0
+# Relative error of all masses, at most.
+_MOST_ROUNDING = 0.5
 
 
 class _Excess:
@@ -38,6 +41,11 @@ class AllocationBound(Bound):
 
     It is one on the finite losses: where under *add* every step gave an output that it cannot give
     with the record, which has probability ``unseen``, the loss is infinite.
+
+    Raises
+    ------
+    CertificationError
+        if masses have no digits
     """
 
     composer = "direct"
@@ -50,6 +58,8 @@ class AllocationBound(Bound):
         self.side = first.side
         sizes = first.value.size + second.value.size
         self.rounding = first.rounding + second.rounding + 4.0 * UNIT * (sizes + 16)
+        if not self.rounding < _MOST_ROUNDING:
+            raise CertificationError("the masses of the likelihood ratios are not known")
         self.infinite = max(first.infinite, second.infinite) * (1.0 + 1e-8)
         if direction == "add":
             # From above more may count as such.

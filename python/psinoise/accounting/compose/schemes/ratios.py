@@ -66,7 +66,8 @@ _LARGEST_LOG = 600.0
 _LEAST_MASS = 1e-290
 _LEAST = 5e-324
 # Bins of one step are at most this wide in the loss: the roundings of their masses do not grow.
-_WIDEST = 1.0
+# There are no more of them than this.
+_WIDEST, _FARTHEST = 1.0, 1e5
 _LEAST_BIN = 4.0
 
 
@@ -278,7 +279,8 @@ def parts_of(step: Step, direction: Direction, rare: float, share: float) -> Par
         if all ratios are too large for float64
     """
     remove, add = step.remove, step.add
-    p, q = (np.exp(source.log_mass + source.doubt) for source in (remove, add))
+    # No mass is above 1.
+    p, q = (np.exp(np.minimum(s.log_mass + s.doubt, 1.0)) for s in (remove, add))
     far = remove.highest > _LARGEST_LOG
     if direction == "remove":
         large = remove.rarest(p, rare) | far
@@ -305,8 +307,16 @@ def parts_of(step: Step, direction: Direction, rare: float, share: float) -> Par
 
 
 def base_edges(parts: Parts, inner: Float, atoms: bool) -> Float:
-    """Edges in the log of the ratio that hold all of it, no wider than 1; and the atoms."""
+    """Edges in the log of the ratio that hold all of it, no wider than 1; and the atoms.
+
+    Raises
+    ------
+    CertificationError
+        if the logs of ratios are too far apart
+    """
     low, high = parts.span
+    if not high - low < _FARTHEST:
+        raise CertificationError("the likelihood ratios of one step are too far apart")
     regular = np.arange(math.ceil(low), math.floor(high) + 1.0, _WIDEST)
     edges = np.unique(np.concatenate([[low, high], regular, inner[(inner > low) & (inner < high)]]))
     edges = apart(edges, _LEAST_BIN * parts.source.rounding)
@@ -314,7 +324,13 @@ def base_edges(parts: Parts, inner: Float, atoms: bool) -> Float:
 
 
 def base(parts: Parts, edges: Float, side: Side) -> Ratios:
-    """The measure of one step; edges are logs of ratios."""
+    """The measure of one step; edges are logs of ratios.
+
+    Raises
+    ------
+    CertificationError
+        if no ratio is a float64 above 0
+    """
     source, sign = parts.source, 1.0 if parts.direction == "remove" else -1.0
     # The mean ratio of a bin, and not its mean loss, is what a sum of ratios keeps.
     kept: Side = "upper" if side == "upper" else "lower"
@@ -332,6 +348,8 @@ def base(parts: Parts, edges: Float, side: Side) -> Ratios:
     value, infinite = sign * ratio, 0.0
     zero = parts.unseen + float(mass[ratio == 0.0].sum())
     held = (mass > 0.0) & (ratio > 0.0)
+    if not held.any():
+        raise CertificationError("the likelihood ratios of one step are no float64")
     value, mass = _merged(value[held], mass[held])
     if side == "upper":
         zero += parts.nowhere + lost
