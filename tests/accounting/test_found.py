@@ -244,3 +244,14 @@ def test_large_shifts_of_gaussian_noise():
     found = pn.Mechanism(GAUSSIAN(std=1.0)).epsilon(1e-5, 10**18)
     assert found.lower <= gaussian_epsilon(1e9, 1e-5) <= found.upper
     narrow(found)
+
+
+@pytest.mark.parametrize("law", [pn.Gaussian, pn.Laplace, pn.Airy, pn.Cauchy])
+@pytest.mark.parametrize("rate", [1.0, 0.1])
+def test_deltas_of_noise_that_hides_all(law, rate):
+    """Losses are below the roundings of their logs, and delta was [0, 1]. Mutant: no sum of the
+    deltas of all uses, of which each is the shift times a density below 1 over the scale."""
+    for scale in (1e14, 1e18, 1e100):
+        for epsilon in (0.0, 1e-20, 1.0):
+            found = pn.Mechanism(law(scale=scale)).delta(epsilon, 100, rate)
+            assert 0.0 <= found.lower <= found.upper <= 100.0 * rate / scale

@@ -57,6 +57,11 @@ class Question(Asked):
         found, below = self.shorter._epsilon(delta), self.below
         return found if below is None else _from_below(found, below.epsilon(delta))
 
+    @property
+    def _at_most(self) -> float:
+        """What no delta at an epsilon of 0 or more exceeds."""
+        return float(sum(count * step.total_variation_bound for step, count in self.steps))
+
     def _epsilon(self, delta: float) -> Bracket:
         """The same, taking what is known from above for what is known from below."""
         if delta >= 1.0 or not self.steps:
@@ -67,7 +72,7 @@ class Question(Asked):
             if any(infinite_mass(self.steps, direction) > 0.0 for direction in self.directions):
                 least = math.inf
             return Bracket(min(max(least, 0.0), top), top, top)
-        if sum(count * step.total_variation_bound for step, count in self.steps) <= delta:
+        if self._at_most <= delta:
             return Bracket(0.0, 0.0, 0.0)
         point = Point(math.log(delta))
         parts = [
@@ -102,6 +107,9 @@ class Question(Asked):
             upper = max(upper, high + mass * (1.0 + MASS_ROUNDING))
             estimate = max(estimate, math.exp(found.estimate) + mass)
         lower, upper = min(lower, 1.0), min(upper, 1.0)
+        if epsilon >= 0.0 and lower < 0.5 * upper:
+            # Where losses are lost in their rounding: delta falls, and deltas at 0 add up.
+            upper = max(min(upper, self._at_most), lower)
         return Bracket(lower, min(max(estimate, lower), upper), upper, found.composer)
 
     def bounds_at(
