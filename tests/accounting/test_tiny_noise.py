@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 import psinoise as pn
+from psinoise.accounting.loss import quadrature
 
 LAWS = {
     "Gaussian": pn.Gaussian,
@@ -42,6 +44,26 @@ def test_epsilon_is_never_small(law, scale, count, rate, delta, adjacency):
         bracket = mechanism.epsilon(delta, count, rate, adjacency)
         assert bracket.lower <= bracket.upper
         assert bracket.upper > least
+
+
+@pytest.mark.parametrize("law", list(LAWS))
+@pytest.mark.parametrize("rate", [1.0, 0.1])
+def test_what_is_lost_counts_as_infinite(law, rate, monkeypatch):
+    """Whatever loses it: here what a quadrature would miss without `_hidden`. Kills masses that are
+    not added up, in bounds and in Chernoff's lines."""
+    monkeypatch.setattr(quadrature, "_hidden", lambda pair: np.empty((0, 2)))
+    bracket = pn.Mechanism(LAWS[law](scale=1.3e-20)).epsilon(1e-6, 3, rate)
+    assert bracket.upper > 80.0
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.1, 1e-5])
+@pytest.mark.parametrize("power", [3.0, 6.0, 10.0, 30.0])
+def test_peaks_are_not_lost_on_flat_laws(power, rate):
+    """Panels were left out that are flat between nodes that are too low, with all of the mass of
+    the other center (ten, at 1e-3)."""
+    for scale in (0.02, 3e-3, 1e-3, 3e-4, 1e-5):
+        law = pn.Schrodinger(cost=pn.costs.Power(power), scale=scale)
+        assert pn.Mechanism(law).epsilon(1e-7, 2, rate).upper > 1.0 / scale
 
 
 @pytest.mark.parametrize("law", list(LAWS))

@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.accounting.loss.atoms import Dominating
+from psinoise.accounting.loss.coverage import EXP_ROUNDING, ORDER
 from psinoise.accounting.loss.pairs import Direction, Float
-from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes
+from psinoise.accounting.loss.quadrature import Nodes, nodes
 
-#: Of the exponential of a log, per unit of its size: of the table, of outputs, and of sums.
-EXP_ROUNDING = 2e-15
 LARGEST_EXPONENT = 600.0
 # Of the sums of `core.tilted_moments`, relative, beside what the sizes of logs make.
 _SUM_ROUNDING = 1e-14

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.accounting.compose.measures.dense import Dense, Mask
-from psinoise.accounting.loss.measure import EXP_ROUNDING
+from psinoise.accounting.loss.coverage import EXP_ROUNDING
 from psinoise.accounting.loss.pairs import Float
 
 Index = NDArray[np.int64]

@@ -14,19 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._kept import kept
-from psinoise.accounting.compose.measures.measure import UNIT
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
-from psinoise.accounting.loss.measure import EXP_ROUNDING
+from psinoise.accounting.loss.coverage import (
+    EXP_ROUNDING,
+    ORDER,
+    beyond_ends,
+    errors_on_panels,
+    within_narrow,
+)
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
-from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes
+from psinoise.accounting.loss.quadrature import Nodes, nodes
 
 Mask = NDArray[np.bool_]
 
 # A loss is a difference of two logs of densities, each right to half of this per unit of its size
 # (tests/test_laws.py); panels reach as far as the logs are large.
 _LOG_ROUNDING = 8e-16
-# Log densities are steeper somewhere on a panel than from end to end, by less than this factor.
-_STEEPER = 8.0
 # Of log(1 - q + q e^r), relative, and of sums of an offset and some steps.
 _MIXTURE_ROUNDING = 2e-15
 # Masses of atoms are all of a law where they sum to 1 but for rounding.
@@ -35,7 +38,6 @@ _WHOLE = 1e-12
 _ATOM_ROUNDING = 8e-15
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(ORDER)
-_LOG_WEIGHTS = np.log(_WEIGHTS)
 _SAMPLES = np.concatenate([[-1.0], _POINTS, [1.0]])
 
 
@@ -236,7 +238,7 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
     # A replaced record adds the error of a second ratio.
     rounding = _LOG_ROUNDING * (len(pair.centers) - 1)
     rounding *= 16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))
-    beyond = _beyond(pair, direction, grid)
+    beyond = beyond_ends(grid, direction)
     tail = 0.0
     if pair.noise.score_limit == 0.0:
         # Heavy tails are cut where the loss is next to 0, to which it falls: their mass is an atom
@@ -247,7 +249,7 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
         tail = float(np.abs(pair.loss(grid.ends)).max())
         rounding = max(rounding, tail)
         beyond = 0.0
-    beyond += _within(pair, direction, grid.narrow)
+    beyond += within_narrow(grid, direction)
     return Dense(
         pair,
         sign,
@@ -259,27 +261,12 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
         np.concatenate([panel_log_p, atom_log_p]),
         log_p,
         doubt,
-        _error_on_panels(pair, grid, log_p),
+        errors_on_panels(grid, log_p),
         beyond,
         rounding,
         pair.infinite(direction) == 0.0 and not grid.narrow.size,
         tail,
     )
-
-
-def _error_on_panels(pair: Pair, grid: Nodes, log_p: Float) -> Float:
-    """Relative error of masses under ``P`` on each panel.
-
-    Logs of densities are right to some roundings of their size, and outputs to some of theirs.
-    Those of the distance from a center move the log by some of its size, and those of the center
-    itself by as much times how steep it is.
-    """
-    width = grid.right - grid.left
-    log_p = log_p - (_LOG_WEIGHTS + np.log(0.5 * width)[:, None]) + math.log(pair.noise.scale)
-    steep = _STEEPER * np.ptp(log_p, axis=1) / width
-    distance = max(abs(center) for center in pair.centers)
-    size = np.abs(log_p).max(axis=1, initial=0.0)
-    return np.asarray(EXP_ROUNDING * size + 4.0 * UNIT * distance * steep)
 
 
 def _atoms_alone(pair: AtomPair, direction: Direction) -> Dense:
@@ -329,32 +316,3 @@ def atoms_source(log_mass: Float, loss: Float) -> Dense:
 def _atom_rounding(loss: Float, least: float) -> float:
     """Losses are right to some ulp of the largest of them, or of a least number."""
     return _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), least)
-
-
-def _within(pair: Pair, direction: Direction, narrow: Float) -> float:
-    """Probability under ``P`` of some intervals, rounded up."""
-    if not narrow.size:
-        return 0.0
-    noise, q = pair.noise, pair.sampling_rate
-    shift, _ = pair.shifts(direction)
-    found = 0.0
-    for center, weight in ((0.0, 1.0 - q), (shift, q)):
-        low, high = (narrow - center).T
-        nearest = np.where((low <= 0.0) & (high >= 0.0), 0.0, np.minimum(abs(low), abs(high)))
-        # The density at the mode of an interval, or what distribution functions leave between.
-        most = (high - low) * np.exp(np.asarray(noise.logpdf(nearest)))
-        between = 1.0 - np.asarray(noise.cdf(low)) - np.asarray(noise.ccdf(high))
-        found += weight * float(np.minimum(most, np.maximum(between, 0.0) + 4.0 * UNIT).sum())
-    return found * (1.0 + 1e-12)
-
-
-def _beyond(pair: Pair, direction: Direction, grid: Nodes) -> float:
-    """Probability under ``P`` beyond the ends of the quadrature, rounded up."""
-    noise, q = pair.noise, pair.sampling_rate
-    if math.isfinite(noise.support) or (grid.atom_loss.size and noise.score_limit != 0.0):
-        # Runs of constant loss reach to the ends of the first edges and hold the rest of the mass.
-        return 0.0
-    shift, _ = pair.shifts(direction)
-    moved = np.array([0.0, shift])
-    outside, shifted = noise.cdf(grid.ends[0] - moved) + noise.ccdf(grid.ends[1] - moved)
-    return float((1.0 - q) * outside + q * shifted) * (1.0 + 1e-12)

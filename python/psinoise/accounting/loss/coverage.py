@@ -1,0 +1,101 @@
+"""How much of a law the panels of a quadrature hold.
+
+What is beyond their ends, and what they leave out, is bounded by the law's own distribution. So the
+masses of all must add up to 1, but for the errors that they are charged with. Where they do not
+something was lost, wherever it was: nothing is known then of the losses that are left.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from psinoise.accounting.loss.pairs import Direction, Float, Pair
+
+if TYPE_CHECKING:
+    from psinoise.accounting.loss.quadrature import Nodes
+
+#: Nodes of a panel.
+ORDER = 16
+#: Of the exponential of a log, per unit of its size: of the table, of outputs, and of sums.
+EXP_ROUNDING = 2e-15
+_UNIT = 2.0**-53
+_LOG_WEIGHTS = np.log(np.polynomial.legendre.leggauss(ORDER)[1])
+# Log densities are steeper somewhere on a panel than from end to end, by less than this factor.
+_STEEPER = 8.0
+# What quadratures may miss: far more than they do.
+_LOST = 1e-9
+_DIRECTIONS: tuple[Direction, Direction] = ("remove", "add")
+
+
+def everything(grid: Nodes) -> bool:
+    """Whether all of both laws is accounted for."""
+    pair = grid.pair
+    assert isinstance(pair, Pair)
+    if not hasattr(pair.noise, "_table"):
+        return True  # nothing is certified of such a law
+    for direction in _DIRECTIONS:
+        moved = direction == "remove"
+        log_p = grid.log_mass + (grid.loss if moved else 0.0)
+        atoms = grid.atom_log_mass + (grid.atom_loss if moved else 0.0)
+        doubt = EXP_ROUNDING * (np.abs(grid.log_mass) + np.abs(grid.loss)).max(axis=1, initial=0.0)
+        of_atoms = EXP_ROUNDING * (np.abs(grid.atom_log_mass) + np.abs(grid.atom_loss))
+        masses = np.exp(log_p).sum(axis=1)
+        held = float(masses @ (1.0 + errors_on_panels(grid, log_p) + doubt))
+        held += float(np.exp(atoms) @ (1.0 + of_atoms))
+        held += beyond_ends(grid, direction) + within_narrow(grid, direction)
+        if not held + pair.infinite(direction) > 1.0 - _LOST:
+            return False
+    return True
+
+
+def errors_on_panels(grid: Nodes, log_p: Float) -> Float:
+    """Relative error of masses under ``P`` on each panel.
+
+    Logs of densities are right to some roundings of their size, and outputs to some of theirs.
+    Those of the distance from a center move the log by some of its size, and those of the center
+    itself by as much times how steep it is.
+    """
+    pair = grid.pair
+    assert isinstance(pair, Pair)
+    width = grid.right - grid.left
+    log_p = log_p - (_LOG_WEIGHTS + np.log(0.5 * width)[:, None]) + math.log(pair.noise.scale)
+    steep = _STEEPER * np.ptp(log_p, axis=1) / width
+    distance = max(abs(center) for center in pair.centers)
+    size = np.abs(log_p).max(axis=1, initial=0.0)
+    return np.asarray(EXP_ROUNDING * size + 4.0 * _UNIT * distance * steep)
+
+
+def within_narrow(grid: Nodes, direction: Direction) -> float:
+    """Probability under ``P`` of what panels leave out, rounded up."""
+    pair, narrow = grid.pair, grid.narrow
+    if not narrow.size:
+        return 0.0
+    assert isinstance(pair, Pair)
+    noise, q = pair.noise, pair.sampling_rate
+    shift, _ = pair.shifts(direction)
+    found = 0.0
+    for center, weight in ((0.0, 1.0 - q), (shift, q)):
+        low, high = (narrow - center).T
+        nearest = np.where((low <= 0.0) & (high >= 0.0), 0.0, np.minimum(abs(low), abs(high)))
+        # The density at the mode of an interval, or what distribution functions leave between.
+        most = (high - low) * np.exp(np.asarray(noise.logpdf(nearest)))
+        between = 1.0 - np.asarray(noise.cdf(low)) - np.asarray(noise.ccdf(high))
+        found += weight * float(np.minimum(most, np.maximum(between, 0.0) + 4.0 * _UNIT).sum())
+    return found * (1.0 + 1e-12)
+
+
+def beyond_ends(grid: Nodes, direction: Direction) -> float:
+    """Probability under ``P`` beyond the ends of the quadrature, rounded up."""
+    pair = grid.pair
+    assert isinstance(pair, Pair)
+    noise, q = pair.noise, pair.sampling_rate
+    if math.isfinite(noise.support) or (grid.atom_loss.size and noise.score_limit != 0.0):
+        # Runs of constant loss reach to the ends of the first edges and hold the rest of the mass.
+        return 0.0
+    shift, _ = pair.shifts(direction)
+    moved = np.array([0.0, shift])
+    outside, shifted = noise.cdf(grid.ends[0] - moved) + noise.ccdf(grid.ends[1] - moved)
+    return float((1.0 - q) * outside + q * shifted) * (1.0 + 1e-12)
