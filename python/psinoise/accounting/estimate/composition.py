@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from psinoise._kept import kept
-from psinoise.accounting.loss.coverage import ORDER
 from psinoise.accounting.loss.measure import Cumulants, LossMeasure, loss_measure
 from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.loss.quadrature import ORDER
 from psinoise.accounting.loss.steps import Pairs
 from psinoise.errors import CertificationError
 

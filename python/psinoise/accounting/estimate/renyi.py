@@ -42,9 +42,9 @@ import numpy as np
 
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, Saddle
 from psinoise.accounting.loss.atoms import AtomPair
-from psinoise.accounting.loss.coverage import ORDER
 from psinoise.accounting.loss.measure import LossMeasure
 from psinoise.accounting.loss.pairs import Direction, Float
+from psinoise.accounting.loss.quadrature import ORDER
 from psinoise.accounting.loss.steps import Pairs, infinite_mass, largest_loss
 from psinoise.errors import CertificationError
 from psinoise.numerics.golden import peak

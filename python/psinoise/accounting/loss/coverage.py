@@ -8,40 +8,47 @@ something was lost, wherever it was: nothing is known then of the losses that ar
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 
+from psinoise._kept import kept
+from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
+from psinoise.accounting.loss.quadrature import ORDER, Nodes, quadrature
 
-if TYPE_CHECKING:
-    from psinoise.accounting.loss.quadrature import Nodes
-
-#: Nodes of a panel.
-ORDER = 16
 #: Of the exponential of a log, per unit of its size: of the table, of outputs, and of sums.
 EXP_ROUNDING = 2e-15
 _UNIT = 2.0**-53
 _LOG_WEIGHTS = np.log(np.polynomial.legendre.leggauss(ORDER)[1])
 # Log densities are steeper somewhere on a panel than from end to end, by less than this factor.
 _STEEPER = 8.0
-# What quadratures may miss: far more than they do.
-_LOST = 1e-9
+# What quadratures may miss: seventy times what they do.
+_LOST = 1e-11
 _DIRECTIONS: tuple[Direction, Direction] = ("remove", "add")
 
 
-def everything(grid: Nodes) -> bool:
+@kept()
+def nodes(pair: Dominating, reach: float) -> Nodes:
+    """The nodes of a pair out to ``log p(0) - reach``; they are narrow everywhere if some of a law
+    is lost; cached."""
+    found = quadrature(pair, reach)
+    # Nothing is certified of a law without a table.
+    if not isinstance(pair, Pair) or not hasattr(pair.noise, "_table") or _everything(found):
+        return found
+    return replace(found, narrow=np.array([[-math.inf, math.inf]]))
+
+
+def _everything(grid: Nodes) -> bool:
     """Whether all of both laws is accounted for."""
     pair = grid.pair
     assert isinstance(pair, Pair)
-    if not hasattr(pair.noise, "_table"):
-        return True  # nothing is certified of such a law
+    doubt = EXP_ROUNDING * (np.abs(grid.log_mass) + np.abs(grid.loss)).max(axis=1, initial=0.0)
+    of_atoms = EXP_ROUNDING * (np.abs(grid.atom_log_mass) + np.abs(grid.atom_loss))
     for direction in _DIRECTIONS:
         moved = direction == "remove"
         log_p = grid.log_mass + (grid.loss if moved else 0.0)
         atoms = grid.atom_log_mass + (grid.atom_loss if moved else 0.0)
-        doubt = EXP_ROUNDING * (np.abs(grid.log_mass) + np.abs(grid.loss)).max(axis=1, initial=0.0)
-        of_atoms = EXP_ROUNDING * (np.abs(grid.atom_log_mass) + np.abs(grid.atom_loss))
         masses = np.exp(log_p).sum(axis=1)
         held = float(masses @ (1.0 + errors_on_panels(grid, log_p) + doubt))
         held += float(np.exp(atoms) @ (1.0 + of_atoms))

@@ -33,13 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise._kept import cached_property, kept
+from psinoise._kept import cached_property
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
-from psinoise.accounting.loss.coverage import ORDER, everything
 from psinoise.accounting.loss.pairs import Float, Pair
 from psinoise.errors import DomainError
 from psinoise.numerics.panels import Panels, refined_panels
 
+#: Nodes of a panel.
+ORDER = 16
 REACHES = (
     *(float(r) for r in range(50, 130, 10)),
     *(150.0, 190.0, 240.0, 300.0, 380.0, 480.0, 600.0, 750.0, 850.0),
@@ -55,7 +56,6 @@ _LAST_COEFFICIENTS = np.stack(
     axis=1,
 )
 _EPS = float(np.finfo(np.float64).eps)
-_EVERYWHERE = np.array([[-math.inf, math.inf]])
 # Outputs on either side of a center that are left out where noise is as fine as they are.
 _HIDDEN = 64.0
 # Heavy tails end at 2^37 scales, within the tables of the law: what is cut off has mass times
@@ -136,16 +136,13 @@ def sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float]:
     return np.log(half[:, None] * _WEIGHTS) + base, loss
 
 
-@kept()
-def nodes(pair: Dominating, reach: float) -> Nodes:
-    """Build the nodes of a pair out to ``log p(0) - reach``; cached."""
+def quadrature(pair: Dominating, reach: float) -> Nodes:
+    """Build the nodes of a pair out to ``log p(0) - reach``; see `coverage.nodes`."""
     if isinstance(pair, AtomPair):
         return _no_panels(pair, *pair.atoms)
     if math.isfinite(pair.noise.support):
-        found = _bounded_nodes(pair, reach)
-    else:
-        found = _nodes_within(pair, reach, -math.inf, math.inf)
-    return found if everything(found) else replace(found, narrow=_EVERYWHERE)
+        return _bounded_nodes(pair, reach)
+    return _nodes_within(pair, reach, -math.inf, math.inf)
 
 
 def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:

@@ -17,13 +17,13 @@ from psinoise._kept import kept
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.coverage import (
     EXP_ROUNDING,
-    ORDER,
     beyond_ends,
     errors_on_panels,
+    nodes,
     within_narrow,
 )
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
-from psinoise.accounting.loss.quadrature import Nodes, nodes
+from psinoise.accounting.loss.quadrature import ORDER, Nodes
 
 Mask = NDArray[np.bool_]
 
