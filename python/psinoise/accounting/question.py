@@ -60,7 +60,7 @@ class Question(Asked):
     @property
     def _at_most(self) -> float:
         """What no delta at an epsilon of 0 or more exceeds."""
-        return float(sum(count * step.total_variation_bound for step, count in self.steps))
+        return math.fsum(count * step.total_variation_bound for step, count in self.steps)
 
     def _epsilon(self, delta: float) -> Bracket:
         """The same, taking what is known from above for what is known from below."""
@@ -107,8 +107,8 @@ class Question(Asked):
             upper = max(upper, high + mass * (1.0 + MASS_ROUNDING))
             estimate = max(estimate, math.exp(found.estimate) + mass)
         lower, upper = min(lower, 1.0), min(upper, 1.0)
-        if epsilon >= 0.0 and lower < 0.5 * upper:
-            # Where losses are lost in their rounding: delta falls, and deltas at 0 add up.
+        if epsilon >= 0.0:
+            # Delta falls, and deltas at 0 add up: sharp where losses are lost in their rounding.
             upper = max(min(upper, self._at_most), lower)
         return Bracket(lower, min(max(estimate, lower), upper), upper, found.composer)
 

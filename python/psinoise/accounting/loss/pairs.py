@@ -196,9 +196,10 @@ class Pair:
 
         With ``d = a - b`` it is ``q integral (T_d p - p)^+ = q P(|Z| < d/2) <= q min(1, d p(0))``
         for a symmetric unimodal law; delta(0) of a composition is at most the sum.
+        Rounded up by more than some ulp of a logarithm of at most 745.
         """
         peak = math.exp(min(float(self.noise.logpdf(0.0)), 700.0))
-        return self.sampling_rate * min(1.0, self.distance * peak)
+        return self.sampling_rate * min(1.0, self.distance * peak * (1.0 + 1e-12))
 
     def largest_loss(self, direction: Direction) -> float:
         """Supremum of the finite losses, rounded up; ``inf`` if there is none."""
