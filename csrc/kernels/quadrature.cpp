@@ -21,6 +21,8 @@ inline constexpr double kLargestRange = 8.0;
 inline constexpr double kLargestCoefficient = 3e-8;
 inline constexpr int kMostHalvings = 4;
 inline constexpr double kRoundedNodes = 8.0;
+// Error of log P from which its density is lost.
+inline constexpr double kLostDigits = 0.05;
 
 struct Extent {
   double low;
@@ -67,7 +69,15 @@ PanelVerdict judge(const PanelRule& rule, double floor, double outputs, const do
   const Extent q = extent(base, rule.order);
   const Extent change = extent(loss, rule.order);
   double log_p[kTileNodes];
-  for (std::size_t i = 0; i < rule.order; ++i) log_p[i] = base[i] + loss[i];
+  bool matters = false;
+  bool lost = false;
+  for (std::size_t i = 0; i < rule.order; ++i) {
+    log_p[i] = base[i] + loss[i];
+    const double error = 64.0 * kUlp * (__builtin_fabs(base[i]) + __builtin_fabs(loss[i]));
+    const bool above = log_p[i] + error > floor;
+    matters = matters || above || base[i] > floor;
+    lost = lost || (above && error > kLostDigits);
+  }
   const Extent p = extent(log_p, rule.order);
   const double in_q = range_above(q, floor - kLargestRange);
   const double in_p = range_above(p, floor - kLargestRange);
@@ -76,7 +86,8 @@ PanelVerdict judge(const PanelRule& rule, double floor, double outputs, const do
   // Nodes are rounded to outputs.
   const double share = kLargestCoefficient + kRoundedNodes / outputs;
   PanelVerdict verdict = {};
-  verdict.matters = q.high > floor || p.high > floor;
+  verdict.matters = matters;
+  verdict.lost = lost;
   verdict.fine = span <= kLargestRange && smooth(rule, base, q, share, rounding) &&
                  smooth(rule, loss, change, share, rounding);
   // Several halvings at once, and no more than the mean over the pieces asks for.

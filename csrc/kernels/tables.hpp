@@ -222,6 +222,7 @@ struct PanelRule {
 
 struct PanelVerdict {
   bool matters;
+  bool lost;  // the density of P is lost in the rounding of log Q and the loss
   bool fine;
   bool flat;     // the loss is constant to rounding
   int halvings;  // to come nearer to fine, at once

@@ -1,11 +1,10 @@
 // Computes: how finely panels must be cut; and the panels of loss_panels.hpp, round by round: all
-// that are not fine are cut into equal
-//   pieces, which share their ends to the last bit.
+//   that are not fine are cut into equal pieces, which share their ends to the last bit.
 // Error and criteria: kernels/quadrature.cpp.
-// Edge values: after 60 rounds a panel counts as fine. A panel that is not fine and has no more
-// than
-//   2^16 outputs is kept as narrow, and not cut: a shift that is large beside the noise takes
-//   digits from the distance to its center.
+// Edge values: after 60 rounds a panel counts as fine. Narrow, and not cut, is a panel that is not
+//   fine and has no more than 2^16 outputs (a shift that is large beside the noise takes digits
+//   from the distance to its center), or where the density of P is lost in the rounding of log Q
+//   and the loss, whose sum its logarithm is.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -80,9 +79,9 @@ bool make_panels(const LawTable& law, const LossPair& pair, const PanelRule& rul
     for (std::size_t j = 0; j < left.size(); ++j) {
       const PanelVerdict& verdict = verdicts[j];
       if (!verdict.matters) continue;
-      const bool done = verdict.fine || round == kMostRounds;
+      const bool done = !verdict.lost && (verdict.fine || round == kMostRounds);
       const double farthest = std::max(std::fabs(left[j]), std::fabs(right[j]));
-      if (done || right[j] - left[j] <= kNarrowest * farthest) {
+      if (done || verdict.lost || right[j] - left[j] <= kNarrowest * farthest) {
         panels.keep(left[j], right[j], &base[j * rule.order], &loss[j * rule.order], verdict.flat,
                     !done);
         continue;

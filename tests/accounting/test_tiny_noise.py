@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
+from profile_oracles import gaussian_epsilon
 
 import psinoise as pn
-from psinoise.accounting.loss import quadrature
+from psinoise.accounting.loss import coverage, quadrature
+from psinoise.accounting.loss.pairs import Pair
 
 LAWS = {
     "Gaussian": pn.Gaussian,
@@ -64,6 +67,56 @@ def test_peaks_are_not_lost_on_flat_laws(power, rate):
     for scale in (0.02, 3e-3, 1e-3, 3e-4, 1e-5):
         law = pn.Schrodinger(cost=pn.costs.Power(power), scale=scale)
         assert pn.Mechanism(law).epsilon(1e-7, 2, rate).upper > 1.0 / scale
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1e-9, 1e-12, 1e-16, 1e-20])
+@pytest.mark.parametrize("delta", [0.3, 1e-6, 1e-20, 1e-100])
+def test_gaussian_noise_has_its_value(scale, delta):
+    """However fine the noise is. Kills parts without the distance of their losses, and masses that
+    are those of densities."""
+    found = pn.Mechanism(pn.Gaussian(std=scale)).epsilon(delta)
+    assert found.lower <= gaussian_epsilon(1 / mp.mpf(scale), delta) <= found.upper
+    assert found.width <= 1e-5 * found.upper
+
+
+@pytest.mark.parametrize("law", ["Laplace", "Airy", "Schrodinger"])
+@pytest.mark.parametrize("scale", [1e-9, 1e-14, 1e-20])
+def test_brackets_of_log_concave_noise_are_narrow(law, scale):
+    """Of a table that ends before nothing is known, as of Schrodinger noise."""
+    mechanism = pn.Mechanism(LAWS[law](scale=scale))
+    for count, rate, delta in [(1, 1.0, 1e-6), (3, 0.1, 1e-6), (50, 0.01, 1e-3), (3, 1e-13, 1e-14)]:
+        found = mechanism.epsilon(delta, count, rate)
+        assert found.lower <= found.upper
+        assert law == "Schrodinger" or found.width <= 1e-3 * found.upper, (found, count, rate)
+
+
+@pytest.mark.parametrize("law", [*LAWS, "flat"])
+@pytest.mark.parametrize("scale", [1e-3, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 1e-15])
+def test_rates_below_what_masses_resolve(law, scale):
+    """What a record is seen with is a part of 1e13, or of 1e17, of all mass, so that nothing misses
+    it; yet there is an answer. Kills an untyped error where no mass is left to have moments, and
+    lattices of 1e8 parts of bins, which took 12 GB."""
+    laws = {**LAWS, "flat": lambda scale: pn.Schrodinger(cost=pn.costs.Power(10.0), scale=scale)}
+    mechanism = pn.Mechanism(laws[law](scale=scale))
+    heavy = law in ("Cauchy", "stable 1.5")
+    for count, rate, delta in [(1, 1e-13, 1e-14), (3, 1e-17, 1e-19), (100, 1e-13, 1e-12)]:
+        found = mechanism.epsilon(delta, count, rate)
+        # Heavy tails fall as |x|^-2 at least, and sampling takes log q at most.
+        least = -2.0 * math.log(20.0 * scale) + math.log(rate) if heavy else 0.1 / scale - 50.0
+        assert found.lower <= found.upper
+        assert found.upper > least
+
+
+@pytest.mark.parametrize("rate", [1.0, 1e-13])
+@pytest.mark.parametrize("scale", [3e-3, 1e-3, 3e-4, 1e-5])
+def test_panels_of_a_peak_are_kept(scale, rate):
+    """Whether a panel matters is asked of log Q + loss, where hundreds are lost to rounding. Kills
+    panels that are left out by that: five millionths of the peak were left."""
+    noise = pn.Schrodinger(cost=pn.costs.Power(10.0), scale=scale)
+    grid = coverage.nodes(Pair(noise, 1.0, rate, replaced=False), 100.0)
+    peak = np.abs(0.5 * (grid.left + grid.right) - 1.0) < 0.3
+    held = float(np.exp((grid.log_mass + grid.loss)[peak]).sum())
+    assert held + coverage.within_narrow(grid, "remove")[0].sum() > 0.98 * rate
 
 
 @pytest.mark.parametrize("law", list(LAWS))

@@ -25,6 +25,8 @@ _MOST_ROUNDS = 60
 # Of the outputs of a panel, the width of the narrowest that is cut: a shift that is large beside
 # the noise takes digits from the distance to its center.
 _NARROWEST = 2.0**-36
+# Error of log P from which its density is lost.
+_LOST_DIGITS = 0.05
 
 
 def refined_panels(
@@ -32,15 +34,18 @@ def refined_panels(
 ) -> Panels:
     """Panels between the edges, cut until each is fine or narrow, for any way to evaluate one."""
     left, right = edges[:-1], edges[1:]
-    done: list[tuple[Float, ...]] = []
+    done: list[tuple[Float | Mask, ...]] = []
     for halving in range(_MOST_ROUNDS):
         half = 0.5 * (right - left)
         base, ratio, loss = sample((left + half)[:, None] + half[:, None] * points)
-        relevant = np.maximum(base, base + loss).max(axis=1, initial=-np.inf) > floor
+        rounding = 64.0 * _ULP * (np.abs(base) + np.abs(loss))
+        above = base + loss + rounding > floor
+        relevant = (above | (base > floor)).any(axis=1)
+        lost = (above & (rounding > _LOST_DIGITS)).any(axis=1)
         farthest = np.maximum(np.abs(left), np.abs(right))
         fine, pieces = _resolved(base, loss, last, floor, (right - left) / (_ULP * farthest))
         fine |= halving == _MOST_ROUNDS - 1
-        narrow = ~fine & (right - left <= _NARROWEST * farthest)
+        narrow = lost | (~fine & (right - left <= _NARROWEST * farthest))
         keep = relevant & (fine | narrow)
         samples = left, right, base, loss, _constant(base, ratio, loss), narrow
         done.append(tuple(values[keep] for values in samples))

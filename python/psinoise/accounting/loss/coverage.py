@@ -23,6 +23,10 @@ _UNIT = 2.0**-53
 _LOG_WEIGHTS = np.log(np.polynomial.legendre.leggauss(ORDER)[1])
 # Log densities are steeper somewhere on a panel than from end to end, by less than this factor.
 _STEEPER = 8.0
+# Of masses beyond this no log matters: they are 0 and stay so.
+_MOST_ERROR = 600.0
+# Of distribution functions, relative, with what rounding a center does to them.
+_CDF_ROUNDING = 1e-12
 # What quadratures may miss: seventy times what they do.
 _LOST = 1e-11
 _DIRECTIONS: tuple[Direction, Direction] = ("remove", "add")
@@ -52,7 +56,7 @@ def _everything(grid: Nodes) -> bool:
         masses = np.exp(log_p).sum(axis=1)
         held = float(masses @ (1.0 + errors_on_panels(grid, log_p) + doubt))
         held += float(np.exp(atoms) @ (1.0 + of_atoms))
-        held += beyond_ends(grid, direction) + within_narrow(grid, direction)
+        held += beyond_ends(grid, direction) + float(within_narrow(grid, direction)[1].sum())
         if not held + pair.infinite(direction) > 1.0 - _LOST:
             return False
     return True
@@ -72,26 +76,32 @@ def errors_on_panels(grid: Nodes, log_p: Float) -> Float:
     steep = _STEEPER * np.ptp(log_p, axis=1) / width
     distance = max(abs(center) for center in pair.centers)
     size = np.abs(log_p).max(axis=1, initial=0.0)
-    return np.asarray(EXP_ROUNDING * size + 4.0 * _UNIT * distance * steep)
+    error = EXP_ROUNDING * size + 4.0 * _UNIT * distance * steep
+    return np.asarray(np.expm1(np.minimum(error, _MOST_ERROR)))
 
 
-def within_narrow(grid: Nodes, direction: Direction) -> float:
-    """Probability under ``P`` of what panels leave out, rounded up."""
+def within_narrow(grid: Nodes, direction: Direction) -> tuple[Float, Float]:
+    """Bounds on the probability under ``P`` of each part that panels leave out."""
     pair, narrow = grid.pair, grid.narrow
+    least, most = np.zeros(len(narrow)), np.zeros(len(narrow))
     if not narrow.size:
-        return 0.0
+        return least, most
     assert isinstance(pair, Pair)
     noise, q = pair.noise, pair.sampling_rate
     shift, _ = pair.shifts(direction)
-    found = 0.0
     for center, weight in ((0.0, 1.0 - q), (shift, q)):
         low, high = (narrow - center).T
-        nearest = np.where((low <= 0.0) & (high >= 0.0), 0.0, np.minimum(abs(low), abs(high)))
-        # The density at the mode of an interval, or what distribution functions leave between.
-        most = (high - low) * np.exp(np.asarray(noise.logpdf(nearest)))
-        between = 1.0 - np.asarray(noise.cdf(low)) - np.asarray(noise.ccdf(high))
-        found += weight * float(np.minimum(most, np.maximum(between, 0.0) + 4.0 * _UNIT).sum())
-    return found * (1.0 + 1e-12)
+        # The symmetric law, on the side where its distribution function has small values.
+        low, high = np.where(high <= 0.0, -high, low), np.where(high <= 0.0, -low, high)
+        left, right = np.asarray(noise.cdf(low)), np.asarray(noise.ccdf(high))
+        outer = np.where(low >= 0.0, np.asarray(noise.ccdf(low)), 1.0 - left)
+        error = _CDF_ROUNDING * outer
+        least += weight * np.maximum(outer - right - error, 0.0)
+        # Or the density where it is largest.
+        largest = (high - low) * np.exp(np.asarray(noise.logpdf(np.maximum(low, 0.0))))
+        most += weight * np.minimum(np.maximum(outer - right, 0.0) + error, largest)
+    # Densities may underflow before distribution functions do.
+    return least * (1.0 - 1e-12), np.maximum(most * (1.0 + 1e-12), least)
 
 
 def beyond_ends(grid: Nodes, direction: Direction) -> float:

@@ -20,8 +20,9 @@ Runs of panels on which the loss is constant to rounding are kept as one *atom* 
 Next to a center that is not 0 outputs are as far apart as its rounding. Nodes are moved to them, so
 that coefficients may be larger by what that does to a panel of its width; `dense` charges as much.
 Panels of no more than 2^16 outputs that are not fine are *narrow*: nodes leave them out, bounds
-count them as infinite from above, and there are no estimates. So are the outputs around a center
-next to which noise falls between two of them.
+count them as atoms or as infinite from above (`dense`), and there are no estimates. So are those
+where the density of P is lost in the rounding of log Q and the loss, and the outputs around a
+center next to which noise falls between two of them.
 """
 
 from __future__ import annotations
@@ -165,9 +166,12 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
     for part in hidden:
         parts = parts[(parts[:, 0] < part[0]) | (parts[:, 1] > part[1])]
     parts = np.concatenate([parts, hidden])
-    found = _assemble(pair, left[held], right[held], base[held], loss[held], flat[held])
-    ends = [min(found.ends[0], parts.min()), max(found.ends[1], parts.max())]
-    return replace(found, narrow=parts, ends=np.array(ends))
+    outline = np.array([min(left.min(), parts.min()), max(right.max(), parts.max())])
+    if held.any():
+        found = _assemble(pair, left[held], right[held], base[held], loss[held], flat[held])
+    else:
+        found = _no_panels(pair, np.empty(0), np.empty(0))
+    return replace(found, narrow=parts, ends=outline)
 
 
 def _hidden(pair: Pair) -> Float:

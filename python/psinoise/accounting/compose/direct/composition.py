@@ -175,8 +175,8 @@ class Composition:
         if plan is not None and key in plan.spreads:
             edges = lattice_edges(*plan.spreads[key].runs(low, high, count))
         else:
-            means, variances = zip(_moments(a), _moments(b), strict=True)
-            edges = _first(low, high, sum(means), 3.0 * math.sqrt(sum(variances)), count)
+            means, variances = zip(*(_moments(m.loss, m.mass) for m in (a, b)), strict=True)
+            edges = _first(low, high, sum(means), sum(variances), count)
         made, bins = product(a, b, edges)
         stages[key] = bins, float(uses)
         return self._trimmed(made, key, uses, plan)
@@ -193,7 +193,7 @@ class Composition:
         chosen, large = self._chosen(source, uses)
         source = source.rounded_within(chosen)
         low, high = covering(source, chosen)
-        atoms = source.lowest[source.panels :][chosen[source.panels :]]
+        atoms = source.atom_loss[chosen[source.panels :]]
         exact = atoms.size <= nodes
         if exact and atoms.size == chosen.sum():
             # Nothing lies between them.
@@ -252,26 +252,25 @@ def _cut(alone: _Alone, inner: Float) -> _Cut:
     return masses, edges, alone.source.panels > 0
 
 
-def _first(low: float, high: float, center: float, deviation: float, count: int) -> Float:
-    """The same as `first_edges`, in runs on lattices."""
-    ends = first_edges(low, high, center, deviation, _FIRST_RUNS)
+def _first(low: float, high: float, mean: float, variance: float, count: int) -> Float:
+    """The same as `first_edges` three deviations around a mean, in runs on lattices."""
+    ends = first_edges(low, high, mean, 3.0 * math.sqrt(variance), _FIRST_RUNS)
     return lattice_edges(ends, np.full(ends.size - 1, count / _FIRST_RUNS))
 
 
 def _moments_of(source: Dense, chosen: Mask) -> tuple[float, float]:
-    """About the mean, and three times the deviation, of the chosen losses."""
-    middle = 0.5 * (source.lowest + source.highest)[chosen]
-    weight = np.exp(source.log_mass[chosen])
-    weight = weight / weight.sum()
-    center = float(np.sum(weight * middle))
-    spread = (middle - center) ** 2 + (source.highest - source.lowest)[chosen] ** 2 / 12.0
-    return center, 3.0 * math.sqrt(float(np.sum(weight * spread)))
+    """About the mean and the variance of the chosen losses."""
+    low, high = source.lowest[chosen], source.highest[chosen]
+    masses = np.exp(source.log_mass[chosen])
+    return _moments(0.5 * (low + high), masses, (high - low) ** 2 / 12.0)
 
 
-def _moments(measure: Measure) -> tuple[float, float]:
-    total = float(measure.mass.sum())
-    mean = float(np.sum(measure.mass * measure.loss)) / total
-    return mean, float(np.sum(measure.mass * (measure.loss - mean) ** 2)) / total
+def _moments(losses: Float, masses: Float, within: Float | float = 0.0) -> tuple[float, float]:
+    """Mean and variance of losses that vary so much each; without mass, all equally likely."""
+    total = float(masses.sum())
+    weights = masses / total if total > 0.0 else np.full(losses.size, 1.0 / losses.size)
+    mean = float(np.sum(weights * losses))
+    return mean, float(np.sum(weights * ((losses - mean) ** 2 + within)))
 
 
 def _mean(bins: Bins) -> float:

@@ -125,7 +125,9 @@ class Curve:
         slope = np.zeros(at.size)
         for reach in _REACHES:
             first, last = np.maximum(index - reach, 0), np.minimum(index + reach, at.size - 1)
-            slope = np.maximum(slope, (log_value[first] - log_value[last]) / (at[last] - at[first]))
+            fall, far = log_value[first] - log_value[last], at[last] - at[first]
+            # Epsilons may be closer than their rounding.
+            slope = np.maximum(slope, np.divide(fall, far, out=np.zeros(at.size), where=far > 0.0))
         with np.errstate(divide="ignore"):
             log_curvature = np.maximum(log_value + np.log(slope * (slope + 1.0)), _LEAST_LOG)
         return cls(epsilon, at, log_value, log_curvature)

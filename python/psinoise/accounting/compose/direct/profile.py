@@ -118,7 +118,7 @@ class SampledBound(DirectBound):
 
     def __init__(self, source: Dense, chosen: Mask) -> None:
         rows = np.flatnonzero(chosen[: source.panels])
-        atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
+        atoms = np.flatnonzero(chosen[source.panels :])
         ends, weight = source.loss[rows], np.exp(source.log_weights[rows])
         low, high = np.minimum(ends[:, 1:], ends[:, :-1]), np.maximum(ends[:, 1:], ends[:, :-1])
         least = source.lowest[rows, None]
@@ -126,8 +126,10 @@ class SampledBound(DirectBound):
         with np.errstate(divide="ignore", invalid="ignore"):
             other = (weight * np.exp(least - ends[:, 1:-1])) @ BETWEEN_SAMPLES
             mean = np.fmin(np.fmax(least + np.log(mass / other), low), high)
-        loss = np.concatenate([low, source.lowest[atoms], mean], axis=None)
-        mass = np.concatenate([np.zeros(low.size), np.exp(source.log_mass[atoms]), mass], axis=None)
+        loss = np.concatenate([low, source.atom_loss[atoms], mean], axis=None)
+        mass = np.concatenate(
+            [np.zeros(low.size), np.exp(source.log_mass[source.panels :][atoms]), mass], axis=None
+        )
         order = np.argsort(loss, kind="stable")
         loss, mass = loss[order], mass[order]
         super().__init__(Measure("lower", loss, loss, mass, 0.0, 0.0, 0.0), None)

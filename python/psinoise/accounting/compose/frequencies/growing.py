@@ -206,8 +206,9 @@ def _measure(pair: Dominating, point: Point) -> NodeMeasure:
 def _anchor(source: Dense, chosen: Mask, tilt: float) -> float:
     """A loss that lies on a node: that of the heaviest atom, of which a lower bound would lose what
     it is above one; the least loss where there are no atoms."""
-    atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
+    atoms = np.flatnonzero(chosen[source.panels :])
     if not atoms.size:
         return float(source.lowest[chosen].min())
-    weights = source.log_mass[atoms] + tilt * source.lowest[atoms]
-    return float(source.lowest[atoms[np.argmax(weights)]])
+    losses = source.atom_loss[atoms]
+    weights = source.log_mass[source.panels :][atoms] + tilt * losses
+    return float(losses[np.argmax(weights)])

@@ -119,7 +119,7 @@ def graded_bins(
     Raises
     ------
     CertificationError
-        if no loss is chosen, or the losses are not known well enough for the lattice
+        if no loss is chosen, or all are in one bin, or they are not known well enough
     """
     if not chosen.any():
         raise CertificationError("there is no mass where the lattice is to be")
@@ -128,6 +128,8 @@ def graded_bins(
         raise CertificationError("the spacing of the lattice is lost in the rounding of losses")
     parts = source.finest(chosen)
     edges = core.graded_edges(*parts, *lattice, source.rounding, tilt, log_norm)
+    if edges.size < 3:
+        raise CertificationError("all losses are in one bin of the lattice")
     return loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
 
 

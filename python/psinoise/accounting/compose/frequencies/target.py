@@ -22,7 +22,7 @@ from psinoise.accounting.compose.frequencies.lattice import (
     node_measure,
 )
 from psinoise.accounting.compose.frequencies.window import tail_within
-from psinoise.accounting.compose.measures.bins import Bins
+from psinoise.accounting.compose.measures.bins import Bins, parts_of
 from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Dense, Mask, dense_on
 from psinoise.accounting.estimate.composition import Composition, Saddle
@@ -147,10 +147,8 @@ def _bins(target: Target, pair: Dominating, step: float) -> Bins:
     lattice = _lattice(target, pair, step)
     high = source.highest[chosen].max(initial=-math.inf)
     span = (high - source.lowest[chosen].min(initial=math.inf)) / lattice[0]
-    if not span < _LARGEST_SPAN:
-        raise CertificationError(
-            f"the losses of one step span {span:.3g} nodes, more than {_LARGEST_SPAN}"
-        )
+    if not span * float(parts_of(np.array(lattice[0]))) < _LARGEST_SPAN:
+        raise CertificationError(f"losses of one step span {span:.3g} nodes, which is too many")
     bins = graded_bins(source, chosen, large, lattice, tilt, log_norm)
     if target.uses * float(bins.rounding.max()) <= 0.1 * target.share:
         # Each mass may bear the largest rounding, which is quicker.

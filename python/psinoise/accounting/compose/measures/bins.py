@@ -90,13 +90,18 @@ class Bins(BinMasses):
         return np.asarray(np.diff(self.edges) * self.step)
 
 
+def parts_of(widths: Float) -> Index:
+    """Into how many parts bins of some widths are cut, each with an integral of its own."""
+    return np.minimum(np.ceil(widths / _RESOLVED), _FLAT / _RESOLVED).astype(np.int64)
+
+
 def _resolving(levels: Float) -> tuple[Float, Index | None]:
     """Levels between which the kernel integrates ``1 - e^{level - L}``, and the bin of each.
 
     The integrand changes over a unit of loss above the lower level of a bin, and is 1 beyond
     ``_FLAT``: what lies there is one more bin, whose excess is its mass.
     """
-    parts = np.minimum(np.ceil(np.diff(levels) / _RESOLVED), _FLAT / _RESOLVED).astype(np.int64)
+    parts = parts_of(np.diff(levels))
     if not (parts > 1).any():
         return levels, None
     owner = np.repeat(np.arange(parts.size), parts)
@@ -174,7 +179,7 @@ def masses_in_bins(
         rounding[:-1] += float(growth.max()) * (1.0 + math.log(rows.size) + untilted)
     atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
     if atoms.size:
-        values = source.lowest[atoms]
+        values = source.atom_loss[atoms - source.panels]
         # An atom that is a node but for rounding, its own and that of the level, is that node: next
         # below would be a bin too low.
         near = source.rounding + _LEVEL_ROUNDING * float(np.abs(levels[[0, -1]]).max())

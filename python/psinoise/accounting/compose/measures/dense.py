@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,11 @@ _MIXTURE_ROUNDING = 2e-15
 _WHOLE = 1e-12
 # Of the losses of atoms: logs of masses that are right to a few ulp, and what merging moves.
 _ATOM_ROUNDING = 8e-15
+
+# Narrow parts are atoms where losses differ by no more than this share of their size.
+_SAME_LOSS = 1e-5
+# They are cut into at most so many pieces, until losses are closer than this share.
+_MOST_PIECES, _FINE = 2048, 2e-10
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(ORDER)
 _SAMPLES = np.concatenate([[-1.0], _POINTS, [1.0]])
@@ -85,7 +91,7 @@ class Dense:
     Attributes
     ----------
     x, loss, slope : at both ends and at the nodes of each panel, shape ``(panels, ORDER + 2)``
-    lowest, highest : of the loss on each panel, then of each atom
+    lowest, highest : of the loss on each panel, then of each atom, whose loss is between them
     log_mass : log of the probability under ``P`` of each panel, then of each atom
     log_weights : log of ``P`` at the nodes of each panel times the weight there
     doubt : how far these logs may be off; for panels they are sums with losses that may be large
@@ -116,6 +122,11 @@ class Dense:
     def panels(self) -> int:
         return int(self.x.shape[0])
 
+    @property
+    def atom_loss(self) -> Float:
+        """Losses of the atoms: in the middle of what is known."""
+        return 0.5 * (self.lowest[self.panels :] + self.highest[self.panels :])
+
     def mass_of(self, parts: Mask) -> float:
         """Probability of some panels and atoms, rounded up."""
         # No mass is above 1.
@@ -138,7 +149,7 @@ class Dense:
         """
         rows = chosen[: self.panels]
         chosen = chosen[self.panels :]
-        loss, atoms = self.loss[rows], self.lowest[self.panels :][chosen]
+        loss, atoms = self.loss[rows], self.atom_loss[chosen]
         ends = np.stack([loss[:, :-2], loss[:, 1:-1], loss[:, 2:]])
         log_mass = self.log_weights[rows], self.log_mass[self.panels :][chosen]
         return (
@@ -194,7 +205,10 @@ class Dense:
                 largest = 2.0 * max(largest, -math.log1p(-rate))
             steepest = 1.0 - (1.0 - rate) * math.exp(-float(np.abs(ends[chosen]).max()))
             rounding = min(steepest * rounding + _MIXTURE_ROUNDING * largest, rounding)
-        return dataclasses.replace(self, rounding=max(rounding, self.tail))
+        # Atoms stand in the middle of what is known of their losses.
+        unknown = 0.5 * (self.highest - self.lowest)[self.panels :][chosen[self.panels :]]
+        rounding = max(rounding, self.tail) + float(unknown.max(initial=0.0))
+        return dataclasses.replace(self, rounding=rounding)
 
 
 def _laid_out(
@@ -249,15 +263,18 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
         tail = float(np.abs(pair.loss(grid.ends)).max())
         rounding = max(rounding, tail)
         beyond = 0.0
-    beyond += within_narrow(grid, direction)
+    hidden = _hidden(grid, direction)
+    atom_log_p = np.append(atom_log_p, hidden.log_mass)
+    doubt = np.append(doubt, hidden.doubt)
+    beyond += hidden.beyond
     return Dense(
         pair,
         sign,
         x,
         loss,
         slope,
-        np.concatenate([loss.min(axis=1, initial=math.inf), atom_loss]),
-        np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss]),
+        np.concatenate([loss.min(axis=1, initial=math.inf), atom_loss, hidden.lowest]),
+        np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss, hidden.highest]),
         np.concatenate([panel_log_p, atom_log_p]),
         log_p,
         doubt,
@@ -267,6 +284,66 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
         pair.infinite(direction) == 0.0 and not grid.narrow.size,
         tail,
     )
+
+
+class _Hidden(NamedTuple):
+    """Outputs that panels leave out: as atoms, where their losses are about the same."""
+
+    lowest: Float
+    highest: Float
+    log_mass: Float
+    doubt: Float
+    beyond: float
+
+
+def _hidden(grid: Nodes, direction: Direction) -> _Hidden:
+    """What is known of narrow parts: their masses, and that losses are between those at the ends.
+
+    The loss is monotone between breaks, and between any outputs if the law is log-concave. Parts on
+    which it varies by a share of its size count as infinite, and so do masses that are not known.
+    """
+    pair = grid.pair
+    if not grid.narrow.size:
+        none = np.empty(0)
+        return _Hidden(none, none, none, none, 0.0)
+    assert isinstance(pair, Pair)
+    grid = dataclasses.replace(grid, narrow=_pieces(pair, grid.narrow))
+    narrow = grid.narrow
+    least, most = within_narrow(grid, direction)
+    alike = np.isfinite(narrow).all(axis=1)
+    if not pair.noise.log_concave:
+        low, high = narrow.T
+        breaks = np.array(sorted(pair.breaks))
+        alike &= np.searchsorted(breaks, low, side="right") == np.searchsorted(breaks, high)
+    ends = np.zeros(narrow.shape)
+    ends[alike] = pair.loss(narrow[alike]) * (1.0 if direction == "remove" else -1.0)
+    lowest, highest = ends.min(axis=1), ends.max(axis=1)
+    alike &= highest - lowest <= _SAME_LOSS * np.maximum(np.abs(lowest), np.abs(highest))
+    # The same atoms in both directions, in one of which there may be next to no mass.
+    settled = alike & (least > 0.5 * most)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_mass = np.where(settled, np.log(most), math.log(5e-324))
+        doubt = np.where(settled, np.log(most / least), 0.0) + EXP_ROUNDING * np.abs(log_mass)
+    beyond = float(most[~settled].sum())
+    return _Hidden(lowest[alike], highest[alike], log_mass[alike], doubt[alike], beyond)
+
+
+def _pieces(pair: Pair, narrow: Float) -> Float:
+    """Narrow parts cut into equal pieces, as losses at their ends are apart."""
+    finite = np.isfinite(narrow).all(axis=1)
+    ends = np.ones(narrow.shape)
+    ends[finite] = pair.loss(narrow[finite])
+    need = np.ptp(ends, axis=1) / (_FINE * np.abs(ends).max(axis=1))
+    pieces = np.clip(np.ceil(need), 1.0, _MOST_PIECES).astype(np.int64)
+    owner = np.repeat(np.arange(pieces.size), pieces)
+    index = np.arange(owner.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    low, high = narrow[owner].T
+    with np.errstate(invalid="ignore"):
+        inner = [low + (high - low) * ((index + k) / pieces[owner]) for k in (0, 1)]
+    # Ends that two pieces share are the same number.
+    left = np.where(index == 0, low, inner[0])
+    right = np.where(index + 1 == pieces[owner], high, inner[1])
+    return np.stack([left, right], axis=1)
 
 
 def _atoms_alone(pair: AtomPair, direction: Direction) -> Dense:

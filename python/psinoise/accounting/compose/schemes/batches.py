@@ -102,7 +102,7 @@ def _source(pair: Pair | CellPair) -> Dense:
     # Small losses are close to 0 in proportion to their size.
     positive = first_edges(0.0, high, 0.0, 1e-3 * high, _NODES)
     edges = apart(np.unique(np.concatenate([[low, 0.0], positive])), _LEAST_BIN * source.rounding)
-    atoms = source.lowest[source.panels :]
+    atoms = source.atom_loss
     if 0 < atoms.size <= _NODES:
         edges = np.unique(np.concatenate([edges, atoms]))
     made, _ = measure_of(source, every, ~every, edges, "upper")

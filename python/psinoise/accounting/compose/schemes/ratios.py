@@ -237,7 +237,7 @@ class Parts:
     @property
     def atoms(self) -> Float:
         """Logs of the ratios of the atoms."""
-        return -self.source.lowest[self.source.panels :]
+        return -self.source.atom_loss
 
     @property
     def span(self) -> tuple[float, float]:
