@@ -36,8 +36,7 @@ inline Guess hermite(const LossSamples& samples, std::size_t k, double level) {
   const double x = samples.x[k];
   const double width = samples.x[k + 1] - x;
   const double rise = samples.loss[k + 1] - samples.loss[k];
-  // Samples may be the same output.
-  const double tangent = width != 0.0 ? rise / width : 0.0;
+  const double tangent = rise / width;
   double left = tangent / samples.slope[k];
   double right = tangent / samples.slope[k + 1];
   const bool sane = left > 0.0 && left < 3.0 && right > 0.0 && right < 3.0;
