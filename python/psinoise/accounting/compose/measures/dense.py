@@ -42,6 +42,8 @@ _ATOM_ROUNDING = 8e-15
 _SAME_LOSS = 1e-5
 # They are cut into at most so many pieces, until losses are closer than this share.
 _MOST_PIECES, _FINE = 2048, 2e-10
+# A log of a mass whose exponential is 0.
+_NO_MASS = -1000.0
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(ORDER)
 _SAMPLES = np.concatenate([[-1.0], _POINTS, [1.0]])
@@ -317,12 +319,14 @@ def _hidden(grid: Nodes, direction: Direction) -> _Hidden:
         alike &= np.searchsorted(breaks, low, side="right") == np.searchsorted(breaks, high)
     ends = np.zeros(narrow.shape)
     ends[alike] = pair.loss(narrow[alike]) * (1.0 if direction == "remove" else -1.0)
+    alike &= np.isfinite(ends).all(axis=1)
+    ends[~alike] = 0.0
     lowest, highest = ends.min(axis=1), ends.max(axis=1)
     alike &= highest - lowest <= _SAME_LOSS * np.maximum(np.abs(lowest), np.abs(highest))
-    # The same atoms in both directions, in one of which there may be next to no mass.
+    # The same atoms in both directions, in one of which there may be no mass.
     settled = alike & (least > 0.5 * most)
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_mass = np.where(settled, np.log(most), math.log(5e-324))
+        log_mass = np.where(settled, np.log(most), _NO_MASS)
         doubt = np.where(settled, np.log(most / least), 0.0) + EXP_ROUNDING * np.abs(log_mass)
     beyond = float(most[~settled].sum())
     return _Hidden(lowest[alike], highest[alike], log_mass[alike], doubt[alike], beyond)
@@ -333,7 +337,8 @@ def _pieces(pair: Pair, narrow: Float) -> Float:
     finite = np.isfinite(narrow).all(axis=1)
     ends = np.ones(narrow.shape)
     ends[finite] = pair.loss(narrow[finite])
-    need = np.ptp(ends, axis=1) / (_FINE * np.abs(ends).max(axis=1))
+    ends[~np.isfinite(ends).all(axis=1)] = 1.0
+    need = np.ptp(ends, axis=1) / np.maximum(_FINE * np.abs(ends).max(axis=1), 1e-300)
     pieces = np.clip(np.ceil(need), 1.0, _MOST_PIECES).astype(np.int64)
     owner = np.repeat(np.arange(pieces.size), pieces)
     index = np.arange(owner.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
