@@ -57,7 +57,7 @@ class Question(Asked):
         found, below = self.shorter._epsilon(delta), self.below
         return found if below is None else _from_below(found, below.epsilon(delta))
 
-    @property
+    @cached_property
     def _at_most(self) -> float:
         """What no delta at an epsilon of 0 or more exceeds."""
         return math.fsum(count * step.total_variation_bound for step, count in self.steps)

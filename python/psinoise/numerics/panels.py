@@ -52,13 +52,13 @@ def refined_panels(
         again = relevant & ~keep
         if not again.any():
             break
-        left, right = _cut_panels(left[again], right[again], pieces[again])
+        left, right = cut_panels(left[again], right[again], pieces[again])
     parts = [np.concatenate(part) for part in zip(*done, strict=True)]
     order = np.argsort(parts[0], kind="stable")
     return tuple(part[order] for part in parts)  # type: ignore[return-value]
 
 
-def _cut_panels(left: Float, right: Float, pieces: NDArray[np.int64]) -> tuple[Float, Float]:
+def cut_panels(left: Float, right: Float, pieces: NDArray[np.int64]) -> tuple[Float, Float]:
     """Panels cut into equal pieces, which share their ends to the last bit."""
     owner = np.repeat(np.arange(left.size), pieces)
     index = np.arange(owner.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)

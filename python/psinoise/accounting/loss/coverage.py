@@ -14,6 +14,7 @@ import numpy as np
 
 from psinoise._kept import kept
 from psinoise.accounting.loss.atoms import Dominating
+from psinoise.accounting.loss.narrow import masses_of
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
 from psinoise.accounting.loss.quadrature import ORDER, Nodes, quadrature
 
@@ -25,8 +26,6 @@ _LOG_WEIGHTS = np.log(np.polynomial.legendre.leggauss(ORDER)[1])
 _STEEPER = 8.0
 # Of masses beyond this no log matters: they are 0 and stay so.
 _MOST_ERROR = 600.0
-# Of distribution functions, relative, with what rounding a center does to them.
-_CDF_ROUNDING = 1e-12
 # What quadratures may miss: seventy times what they do.
 _LOST = 1e-11
 _DIRECTIONS: tuple[Direction, Direction] = ("remove", "add")
@@ -56,7 +55,9 @@ def _everything(grid: Nodes) -> bool:
         masses = np.exp(log_p).sum(axis=1)
         held = float(masses @ (1.0 + errors_on_panels(grid, log_p) + doubt))
         held += float(np.exp(atoms) @ (1.0 + of_atoms))
-        held += beyond_ends(grid, direction) + float(within_narrow(grid, direction)[1].sum())
+        held += beyond_ends(grid, direction) + float(
+            masses_of(pair, grid.narrow, direction)[1].sum()
+        )
         if not held + pair.infinite(direction) > 1.0 - _LOST:
             return False
     return True
@@ -78,30 +79,6 @@ def errors_on_panels(grid: Nodes, log_p: Float) -> Float:
     size = np.abs(log_p).max(axis=1, initial=0.0)
     error = EXP_ROUNDING * size + 4.0 * _UNIT * distance * steep
     return np.asarray(np.expm1(np.minimum(error, _MOST_ERROR)))
-
-
-def within_narrow(grid: Nodes, direction: Direction) -> tuple[Float, Float]:
-    """Bounds on the probability under ``P`` of each part that panels leave out."""
-    pair, narrow = grid.pair, grid.narrow
-    least, most = np.zeros(len(narrow)), np.zeros(len(narrow))
-    if not narrow.size:
-        return least, most
-    assert isinstance(pair, Pair)
-    noise, q = pair.noise, pair.sampling_rate
-    shift, _ = pair.shifts(direction)
-    for center, weight in ((0.0, 1.0 - q), (shift, q)):
-        low, high = (narrow - center).T
-        # The symmetric law, on the side where its distribution function has small values.
-        low, high = np.where(high <= 0.0, -high, low), np.where(high <= 0.0, -low, high)
-        left, right = np.asarray(noise.cdf(low)), np.asarray(noise.ccdf(high))
-        outer = np.where(low >= 0.0, np.asarray(noise.ccdf(low)), 1.0 - left)
-        error = _CDF_ROUNDING * outer
-        least += weight * np.maximum(outer - right - error, 0.0)
-        # Or the density where it is largest.
-        largest = (high - low) * np.exp(np.asarray(noise.logpdf(np.maximum(low, 0.0))))
-        most += weight * np.minimum(np.maximum(outer - right, 0.0) + error, largest)
-    # Densities may underflow before distribution functions do.
-    return least * (1.0 - 1e-12), np.maximum(most * (1.0 + 1e-12), least)
 
 
 def beyond_ends(grid: Nodes, direction: Direction) -> float:

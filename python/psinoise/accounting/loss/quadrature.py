@@ -20,7 +20,7 @@ Runs of panels on which the loss is constant to rounding are kept as one *atom* 
 Next to a center that is not 0 outputs are as far apart as its rounding. Nodes are moved to them, so
 that coefficients may be larger by what that does to a panel of its width; `dense` charges as much.
 Panels of no more than 2^16 outputs that are not fine are *narrow*: nodes leave them out, bounds
-count them as atoms or as infinite from above (`dense`), and there are no estimates. So are those
+count them as atoms or as infinite from above (`narrow`), and there are no estimates. So are those
 where the density of P is lost in the rounding of log Q and the loss, and the outputs around a
 center next to which noise falls between two of them.
 """
@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
+from psinoise.accounting.loss.narrow import pieces_of
 from psinoise.accounting.loss.pairs import Float, Pair
 from psinoise.errors import DomainError
 from psinoise.numerics.panels import Panels, refined_panels
@@ -171,7 +172,7 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
         found = _assemble(pair, left[held], right[held], base[held], loss[held], flat[held])
     else:
         found = _no_panels(pair, np.empty(0), np.empty(0))
-    return replace(found, narrow=parts, ends=outline)
+    return replace(found, narrow=pieces_of(pair, parts), ends=outline)
 
 
 def _hidden(pair: Pair) -> Float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +20,8 @@ from psinoise.accounting.loss.coverage import (
     beyond_ends,
     errors_on_panels,
     nodes,
-    within_narrow,
 )
+from psinoise.accounting.loss.narrow import atoms_of
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
 from psinoise.accounting.loss.quadrature import ORDER, Nodes
 
@@ -37,13 +36,6 @@ _MIXTURE_ROUNDING = 2e-15
 _WHOLE = 1e-12
 # Of the losses of atoms: logs of masses that are right to a few ulp, and what merging moves.
 _ATOM_ROUNDING = 8e-15
-
-# Narrow parts are atoms where losses differ by no more than this share of their size.
-_SAME_LOSS = 1e-5
-# They are cut into at most so many pieces, until losses are closer than this share.
-_MOST_PIECES, _FINE = 2048, 2e-10
-# A log of a mass whose exponential is 0.
-_NO_MASS = -1000.0
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(ORDER)
 _SAMPLES = np.concatenate([[-1.0], _POINTS, [1.0]])
@@ -265,18 +257,18 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
         tail = float(np.abs(pair.loss(grid.ends)).max())
         rounding = max(rounding, tail)
         beyond = 0.0
-    hidden = _hidden(grid, direction)
-    atom_log_p = np.append(atom_log_p, hidden.log_mass)
-    doubt = np.append(doubt, hidden.doubt)
-    beyond += hidden.beyond
+    narrow = atoms_of(pair, grid.narrow, direction)
+    atom_log_p = np.append(atom_log_p, narrow.log_mass)
+    doubt = np.append(doubt, narrow.doubt + EXP_ROUNDING * np.abs(narrow.log_mass))
+    beyond += narrow.beyond
     return Dense(
         pair,
         sign,
         x,
         loss,
         slope,
-        np.concatenate([loss.min(axis=1, initial=math.inf), atom_loss, hidden.lowest]),
-        np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss, hidden.highest]),
+        np.concatenate([loss.min(axis=1, initial=math.inf), atom_loss, narrow.lowest]),
+        np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss, narrow.highest]),
         np.concatenate([panel_log_p, atom_log_p]),
         log_p,
         doubt,
@@ -286,69 +278,6 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
         pair.infinite(direction) == 0.0 and not grid.narrow.size,
         tail,
     )
-
-
-class _Hidden(NamedTuple):
-    """Outputs that panels leave out: as atoms, where their losses are about the same."""
-
-    lowest: Float
-    highest: Float
-    log_mass: Float
-    doubt: Float
-    beyond: float
-
-
-def _hidden(grid: Nodes, direction: Direction) -> _Hidden:
-    """What is known of narrow parts: their masses, and that losses are between those at the ends.
-
-    The loss is monotone between breaks, and between any outputs if the law is log-concave. Parts on
-    which it varies by a share of its size count as infinite, and so do masses that are not known.
-    """
-    pair = grid.pair
-    if not grid.narrow.size:
-        none = np.empty(0)
-        return _Hidden(none, none, none, none, 0.0)
-    assert isinstance(pair, Pair)
-    grid = dataclasses.replace(grid, narrow=_pieces(pair, grid.narrow))
-    narrow = grid.narrow
-    least, most = within_narrow(grid, direction)
-    alike = np.isfinite(narrow).all(axis=1)
-    if not pair.noise.log_concave:
-        low, high = narrow.T
-        breaks = np.array(sorted(pair.breaks))
-        alike &= np.searchsorted(breaks, low, side="right") == np.searchsorted(breaks, high)
-    ends = np.zeros(narrow.shape)
-    ends[alike] = pair.loss(narrow[alike]) * (1.0 if direction == "remove" else -1.0)
-    alike &= np.isfinite(ends).all(axis=1)
-    ends[~alike] = 0.0
-    lowest, highest = ends.min(axis=1), ends.max(axis=1)
-    alike &= highest - lowest <= _SAME_LOSS * np.maximum(np.abs(lowest), np.abs(highest))
-    # The same atoms in both directions, in one of which there may be no mass.
-    settled = alike & (least > 0.5 * most)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_mass = np.where(settled, np.log(most), _NO_MASS)
-        doubt = np.where(settled, np.log(most / least), 0.0) + EXP_ROUNDING * np.abs(log_mass)
-    beyond = float(most[~settled].sum())
-    return _Hidden(lowest[alike], highest[alike], log_mass[alike], doubt[alike], beyond)
-
-
-def _pieces(pair: Pair, narrow: Float) -> Float:
-    """Narrow parts cut into equal pieces, as losses at their ends are apart."""
-    finite = np.isfinite(narrow).all(axis=1)
-    ends = np.ones(narrow.shape)
-    ends[finite] = pair.loss(narrow[finite])
-    ends[~np.isfinite(ends).all(axis=1)] = 1.0
-    need = np.ptp(ends, axis=1) / np.maximum(_FINE * np.abs(ends).max(axis=1), 1e-300)
-    pieces = np.clip(np.ceil(need), 1.0, _MOST_PIECES).astype(np.int64)
-    owner = np.repeat(np.arange(pieces.size), pieces)
-    index = np.arange(owner.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    low, high = narrow[owner].T
-    with np.errstate(invalid="ignore"):
-        inner = [low + (high - low) * ((index + k) / pieces[owner]) for k in (0, 1)]
-    # Ends that two pieces share are the same number.
-    left = np.where(index == 0, low, inner[0])
-    right = np.where(index + 1 == pieces[owner], high, inner[1])
-    return np.stack([left, right], axis=1)
 
 
 def _atoms_alone(pair: AtomPair, direction: Direction) -> Dense:
