@@ -17,6 +17,8 @@ __all__ = ["fill_beyond"]
 Float = NDArray[np.float64]
 Numbers = NDArray[Any]
 
+_LARGEST = np.finfo(float).max
+
 
 class _Law(Protocol):
     @property
@@ -31,22 +33,31 @@ def fill_beyond(law: _Law, scale: float, quantity: str, points: Numbers, out: Nu
     with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
         t = np.abs(x) / scale
         beyond = t >= law.layout.limit
-        t = t[beyond]
-        finite = np.minimum(t, np.finfo(float).max)
-        log_density = _unless_infinite(t, law.log_density(finite))
-        log_survival = _unless_infinite(t, law.log_survival(finite))
-        log_scale = logarithm_pair(np.array([scale]))
-        upper = (x[beyond] > 0.0) == ("ccdf" in quantity)
-        survival = _exponential(log_survival)
-        # Not exp(log p) / scale: p may underflow where its quotient does not.
-        scaled = dd.add(log_density, (-log_scale[0] + 0.0 * t, -log_scale[1] + 0.0 * t))
-        values = {
-            "pdf": _exponential(_unless_infinite(t, scaled)),
-            "logpdf": (log_density[0] - log_scale[0]) + log_density[1],
-            "cdf": np.where(upper, survival, 1.0 - survival),
-            "logcdf": np.where(upper, log_survival[0] + log_survival[1], np.log1p(-survival)),
-        }
-        out[beyond] = values[quantity.replace("ccdf", "cdf")]
+        t, right = t[beyond], x[beyond] > 0.0
+        if "pdf" in quantity:
+            out[beyond] = _density(law, scale, t, logarithm=quantity == "logpdf")
+        else:
+            upper = right == ("ccdf" in quantity)
+            out[beyond] = _distribution(law, t, upper, logarithm=quantity.startswith("log"))
+
+
+def _density(law: _Law, scale: float, t: Float, *, logarithm: bool) -> Float:
+    log_density = _unless_infinite(t, law.log_density(np.minimum(t, _LARGEST)))
+    log_scale = logarithm_pair(np.array([scale]))
+    if logarithm:
+        return np.asarray((log_density[0] - log_scale[0]) + log_density[1])
+    # Not exp(log p) / scale: p may underflow where its quotient does not.
+    scaled = dd.add(log_density, (-log_scale[0] + 0.0 * t, -log_scale[1] + 0.0 * t))
+    return _exponential(_unless_infinite(t, scaled))
+
+
+def _distribution(law: _Law, t: Float, upper: NDArray[np.bool_], *, logarithm: bool) -> Float:
+    """The probability beyond ``t``, or what it leaves."""
+    log_survival = _unless_infinite(t, law.log_survival(np.minimum(t, _LARGEST)))
+    survival = _exponential(log_survival)
+    if logarithm:
+        return np.where(upper, log_survival[0] + log_survival[1], np.log1p(-survival))
+    return np.where(upper, survival, 1.0 - survival)
 
 
 def _exponential(pair: dd.Pair) -> Float:
