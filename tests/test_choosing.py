@@ -87,7 +87,11 @@ def test_what_the_text_says(tool: ModuleType) -> None:
     many = "100 uses: (2, 1e-05)"
     alike = [std(law, many) for law in ("Airy", "Gaussian", "Cactus")]
     assert max(alike) < 1.02 * min(alike)
-    # In the size of the noise: where Laplace is ahead under sampling, and where Airy is.
+
+
+@pytest.mark.deep
+def test_where_laplace_and_airy_noise_are_ahead() -> None:
+    """In the size of the noise, under sampling."""
     rate = 6.0 / 1437
     found = {}
     for size in (0.3, 0.6, 1.0):

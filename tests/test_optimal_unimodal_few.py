@@ -96,6 +96,7 @@ def test_calibration_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1 < len(solved) <= 8
 
 
+@pytest.mark.deep
 def test_a_gap_of_few_uses_is_found_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once; copies have it. Kills a search that bounds each of its laws."""
     asked = []
@@ -155,6 +156,7 @@ def test_few_uses_of_laws_with_steps(
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("power", "size", "count", "rate", "delta", "at_most"),
     [

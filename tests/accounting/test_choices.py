@@ -8,6 +8,7 @@ import math
 from unittest import mock
 
 import numpy as np
+import pytest
 from cell_oracles import cactus_pieces, integer_atoms, merged
 
 import psinoise as pn
@@ -91,6 +92,7 @@ def use_of(losses) -> Use:
     )
 
 
+@pytest.mark.deep
 @for_rows(
     (step, rate, direction)
     for step in (0.7, 0.04)
@@ -128,6 +130,7 @@ def test_induction_on_any_grid(step, rate, direction):
             assert -1e-13 <= under <= 2.0 * count * step**2
 
 
+@pytest.mark.deep
 @for_rows(
     (few, rate, direction, other)
     for few, rate, direction in ((1, 1.0, "remove"), (1, 0.3, "add"), (2, 0.3, "remove"))
@@ -161,6 +164,7 @@ def test_choices_in_the_last_uses_alone(few, rate, direction, other):
     assert min(gaps) <= 0.3
 
 
+@pytest.mark.deep
 @for_rows([(1.0, 1000, 0.01, 1e-6), (2.0, 2000, 0.01, 1e-30), (1.0, 200, 0.1, 1e-60)])
 def test_many_uses_of_a_fine_cactus(mean_cost, count, rate, delta):
     """Rare large losses, which blocks are no good for: 1 % wide before.
@@ -172,6 +176,7 @@ def test_many_uses_of_a_fine_cactus(mean_cost, count, rate, delta):
     assert found.width <= 1e-4 * found
 
 
+@pytest.mark.deep
 @for_rows(
     [(1.0, 10, 0.1, 1e-3), (0.25, 2, 0.01, 1e-3), (1.0, 60, 1e-3, 1e-6), (0.25, 20, 1.0, 1e-9)]
 )
@@ -211,6 +216,7 @@ def split(loss: np.ndarray, mass: np.ndarray, step: float) -> tuple[np.ndarray, 
     return start, np.bincount(index - start, masses)
 
 
+@pytest.mark.deep
 @for_rows(
     [
         (20, 0.1, "remove", False),

@@ -90,6 +90,7 @@ def test_noise_that_outputs_hardly_resolve(scale, delta):
     assert found.width <= (0.03 * found if scale > 1e-12 else found)
 
 
+@pytest.mark.deep
 @for_each([(0.1, 1e-3), (0.1, 1.0), (0.12, 1e-3), (0.2, 1e-3), (0.3, 1e-6)], [1e-3, 1e-6])
 def test_peaks_that_outputs_do_not_resolve(law, delta):
     """Mutant: the mass of what is not resolved left out from above (``dense._within``)."""

@@ -91,6 +91,7 @@ def test_brackets_of_log_concave_noise_are_narrow(law, scale):
         assert found.width <= 1e-3 * found.upper, (found, count, rate)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("law", [*LAWS, "flat"])
 @pytest.mark.parametrize("scale", [1e-3, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 1e-15])
 def test_rates_below_what_masses_resolve(law, scale):
@@ -132,6 +133,7 @@ def test_delta_holds_what_is_seen(law, rate, scale):
     assert bracket.upper >= (1.0 - (1.0 - rate) ** 2) * (1.0 - 1e-9)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("law", list(LAWS))
 @pytest.mark.parametrize("scale", [1e-3, 1e-8, 1e-10, 1e-13, 1e-17, 1e-100])
 def test_random_allocation_has_an_answer(law, scale):

@@ -301,6 +301,7 @@ def test_how_far_it_goes():
             DigitNoise(std, 1.0)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("law", "ratio"),
     [

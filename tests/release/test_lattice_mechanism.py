@@ -265,6 +265,7 @@ def test_losses_beyond_the_range_of_probabilities(mechanism):
     assert five.width <= 1e-4 * five
 
 
+@pytest.mark.deep
 def test_narrow_noise_that_is_not_unimodal():
     """All shifts are accounted: they are no more than memory holds, and more are refused."""
     mechanism = pn.Mechanism(pn.Cactus(mean_cost=1e-3))
