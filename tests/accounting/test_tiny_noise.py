@@ -12,7 +12,7 @@ from profile_oracles import gaussian_epsilon
 import psinoise as pn
 from psinoise.accounting.loss import coverage, quadrature
 from psinoise.accounting.loss.narrow import masses_of
-from psinoise.accounting.loss.pairs import Pair
+from psinoise.accounting.loss.pairs import DIRECTIONS, Pair
 
 LAWS = {
     "Gaussian": pn.Gaussian,
@@ -147,3 +147,18 @@ def test_random_allocation_has_an_answer(law, scale):
     assert bracket.upper >= mechanism.epsilon(1e-6 * 10.0).lower - math.log(10.0) - 1e-9
     more = once.compose(pn.Mechanism(pn.Gaussian(std=10.0)), 3).epsilon(1e-6)
     assert more.upper >= bracket.lower
+
+
+@pytest.mark.parametrize("law", list(LAWS))
+@pytest.mark.parametrize("rate", [1.0, 0.1, 1e-13])
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_masses_of_intervals_add_up(law, rate, direction):
+    """Of all intervals, also of those without end. Kills an infinite interval times a density of 0,
+    which is NaN, and a center that both parts of a mixture have and one is counted for."""
+    for scale in (0.3, 1e-3, 1e-9, 1e-20):
+        offsets = scale * np.array([-90.0, -1.0, -1e-3, 0.0, 1e-3, 1.0, 90.0])
+        ends = np.unique([-math.inf, *offsets, *(1.0 + offsets), math.inf])
+        pair = Pair(LAWS[law](scale=scale), 1.0, rate)
+        least, most = masses_of(pair, np.stack([ends[:-1], ends[1:]], axis=1), direction)
+        assert (least <= most).all()
+        assert 1.0 - 1e-9 <= least.sum() <= 1.0 <= most.sum() <= 1.0 + 1e-9

@@ -137,8 +137,8 @@ def calibrate_stable(
     behind `Gaussian` at that target.
 
     All of fourteen indices are tried, then the surroundings of the best. That there is no second
-    minimum between two of them is seen on grids, not proven. Takes two to eight seconds, most of it
-    for largest losses, which are kept for each index.
+    minimum between two of them is seen on grids, not proven. Takes seconds, most of them for the
+    largest losses of some twenty indices; what is found for an index is kept for other crowds.
 
     Examples
     --------

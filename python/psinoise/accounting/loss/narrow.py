@@ -8,6 +8,7 @@ on which losses differ count as infinite from above, and so do masses that are n
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +50,11 @@ def masses_of(pair: Pair, parts: Float, direction: Direction) -> tuple[Float, Fl
     least, most = np.zeros(len(parts)), np.zeros(len(parts))
     noise, q = pair.noise, pair.sampling_rate
     shift, _ = pair.shifts(direction)
-    for center, weight in ((0.0, 1.0 - q), (shift, q)):
+    weights = {shift: q}
+    weights[0.0] = weights.get(0.0, 0.0) + (1.0 - q)
+    for center, weight in weights.items():
+        if weight == 0.0:
+            continue
         low, high = (parts - center).T
         # The symmetric law, on the side where its distribution function has small values.
         low, high = np.where(high <= 0.0, -high, low), np.where(high <= 0.0, -low, high)
@@ -59,9 +64,9 @@ def masses_of(pair: Pair, parts: Float, direction: Direction) -> tuple[Float, Fl
         outer = np.where(low >= 0.0, left, 1.0 - left)
         error = _CDF_ROUNDING * outer
         least += weight * np.maximum(outer - right - error, 0.0)
-        # Or the density where it is largest.
-        some = outer > 0.0
-        largest = np.zeros(len(parts))
+        # Or the density where it is largest, which bounds no mass without end.
+        some = (outer > 0.0) & np.isfinite(high)
+        largest = np.full(len(parts), math.inf)
         peak = np.asarray(noise.logpdf(np.maximum(low[some], 0.0)))
         largest[some] = (high - low)[some] * np.exp(peak)
         most += weight * np.minimum(np.maximum(outer - right, 0.0) + error, largest)
