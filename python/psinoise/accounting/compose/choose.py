@@ -3,13 +3,13 @@
 =========== ============================ =========================================================
 composer    when                         what limits it
 =========== ============================ =========================================================
-choices     pairs with several worst     its work: see ``late_choices`` and ``recursion``; of two
-            shifts                       such pairs one has its envelope
+choices     pairs with several worst     its work and its rounding: see ``late_choices`` and
+            shifts; many uses of atoms   ``recursion``; of two pairs with several worst shifts one
+                                         has its envelope
 frequencies smooth losses, tables        rounding, where little tilted mass is near epsilon; steps
                                          whose losses differ too much in scale for one lattice
 direct      always                       its work: see `refine`; of pairs with several worst shifts
                                          it has their envelope from above and one from below
-choices     losses of atoms              its work
 =========== ============================ =========================================================
 
 What one cannot do, or not to the width that is asked for, goes to the next.
@@ -46,7 +46,7 @@ from psinoise.errors import CertificationError
 _LATTICES = 3
 # Times closer than on epsilon, where bounds on delta should be.
 _STEEP = 50.0
-# Of fewer uses of atoms all products are formed, or nearly so.
+# Of fewer uses of atoms all products are formed, or nearly so, in less time.
 _MANY_USES = 10.0
 
 
@@ -85,13 +85,12 @@ def bounds(
     enough
         how close they may stay where coming closer takes all products; 0 if that is no matter
     """
-    uses, chosen, choices = uses_of(steps), several(steps), None
+    uses = uses_of(steps)
     if guess is not None and uses > 1.0 and are_pairs(steps):
-        choices = choices_of(steps, direction, log_delta, tilt)
-    if choices is not None and guess is not None and chosen:
-        # The envelope lets neighbors choose a shift for each outcome, which nobody can.
-        yield from choices.bounds(guess.epsilon, crossing, width)
-    if guess is not None and uses > 1.0 and are_pairs(steps):
+        if several(steps) or uses >= _MANY_USES:
+            choices = choices_of(steps, direction, log_delta, tilt)
+            if choices is not None:
+                yield from choices.bounds(guess.epsilon, crossing, width)
         reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
         if reached <= enough:
             return
@@ -116,8 +115,6 @@ def bounds(
             yield from one_use_bounds(composed, crossing)
         else:
             yield from direct_bounds(composed, crossing, width)
-    if choices is not None and guess is not None and not chosen and uses >= _MANY_USES:
-        yield from choices.bounds(guess.epsilon, crossing, width)
 
 
 def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float) -> Choices | None:

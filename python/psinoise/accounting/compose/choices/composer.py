@@ -45,7 +45,7 @@ import numpy as np
 
 from psinoise.accounting.compose.choices.induction import Use
 from psinoise.accounting.compose.choices.late_choices import Target, induced_bounds
-from psinoise.accounting.compose.choices.recursion import Losses, Recursion
+from psinoise.accounting.compose.choices.recursion import Losses, Recursion, rounding_of_symbols
 from psinoise.accounting.compose.choices.waves import (
     MOVED,
     SMOOTHING,
@@ -224,6 +224,9 @@ class Choices:
             good = [each for each in found[1:] if each[0].period < shorter and each[2] > large]
             frame, farther, size = min(good or found[:1], key=lambda each: each[0].period)
             nodes = min(_LOSSES * fineness, _MOST_LOSSES)
+            first = self.pair.several and before == math.inf
+            if not first and 2.0 * self._rounding(nodes) > tilt * asked:
+                return False
             each = (_TIMES * min(self.count, _BLOCKS) + _SUM * nodes) * frame.degree
             groups = min(max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS), _MOST_GROUPS)
             for side in _SIDES:
@@ -247,6 +250,11 @@ class Choices:
                 return reached
             fineness, before = 2 * fineness, gap
             log_delta = made["upper"].log_delta(epsilon)
+
+    def _rounding(self, nodes: int) -> float:
+        """About the relative error of delta by rounding, on one side; see `Recursion`."""
+        uses = self.count + sum(count for _, count in self.others)
+        return 8.0 * uses * rounding_of_symbols(nodes)
 
     def _use(self) -> Use:
         """One use with all shifts apart."""
