@@ -166,7 +166,8 @@ def _rise_of_table(noise: _Tabulated, s: float) -> tuple[float, float, float]:
 
 def _slope(noise: _Tabulated, shift: float, u: Float) -> Float:
     """``L'`` of the standardized law."""
-    return noise.score(u + shift) - noise.score(u)
+    far, near = noise.score(np.concatenate([u + shift, u])).reshape(2, -1)
+    return np.asarray(far - near)
 
 
 def _turn(noise: _Tabulated, shift: float, u: float) -> float:
