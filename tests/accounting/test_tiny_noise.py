@@ -162,3 +162,25 @@ def test_masses_of_intervals_add_up(law, rate, direction):
         least, most = masses_of(pair, np.stack([ends[:-1], ends[1:]], axis=1), direction)
         assert (least <= most).all()
         assert 1.0 - 1e-9 <= least.sum() <= 1.0 <= most.sum() <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("law", list(LAWS))
+@pytest.mark.parametrize("scale", [1e-155, 1e-160, 1e-300])
+@pytest.mark.parametrize(("count", "rate"), [(1, 1.0), (1, 0.1), (5, 1.0), (5, 0.1)])
+def test_losses_that_are_no_float64_are_no_refusal(law, scale, count, rate):
+    """Nothing may be known of them but how large they are at most: a wide bracket, no error and no
+    warning. Gaussian noise of 1e-155 of the sensitivity has losses of 5e309."""
+    accountant = pn.Mechanism(LAWS[law](scale=scale)).composed(count, rate)
+    seen = 1.0 - (1.0 - rate) ** count
+    found = accountant.epsilon(1e-6 * seen)
+    # The density of the heaviest tails at the sensitivity, in terms of its peak.
+    assert found.lower <= found.upper
+    assert found.upper >= -0.9 * math.log(scale)
+    delta = accountant.delta(1.0)
+    assert delta.lower <= seen * (1.0 + 1e-12)
+    assert delta.upper >= seen * (1.0 - 1e-9)
+    profile = accountant.profile([0.0, 1.0, 100.0])
+    assert np.all(profile.lower <= profile.upper)
+    assert np.all(profile.upper >= seen * (1.0 - 1e-9))
+    if law == "Gaussian":
+        assert found.upper == math.inf

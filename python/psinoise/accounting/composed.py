@@ -127,7 +127,9 @@ def _sharpen(
             return
         if wide[place] and done[place]:
             # It has spent all the work that it may, and others will not be better at less.
-            missed, share = missed + 1, _MORE * float(gap[place] / abs(lower[place]))
+            missed += 1
+            if lower[place] < 0.0:
+                share = _MORE * float(gap[place] / abs(lower[place]))
             continue
         place = int(left[-1])
         done[place] = True

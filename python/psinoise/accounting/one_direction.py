@@ -172,7 +172,7 @@ class OneDirection:
         at = point.epsilon if point.log_delta is None else self.log_target
         try:
             self.composition, saddle = start(steps, direction, at, uses)
-        except NotConvergedError:
+        except CertificationError:
             return
         if point.log_delta is not None:
             epsilon, log_delta = min(max(saddle.epsilon, 0.0), top), self.log_target

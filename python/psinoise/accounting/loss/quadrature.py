@@ -38,7 +38,7 @@ from psinoise._kept import cached_property
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.narrow import pieces_of
 from psinoise.accounting.loss.pairs import Float, Pair
-from psinoise.errors import DomainError
+from psinoise.errors import CertificationError
 from psinoise.numerics.panels import Panels, refined_panels
 
 #: Nodes of a panel.
@@ -123,10 +123,11 @@ class Nodes:
 
 
 def _sample(pair: Pair, x: Float) -> tuple[Float, Float, Float]:
-    base, ratio, loss = pair.evaluate(x)
+    with np.errstate(invalid="ignore"):
+        base, ratio, loss = pair.evaluate(x)
     if not (np.all(np.isfinite(base)) and np.all(np.isfinite(ratio))):
-        raise DomainError(
-            f"noise must have a positive density inside its support, got {pair.noise!r}"
+        raise CertificationError(
+            f"losses of {pair.noise!r} at a sensitivity of {pair.sensitivity!r} are no float64"
         )
     return base, ratio, loss
 
