@@ -313,9 +313,10 @@ class Recursion:
         """
         if self._values is None:
             self._values = self._seen(self.coefficients)
-        steady = self._grid.between(self._differences * self.coefficients)
-        rounding = self._grid.error(total_of(self.coefficients))
-        return max(float(self._values.max()), 0.0) + steady + rounding
+        added = self._differences[:-1] * self.coefficients
+        rows = zip(self._values, added, strict=False)
+        highest = max((float(v.max()) + self._grid.between(c) for v, c in rows), default=0.0)
+        return max(highest, 0.0) + self._grid.error(total_of(self.coefficients))
 
     def _stay(self, uses: int) -> None:
         """Some uses of the reference alone: from below nothing is wrong with that."""
