@@ -150,7 +150,7 @@ def hinge(frame: Frame, side: Side) -> tuple[Complex, float]:
     count = 4 * frame.degree
     waves = 2.0 * math.pi / frame.period * np.arange(count + 1)
     z = frame.tilt + 1j * waves
-    whole = np.asarray((1.0 / z - 1.0 / (z + 1.0)) / frame.period, dtype=complex)
+    whole = np.asarray(1.0 / (z * (z + 1.0)) / frame.period, dtype=complex)
     s = frame.smoothing
 
     def smoothed(deviation: float) -> Complex:
