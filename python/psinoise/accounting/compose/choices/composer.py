@@ -224,8 +224,9 @@ class Choices:
             good = [each for each in found[1:] if each[0].period < shorter and each[2] > large]
             frame, farther, size = min(good or found[:1], key=lambda each: each[0].period)
             nodes = min(_LOSSES * fineness, _MOST_LOSSES)
-            first = self.pair.several and before == math.inf
-            if not first and 2.0 * self._rounding(nodes) > tilt * asked:
+            # What keeps the width from being reached keeps one shift from being tried at all.
+            poor = 2.0 * self._rounding(nodes) > tilt * asked or frame.degree == _MOST_DEGREE
+            if poor and not (self.pair.several and before == math.inf):
                 return False
             each = (_TIMES * min(self.count, _BLOCKS) + _SUM * nodes) * frame.degree
             groups = min(max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS), _MOST_GROUPS)

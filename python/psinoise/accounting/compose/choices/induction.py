@@ -170,6 +170,11 @@ class Induction:
         self._means = [self._mean(upper) for _, upper in use.shifts]
 
     @property
+    def points(self) -> int:
+        """Those of the grid, and those before and beyond that places may fall on."""
+        return self._before + self.grid.points + self._beyond
+
+    @property
     def sums(self) -> float:
         """Terms of all sums of one use, about."""
         terms = np.array([mean.weights.size for mean in self._means])
@@ -204,7 +209,7 @@ class Induction:
 
     def _mean(self, losses: Measure) -> _Mean:
         """Shares of chords: every loss is split between the points around."""
-        step, grid = self.grid.step, self.grid
+        step = self.grid.step
         place = np.floor(losses.loss / step)
         over = np.maximum(losses.loss - place * step, 0.0)
         share = far_share(over, step)
@@ -218,7 +223,7 @@ class Induction:
         certain = losses.infinite + float(weights[~inside].sum()) * (1.0 + 1e-12)
         held = inside & (weights > 0.0)
         places = np.maximum(places[held] + self._before, 0)
-        row = (self._before + grid.points + self._beyond) // _COARSE
+        row = self.points // _COARSE
         coarse = places % _COARSE * row + places // _COARSE
         return _Mean(places, coarse, weights[held], certain)
 

@@ -60,9 +60,9 @@ _LEAST, _MOST_FEW, _MOST_CHOSEN = 4, 128, 500
 _CHOSEN, _SPLIT, _COMPOSED, _ADDED, _ALONE, _ROUGH = 0.35, 0.2, 0.1, 0.1, 0.85, 3.0
 # ``t`` as a share of the slope of delta; the log of ``M^m``, about and at most.
 _TILT, _GROWTH, _MOST_GROWTH = 0.5, 2.0, 4.0
-# Terms of all sums; points of a grid that is looked at once, and of all uses with choices together:
-# ten bytes each are kept.
-_MOST_SUMS, _MOST_POINTS, _MOST_KEPT = 3e10, 2**19, 1e7
+# Terms of all sums; points of a grid that is looked at once, of all uses with choices together, of
+# which ten bytes each are kept, and of one with what its losses reach.
+_MOST_SUMS, _MOST_POINTS, _MOST_KEPT, _MOST_REACHED = 3e10, 2**19, 1e7, 2**23
 # How much closer than asked the next bounds should be; they are closer by so much, or none are.
 _CLOSER, _PROGRESS = 0.85, 0.7
 _SIDES: tuple[Side, Side] = ("lower", "upper")
@@ -226,16 +226,23 @@ def _late(
     return None if made is None else LateChoices(made, count, _composed(others, target))
 
 
+def _induction(use: Use, grid: Grid, values: Float | None = None) -> Induction | None:
+    """None if there are too many points, of the grid or of what losses reach beyond it."""
+    if grid.points > _MOST_POINTS:
+        return None
+    made = Induction(use, grid, values)
+    return made if made.points <= _MOST_REACHED else None
+
+
 def _few(use: Use, count: int, target: Target) -> int | None:
     """After how many uses one shift may be taken for all before, on a coarse grid.
 
     Where none may it is all of few uses, and none of many.
     """
     most, few = min(count, _MOST_FEW), _LEAST
-    grid = target.grid(most, _ROUGH, use.fall(count))
-    if grid.points > _MOST_POINTS:
+    made = _induction(use, target.grid(most, _ROUGH, use.fall(count)))
+    if made is None:
         return None
-    made = Induction(use, grid)
     while few < most:
         while len(made.after) < few:
             made.advance()
@@ -257,11 +264,8 @@ def _reference(made: Induction, spare: Float) -> tuple[float, int]:
 
 def _after(count: int, use: Use, target: Target, share: float, rise: float) -> Induction | None:
     """Uses with choices on a grid that takes a share of the width; None if they take too much."""
-    grid = target.grid(count, share, rise)
-    if not (grid.points <= _MOST_POINTS and count * grid.points <= _MOST_KEPT):
-        return None
-    made = Induction(use, grid)
-    if not count * made.sums <= _MOST_SUMS:
+    made = _induction(use, target.grid(count, share, rise))
+    if made is None or count * made.grid.points > _MOST_KEPT or count * made.sums > _MOST_SUMS:
         return None
     for _ in range(count):
         made.advance()
@@ -291,7 +295,9 @@ def with_one_shift(
     if grid.points > _MOST_POINTS:
         return None
     first = Values(made.grid, made.values).at(grid.y)
-    check = Induction(made.use, grid, first)
+    check = _induction(made.use, grid, first)
+    if check is None:
+        return None
     check.advance()
     # Means of e^{-L} are at most 1, and so are those of smaller powers, of the others too.
     tilt = min(_TILT * target.tilt, 1.0 if others else math.inf)
