@@ -13,6 +13,7 @@ import pytest
 from cell_oracles import cactus_pieces, integer_atoms, merged
 
 import psinoise as pn
+from psinoise.accounting.compose import choose
 from psinoise.accounting.compose.choices import composer
 from psinoise.accounting.compose.choices.followed import Followed
 from psinoise.accounting.compose.choices.induction import Grid as Points
@@ -324,7 +325,7 @@ def test_a_smooth_hinge(tilt, degree):
 
 
 def test_lattices_and_long_plans_where_products_end():
-    """The composer of choices is the last one for losses of atoms: 2.6e-4 and more without it."""
+    """All products of losses of atoms are 2.6e-4 apart and more there."""
     lattice = pn.Mechanism(pn.Laplace(scale=1.0)).on_lattice()
     found = lattice.epsilon(1e-8, 10**9)
     assert found.composer == "choices"
@@ -332,6 +333,19 @@ def test_lattices_and_long_plans_where_products_end():
     # Many uses: a normal loss, of the same mean and variance.
     exact = pn.Mechanism(pn.Laplace(scale=1.0)).epsilon(1e-8, 10**9)
     assert abs(found / exact - 1.0) <= 2e-4
+
+
+@for_rows((count, rate) for count in (10, 1000, 10**6) for rate in (1.0, 0.01))
+def test_many_uses_of_one_shift_are_one_block(count, rate):
+    """And are what all products are. Mutant: all products first, which take ten times as long."""
+    mechanism = pn.Mechanism(pn.Airy(std=3.0)).on_lattice()
+    found = mechanism.epsilon(1e-6, count, rate)
+    assert found.composer == "choices"
+    assert found.width <= 1e-4 * found
+    with mock.patch.object(choose, "_MANY_USES", math.inf):
+        products = mechanism.composed(count, rate).epsilon(1e-6)
+    assert products.composer == "direct"
+    assert max(found.lower, products.lower) <= min(found.upper, products.upper)
 
 
 def test_rare_large_losses():

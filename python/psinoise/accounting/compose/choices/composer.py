@@ -1,4 +1,4 @@
-"""The composer of noise with several worst shifts: the recursion over what is left.
+"""The composer of noise with several worst shifts, and of many uses of atoms: what is left to come.
 
 Neighbors may choose the shift of each use by what they have seen before. With ``y`` for the loss so
 far less epsilon, what ``k`` further uses contribute to delta is at most
@@ -8,7 +8,8 @@ far less epsilon, what ``k`` further uses contribute to delta is at most
 and ``delta(eps) = V_n(-eps)``: the largest value over all such choices, which is attained by one of
 them (dynamic programming). Uses are followed one by one until one shift is the worst for all that
 come before (``late_choices``). Where that takes too many, or losses are many and small, they are
-followed in blocks (``recursion``), in a time that rises with the logarithm of ``n``.
+followed in blocks (``recursion``), in a time that rises with the logarithm of ``n``. Of one shift
+there is nothing to choose, and any number of uses is one block.
 
 *Losses.* A shift has the measures of its loss from below and from above (``measure``). From above
 several shifts may share the pair that dominates them all, their envelope; from below some may be
