@@ -47,7 +47,7 @@ _LATTICES = 3
 # Times closer than on epsilon, where bounds on delta should be.
 _STEEP = 50.0
 # Of fewer uses of atoms all products are formed, or nearly so, in less time.
-_MANY_USES = 10.0
+_MANY_USES = 100.0
 
 
 class Guess(NamedTuple):
