@@ -19,6 +19,7 @@ from psinoise.accounting.compose.choices.followed import Followed
 from psinoise.accounting.compose.choices.induction import Grid as Points
 from psinoise.accounting.compose.choices.induction import GridBound, Induction, Use, Values
 from psinoise.accounting.compose.choices.late_choices import Target, with_one_shift
+from psinoise.accounting.compose.choices.recursion import Recursion
 from psinoise.accounting.compose.choices.waves import Frame, Grid, hinge
 from psinoise.accounting.compose.measures.dense import atoms_source
 from psinoise.accounting.compose.measures.measure import Measure
@@ -337,15 +338,27 @@ def test_lattices_and_long_plans_where_products_end():
 
 @for_rows((count, rate) for count in (100, 1000, 10**6) for rate in (1.0, 0.01))
 def test_many_uses_of_one_shift_are_one_block(count, rate):
-    """And are what all products are. Mutant: all products first, which take ten times as long."""
+    """And are what all products are. Mutants: all products first, which take ten times as long;
+    what one use adds has the rounding of a grid that is not needed, and many blocks are made."""
     mechanism = pn.Mechanism(pn.Airy(std=3.0)).on_lattice()
-    found = mechanism.epsilon(1e-6, count, rate)
+    with mock.patch.object(Recursion, "_block", side_effect=AssertionError("a block was made")):
+        found = mechanism.epsilon(1e-6, count, rate)
     assert found.composer == "choices"
     assert found.width <= 1e-4 * found
     with mock.patch.object(choose, "_MANY_USES", math.inf):
         products = mechanism.composed(count, rate).epsilon(1e-6)
     assert products.composer == "direct"
     assert max(found.lower, products.lower) <= min(found.upper, products.upper)
+
+
+@pytest.mark.deep
+@for_rows(((10**8, 36833411.139, 0.02), (10**9, 368026336.06, 0.03), (10**11, 36789397756.7, 0.4)))
+def test_deltas_of_very_many_uses(count, epsilon, width):
+    """Rounding keeps both composers from the width that is asked for: 'direct' comes first, and the
+    other one is the sharper. Mutant: it is not tried where it cannot reach the width, 0.2 to 1."""
+    found = pn.Mechanism(pn.Laplace(scale=1.0)).on_lattice().delta(epsilon, count)
+    assert found.composer == "choices"
+    assert found.width <= width * found
 
 
 def test_rare_large_losses():

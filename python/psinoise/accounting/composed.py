@@ -54,7 +54,9 @@ class Composed:
             low, high = self.logs(direction, epsilons)
             lower = np.maximum(lower, np.exp(low) + mass * (1.0 - MASS_ROUNDING))
             upper = np.maximum(upper, np.exp(high) + mass * (1.0 + MASS_ROUNDING))
-        return np.minimum(lower, 1.0), np.minimum(upper, 1.0)
+        lower, upper = np.minimum(lower, 1.0), np.minimum(upper, 1.0)
+        most = np.where(epsilons >= 0.0, self.question.at_most, 1.0)
+        return lower, np.maximum(np.minimum(upper, most), lower)
 
 
 def composed(question: Question, epsilons: Float) -> Composed:
@@ -118,19 +120,19 @@ def _sharpen(
     delta is larger. So each is made for the largest epsilon whose bounds are wide.
     """
     done = np.zeros(epsilons.size, dtype=bool)
-    missed, place, share = 0, -1, 0.0
+    missed, place, counted, share = 0, -1, -1, 0.0
     for _ in range(_MOST_COMPOSITIONS):
         gap, lower, allowed = _gaps(question, epsilons, known)
         wide = gap > np.maximum(allowed, share * np.abs(lower))
         left = np.flatnonzero(wide & ~done)
         if missed >= _MOST_MISSED or not left.size:
             return
-        if wide[place] and done[place]:
+        if wide[place] and done[place] and place != counted:
             # It has spent all the work that it may, and others will not be better at less.
-            missed += 1
+            missed, counted = missed + 1, place
             if lower[place] < 0.0:
                 share = _MORE * float(gap[place] / abs(lower[place]))
-            continue
+                continue
         place = int(left[-1])
         done[place] = True
         for direction, so_far in bounds.items():

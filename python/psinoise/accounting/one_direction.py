@@ -217,13 +217,15 @@ class OneDirection:
         if found is None:
             self.done = True
             return
-        # Later ones are sharper.
-        self.found[found.side] = found
         if self.composition is None and self.point.log_delta is None and found.side == "upper":
             # There is no saddle point that knows how fast delta falls.
             epsilon = self.point.epsilon
             self.tilt = max(found.slope(epsilon, 1e-3 * max(epsilon, 1e-6)), _LEAST_TILT)
+        before = self.lower, self.upper
         self.read(found)
+        # Later ones are sharper, unless another composer made them.
+        if found.side not in self.found or (self.lower, self.upper) != before:
+            self.found[found.side] = found
 
     def keep(self) -> None:
         """Leave the sharpest bounds to later questions."""

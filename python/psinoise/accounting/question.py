@@ -58,7 +58,7 @@ class Question(Asked):
         return found if below is None else _from_below(found, below.epsilon(delta))
 
     @cached_property
-    def _at_most(self) -> float:
+    def at_most(self) -> float:
         """What no delta at an epsilon of 0 or more exceeds."""
         return math.fsum(count * step.total_variation_bound for step, count in self.steps)
 
@@ -72,7 +72,7 @@ class Question(Asked):
             if any(infinite_mass(self.steps, direction) > 0.0 for direction in self.directions):
                 least = math.inf
             return Bracket(min(max(least, 0.0), top), top, top)
-        if self._at_most <= delta:
+        if self.at_most <= delta:
             return Bracket(0.0, 0.0, 0.0)
         point = Point(math.log(delta))
         parts = [
@@ -109,7 +109,7 @@ class Question(Asked):
         lower, upper = min(lower, 1.0), min(upper, 1.0)
         if epsilon >= 0.0:
             # Delta falls, and deltas at 0 add up: sharp where losses are lost in their rounding.
-            upper = max(min(upper, self._at_most), lower)
+            upper = max(min(upper, self.at_most), lower)
         return Bracket(lower, min(max(estimate, lower), upper), upper, found.composer)
 
     def bounds_at(

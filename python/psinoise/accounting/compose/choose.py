@@ -5,7 +5,7 @@ composer    when                         what limits it
 =========== ============================ =========================================================
 choices     pairs with several worst     its work and its rounding: see ``late_choices`` and
             shifts; many uses of atoms   ``recursion``; of two pairs with several worst shifts one
-                                         has its envelope
+                                         has its envelope; of atoms it comes last, too
 frequencies smooth losses, tables        rounding, where little tilted mass is near epsilon; steps
                                          whose losses differ too much in scale for one lattice
 direct      always                       its work: see `refine`; of pairs with several worst shifts
@@ -79,18 +79,19 @@ def bounds(
     log_delta, tilt
         about the log delta that is asked for, and the slope there
     guess
-        a point on the profile, about; without it no lattice is tried
+        a point on the profile, about; without it nothing but all products is tried
     crossing, width
         what is asked of a bound, and how close both should be
     enough
         how close they may stay where coming closer takes all products; 0 if that is no matter
     """
-    uses = uses_of(steps)
+    uses, chosen, choices = uses_of(steps), several(steps), None
     if guess is not None and uses > 1.0 and are_pairs(steps):
-        if several(steps) or uses >= _MANY_USES:
-            choices = choices_of(steps, direction, log_delta, tilt)
-            if choices is not None:
-                yield from choices.bounds(guess.epsilon, crossing, width)
+        choices = choices_of(steps, direction, log_delta, tilt)
+        if choices is not None:
+            within = choices.rounding() <= tilt * width(guess.epsilon, tilt)
+            if chosen or (uses >= _MANY_USES and within):
+                yield from choices.bounds(guess.epsilon, crossing, width, rough=chosen)
         reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
         if reached <= enough:
             return
@@ -115,6 +116,8 @@ def bounds(
             yield from one_use_bounds(composed, crossing)
         else:
             yield from direct_bounds(composed, crossing, width)
+    if choices is not None and guess is not None and not chosen:
+        yield from choices.bounds(guess.epsilon, crossing, width, rough=True)
 
 
 def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float) -> Choices | None:

@@ -9,7 +9,7 @@ and ``delta(eps) = V_n(-eps)``: the largest value over all such choices, which i
 them (dynamic programming). Uses are followed one by one until one shift is the worst for all that
 come before (``late_choices``). Where that takes too many, or losses are many and small, they are
 followed in blocks (``recursion``), in a time that rises with the logarithm of ``n``. Of one shift
-there is nothing to choose, and any number of uses is one block.
+there is nothing to choose, and all uses are one block.
 
 *Losses.* A shift has the measures of its loss from below and from above (``measure``). From above
 several shifts may share the pair that dominates them all, their envelope; from below some may be
@@ -172,10 +172,13 @@ class Choices:
     direction: Direction
     log_delta: float
 
-    def bounds(self, epsilon: float, crossing: Crossing, width: Width) -> Iterator[Bound]:
+    def bounds(
+        self, epsilon: float, crossing: Crossing, width: Width, rough: bool
+    ) -> Iterator[Bound]:
         """Bounds from above and below, each pair finer than the last, until the work is spent.
 
-        ``epsilon`` is where they are asked for, about.
+        ``epsilon`` is where they are asked for, about; ``rough`` says whether polynomials may be
+        shorter than the width asks for.
         """
         # The envelope, coarsely: it is enough for a direction that is far behind, and where
         # epsilon is 0.
@@ -184,12 +187,12 @@ class Choices:
         scale = max(middle.largest, 1e-300)
         epsilon = crossing(middle, epsilon, 0.03 * scale)
         log_delta, slope = middle.log_delta(epsilon), 1e-3 * max(epsilon, 1e-3 * scale)
-        rough = self._steps("lower", 1.0, _MOST_GROUPS, _FINENESS)
-        blocks = self._in_blocks(rough, epsilon, log_delta, crossing, width)
+        first = self._steps("lower", 1.0, _MOST_GROUPS, _FINENESS)
+        blocks = self._in_blocks(first, epsilon, log_delta, crossing, width, rough)
         # All others as one measure, that is as fine, takes longer than blocks of them.
-        central = rough.central(epsilon, log_delta)
-        first = self.others or (self.count > _FEW_USES and central)
-        if first and (yield from blocks):
+        central = first.central(epsilon, log_delta)
+        before = self.others or (self.count > _FEW_USES and central)
+        if before and (yield from blocks):
             return
         known = all(below is above for (below, above), _ in self.others)
         if self.pair.several and known and log_delta > _LEAST_LOG:
@@ -203,17 +206,23 @@ class Choices:
         yield from blocks
 
     def _in_blocks(
-        self, rough: _Steps, epsilon: float, log_delta: float, crossing: Crossing, width: Width
+        self,
+        first: _Steps,
+        epsilon: float,
+        log_delta: float,
+        crossing: Crossing,
+        width: Width,
+        rough: bool,
     ) -> Generator[Bound, None, bool]:
         """By trigonometric polynomials; whether both bounds are as close as asked."""
         fineness, spent, before = _FINENESS, 0.0, math.inf
         while True:
-            tilt = rough.saddle(epsilon)
+            tilt = first.saddle(epsilon)
             if tilt is None:
                 return False
             asked, work, made = width(epsilon, tilt), 0.0, {}
             tried = (
-                _frame(rough, share * tilt, tilt, epsilon, asked, fineness, log_delta)
+                _frame(first, share * tilt, tilt, epsilon, asked, fineness, log_delta, rough)
                 for share in _TILTS
             )
             found = [each for each in tried if each is not None]
@@ -225,9 +234,7 @@ class Choices:
             good = [each for each in found[1:] if each[0].period < shorter and each[2] > large]
             frame, farther, size = min(good or found[:1], key=lambda each: each[0].period)
             nodes = min(_LOSSES * fineness, _MOST_LOSSES)
-            # What keeps the width from being reached keeps one shift from being tried at all.
-            poor = 2.0 * self._rounding(nodes) > tilt * asked or frame.degree == _MOST_DEGREE
-            if poor and not (self.pair.several and before == math.inf):
+            if not rough and before < math.inf and self.rounding(nodes) > tilt * asked:
                 return False
             each = (_TIMES * min(self.count, _BLOCKS) + _SUM * nodes) * frame.degree
             groups = min(max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS), _MOST_GROUPS)
@@ -253,10 +260,13 @@ class Choices:
             fineness, before = 2 * fineness, gap
             log_delta = made["upper"].log_delta(epsilon)
 
-    def _rounding(self, nodes: int) -> float:
-        """About the relative error of delta by rounding, on one side; see `Recursion`."""
+    def rounding(self, nodes: int = _LOSSES * _FINENESS) -> float:
+        """About how far bounds on log delta are apart by rounding, of losses with so many nodes.
+
+        But for that of phases: see `Recursion`, whose errors these are.
+        """
         uses = self.count + sum(count for _, count in self.others)
-        return 8.0 * uses * rounding_of_symbols(nodes)
+        return 16.0 * uses * rounding_of_symbols(nodes)
 
     def _use(self) -> Use:
         """One use with all shifts apart."""
@@ -331,12 +341,13 @@ def _frame(
     asked: float,
     fineness: int,
     log_delta: float,
+    rough: bool,
 ) -> tuple[Frame, float, float] | None:
     """A frame under a tilt, up to that of the saddle; the tilt by which its images before the first
     are least, and the function there.
 
-    ``log_delta`` is what is looked for, about. None where losses hardly differ under the tilt, or
-    no width is allowed, or waves would be too short.
+    ``log_delta`` is what is looked for, about. None where losses hardly differ under the tilt, no
+    width is allowed, or waves would be too short: shorter than the last ones, unless ``rough``.
     """
     value, _, variance = steps.cumulants(tilt)
     size = math.exp(min(max(log_delta - value + tilt * epsilon, -600.0), 600.0))
@@ -359,6 +370,8 @@ def _frame(
         smoothing = max(STEEPEST, min(smoothing, _HINGE * asked / MOVED))
     # A power of two, or three quarters of one.
     waves = SMOOTHING * period / smoothing
+    if not (rough or waves <= _MOST_DEGREE):
+        return None
     if not waves < 4.0 * _MOST_DEGREE:
         waves = float(_MOST_DEGREE)
     degree = 2 ** max(math.ceil(math.log2(waves)), 0)

@@ -32,8 +32,8 @@ Where no other shift adds enough to matter ``g`` is left out, and then a block m
 of uses (`_most`).
 
 *Rounding.* A symbol is a sum of some hundred products, and an argument ``(c + i w) L`` is off by
-one rounding: its error times the sum of all coefficients counts for each use, that of transforms
-for each block.
+one rounding: its error times the sum of all coefficients counts for each use (of uses without a
+block, of what they leave of them), that of transforms for each block.
 """
 
 from __future__ import annotations
@@ -311,16 +311,22 @@ class Recursion:
 
         Without ``g`` that is ``A_r^j (A_s - A_r) f_0``, at most the largest value at the start.
         """
+        if len(self.symbols) == 1:
+            return 0.0
         if self._values is None:
             self._values = self._seen(self.coefficients)
         added = self._differences[:-1] * self.coefficients
         rows = zip(self._values, added, strict=False)
-        highest = max((float(v.max()) + self._grid.between(c) for v, c in rows), default=0.0)
+        highest = max(float(v.max()) + self._grid.between(c) for v, c in rows)
         return max(highest, 0.0) + self._grid.error(total_of(self.coefficients))
 
     def _stay(self, uses: int) -> None:
-        """Some uses of the reference alone: from below nothing is wrong with that."""
-        self.error += 8.0 * uses * self.doubt * total_of(self.coefficients)
+        """Some uses of the reference alone: from below nothing is wrong with that.
+
+        Powers of two numbers differ by their difference and what is left of either of one less.
+        """
+        left = np.exp((uses - 1.0) * np.log(np.abs(self._reference) + self.doubt))
+        self.error += 8.0 * uses * self.doubt * total_of(self.coefficients * left)
         if self.side == "upper":
             self.error += uses * self._most()
         self.coefficients = self._sums(uses)[0] * self.coefficients
