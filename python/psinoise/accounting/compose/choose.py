@@ -5,7 +5,8 @@ composer    when                         what limits it
 =========== ============================ =========================================================
 choices     pairs with several worst     its work and its rounding: see ``late_choices`` and
             shifts; many uses of atoms   ``recursion``; of two pairs with several worst shifts one
-                                         has its envelope; of atoms it comes last, too
+                                         has its envelope; atoms that it did not begin with have
+                                         it last
 frequencies smooth losses, tables        rounding, where little tilted mass is near epsilon; steps
                                          whose losses differ too much in scale for one lattice
 direct      always                       its work: see `refine`; of pairs with several worst shifts
@@ -90,8 +91,10 @@ def bounds(
         choices = choices_of(steps, direction, log_delta, tilt)
         if choices is not None:
             within = choices.rounding() <= tilt * width(guess.epsilon, tilt)
-            if chosen or (uses >= _MANY_USES and within):
-                yield from choices.bounds(guess.epsilon, crossing, width, rough=chosen)
+            first = chosen or (uses >= _MANY_USES and within)
+            turn = choices.bounds(guess.epsilon, crossing, width, rough=chosen)
+            if first and (yield from turn):
+                choices = None
         reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
         if reached <= enough:
             return
@@ -116,7 +119,7 @@ def bounds(
             yield from one_use_bounds(composed, crossing)
         else:
             yield from direct_bounds(composed, crossing, width)
-    if choices is not None and guess is not None and not chosen:
+    if choices is not None and guess is not None:
         yield from choices.bounds(guess.epsilon, crossing, width, rough=True)
 
 

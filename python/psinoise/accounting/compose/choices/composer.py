@@ -39,7 +39,7 @@ moves with ``y``, these add up over the uses, whatever is chosen.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,11 +174,11 @@ class Choices:
 
     def bounds(
         self, epsilon: float, crossing: Crossing, width: Width, rough: bool
-    ) -> Iterator[Bound]:
+    ) -> Generator[Bound, None, bool]:
         """Bounds from above and below, each pair finer than the last, until the work is spent.
 
         ``epsilon`` is where they are asked for, about; ``rough`` says whether polynomials may be
-        shorter than the width asks for.
+        shorter than the width asks for. Returns whether that would not help.
         """
         # The envelope, coarsely: it is enough for a direction that is far behind, and where
         # epsilon is 0.
@@ -192,18 +192,21 @@ class Choices:
         # All others as one measure, that is as fine, takes longer than blocks of them.
         central = first.central(epsilon, log_delta)
         before = self.others or (self.count > _FEW_USES and central)
-        if before and (yield from blocks):
-            return
+        reached = (yield from blocks) if before else None
+        if reached:
+            return True
         known = all(below is above for (below, above), _ in self.others)
         if self.pair.several and known and log_delta > _LEAST_LOG:
             target = Target(epsilon, math.exp(log_delta), middle.slope(epsilon, slope), 0.0)
             steps = self._use(), self.count, self.others
             for loose in (False, True):
                 if (yield from induced_bounds(*steps, target, loose, crossing, width)):
-                    return
+                    return True
                 if (yield from blocks):  # nothing if these have ended
-                    return
-        yield from blocks
+                    return True
+        if not before:
+            reached = yield from blocks
+        return rough or reached is not None
 
     def _in_blocks(
         self,
@@ -213,8 +216,11 @@ class Choices:
         crossing: Crossing,
         width: Width,
         rough: bool,
-    ) -> Generator[Bound, None, bool]:
-        """By trigonometric polynomials; whether both bounds are as close as asked."""
+    ) -> Generator[Bound, None, bool | None]:
+        """By trigonometric polynomials; whether both bounds are as close as asked.
+
+        None if there are no polynomials.
+        """
         fineness, spent, before = _FINENESS, 0.0, math.inf
         while True:
             tilt = first.saddle(epsilon)
@@ -227,7 +233,7 @@ class Choices:
             )
             found = [each for each in tried if each is not None]
             if not found:
-                return False
+                return False if before < math.inf else None
             # Where rare large losses decide, a period is much shorter under a smaller tilt, which
             # is as good if the function asked about is as large there.
             shorter, large = _SHORTER * found[0][0].period, _AS_LARGE * found[0][2]
