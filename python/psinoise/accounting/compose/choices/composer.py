@@ -178,7 +178,7 @@ class Choices:
         """Bounds from above and below, each pair finer than the last, until the work is spent.
 
         ``epsilon`` is where they are asked for, about; ``rough`` says whether polynomials may be
-        shorter than the width asks for. Returns whether that would not help.
+        shorter than the width asks for. Returns False if none but rough ones were to be had.
         """
         # The envelope, coarsely: it is enough for a direction that is far behind, and where
         # epsilon is 0.
