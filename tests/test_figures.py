@@ -227,7 +227,8 @@ def test_schrodinger_costs_is_ordered_as_the_theorem_says(folder: Path) -> None:
                 assert abs(information[law]) < 1e-12
                 assert abs(epsilon[law]) < 1e-9
             else:
-                assert information[law] > epsilon[law] > (1e-3 if p in (0.5, 1.5, 3.0) else 0.0)
+                # Next to an optimum the differences are small.
+                assert information[law] > epsilon[law] > (0.0 if p % 0.5 else 1e-3)
         assert sorted(laws, key=information.__getitem__) == sorted(laws, key=epsilon.__getitem__)
     # The law of variance 1 and information 2; the maximum of the Airy law's own cost.
     assert data["Laplace information"][data["p"].index(2.0)] == pytest.approx(1.0, rel=1e-12)

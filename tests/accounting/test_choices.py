@@ -354,8 +354,8 @@ def test_many_uses_of_one_shift_are_one_block(count, rate):
 @pytest.mark.deep
 @for_rows(((10**8, 36833411.139, 0.02), (10**9, 368026336.06, 0.03), (10**11, 36789397756.7, 0.4)))
 def test_deltas_of_very_many_uses(count, epsilon, width):
-    """Rounding keeps both composers from the width that is asked for: 'direct' comes first, and the
-    other one is the sharper. Mutant: it is not tried where it cannot reach the width, 0.2 to 1."""
+    """Rounding keeps all from the width that is asked for; products are 0.2 to 1 apart. Mutant: the
+    errors of all uses count for what there is before them: 0.02, 0.09 and 1."""
     found = pn.Mechanism(pn.Laplace(scale=1.0)).on_lattice().delta(epsilon, count)
     assert found.composer == "choices"
     assert found.width <= width * found

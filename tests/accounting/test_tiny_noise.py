@@ -173,8 +173,8 @@ def test_losses_that_are_no_float64_are_no_refusal(law, scale, count, rate):
     accountant = pn.Mechanism(LAWS[law](scale=scale)).composed(count, rate)
     seen = 1.0 - (1.0 - rate) ** count
     found = accountant.epsilon(1e-6 * seen)
-    # The density of the heaviest tails at the sensitivity, in terms of its peak.
     assert found.lower <= found.upper
+    # Cauchy noise has the least: its largest loss is twice the logarithm.
     assert found.upper >= -0.9 * math.log(scale)
     delta = accountant.delta(1.0)
     assert delta.lower <= seen * (1.0 + 1e-12)

@@ -5,8 +5,7 @@ composer    when                         what limits it
 =========== ============================ =========================================================
 choices     pairs with several worst     its work and its rounding: see ``late_choices`` and
             shifts; many uses of atoms   ``recursion``; of two pairs with several worst shifts one
-                                         has its envelope; atoms that it did not begin with have
-                                         it last
+                                         has its envelope; last of few uses of atoms
 frequencies smooth losses, tables        rounding, where little tilted mass is near epsilon; steps
                                          whose losses differ too much in scale for one lattice
 direct      always                       its work: see `refine`; of pairs with several worst shifts
@@ -86,15 +85,14 @@ def bounds(
     enough
         how close they may stay where coming closer takes all products; 0 if that is no matter
     """
-    uses, chosen, choices = uses_of(steps), several(steps), None
+    uses, choices = uses_of(steps), None
+    # The envelope lets neighbors choose a shift for each outcome, which nobody can.
+    first = several(steps) or uses >= _MANY_USES
     if guess is not None and uses > 1.0 and are_pairs(steps):
         choices = choices_of(steps, direction, log_delta, tilt)
-        if choices is not None:
-            within = choices.rounding() <= tilt * width(guess.epsilon, tilt)
-            first = chosen or (uses >= _MANY_USES and within)
-            turn = choices.bounds(guess.epsilon, crossing, width, rough=chosen)
-            if first and (yield from turn):
-                choices = None
+    if choices is not None and guess is not None and first:
+        yield from choices.bounds(guess.epsilon, crossing, width)
+    if guess is not None and uses > 1.0 and are_pairs(steps):
         reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
         if reached <= enough:
             return
@@ -119,8 +117,8 @@ def bounds(
             yield from one_use_bounds(composed, crossing)
         else:
             yield from direct_bounds(composed, crossing, width)
-    if choices is not None and guess is not None:
-        yield from choices.bounds(guess.epsilon, crossing, width, rough=True)
+    if choices is not None and guess is not None and not first:
+        yield from choices.bounds(guess.epsilon, crossing, width)
 
 
 def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float) -> Choices | None:

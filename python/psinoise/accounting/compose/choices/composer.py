@@ -39,14 +39,14 @@ moves with ``y``, these add up over the uses, whatever is chosen.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from psinoise.accounting.compose.choices.induction import Use
 from psinoise.accounting.compose.choices.late_choices import Target, induced_bounds
-from psinoise.accounting.compose.choices.recursion import Losses, Recursion, rounding_of_symbols
+from psinoise.accounting.compose.choices.recursion import Losses, Recursion
 from psinoise.accounting.compose.choices.waves import (
     MOVED,
     SMOOTHING,
@@ -172,13 +172,10 @@ class Choices:
     direction: Direction
     log_delta: float
 
-    def bounds(
-        self, epsilon: float, crossing: Crossing, width: Width, rough: bool
-    ) -> Generator[Bound, None, bool]:
+    def bounds(self, epsilon: float, crossing: Crossing, width: Width) -> Iterator[Bound]:
         """Bounds from above and below, each pair finer than the last, until the work is spent.
 
-        ``epsilon`` is where they are asked for, about; ``rough`` says whether polynomials may be
-        shorter than the width asks for. Returns False if none but rough ones were to be had.
+        ``epsilon`` is where they are asked for, about.
         """
         # The envelope, coarsely: it is enough for a direction that is far behind, and where
         # epsilon is 0.
@@ -187,61 +184,47 @@ class Choices:
         scale = max(middle.largest, 1e-300)
         epsilon = crossing(middle, epsilon, 0.03 * scale)
         log_delta, slope = middle.log_delta(epsilon), 1e-3 * max(epsilon, 1e-3 * scale)
-        first = self._steps("lower", 1.0, _MOST_GROUPS, _FINENESS)
-        blocks = self._in_blocks(first, epsilon, log_delta, crossing, width, rough)
+        rough = self._steps("lower", 1.0, _MOST_GROUPS, _FINENESS)
+        blocks = self._in_blocks(rough, epsilon, log_delta, crossing, width)
         # All others as one measure, that is as fine, takes longer than blocks of them.
-        central = first.central(epsilon, log_delta)
-        before = self.others or (self.count > _FEW_USES and central)
-        reached = (yield from blocks) if before else None
-        if reached:
-            return True
+        central = rough.central(epsilon, log_delta)
+        first = self.others or (self.count > _FEW_USES and central)
+        if first and (yield from blocks):
+            return
         known = all(below is above for (below, above), _ in self.others)
         if self.pair.several and known and log_delta > _LEAST_LOG:
             target = Target(epsilon, math.exp(log_delta), middle.slope(epsilon, slope), 0.0)
             steps = self._use(), self.count, self.others
             for loose in (False, True):
                 if (yield from induced_bounds(*steps, target, loose, crossing, width)):
-                    return True
+                    return
                 if (yield from blocks):  # nothing if these have ended
-                    return True
-        if not before:
-            reached = yield from blocks
-        return rough or reached is not None
+                    return
+        yield from blocks
 
     def _in_blocks(
-        self,
-        first: _Steps,
-        epsilon: float,
-        log_delta: float,
-        crossing: Crossing,
-        width: Width,
-        rough: bool,
-    ) -> Generator[Bound, None, bool | None]:
-        """By trigonometric polynomials; whether both bounds are as close as asked.
-
-        None if there are no polynomials.
-        """
+        self, rough: _Steps, epsilon: float, log_delta: float, crossing: Crossing, width: Width
+    ) -> Generator[Bound, None, bool]:
+        """By trigonometric polynomials; whether both bounds are as close as asked."""
         fineness, spent, before = _FINENESS, 0.0, math.inf
         while True:
-            tilt = first.saddle(epsilon)
+            tilt = rough.saddle(epsilon)
             if tilt is None:
                 return False
             asked, work, made = width(epsilon, tilt), 0.0, {}
             tried = (
-                _frame(first, share * tilt, tilt, epsilon, asked, fineness, log_delta, rough)
+                _frame(rough, share * tilt, tilt, epsilon, asked, fineness, log_delta)
                 for share in _TILTS
             )
             found = [each for each in tried if each is not None]
             if not found:
-                return False if before < math.inf else None
+                return False
             # Where rare large losses decide, a period is much shorter under a smaller tilt, which
             # is as good if the function asked about is as large there.
             shorter, large = _SHORTER * found[0][0].period, _AS_LARGE * found[0][2]
             good = [each for each in found[1:] if each[0].period < shorter and each[2] > large]
             frame, farther, size = min(good or found[:1], key=lambda each: each[0].period)
             nodes = min(_LOSSES * fineness, _MOST_LOSSES)
-            if not rough and before < math.inf and self.rounding(nodes) > tilt * asked:
-                return False
             each = (_TIMES * min(self.count, _BLOCKS) + _SUM * nodes) * frame.degree
             groups = min(max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS), _MOST_GROUPS)
             for side in _SIDES:
@@ -265,14 +248,6 @@ class Choices:
                 return reached
             fineness, before = 2 * fineness, gap
             log_delta = made["upper"].log_delta(epsilon)
-
-    def rounding(self, nodes: int = _LOSSES * _FINENESS) -> float:
-        """About how far bounds on log delta are apart by rounding, of losses with so many nodes.
-
-        But for that of phases: see `Recursion`, whose errors these are.
-        """
-        uses = self.count + sum(count for _, count in self.others)
-        return 16.0 * uses * rounding_of_symbols(nodes)
 
     def _use(self) -> Use:
         """One use with all shifts apart."""
@@ -347,13 +322,12 @@ def _frame(
     asked: float,
     fineness: int,
     log_delta: float,
-    rough: bool,
 ) -> tuple[Frame, float, float] | None:
     """A frame under a tilt, up to that of the saddle; the tilt by which its images before the first
     are least, and the function there.
 
     ``log_delta`` is what is looked for, about. None where losses hardly differ under the tilt, no
-    width is allowed, or waves would be too short: shorter than the last ones, unless ``rough``.
+    width is allowed, or waves would be too short.
     """
     value, _, variance = steps.cumulants(tilt)
     size = math.exp(min(max(log_delta - value + tilt * epsilon, -600.0), 600.0))
@@ -376,8 +350,6 @@ def _frame(
         smoothing = max(STEEPEST, min(smoothing, _HINGE * asked / MOVED))
     # A power of two, or three quarters of one.
     waves = SMOOTHING * period / smoothing
-    if not (rough or waves <= _MOST_DEGREE):
-        return None
     if not waves < 4.0 * _MOST_DEGREE:
         waves = float(_MOST_DEGREE)
     degree = 2 ** max(math.ceil(math.log2(waves)), 0)

@@ -226,11 +226,11 @@ def _late(
     return None if made is None else LateChoices(made, count, _composed(others, target))
 
 
-def _induction(use: Use, grid: Grid, values: Float | None = None) -> Induction | None:
+def _induction(use: Use, grid: Grid, after: Values | None = None) -> Induction | None:
     """None if there are too many points, of the grid or of what losses reach beyond it."""
     if grid.points > _MOST_POINTS:
         return None
-    made = Induction(use, grid, values)
+    made = Induction(use, grid, None if after is None else after.at(grid.y))
     return made if made.points <= _MOST_REACHED else None
 
 
@@ -292,12 +292,10 @@ def with_one_shift(
     """All uses before of one shift, with (1)."""
     rest = count - len(made.after)
     grid = target.grid(rest, _SPLIT, made.grid.last)
-    if grid.points > _MOST_POINTS:
-        return None
-    first = Values(made.grid, made.values).at(grid.y)
-    check = _induction(made.use, grid, first)
+    check = _induction(made.use, grid, Values(made.grid, made.values))
     if check is None:
         return None
+    first = check.values
     check.advance()
     # Means of e^{-L} are at most 1, and so are those of smaller powers, of the others too.
     tilt = min(_TILT * target.tilt, 1.0 if others else math.inf)

@@ -113,13 +113,8 @@ class Losses:
             rows = _turns(loss, frame.waves[::inner]) * weight
             made.append((rows @ between.T).ravel()[: frame.degree + 1])
             phases = (frame.tilt + frame.waves[-1]) * float(np.abs(loss).max())
-            error = max(error, rounding_of_symbols(loss.size) + 4.0 * phases * UNIT)
+            error = max(error, (loss.size + 128.0 + 4.0 * phases) * UNIT)
         return np.array(made), error
-
-
-def rounding_of_symbols(nodes: int) -> float:
-    """What adding so many products, and making them, may move a symbol."""
-    return (nodes + 128.0) * UNIT
 
 
 def _turns(loss: Float, waves: Float) -> Complex:
