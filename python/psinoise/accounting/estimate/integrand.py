@@ -19,7 +19,8 @@ DIRECT_TERMS = 2**22
 DEAD = 1e-17
 _LOG_DEAD = math.log(DEAD)
 _NEGLIGIBLE_WEIGHT = 1e-18
-_PROBES = 64
+# Probes, and more of them where losses have very different scales.
+_PROBES = (64, 256, 1024)
 _PROBE_STEP = 0.35
 _LOW_CHANGE = -0.75
 # Stands for 0, whose logarithm is not finite.
@@ -76,23 +77,37 @@ def integrand(composition: Composition, saddle: Saddle, step: float, steps: int)
     return np.asarray(np.exp(exponent) * damping(saddle, step * np.arange(steps, dtype=np.float64)))
 
 
-def horizon_of(composition: Composition, saddle: Saddle, start: float) -> float:
+def horizon_of(composition: Composition, saddle: Saddle, start: float, limit: float) -> float:
     """The largest frequency beyond ``start`` at which the integrand is seen alive; 0 if none.
 
-    ``inf`` if it is alive at the end of the probes, or if losses with atoms revive it for ever.
+    ``inf`` if it is alive at the end of the probes, which are not much beyond the limit, or if
+    losses with atoms revive it for ever.
     """
     widest = math.sqrt(max(part.variance for part in saddle.parts))
     if widest == 0.0:
         return math.inf
     step = _PROBE_STEP / widest
-    # Noise of coarse panels would look alive.
-    finer = composition.resolved(saddle, step * _PROBES)
-    if finer is None:
-        return math.inf
-    composition, saddle = finer
-    frequencies = step * np.arange(_PROBES, dtype=np.float64)
+    for probes in _PROBES:
+        # Noise of coarse panels would look alive.
+        finer = composition.resolved(saddle, step * probes)
+        if finer is None or _log_atoms(*finer) > _LOG_DEAD:
+            return math.inf
+        frequencies = step * np.arange(probes, dtype=np.float64)
+        level = _log_moduli(*finer, frequencies)
+        alive = np.flatnonzero((level > _LOG_DEAD) & (frequencies > start))
+        if alive.size == 0:
+            return 0.0
+        if alive[-1] < probes - 2:
+            return float(frequencies[alive[-1]] + step)
+        if step * probes > limit:
+            break
+    return math.inf
+
+
+def _log_moduli(composition: Composition, saddle: Saddle, frequencies: Float) -> Float:
+    """Logs of the modulus of the integrand about equidistant frequencies, with peaks between."""
     level = np.log(np.abs(damping(saddle, frequencies)))
-    for ratio, count in ratios(composition, saddle, step, _PROBES):
+    for ratio, count in ratios(composition, saddle, float(frequencies[1]), frequencies.size):
         level += log_power(ratio, count).real
     before, middle, after = level[:-2], level[1:-1], level[2:]
     bend = 2.0 * middle - before - after
@@ -100,12 +115,7 @@ def horizon_of(composition: Composition, saddle: Saddle, start: float) -> float:
     gain = np.where(peak, (after - before) ** 2 / (8.0 * np.where(peak, bend, 1.0)), 0.0)
     # A tenth more than the parabola says.
     level[1:-1] += 1.1 * gain
-    if _log_atoms(composition, saddle) > _LOG_DEAD:
-        return math.inf
-    alive = np.flatnonzero((level > _LOG_DEAD) & (frequencies > start))
-    if alive.size == 0:
-        return 0.0
-    return math.inf if alive[-1] >= _PROBES - 2 else float(frequencies[alive[-1]] + step)
+    return np.asarray(level)
 
 
 def _log_atoms(composition: Composition, saddle: Saddle) -> float:

@@ -145,7 +145,7 @@ def trace(composition: Composition, saddle: Saddle, epsilon: float) -> Line:
     finer = composition.resolved(saddle, _FIRST_STEPS * step)
     composition, saddle = finer or (composition, saddle)
     values = integrand(composition, saddle, step, _FIRST_STEPS)
-    horizon = horizon_of(composition, saddle, _FIRST_STEPS * step)
+    horizon = horizon_of(composition, saddle, _FIRST_STEPS * step, DIRECT_STEPS * step)
     if _dead(values) and horizon <= _FIRST_STEPS * step:
         return Line(saddle, step, values)
     steps = _FIRST_STEPS

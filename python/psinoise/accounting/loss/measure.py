@@ -137,6 +137,18 @@ class LossMeasure:
         """``log(P exp(c L) / phi(c))`` at the nodes, ``value`` being ``K(c)``."""
         return self.log_mass + (c * self.loss - value)
 
+    def spread(self, c: float, value: float) -> float:
+        """Deviation of the bulk of the tilted loss, atoms aside: about that of a normal one with
+        its quartiles, which rare large losses do not change; 0 where it does not vary."""
+        count = ORDER * self.panels
+        if not count:
+            return 0.0
+        loss = self.loss[:count]
+        order = np.argsort(loss, kind="stable")
+        below = np.cumsum(np.exp(self.log_tilted(c, value)[:count][order]))
+        low, high = np.searchsorted(below, np.array([0.25, 0.75]) * below[-1])
+        return float(loss[order[high]] - loss[order[low]]) / 1.35
+
     def pieces(self, c: float, value: float, frequency: float) -> NDArray[np.int64]:
         """Into how many pieces each panel must be cut to resolve ``exp((c + i t) L)``.
 

@@ -27,19 +27,8 @@ factors have modulus 1.
 *What is lost*, with a 2-norm that is known in terms of masses, counts with that of the weights
 (Cauchy and Schwarz, Parseval).
 
-*Frequencies left out of direct sums.* Let ``F`` be the Fourier sum of one measure, ``f``
-normalized.
-
-* Near 0: take the nodes of an interval of length ``D``, with mass ``w``, variance ``v`` and the
-  Fourier sum ``w E``. For two independent draws ``x, x'`` of them and ``theta <= pi / D`` the angle
-  ``a = theta (x - x')`` is at most ``pi``, where ``1 - cos a >= 2 a^2 / pi^2``. So ``|E|^2``, the
-  mean of ``cos a``, is at most ``1 - (4 / pi^2) theta^2 v``, and
-  ``|F| <= w |E| + 1 - w <= 1 - (2 / pi^2) theta^2 w v``.
-* Elsewhere: ``F``, turned by the mean, changes by at most the standard deviation per unit of
-  ``theta``. The transform of the masses wrapped around any number ``n`` of nodes has ``F`` at
-  ``n`` angles; half way between them ``|F|`` is larger by at most the deviation times ``pi / n``.
-
-``|F|^n <= e^{-DEAD}`` beyond the last frequency then, and the 2-norm of what these make is no more.
+*Frequencies left out of direct sums* are small (``last_frequency``). The 2-norm of what they make
+is no more than the largest of them.
 """
 
 from __future__ import annotations
@@ -52,6 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._kept import cached_property
+from psinoise.accounting.compose.frequencies.last_frequency import last_frequency
 from psinoise.accounting.compose.frequencies.lattice import NodeMeasure
 from psinoise.accounting.compose.frequencies.spectra import (
     Frequencies,
@@ -72,23 +62,15 @@ from psinoise.errors import CertificationError
 
 Complex = NDArray[np.complex128]
 
-# Frequencies whose product is below e^-DEAD are left out.
-DEAD = 80.0
-# Of direct sums. On windows longer than any of transforms they may have so many terms.
+# Of direct sums. On windows longer than any of transforms they may have so many terms, or for each
+# step.
 _MOST_FREQUENCIES = 512
-_MOST_TERMS = 1e8
+_MOST_TERMS, _TERMS = 1e8, 1e6
 _LONGEST = 2**18
-# Half of a cell times the standard deviation, at most; and cells.
-_CELL = 0.05
-_CELLS = (2**8, 2**20)
 # Frequencies and epsilons that are looked at together.
 _LARGEST_BLOCK = 1 << 18
 # More frequencies than these are summed by a transform, for every epsilon at once.
 _FEW = 96
-# After so many factors one looks whether that is enough.
-_FACTORS = 32
-# The nodes near the mean, in standard deviations.
-_NEAR = 3.0
 
 
 class Lattice(NamedTuple):
@@ -240,13 +222,17 @@ def lattice_profile(
     """
     first, size = window_needed(parts, tail)
     size = max(size, 16)
-    needed = last_frequency(parts) * size / (2.0 * math.pi) + 1.0
+    # What is left out may cost as much as what is outside.
+    tilt, step = parts[0][0].tilt, parts[0][0].step
+    lost = tail * largest_weight(tilt) / weights_norm(tilt, step)
+    needed = last_frequency(parts, -math.log(lost)) * size / (2.0 * math.pi) + 1.0
     transformed = 2 ** math.ceil(math.log2(size))
     most = _MOST_FREQUENCIES
     if transformed > _LONGEST:
-        most = max(int(_MOST_TERMS / sum(measure.mass.size for measure, _ in parts)), most)
+        terms = max(_MOST_TERMS, _TERMS * len(parts))
+        most = max(int(terms / sum(measure.mass.size for measure, _ in parts)), most)
     if needed <= min(most, size // 4):
-        low = low_frequencies(parts, first, size, math.ceil(needed), math.exp(-DEAD))
+        low = low_frequencies(parts, first, size, math.ceil(needed), lost)
     else:
         size = transformed
         if size > _LONGEST:
@@ -254,9 +240,7 @@ def lattice_profile(
         product = Product.of(size)
         for measure, count in parts:
             product = product.times(measure, count)
-        # What is left out may cost as much as what is outside.
-        tilt, step = parts[0][0].tilt, parts[0][0].step
-        low = product.frequencies(first, tail * largest_weight(tilt) / weights_norm(tilt, step))
+        low = product.frequencies(first, lost)
     lattice = Lattice(
         parts[0][0].step,
         math.fsum(count * measure.offset for measure, count in parts),
@@ -269,50 +253,3 @@ def lattice_profile(
         2.0 * tail,
     )
     return FrequencyBound(lattice, low, side)
-
-
-def last_frequency(parts: list[tuple[NodeMeasure, int]]) -> float:
-    """An angle from which on, up to ``pi``, the product is below ``e^-DEAD``; inf if none is seen.
-
-    Angles are per node, and proofs at the head of this module.
-    """
-    deviations = [math.sqrt(measure.moments[1]) / measure.step for measure, _ in parts]
-    cells: int = 2 ** math.ceil(math.log2(max(math.pi * max(deviations) / _CELL, _CELLS[0])))
-    if cells > _CELLS[1]:
-        return math.inf
-    bound = np.zeros(cells // 2 + 1)
-    near = [_near_variance(m, d) for (m, _), d in zip(parts, deviations, strict=True)]
-    curvature = math.fsum(n * share for (_, n), (share, _) in zip(parts, near, strict=True))
-    widest = max(1.0, *(diameter for _, diameter in near))
-    # From here on a bound on some factors is enough; before, the curvature is that of all.
-    far = max(math.ceil(0.5 * cells / widest - 0.5), 0) if curvature > 0.0 else 0
-    order = sorted(range(len(parts)), key=lambda k: -parts[k][1] * near[k][0])
-    for place, k in enumerate(order):
-        measure, count = parts[k]
-        alone = Product.of(cells).times(measure, 1)
-        error = math.sqrt(cells) * alone.rounding + 1.001 * math.pi * deviations[k] / cells
-        modulus = np.sqrt(alone.spectrum.real**2 + alone.spectrum.imag**2)
-        bound += count * np.log(np.minimum(modulus + error, 1.0))
-        if far and place % _FACTORS == _FACTORS - 1 and not (bound[far:] > -DEAD).any():
-            break
-    alive = int(np.flatnonzero(bound > -DEAD)[-1])
-    if alive == cells // 2:
-        return math.inf
-    last = (alive + 0.5) * (2.0 * math.pi / cells)
-    if last <= math.pi / widest and curvature > 0.0:
-        # 1 - x <= e^-x.
-        return min(math.pi * math.sqrt(0.5 * DEAD / curvature), last)
-    return last
-
-
-def _near_variance(measure: NodeMeasure, deviation: float) -> tuple[float, float]:
-    """``w v`` of the nodes around the mean, in squared nodes, and their diameter."""
-    distance = measure.index - (measure.moments[0] - measure.offset) / measure.step
-    near = np.abs(distance) <= _NEAR * deviation
-    mass, distance = measure.mass[near], distance[near]
-    total = float(np.sum(mass))
-    if not total > 0.0:
-        return 0.0, 1.0
-    mean = float(np.sum(mass * distance)) / total
-    square = float(np.sum(mass * (distance - mean) ** 2))
-    return 0.999 * square, max(2.0 * _NEAR * deviation, 1.0)

@@ -27,6 +27,7 @@ from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Dense, Mask, dense_on
 from psinoise.accounting.estimate.composition import Composition, Saddle
 from psinoise.accounting.loss.atoms import Dominating
+from psinoise.accounting.loss.measure import Cumulants
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import Nodes, reach_for
 from psinoise.accounting.loss.steps import Pairs
@@ -39,6 +40,12 @@ _LARGEST_TILT = 1e6
 # is a width away.
 _LARGEST_EXPONENT = 25.0
 _BESIDE_ATOMS = 0.7
+# So many steps have as fine a lattice as another one needs.
+_SHARING = 8
+# Share of the width that steps may have which are left out from below.
+_LEFT_OUT = 0.1
+# A step is at most this share of the deviation of a loss.
+_SPREAD = 0.18
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
 _LEAST_LOG_TAIL = -200.0
@@ -99,21 +106,61 @@ class Target:
         }
 
     @cached_property
-    def _step(self) -> float:
-        """The step whose bias, ``n h^2 (t + 1) / 4`` in epsilon, takes four fifths of the width."""
-        smooth = math.sqrt(3.2 * self.width / (self.uses * (self.tilt + 1.0)))
-        # The bias formula takes the loss to vary over several bins.
-        spread = min(part.variance for part in self._at_tilt.parts)
-        step = min(smooth, 0.25 * math.sqrt(spread), _LARGEST_STEP)
+    def _steps(self) -> dict[Dominating, float]:
+        """The largest of each: their bias, ``n h^2 (t + 1) / 4`` in epsilon, is three fifths of the
+        width."""
+        smooth = math.sqrt(2.4 * self.width / (self.uses * (self.tilt + 1.0)))
         # A loss that hardly varies moves by a bin at most, and n bins this small are in the width.
-        return max(step, 0.5 * self.width / self.uses)
+        least = 0.5 * self.width / self.uses
+        found = {}
+        for (pair, _), part, measure in zip(
+            self.steps, self._at_tilt.parts, self.composition.measures, strict=True
+        ):
+            if self._spent(part) <= _LEFT_OUT * self.width / self.uses:
+                found[pair] = min(smooth, _LARGEST_STEP)
+                continue
+            deviation = math.sqrt(part.variance)
+            bulk = measure.spread(self.tilt, part.value)
+            # The bias formula takes the loss to vary over several bins.
+            varies = min(deviation, bulk) if bulk > 0.0 else deviation
+            found[pair] = max(min(smooth, _SPREAD * varies, _LARGEST_STEP), least)
+        return found
+
+    def _spent(self, part: Cumulants) -> float:
+        """What a use of a step adds to epsilon, by moments."""
+        return part.value / self.tilt
+
+    @cached_property
+    def matter(self) -> Pairs:
+        """The steps that are not left out from below: nobody looks at what these release.
+
+        Of what they would add to epsilon all are a small share of the width. From above their
+        losses cost their deviation times the step, which is not more than other losses.
+        """
+        least = _LEFT_OUT * self.width / self.uses
+        parts = zip(self.steps, self._at_tilt.parts, strict=True)
+        return tuple(step for step, part in parts if self._spent(part) > least) or self.steps
+
+    @cached_property
+    def doublings(self) -> dict[Dominating, int]:
+        """How often each may double the step of the lattice.
+
+        That of some others too: at angles near ``pi`` nothing but losses of the finest nodes makes
+        the product small (``last_frequency``).
+        """
+        order = sorted(self._steps, key=self._steps.__getitem__)
+        steps = [self._steps[pair] for pair in order]
+        shared = [steps[0]] * _SHARING + steps
+        return {
+            pair: int(math.log2(step / steps[0])) for pair, step in zip(order, shared, strict=False)
+        }
 
     @property
     def first_step(self) -> float:
         """That of both bounds."""
         # The contraction ends beside an atom, which costs about as much again from below.
         beside = any(measure.atoms for measure in self.composition.measures)
-        return (_BESIDE_ATOMS if beside else 1.0) * self._step
+        return (_BESIDE_ATOMS if beside else 1.0) * min(self._steps.values())
 
     @property
     def share(self) -> float:
@@ -123,20 +170,27 @@ class Target:
 
 def profile_bound(target: Target, step: float, side: Side) -> Bound:
     """A bound on the profile of one direction, sharp around the target."""
-    parts = [(_bound_of_step(target, pair, step, side), count) for pair, count in target.steps]
+    steps = target.steps if side == "upper" else target.matter
+    parts = [(_bound_of_step(target, pair, step, side), count) for pair, count in steps]
     tail = tail_within(parts, target.log_delta, target.epsilon, target.share, _LEAST_LOG_TAIL)
     return lattice_profile(parts, tail, side)
 
 
 def _bound_of_step(target: Target, pair: Dominating, step: float, side: Side) -> NodeMeasure:
-    """The bound of one step; both sides are made of the same bins, the lower one last."""
+    """The bound of one step; both sides are made of the same bins, the lower one last.
+
+    Where its own lattice is coarser, its nodes are some of those of the lattice of all.
+    """
     if step not in target.kept:
         target.kept.clear()
     kept = target.kept.setdefault(step, {})
     bins = kept.pop(pair, None) or _bins(target, pair, step)
     if side == "upper":
         kept[pair] = bins
-    return node_measure(bins, side)
+    made, doublings = node_measure(bins, side), target.doublings[pair]
+    if not doublings:
+        return made
+    return dataclasses.replace(made, step=step, index=made.index << doublings)
 
 
 def _bins(target: Target, pair: Dominating, step: float) -> Bins:
@@ -144,7 +198,7 @@ def _bins(target: Target, pair: Dominating, step: float) -> Bins:
     source = dense_on(target.grids[pair], target.direction, target.reach)
     tilt, log_norm = target.tilt, target.log_norms[pair]
     chosen, large = _cut_tails(target, source, tilt, log_norm)
-    lattice = _lattice(target, pair, step)
+    lattice = _lattice(target, pair, math.ldexp(step, target.doublings[pair]))
     high = source.highest[chosen].max(initial=-math.inf)
     span = (high - source.lowest[chosen].min(initial=math.inf)) / lattice[0]
     if not span * float(parts_of(np.array(lattice[0]))) < _LARGEST_SPAN:
