@@ -295,12 +295,18 @@ class Accountant:
 
     @property
     def renyi(self) -> Numbers:
-        """Numbers of the moments accountant: upper bounds, up to the errors of a quadrature."""
+        """Numbers of the moments accountant: upper bounds, up to the errors of a quadrature.
+
+        `CertificationError` where losses are no float64, as of noise of 1e-160 of a sensitivity.
+        """
         return moments(self._question(None))
 
     @property
     def clt(self) -> Numbers:
-        """Numbers of the Gaussian limit of many uses: approximations that can be too small."""
+        """Numbers of the Gaussian limit of many uses: approximations that can be too small.
+
+        `CertificationError` where losses are no float64, as of noise of 1e-160 of a sensitivity.
+        """
         return central_limit(self._question(None))
 
     def _answer(

@@ -27,7 +27,6 @@ from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Dense, Mask, dense_on
 from psinoise.accounting.estimate.composition import Composition, Saddle
 from psinoise.accounting.loss.atoms import Dominating
-from psinoise.accounting.loss.measure import Cumulants
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.quadrature import Nodes, reach_for
 from psinoise.accounting.loss.steps import Pairs
@@ -40,7 +39,7 @@ _LARGEST_TILT = 1e6
 # is a width away.
 _LARGEST_EXPONENT = 25.0
 _BESIDE_ATOMS = 0.7
-# So many steps have as fine a lattice as another one needs.
+# So many places, of steps in the order of what they ask for.
 _SHARING = 8
 # Share of the width that steps may have which are left out from below.
 _LEFT_OUT = 0.1
@@ -106,50 +105,44 @@ class Target:
         }
 
     @cached_property
-    def _steps(self) -> dict[Dominating, float]:
-        """The largest of each: their bias, ``n h^2 (t + 1) / 4`` in epsilon, is three fifths of the
-        width."""
+    def matter(self) -> Pairs:
+        """The steps that are not left out from below: nobody looks at what the others release.
+
+        What these would add to epsilon, by their moments, is a small share of the width together.
+        """
+        least = _LEFT_OUT * self.width * self.tilt / self.uses
+        found = tuple(step for step in self.steps if self.log_norms[step[0]] > least)
+        return found or self.steps
+
+    @cached_property
+    def _own_steps(self) -> dict[Dominating, float]:
+        """How far apart the nodes of each may be: the bias of all, ``n h^2 (t + 1) / 4`` in
+        epsilon, is three fifths of the width."""
         smooth = math.sqrt(2.4 * self.width / (self.uses * (self.tilt + 1.0)))
         # A loss that hardly varies moves by a bin at most, and n bins this small are in the width.
         least = 0.5 * self.width / self.uses
+        matter = {pair for pair, _ in self.matter}
         found = {}
         for (pair, _), part, measure in zip(
             self.steps, self._at_tilt.parts, self.composition.measures, strict=True
         ):
-            if self._spent(part) <= _LEFT_OUT * self.width / self.uses:
-                found[pair] = min(smooth, _LARGEST_STEP)
-                continue
-            deviation = math.sqrt(part.variance)
-            bulk = measure.spread(self.tilt, part.value)
-            # The bias formula takes the loss to vary over several bins.
-            varies = min(deviation, bulk) if bulk > 0.0 else deviation
-            found[pair] = max(min(smooth, _SPREAD * varies, _LARGEST_STEP), least)
+            found[pair] = min(smooth, _LARGEST_STEP)
+            if pair in matter:
+                # The bias formula takes the loss to vary over several bins.
+                varies = math.sqrt(part.variance)
+                varies = min(measure.spread(self.tilt, part.value) or varies, varies)
+                found[pair] = max(min(found[pair], _SPREAD * varies), least)
         return found
-
-    def _spent(self, part: Cumulants) -> float:
-        """What a use of a step adds to epsilon, by moments."""
-        return part.value / self.tilt
-
-    @cached_property
-    def matter(self) -> Pairs:
-        """The steps that are not left out from below: nobody looks at what these release.
-
-        Of what they would add to epsilon all are a small share of the width. From above their
-        losses cost their deviation times the step, which is not more than other losses.
-        """
-        least = _LEFT_OUT * self.width / self.uses
-        parts = zip(self.steps, self._at_tilt.parts, strict=True)
-        return tuple(step for step, part in parts if self._spent(part) > least) or self.steps
 
     @cached_property
     def doublings(self) -> dict[Dominating, int]:
         """How often each may double the step of the lattice.
 
-        That of some others too: at angles near ``pi`` nothing but losses of the finest nodes makes
-        the product small (``last_frequency``).
+        Nothing but losses on the finest nodes makes a product small at angles near ``pi``
+        (``last_frequency``): each has the nodes that one some places before it asks for.
         """
-        order = sorted(self._steps, key=self._steps.__getitem__)
-        steps = [self._steps[pair] for pair in order]
+        order = sorted(self._own_steps, key=self._own_steps.__getitem__)
+        steps = [self._own_steps[pair] for pair in order]
         shared = [steps[0]] * _SHARING + steps
         return {
             pair: int(math.log2(step / steps[0])) for pair, step in zip(order, shared, strict=False)
@@ -160,7 +153,7 @@ class Target:
         """That of both bounds."""
         # The contraction ends beside an atom, which costs about as much again from below.
         beside = any(measure.atoms for measure in self.composition.measures)
-        return (_BESIDE_ATOMS if beside else 1.0) * min(self._steps.values())
+        return (_BESIDE_ATOMS if beside else 1.0) * min(self._own_steps.values())
 
     @property
     def share(self) -> float:
