@@ -33,7 +33,9 @@ The contraction needs more: ``u_j`` and ``d_j`` are sums of the same densities, 
 ``r`` each, so that what balances as computed has ``m_j u_j`` too large by up to ``r m_j u_j`` and
 ``(1 - m_{j-1}) d_{j-1}`` too small by as much. The node then has ``P - e^l Q >= -2 r m_j u_j``, and
 ``m_j u_j <= (1 - e^{-w}) P`` for a bin of width ``w``: its loss is off by less than ``3 r w``. That
-is slack.
+is slack. A node to which bins ``i`` come up from as far as ``x <= 1`` below has room
+``(e^{x_i} - 1) A_i - e^{x_i} u_i`` for its excess, which is off by ``r`` of both terms:
+``P - e^l Q >= -r u - sum 2 r (e^{x_i} - 1) A_i``, and its loss is off by less than ``12 r x``.
 
 Both profiles differ from the true one by ``O(h^2)``: relative to delta by about ``n h^2 t (t + 1)
 / 12`` above and ``n h^2 t (t + 1) / 6`` below for ``n`` uses, ``t`` the saddle point.
@@ -42,7 +44,7 @@ Both profiles differ from the true one by ``O(h^2)``: relative to delta by about
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -61,6 +63,8 @@ Side = Literal["lower", "upper"]
 _LEAST_STEP = 4.0
 # Masses that are tilted by no more have all of their digits.
 _LARGEST_EXPONENT = 600.0
+# Nothing is moved up by more than this, as an exponent of its tilt.
+_LARGEST_LIFT = 50.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,19 +145,20 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
     CertificationError
         if no mass is left under the tilt, or it is beyond float64
     """
-    held = bins.at_edges
     # Levels are rounded sums of the offset and some steps.
     ends = bins.offset + bins.edges[[0, -1]] * bins.step
     slack = bins.slack + 2.0 * UNIT * float(np.abs(ends).max())
     if side == "upper":
-        nodes = _connect_the_dots(bins) + held
+        nodes = _connect_the_dots(bins) + bins.at_edges
         ceiling = bins.offset + int(bins.edges[bins.ceiling]) * bins.step
         nodes[bins.ceiling] += bins.below * math.exp(bins.tilt * ceiling - bins.log_norm)
         infinite = bins.above
         nodes = _rounded(bins, nodes, 1.0, 1.0)
     else:
-        nodes = _contracted(bins) + held
+        bins, distance = _last_balanced(bins)
+        nodes = _contracted(bins) + bins.at_edges
         infinite, slack = 0.0, slack + 3.0 * _largest_share(bins)
+        slack += 12.0 * float(bins.rounding.max()) * distance
         total = 1.0 - (bins.below + bins.above) * (1.0 + 1e-9)
         nodes = np.maximum(_rounded(bins, nodes, total, -1.0), 0.0)
     total = float(nodes.sum())
@@ -219,6 +224,41 @@ def _contracted(bins: Bins) -> Float:
     nodes = np.zeros(bins.edges.size)
     nodes[kept] = core.balanced_nodes(bins.mass[held], bins.excess[held], widths, bins.tilt)
     return nodes
+
+
+def _last_balanced(bins: Bins) -> tuple[Bins, float]:
+    """Bins whose last node is balanced, and how far what it takes lies below it.
+
+    What lies above that node, as an atom of the largest loss, may have more excess than there is
+    room for in the bin below. Then bins farther below come up, as many as keep its ratio; what it
+    holds is an atom on an edge.
+    """
+    if not bins.mass.any():
+        return bins, 0.0
+    last = int(np.flatnonzero(bins.mass)[-1])
+    below = (bins.edges[last] - bins.edges[:last][::-1]) * bins.step
+    below = below[: np.searchsorted(below, min(1.0, _LARGEST_LIFT / bins.tilt), side="right")]
+    taken = slice(last - below.size, last)
+    lift = np.exp(bins.tilt * below)
+    room = np.expm1(below) * bins.mass[taken][::-1] - np.exp(below) * bins.excess[taken][::-1]
+    room = np.maximum(lift * room, 0.0)
+    surplus = float(bins.excess[last])
+    if not below.size or surplus <= room[0]:
+        return bins, 0.0
+    before = np.cumsum(room) - room
+    share = np.divide(surplus - before, room, out=np.zeros(room.size), where=room > 0.0)
+    share = np.clip(share, 0.0, 1.0)
+    mass, excess, held = bins.mass.copy(), bins.excess.copy(), bins.at_edges.copy()
+    held[last] += mass[last] + np.sum(share * lift * mass[taken][::-1])
+    mass[taken] *= 1.0 - share[::-1]
+    excess[taken] *= 1.0 - share[::-1]
+    mass[last] = excess[last] = 0.0
+    rounding = bins.rounding
+    if rounding.strides[0]:
+        rounding = rounding.copy()
+        rounding[last] = rounding[taken.start : last + 1].max()
+    made = replace(bins, mass=mass, excess=excess, at_edges=held, rounding=rounding)
+    return made, float(below[share > 0.0].max(initial=0.0))
 
 
 def _connect_the_dots(bins: Bins) -> Float:

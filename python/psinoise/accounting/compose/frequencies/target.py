@@ -41,7 +41,8 @@ _LARGEST_EXPONENT = 25.0
 _BESIDE_ATOMS = 0.7
 # So many places, of steps in the order of what they ask for.
 _SHARING = 8
-# Share of the width that steps may have which are left out from below.
+# Share of the width that steps which are left out from below may have, and a bulk that no bins tell
+# apart.
 _LEFT_OUT = 0.1
 # A step is at most this share of the deviation of a loss.
 _SPREAD = 0.18
@@ -110,9 +111,10 @@ class Target:
 
         What these would add to epsilon, by their moments, is a small share of the width together.
         """
-        least = _LEFT_OUT * self.width * self.tilt / self.uses
-        found = tuple(step for step in self.steps if self.log_norms[step[0]] > least)
-        return found or self.steps
+        added = np.array([count * self.log_norms[pair] for pair, count in self.steps]) / self.tilt
+        order = np.argsort(added)
+        out = set(order[np.cumsum(added[order]) <= _LEFT_OUT * self.width].tolist())
+        return tuple(step for k, step in enumerate(self.steps) if k not in out) or self.steps
 
     @cached_property
     def _own_steps(self) -> dict[Dominating, float]:
@@ -123,14 +125,15 @@ class Target:
         least = 0.5 * self.width / self.uses
         matter = {pair for pair, _ in self.matter}
         found = {}
-        for (pair, _), part, measure in zip(
+        for (pair, count), part, measure in zip(
             self.steps, self._at_tilt.parts, self.composition.measures, strict=True
         ):
             found[pair] = min(smooth, _LARGEST_STEP)
             if pair in matter:
                 # The bias formula takes the loss to vary over several bins.
-                varies = math.sqrt(part.variance)
-                varies = min(measure.spread(self.tilt, part.value) or varies, varies)
+                varies, bulk = math.sqrt(part.variance), measure.spread(self.tilt, part.value)
+                if count * bulk > _LEFT_OUT * self.width:
+                    varies = min(bulk, varies)
                 found[pair] = max(min(found[pair], _SPREAD * varies), least)
         return found
 
