@@ -196,6 +196,71 @@ def test_a_billion_uses_of_masses_that_are_off(monkeypatch, factor):
     assert high - low > width
 
 
+# -- the last node -------------------------------------------------------------------------------
+
+
+def one_use_bins(step, rate=0.3, scale=0.7, tilt=3.0):
+    """Bins of a loss with an atom at its largest, which is on no node; and that loss."""
+    pair = Pair(pn.Laplace(scale=scale), 1.0, rate)
+    source = dense(pair, "remove", 80.0)
+    chosen = np.ones(source.log_mass.size, bool)
+    low = -pair.largest_loss("add")
+    none = np.zeros(chosen.size, bool)
+    bins = lattice.graded_bins(source, chosen, none, (step, low), tilt, 0.0)
+    return bins, pair.largest_loss("remove")
+
+
+@for_each([0.05, 0.011, 0.0023], [1.0, 0.3], [0.3, 0.7, 2.0])
+def test_the_last_node_of_a_lower_bound(step, rate, scale):
+    """One use beside its exact delta. Kills: bins that come up without the room they need; an atom
+    that is moved down by what is left of a step, which costs up to 12 times as much."""
+    bins, largest = one_use_bins(step, rate, scale)
+    lower = node_measure(bins, "lower")
+    mass = lower.mass * np.exp(lower.log_norm - lower.tilt * lower.losses)
+    epsilons = largest * np.linspace(0.0, 1.0, 400, endpoint=False)
+    losses = np.minimum(epsilons[:, None] - lower.losses, 0.0)
+    found = (mass * -np.expm1(losses)).sum(axis=1)
+    mechanism = pn.Mechanism(pn.Laplace(scale=scale), sensitivity=1.0)
+    accountant = pn.Accountant(adjacency="remove").compose(mechanism, 1, rate)
+    exact = np.array([accountant.delta(epsilon).upper for epsilon in epsilons])
+    assert (found <= exact + 1e-13).all()
+    # What comes up is about the root of step and range wide.
+    assert node_measure(bins, "upper").log_norm - lower.log_norm <= 6.0 * step**1.5
+
+
+def test_what_comes_up_to_the_last_node_keeps_its_rounding():
+    """Kills: the rounding of the node alone, and losses that are not off by more."""
+    bins, _ = one_use_bins(0.011)
+    rounding = np.full(bins.edges.size, 1e-12)
+    last = int(np.flatnonzero(bins.mass)[-1])
+    rounding[last - 3] = 1e-6
+    bins = dataclasses.replace(bins, rounding=rounding, whole=False)
+    made, distance = lattice._last_balanced(bins)
+    assert distance > 4.0 * bins.step
+    assert made.rounding[last] == 1e-6
+    assert node_measure(bins, "lower").slack >= 12e-6 * distance
+    # What it holds has exactly its ratio: in P, and in Q by what each bin is short of.
+    assert made.mass[last] == made.excess[last] == 0.0
+    level = bins.step * (bins.edges[last] - bins.edges[:-1])
+    taken = (bins.mass - made.mass) * np.exp(bins.tilt * level)
+    under_q = (taken - (bins.excess - made.excess) * np.exp(bins.tilt * level)) * np.exp(level)
+    held = made.at_edges[last] - bins.at_edges[last]
+    assert held == pytest.approx(taken.sum(), rel=1e-13)
+    assert under_q.sum() == pytest.approx(held, rel=1e-12)
+
+
+def test_plans_of_laplace_steps_of_several_scales():
+    """Each has its atom on no node of the others, and all have the default width."""
+    accountant = pn.Accountant()
+    for k in range(12):
+        mechanism = pn.Mechanism(pn.Laplace(scale=0.6 + 0.4 * k))
+        accountant.compose(mechanism, 20 * (k + 1), 1.0 if k % 3 == 0 else 0.05 + 0.02 * k)
+    found = accountant.epsilon(1e-8)
+    assert found.composer == "frequencies"
+    assert found.upper - found.lower <= 1e-4 * found.upper
+    assert found.lower <= accountant.estimate.epsilon(1e-8) <= found.upper
+
+
 # -- what the rounding of masses may cost ----------------------------------------------------------
 
 

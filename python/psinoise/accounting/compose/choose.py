@@ -6,8 +6,9 @@ composer    when                         what limits it
 choices     pairs with several worst     its work and its rounding: see ``late_choices`` and
             shifts; many uses of atoms   ``recursion``; of two pairs with several worst shifts one
                                          has its envelope; last of few uses of atoms
-frequencies smooth losses, tables        rounding, where little tilted mass is near epsilon; steps
-                                         whose losses differ too much in scale for one lattice
+frequencies smooth losses, tables        rounding, where little tilted mass is near epsilon; few
+                                         uses whose losses differ in scale, of which many
+                                         frequencies matter on a long window
 direct      always                       its work: see `refine`; of pairs with several worst shifts
                                          it has their envelope from above and one from below
 =========== ============================ =========================================================
