@@ -118,7 +118,7 @@ def sampled_steps(count, seed):
     return tuple((Pair(pn.Gaussian(scale=scale), 1.0, rate), 1) for scale, rate in rows)
 
 
-@for_rows((count, dead) for count in [3, 60, 400] for dead in [15.0, 80.0])
+@for_rows((count, dead) for count in [3, 60, 400] for dead in [15.0, 30.0])
 def test_what_is_left_out_of_steps_of_many_scales_is_dead(count, dead):
     """Kills: an interval thrice as long as its angle allows; cells without their Lipschitz term."""
     steps = sampled_steps(count, 1)

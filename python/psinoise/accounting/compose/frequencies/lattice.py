@@ -237,7 +237,9 @@ def _last_balanced(bins: Bins) -> tuple[Bins, float]:
         return bins, 0.0
     last = int(np.flatnonzero(bins.mass)[-1])
     below = (bins.edges[last] - bins.edges[:last][::-1]) * bins.step
-    below = below[: np.searchsorted(below, min(1.0, _LARGEST_LIFT / bins.tilt), side="right")]
+    below = below[
+        : np.searchsorted(below, _LARGEST_LIFT / max(bins.tilt, _LARGEST_LIFT), side="right")
+    ]
     taken = slice(last - below.size, last)
     lift = np.exp(bins.tilt * below)
     room = np.expm1(below) * bins.mass[taken][::-1] - np.exp(below) * bins.excess[taken][::-1]
