@@ -20,7 +20,7 @@ from psinoise.accounting.compose.choices.induction import Grid as Points
 from psinoise.accounting.compose.choices.induction import GridBound, Induction, Use, Values
 from psinoise.accounting.compose.choices.late_choices import Target, with_one_shift
 from psinoise.accounting.compose.choices.recursion import Recursion
-from psinoise.accounting.compose.choices.waves import Frame, Grid, hinge
+from psinoise.accounting.compose.choices.waves import Frame, Grid, all_alone, hinge
 from psinoise.accounting.compose.measures.dense import atoms_source
 from psinoise.accounting.compose.measures.measure import Measure
 from psinoise.accounting.loss.envelope import undominated
@@ -465,3 +465,12 @@ def test_shifts_with_infinite_losses_of_their_own():
             found = mechanism.delta(epsilon, count)
             exact = largest(epsilon, count)
             assert found.lower * (1.0 - 1e-12) <= exact <= found.upper * (1.0 + 1e-12)
+
+
+@for_each([1, 2, 5, 9, 64, 181], [1, 3, 170, 5000])
+def test_products_of_matrices_in_blocks(rows, terms):
+    """Kills: a block that is left out. No block is one row where there are more, of which a library
+    makes a product with a vector, on several threads."""
+    rng = np.random.default_rng(rows * terms)
+    a, b = rng.normal(size=(2, rows, terms)) + 1j * rng.normal(size=(2, rows, terms))
+    assert all_alone(a, b) == pytest.approx(a @ b.T, abs=1e-11)

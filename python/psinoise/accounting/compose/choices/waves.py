@@ -36,6 +36,8 @@ _RAISED, _SPREAD = 1.1, 2.0
 _MARGIN = 0.4
 # What a hinge is smoothed by twice, in terms of the first time.
 _WIDER = (2.05, 2.1, 2.2, 2.5, 3.0)
+# Terms of products of matrices that OpenBLAS forms on one thread, and rows of one of them.
+_ON_ONE_THREAD, _ROWS = 2**16, 4
 #: Deviations of smoothing up to which it need not be moved from below.
 STEEPEST = 0.6
 #: Deviations by which a hinge that is smoothed is moved to stay below it.
@@ -106,20 +108,36 @@ class Grid:
         Values may be larger, where something is added that is bounded between points elsewhere.
         """
         falls = np.maximum(self.values(coefficients * self.frame.waves**2), 0.0)
-        fourth = float(np.abs(coefficients) @ (2.0 * self.frame.waves**4))
+        fourth = float(alone(np.abs(coefficients), 2.0 * self.frame.waves**4))
         share = self.spacing**2 / 8.0
         fourth += self.error(total_of(coefficients * self.frame.waves**2)) / share
         return larger_of_neighbors(values) + share * (larger_of_neighbors(falls) + share * fourth)
 
     def between(self, coefficients: Complex) -> float:
         """How far polynomials may be above both neighboring points."""
-        return float((np.abs(coefficients) @ (2.0 * self.frame.waves**2)).max()) * (
-            self.spacing**2 / 8.0
-        )
+        second = alone(np.abs(coefficients), 2.0 * self.frame.waves**2)
+        return float(second.max()) * (self.spacing**2 / 8.0)
 
     def error(self, total: float) -> float:
         """Of values whose coefficients add up to a total, by transforms."""
         return 4.0 * UNIT * math.log2(self.points) * math.sqrt(self.points) * total
+
+
+def alone(rows: Float, column: Float) -> Float:
+    """A product of a matrix and a vector, on one thread.
+
+    Those of a threaded library wait for each other: where the other cores are busy ten times as
+    long as it takes.
+    """
+    return np.asarray(np.einsum("...k,k->...", rows, column))
+
+
+def all_alone(rows: Complex, others: Complex) -> Complex:
+    """Products of all rows of two matrices, in blocks that a library gives to one thread."""
+    few = max(_ON_ONE_THREAD // (_ROWS * rows.shape[1]), _ROWS)
+    # Of about the same size: one row alone is a vector, which it gives to several.
+    upper, lower = (np.array_split(m, -(-len(m) // n)) for m, n in ((rows, _ROWS), (others, few)))
+    return np.block([[a @ b.T for b in lower] for a in upper])
 
 
 def larger_of_neighbors(values: Float) -> Float:
