@@ -80,8 +80,8 @@ def integrand(composition: Composition, saddle: Saddle, step: float, steps: int)
 def horizon_of(composition: Composition, saddle: Saddle, start: float, limit: float) -> float:
     """The largest frequency beyond ``start`` at which the integrand is seen alive; 0 if none.
 
-    ``inf`` if it is alive at the end of the probes, which are not much beyond the limit, or if
-    losses with atoms revive it for ever.
+    ``inf`` if it is alive at the end of the probes, which are at most four times as far as the
+    limit, or if losses with atoms revive it for ever.
     """
     widest = math.sqrt(max(part.variance for part in saddle.parts))
     if widest == 0.0:

@@ -40,7 +40,7 @@ _ANGLES = math.pi * np.array([1.0, 0.5, 0.25])
 
 
 def last_frequency(parts: list[tuple[NodeMeasure, int]], dead: float) -> float:
-    """An angle from which on, up to ``pi``, it is below ``e^-dead``; inf if none is seen."""
+    """An angle from which on, to ``pi``, the product is below ``e^-dead``; inf if none is seen."""
     deviations = [math.sqrt(measure.moments[1]) / measure.step for measure, _ in parts]
     starts, ends = _dead(parts, deviations, dead)
     if ends.size == 1 and ends[0] == math.pi:
@@ -48,7 +48,8 @@ def last_frequency(parts: list[tuple[NodeMeasure, int]], dead: float) -> float:
     least = float(starts[0]) if starts.size else 0.0
     cells = [_cells(deviation) for deviation in deviations]
     order = sorted(range(len(parts)), key=lambda k: cells[k] / parts[k][1])
-    bound, work, last = np.zeros(_CELLS[0] // 2 + 1), 0, math.inf
+    bound, work = np.zeros(_CELLS[0] // 2 + 1), 0
+    last = float(starts[-1]) if ends.size and ends[-1] == math.pi else math.inf
     for place, k in enumerate(order):
         measure, count = parts[k]
         work += cells[k]
@@ -61,7 +62,7 @@ def last_frequency(parts: list[tuple[NodeMeasure, int]], dead: float) -> float:
         size = max(bound.size, factor.size)
         bound = _finer(bound, size) + _finer(factor, size)
         if place % _FACTORS == _FACTORS - 1 or place == len(order) - 1:
-            last = _last_alive(bound <= -dead, starts, ends)
+            last = min(last, _last_alive(bound <= -dead, starts, ends))
             if last <= least:
                 break
     return last
@@ -84,7 +85,8 @@ def _finer(bound: Float, size: int) -> Float:
 
 
 def _last_alive(dead: NDArray[np.bool_], starts: Float, ends: Float) -> float:
-    """The end of the last cell that is not known to be dead; inf if that is the last one of all."""
+    """Where the last cell that is not known to be dead ends, or the first interval that reaches
+    its end begins; inf if it is the last one of all."""
     width = math.pi / (dead.size - 1)
     alive = ~dead
     for start, end in zip(starts / width, ends / width, strict=True):
@@ -95,9 +97,10 @@ def _last_alive(dead: NDArray[np.bool_], starts: Float, ends: Float) -> float:
     last = int(np.flatnonzero(alive)[-1])
     if last == dead.size - 1:
         return math.inf
-    if starts.size and last - 0.5 <= starts[0] / width <= last + 0.5:
+    end = (last + 0.5) * width
+    if starts.size and end - width <= starts[0] <= end <= ends[0]:
         return float(starts[0])
-    return (last + 0.5) * width
+    return end
 
 
 def _dead(

@@ -248,7 +248,8 @@ def _last_balanced(bins: Bins) -> tuple[Bins, float]:
     if not below.size or surplus <= room[0]:
         return bins, 0.0
     before = np.cumsum(room) - room
-    share = np.divide(surplus - before, room, out=np.zeros(room.size), where=room > 0.0)
+    with np.errstate(over="ignore"):
+        share = np.divide(surplus - before, room, out=np.zeros(room.size), where=room > 0.0)
     share = np.clip(share, 0.0, 1.0)
     mass, excess, held = bins.mass.copy(), bins.excess.copy(), bins.at_edges.copy()
     held[last] += mass[last] + np.sum(share * lift * mass[taken][::-1])

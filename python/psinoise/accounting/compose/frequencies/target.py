@@ -41,10 +41,10 @@ _LARGEST_EXPONENT = 25.0
 _BESIDE_ATOMS = 0.7
 # So many places, of steps in the order of what they ask for.
 _SHARING = 8
-# Share of the width that steps which are left out from below may have, and a bulk that no bins tell
-# apart.
+# Share of the width that is left to steps that are left out from below; and to the bulk of a loss,
+# whose nodes are as far apart as its deviation asks for if its spread costs no more.
 _LEFT_OUT = 0.1
-# A step is at most this share of the deviation of a loss.
+# Nodes of a loss that matters are at most this share of its deviation apart.
 _SPREAD = 0.18
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
@@ -106,15 +106,20 @@ class Target:
         }
 
     @cached_property
-    def matter(self) -> Pairs:
-        """The steps that are not left out from below: nobody looks at what the others release.
+    def matter(self) -> frozenset[Dominating]:
+        """The pairs that are not left out from below.
 
-        What these would add to epsilon, by their moments, is a small share of the width together.
+        Leaving out what a step releases is post-processing: delta can only fall. Delta of the
+        finite losses falls too if those of the step are all finite; else it would rise by the
+        factor ``1 - f`` that the step brings, so that such steps are never left out. What the
+        others would add to epsilon, by their moments, is a small share of the width together.
         """
-        added = np.array([count * self.log_norms[pair] for pair, count in self.steps]) / self.tilt
+        finite = [step for step in self.steps if step[0].infinite(self.direction) == 0.0]
+        added = np.array([count * max(self.log_norms[pair], 0.0) for pair, count in finite])
         order = np.argsort(added)
-        out = set(order[np.cumsum(added[order]) <= _LEFT_OUT * self.width].tolist())
-        return tuple(step for k, step in enumerate(self.steps) if k not in out) or self.steps
+        out = order[np.cumsum(added[order]) <= _LEFT_OUT * self.width * self.tilt]
+        pairs = frozenset(pair for pair, _ in self.steps)
+        return pairs - {finite[k][0] for k in out.tolist()} or pairs
 
     @cached_property
     def _own_steps(self) -> dict[Dominating, float]:
@@ -123,13 +128,12 @@ class Target:
         smooth = math.sqrt(2.4 * self.width / (self.uses * (self.tilt + 1.0)))
         # A loss that hardly varies moves by a bin at most, and n bins this small are in the width.
         least = 0.5 * self.width / self.uses
-        matter = {pair for pair, _ in self.matter}
         found = {}
         for (pair, count), part, measure in zip(
             self.steps, self._at_tilt.parts, self.composition.measures, strict=True
         ):
             found[pair] = min(smooth, _LARGEST_STEP)
-            if pair in matter:
+            if pair in self.matter:
                 # The bias formula takes the loss to vary over several bins.
                 varies, bulk = math.sqrt(part.variance), measure.spread(self.tilt, part.value)
                 if count * bulk > _LEFT_OUT * self.width:
@@ -166,7 +170,7 @@ class Target:
 
 def profile_bound(target: Target, step: float, side: Side) -> Bound:
     """A bound on the profile of one direction, sharp around the target."""
-    steps = target.steps if side == "upper" else target.matter
+    steps = [each for each in target.steps if side == "upper" or each[0] in target.matter]
     parts = [(_bound_of_step(target, pair, step, side), count) for pair, count in steps]
     tail = tail_within(parts, target.log_delta, target.epsilon, target.share, _LEAST_LOG_TAIL)
     return lattice_profile(parts, tail, side)
@@ -181,7 +185,7 @@ def _bound_of_step(target: Target, pair: Dominating, step: float, side: Side) ->
         target.kept.clear()
     kept = target.kept.setdefault(step, {})
     bins = kept.pop(pair, None) or _bins(target, pair, step)
-    if side == "upper":
+    if side == "upper" and pair in target.matter:
         kept[pair] = bins
     made, doublings = node_measure(bins, side), target.doublings[pair]
     if not doublings:
