@@ -20,7 +20,7 @@ from psinoise.accounting.compose.choices.induction import Grid as Points
 from psinoise.accounting.compose.choices.induction import GridBound, Induction, Use, Values
 from psinoise.accounting.compose.choices.late_choices import Target, with_one_shift
 from psinoise.accounting.compose.choices.recursion import Recursion
-from psinoise.accounting.compose.choices.waves import Frame, Grid, all_alone, hinge
+from psinoise.accounting.compose.choices.waves import Frame, Grid, hinge, row_products
 from psinoise.accounting.compose.measures.dense import atoms_source
 from psinoise.accounting.compose.measures.measure import Measure
 from psinoise.accounting.loss.envelope import undominated
@@ -473,4 +473,4 @@ def test_products_of_matrices_in_blocks(rows, terms):
     makes a product with a vector, on several threads."""
     rng = np.random.default_rng(rows * terms)
     a, b = rng.normal(size=(2, rows, terms)) + 1j * rng.normal(size=(2, rows, terms))
-    assert all_alone(a, b) == pytest.approx(a @ b.T, abs=1e-11)
+    assert row_products(a, b) == pytest.approx(a @ b.T, abs=1e-11)

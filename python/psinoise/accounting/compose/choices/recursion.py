@@ -49,10 +49,10 @@ from psinoise.accounting.compose.choices.waves import (
     Complex,
     Frame,
     Grid,
-    all_alone,
-    alone,
     larger_of_neighbors,
+    row_products,
     total_of,
+    weighted_sums,
 )
 from psinoise.accounting.compose.measures.measure import UNIT, Measure, Side
 from psinoise.accounting.loss.pairs import Float
@@ -113,7 +113,7 @@ class Losses:
             weight = measure.mass * np.exp(frame.tilt * loss - log_scale)
             between = _turns(loss, frame.waves[:inner])
             rows = _turns(loss, frame.waves[::inner]) * weight
-            made.append(all_alone(rows, between).ravel()[: frame.degree + 1])
+            made.append(row_products(rows, between).ravel()[: frame.degree + 1])
             phases = (frame.tilt + frame.waves[-1]) * float(np.abs(loss).max())
             error = max(error, (loss.size + 128.0 + 4.0 * phases) * UNIT)
         return np.array(made), error
@@ -288,7 +288,7 @@ class Recursion:
         size = np.minimum(most * np.abs(second), 2.0 * largest)
         # Of waves that change much in a block their size alone is known.
         long = (uses * np.abs(self._lag) <= 1.0) & (most * np.abs(second) <= 2.0 * largest)
-        missed = 2.0 * alone(np.abs(self._differences), np.where(long, 0.0, size))
+        missed = 2.0 * weighted_sums(np.abs(self._differences), np.where(long, 0.0, size))
         term = self._differences * np.where(long, most * second, 0.0)
         bend = np.zeros((term.shape[0], self._grid.points))
         for order in range(1, _ORDERS + 1):

@@ -108,14 +108,14 @@ class Grid:
         Values may be larger, where something is added that is bounded between points elsewhere.
         """
         falls = np.maximum(self.values(coefficients * self.frame.waves**2), 0.0)
-        fourth = float(alone(np.abs(coefficients), 2.0 * self.frame.waves**4))
+        fourth = float(weighted_sums(np.abs(coefficients), 2.0 * self.frame.waves**4))
         share = self.spacing**2 / 8.0
         fourth += self.error(total_of(coefficients * self.frame.waves**2)) / share
         return larger_of_neighbors(values) + share * (larger_of_neighbors(falls) + share * fourth)
 
     def between(self, coefficients: Complex) -> float:
         """How far polynomials may be above both neighboring points."""
-        second = alone(np.abs(coefficients), 2.0 * self.frame.waves**2)
+        second = weighted_sums(np.abs(coefficients), 2.0 * self.frame.waves**2)
         return float(second.max()) * (self.spacing**2 / 8.0)
 
     def error(self, total: float) -> float:
@@ -123,16 +123,16 @@ class Grid:
         return 4.0 * UNIT * math.log2(self.points) * math.sqrt(self.points) * total
 
 
-def alone(rows: Float, column: Float) -> Float:
-    """A product of a matrix and a vector, on one thread.
+def weighted_sums(rows: Float, column: Float) -> Float:
+    """A matrix times a vector, on one thread.
 
-    Those of a threaded library wait for each other: where the other cores are busy ten times as
-    long as it takes.
+    The threads of a library wait for each other: up to twenty times as long as it takes, where
+    other processes have their cores.
     """
     return np.asarray(np.einsum("...k,k->...", rows, column))
 
 
-def all_alone(rows: Complex, others: Complex) -> Complex:
+def row_products(rows: Complex, others: Complex) -> Complex:
     """Products of all rows of two matrices, in blocks that a library gives to one thread."""
     few = max(_ON_ONE_THREAD // (_ROWS * rows.shape[1]), _ROWS)
     # Of about the same size: one row alone is a vector, which it gives to several.
