@@ -6,10 +6,11 @@ up to less. There are two such bounds:
 
 * *From nodes that lie near each other.* Take those in an interval of length ``D``, with mass ``w``,
   variance ``v`` and the Fourier sum ``w E``. For two independent draws ``x, x'`` of them and
-  ``theta <= b / D``, with ``b <= pi``, the angle ``a = theta (x - x')`` is at most ``b``, where
-  ``1 - cos a >= c a^2`` with ``c = (1 - cos b) / b^2``. So ``|E|^2``, the mean of ``cos a``, is at
-  most ``1 - 2 c theta^2 v``, and ``|F| <= w |E| + 1 - w <= 1 - c theta^2 w v``. Intervals of all
-  powers of two show that many factors are dead at most angles, however different their scales are.
+  ``theta <= pi / D`` the angle ``a = theta (x - x')`` is at most ``pi``, where
+  ``1 - cos a >= 2 a^2 / pi^2``. So ``|E|^2``, the mean of ``cos a``, is at most
+  ``1 - (4 / pi^2) theta^2 v``, and ``|F| <= w |E| + 1 - w <= 1 - (2 / pi^2) theta^2 w v``.
+  Intervals of all powers of two show that many factors are dead at most angles, however different
+  their scales are.
 * *By transforms.* ``F``, turned by the mean, changes by at most the standard deviation per unit of
   ``theta``. The transform of the masses wrapped around any number ``n`` of nodes has ``F`` at ``n``
   angles; half way between them ``|F|`` is larger by at most the deviation times ``pi / n``. Factors
@@ -35,8 +36,6 @@ _MOST_WORK = 2**24
 _FACTORS = 8
 # Standard deviations in the longest interval, at least.
 _NEAR = 6.0
-# The largest angles that are considered between nodes of an interval.
-_ANGLES = math.pi * np.array([1.0, 0.5, 0.25])
 
 
 def last_frequency(parts: list[tuple[NodeMeasure, int]], dead: float) -> float:
@@ -112,11 +111,9 @@ def _dead(
     variance = np.zeros(lengths.size)
     for measure, count in parts:
         variance += count * _near_variances(measure, lengths)
-    # 1 - x <= e^-x.
-    exponent = np.multiply.outer((1.0 - np.cos(_ANGLES)) / _ANGLES**2, variance)
     with np.errstate(divide="ignore"):
-        starts = np.sqrt(dead / exponent).ravel()
-    ends = np.divide.outer(_ANGLES, lengths).ravel()
+        starts = math.pi * np.sqrt(0.5 * dead / variance)  # 1 - x <= e^-x
+    ends = math.pi / lengths
     found: list[list[float]] = []
     for k in np.argsort(starts):
         if found and starts[k] <= found[-1][1]:

@@ -38,7 +38,6 @@ _LARGEST_TILT = 1e6
 # Over the width the tilt changes weights by this exponent at most: beyond, errors would drown what
 # is a width away.
 _LARGEST_EXPONENT = 25.0
-_BESIDE_ATOMS = 0.7
 # So many places, of steps in the order of what they ask for.
 _SHARING = 8
 # Share of the width that is left to steps that are left out from below; and to the bulk of a loss,
@@ -158,9 +157,7 @@ class Target:
     @property
     def first_step(self) -> float:
         """That of both bounds."""
-        # The contraction ends beside an atom, which costs about as much again from below.
-        beside = any(measure.atoms for measure in self.composition.measures)
-        return (_BESIDE_ATOMS if beside else 1.0) * min(self._own_steps.values())
+        return min(self._own_steps.values())
 
     @property
     def share(self) -> float:
