@@ -151,6 +151,35 @@ py::array_t<double> sums_at(const py::array& values, const py::array& places,
   return out;
 }
 
+py::array_t<double> peaks(const py::array& values, const py::array& other, const py::array& added,
+                          const py::array& held, double sign) {
+  require_same_size(values, added);
+  const std::size_t points = size_of(other);
+  if (points == 0 || size_of(values) % points != 0) {
+    throw py::value_error("rows must have as many values as the other function");
+  }
+  const std::size_t rows = size_of(values) / points;
+  const std::int64_t* row = nullptr;
+  if (held.size() != 0) {
+    require_same_size(held, other);
+    row = input<std::int64_t>(held, "held");
+    const auto most = static_cast<std::int64_t>(rows);
+    if (!std::all_of(row, row + points, [most](std::int64_t r) { return 0 <= r && r < most; })) {
+      throw py::value_error("rows that are held must exist");
+    }
+  }
+  const double* value = input<double>(values, "values");
+  const double* of = input<double>(other, "other");
+  const double* more = input<double>(added, "added");
+  py::array_t<double> out(static_cast<py::ssize_t>(rows));
+  double* found = out.mutable_data();
+  {
+    const Unlocked unlocked;
+    kernels().peaks_above(value, of, more, row, rows, points, sign, found);
+  }
+  return out;
+}
+
 py::tuple sums_from_each(const py::array& loss, const py::array& mass) {
   require_same_size(loss, mass);
   py::array_t<double> total(loss.size());
@@ -168,6 +197,8 @@ void bind_losses(py::module_& module) {
              py::arg("threads"));
   module.def("placed_sums", &sums_at, py::arg("values"), py::arg("places"), py::arg("weights"),
              py::arg("count"));
+  module.def("peaks_above", &peaks, py::arg("values"), py::arg("other"), py::arg("added"),
+             py::arg("held"), py::arg("sign"));
   module.def("suffix_sums", &sums_from_each, py::arg("loss"), py::arg("mass"));
   module.def("graded_edges", &edges_of_bins, py::arg("lowest"), py::arg("highest"),
              py::arg("log_mass"), py::arg("step"), py::arg("offset"), py::arg("rounding"),

@@ -117,6 +117,11 @@ struct Kernels {
   // out[j] = sum of weights[i] values[places[i] + j], 0 <= j < count.
   void (*placed_sums)(const double* values, const std::int64_t* places, const double* weights,
                       std::size_t terms, std::size_t count, double* out);
+  // How far rows of `points` values may be above others on a period; see kernels/peaks.cpp. All
+  // intervals of every row, unless rows are held.
+  void (*peaks_above)(const double* values, const double* other, const double* added,
+                      const std::int64_t* held, std::size_t rows, std::size_t points, double sign,
+                      double* out);
   void (*balanced_nodes)(const double* mass, const double* excess, std::size_t bins,
                          const double* growth, const double* rise, double* share, double* nodes);
   // Real transforms of `size` points, a power of two. Roots and room to work in are aligned to 64

@@ -50,6 +50,7 @@ const Kernels kernels = {
     log_mgf,
     lattice_sums,
     placed_sums,
+    peaks_above,
     balanced_nodes,
     fft_shape,
     fft_roots,

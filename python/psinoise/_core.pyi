@@ -277,6 +277,18 @@ def placed_sums(
     """For 0 <= j < count the sum of weights[i] * values[places[i] + j], its terms in their
     order."""
 
+def peaks_above(
+    values: NDArray[np.float64],
+    other: NDArray[np.float64],
+    added: NDArray[np.float64],
+    held: NDArray[np.int64],
+    sign: float,
+) -> NDArray[np.float64]:
+    """For every row of values on a period the largest, over neighboring points, of d + added at
+    either of them and an eighth of the larger 2 d[i] - d[i - 1] - d[i + 1] at them, if positive;
+    d = sign * (values - other). Of points from which a row is held to the next, unless held is
+    empty; -inf for a row without any, and NaN where something is not finite."""
+
 def suffix_sums(
     loss: NDArray[np.float64], mass: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -8,11 +8,13 @@ import math
 import tracemalloc
 from unittest import mock
 
+import mpmath
 import numpy as np
 import pytest
 from cell_oracles import cactus_pieces, integer_atoms, merged
 
 import psinoise as pn
+from psinoise._backend import core
 from psinoise.accounting.compose import choose
 from psinoise.accounting.compose.choices import composer
 from psinoise.accounting.compose.choices.followed import Followed
@@ -20,7 +22,7 @@ from psinoise.accounting.compose.choices.induction import Grid as Points
 from psinoise.accounting.compose.choices.induction import GridBound, Induction, Use, Values
 from psinoise.accounting.compose.choices.late_choices import Target, with_one_shift
 from psinoise.accounting.compose.choices.recursion import Recursion
-from psinoise.accounting.compose.choices.waves import Frame, Grid, hinge, row_products
+from psinoise.accounting.compose.choices.waves import Frame, Grid, hinge
 from psinoise.accounting.compose.measures.dense import atoms_source
 from psinoise.accounting.compose.measures.measure import Measure
 from psinoise.accounting.loss.envelope import undominated
@@ -279,14 +281,13 @@ def test_what_a_grid_may_miss():
     for _ in range(50):
         waves = generator.normal(size=33) + 1j * generator.normal(size=33)
         waves *= np.arange(33) == generator.integers(1, 33)
-        above.append(
-            (fine.values(waves).max() - coarse.values(waves).max()) / coarse.between(waves)
-        )
+        between = np.abs(waves) @ coarse.second
+        above.append((fine.values(waves).max() - coarse.values(waves).max()) / between)
     assert 0.5 < max(above) <= 1.0
 
 
 def test_what_a_polynomial_is_at_most_between_two_points():
-    """Mutants: the second derivative of the left end alone, half of it, no fourth derivative."""
+    """Mutants: the second difference of the left end alone, half of it, no fourth derivative."""
     frame = Frame(0.5, 40.0, 32)
     generator = np.random.default_rng(8)
     tight = []
@@ -301,7 +302,10 @@ def test_what_a_polynomial_is_at_most_between_two_points():
             values = coarse.values(waves)
             inside = fine.values(waves).reshape(-1, 32)
             highest = np.maximum(inside.max(axis=1), np.roll(inside[:, 0], -1))
-            bound = coarse.highest(values, waves)
+            rows = np.tile(values, (values.size, 1))  # a row for each interval
+            each = np.arange(values.size)
+            bound = core.peaks_above(rows, 0.0 * values, 0.0 * rows, each, 1.0)
+            bound += np.abs(waves) @ coarse.fourth
             assert (highest <= bound + 1e-12).all()
             ends = np.maximum(values, np.roll(values, -1))
             tight.append(((highest - ends) / (bound - ends)).max())
@@ -467,10 +471,79 @@ def test_shifts_with_infinite_losses_of_their_own():
             assert found.lower * (1.0 - 1e-12) <= exact <= found.upper * (1.0 + 1e-12)
 
 
-@for_each([1, 2, 5, 9, 64, 181], [1, 3, 170, 5000])
-def test_products_of_matrices_in_blocks(rows, terms):
-    """Kills: a block that is left out. No block is one row where there are more, of which a library
-    makes a product with a vector, on several threads."""
-    rng = np.random.default_rng(rows * terms)
-    a, b = rng.normal(size=(2, rows, terms)) + 1j * rng.normal(size=(2, rows, terms))
-    assert row_products(a, b) == pytest.approx(a @ b.T, abs=1e-11)
+@for_rows([(1, 256, 10.0, 3.0), (300, 384, 50.0, 1.0), (200, 1024, 1e-3, 1e3)])
+def test_transforms_of_free_nodes(nodes, degree, period, scale):
+    """Against mpmath. Mutants: a normal law that is cut off three points earlier, or is narrower by
+    a tenth; half as many points; a shift by one of them."""
+    generator = np.random.default_rng(nodes)
+    frame = Frame(1.0, period, degree)
+    loss, weight = generator.normal(scale=scale, size=nodes), generator.uniform(size=nodes)
+    found, error = frame.transformed(loss, weight)
+    phases = 2.0**-52 * frame.waves * abs(loss).max()
+    for k in (0, 1, degree // 2, degree - 1, degree):
+        turn = mpmath.mpf(2 * k) / mpmath.mpf(period)
+        pairs = zip(weight.tolist(), loss.tolist(), strict=True)
+        exact = complex(mpmath.fsum(w * mpmath.expjpi(turn * x) for w, x in pairs))
+        assert abs(found[k] - exact) <= (error[k] + phases[k]) * weight.sum()
+    assert error.max() <= 1e-13
+
+
+@for_rows(
+    (side, uses, seed) for side in ("upper", "lower") for uses in (1, 2, 6, 40) for seed in range(4)
+)
+def test_every_use_of_a_block(side, uses, seed):
+    """What all uses of a block add, one by one, against what the block says of them.
+
+    Mutants: nothing bends, or half as much; it bends to the other side; of waves that change much
+    nothing counts.
+    """
+    generator = np.random.default_rng(seed)
+    frame, above = Frame(1.0, 40.0, 256), 1.0 if side == "upper" else -1.0
+    losses = generator.normal(scale=(0.2, 1.0)[seed % 2], size=(3, 6))
+    masses = generator.dirichlet(np.ones(6), size=3) * np.exp(-losses)
+    log_scale = math.log((masses * np.exp(losses)).sum(axis=1).max())
+    tilted = masses * np.exp(losses - log_scale)
+    sums = [frame.transformed(*each)[0] for each in zip(losses, tilted, strict=True)]
+    start, _ = hinge(frame, side)
+    tight = []
+    for smooth in (0.3, 5.0):
+        made = Recursion(side, frame, np.array(sums), np.zeros(257), start, 0.0, 8, 0.0)
+        c = made.coefficients = start * np.exp(-0.5 * (smooth * frame.waves) ** 2)
+        reference = made.symbols[np.argmax(made.symbols[:, 0].real)]
+        (after, _, turn), error, _ = made._block(uses, 1e-9)
+        # What was added at first is what is left at the end.
+        powers, once, rising = made._sums(uses)
+        first = (after - powers * c - rising * turn) / once
+        bend, missed = made._bend(uses, 1e-9, c, first, first + uses * turn, powers)
+        grid, same = Grid(frame, 8), made._grid
+        ends = [same.values(made._differences * part) for part in (c, after)]
+        for use in range(uses):
+            others = grid.values((made.symbols - reference) * c).max(axis=0)
+            failed = above * (others - grid.values(first + use * turn))
+            assert failed.max() <= error / uses + 1e-13
+            chord = ends[0] + use / uses * (ends[1] - ends[0])
+            bent = above * (same.values(made._differences * c) - chord)
+            assert (bent <= bend + missed + 1e-13).all()
+            tight.append((bent / (bend + missed + 1e-13)).max())
+            c = reference * c + first + use * turn
+        assert c == pytest.approx(after, abs=1e-12)
+    assert max(tight) >= {1: 0.0, 2: 0.5, 6: 0.3, 40: 0.25}[uses]
+
+
+@for_rows((side, uses) for side in ("upper", "lower") for uses in (4, 6, 10))
+def test_what_moves_in_a_block(side, uses):
+    """A smooth hill that moves by most of its width. Mutants: it bends as at the start alone, or
+    between start and end not at all."""
+    frame, above = Frame(1.0, 400.0, 256), 1.0 if side == "upper" else -1.0
+    waves = frame.waves
+    symbols = np.exp(np.multiply.outer([1.0, 0.8], 1j * waves) - np.array([[0.0], [0.002]]))
+    hill = np.exp(-0.5 * (10.0 * waves) ** 2 + 200j * waves) / 40.0
+    made = Recursion(side, frame, symbols, np.zeros(257), hill, 0.0, 8, 0.0)
+    none = np.zeros_like(hill)
+    bend, missed = made._bend(uses, 1e-12, hill, none, none, symbols[0] ** uses)
+    each = [
+        made._grid.values(made._differences * hill * symbols[0] ** use) for use in range(uses + 1)
+    ]
+    for use in range(uses):
+        bent = above * (each[use] - each[0] - use / uses * (each[-1] - each[0]))
+        assert (bent <= bend + missed + 1e-15).all()

@@ -23,7 +23,7 @@ from psinoise.reference.lattice import (
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
 from psinoise.reference.loss_edges import graded_edges
 from psinoise.reference.losses import loss_bins, loss_panels, panel_pieces
-from psinoise.reference.products import binned_products, placed_sums, suffix_sums
+from psinoise.reference.products import binned_products, peaks_above, placed_sums, suffix_sums
 from psinoise.reference.release import (
     LatticeTable,
     SecretKey,
@@ -76,6 +76,7 @@ __all__ = [
     "loss_panels",
     "panel_pieces",
     "panel_values",
+    "peaks_above",
     "placed_sums",
     "riccati",
     "sample",

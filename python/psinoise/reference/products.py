@@ -45,6 +45,20 @@ def placed_sums(values: Float, places: Index, weights: Float, count: int) -> Flo
     return out
 
 
+def peaks_above(values: Float, other: Float, added: Float, held: Index, sign: float) -> Float:
+    """How far rows may be above another function on a period, at points and between them."""
+    if values.shape[-1] != other.size or added.shape != values.shape:
+        raise ValueError("rows must have as many values as the other function")
+    over = sign * (values - other)
+    before, after = np.roll(over, 1, axis=-1), np.roll(over, -1, axis=-1)
+    bends = np.maximum(2.0 * over - before - after, 0.0)
+    both = [np.maximum(part, np.roll(part, -1, axis=-1)) for part in (over + added, bends)]
+    found = np.asarray(both[0] + 0.125 * both[1])
+    if held.size:
+        found = np.where(held == np.arange(values.shape[0])[:, None], found, -np.inf)
+    return np.asarray(found.max(axis=-1))
+
+
 def suffix_sums(loss: Float, mass: Float) -> tuple[Float, Float]:
     """Sums of the masses from each node on, and of their excess over the loss of the first."""
     total, excess = np.empty(loss.size), np.empty(loss.size)

@@ -119,6 +119,8 @@ class CellPair(AtomPair):
         Infinite losses count apart, as those of the envelope: a shift with fewer of them may have
         more of finite ones than is left for the envelope.
         """
+        if self.among is not None and not self.several:
+            return self
         found = [replace(self, among=(shift,)) for shift in self.shifts]
         if self.told > 0.0:
             found = [pair for pair in found if pair.told == self.told]

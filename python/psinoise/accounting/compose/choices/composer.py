@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -171,6 +171,7 @@ class Choices:
     fixed: Direct
     direction: Direction
     log_delta: float
+    _measures: dict[tuple[AtomPair, Side, int], Measure] = field(default_factory=dict, repr=False)
 
     def bounds(self, epsilon: float, crossing: Crossing, width: Width) -> Iterator[Bound]:
         """Bounds from above and below, each pair finer than the last, until the work is spent.
@@ -264,9 +265,14 @@ class Choices:
 
     def _losses(self, side: Side, tilt: float, groups: int, nodes: int) -> tuple[Measure, ...]:
         """The losses of one use of each group of shifts."""
-        parts = self.pair.groups(self.direction, tilt, groups)
-        each = [dense(pair[side == "upper"], self.direction, math.inf) for pair in parts]
-        return tuple(self._measure(source, side, nodes) for source in each)
+        found = []
+        for pairs in self.pair.groups(self.direction, tilt, groups):
+            pair = pairs[side == "upper"]
+            if (pair, side, nodes) not in self._measures:
+                source = dense(pair, self.direction, math.inf)
+                self._measures[pair, side, nodes] = self._measure(source, side, nodes)
+            found.append(self._measures[pair, side, nodes])
+        return tuple(found)
 
     def _measure(self, source: Dense, side: Side, nodes: int) -> Measure:
         one = Direct(((source, source),), (1,), self.log_delta - _UNTRIMMED)
@@ -376,8 +382,9 @@ def _bound(
     symbols, doubt = losses.symbols(frame, log_scale)
     behind = log_scale - np.array([found[0] for found in losses.each(tilt)]) - _BEHIND / count
     if side == "upper":
-        moved = np.maximum(behind, 0.0) / tilt
-        symbols = symbols * np.exp(np.multiply.outer(moved, tilt + 1j * frame.waves))
+        far = behind > 0.0
+        moved = np.multiply.outer(behind[far] / tilt, tilt + 1j * frame.waves)
+        symbols[far] *= np.exp(moved)
     else:
         symbols = symbols[behind <= 0.0]
     start, error = hinge(frame, side)
@@ -389,7 +396,7 @@ def _bound(
         scaled = other.cumulants(tilt)[0] + _sum_rounding(other)
         factor, more = other.symbols(made.frame, scaled)
         made.coefficients = made.coefficients * np.exp(uses * np.log(factor[0]))
-        made.error += 4.0 * uses * more * total_of(made.coefficients)
+        made.error += 4.0 * uses * total_of(more * made.coefficients)
         scale += uses * scaled
     relative = sum(uses * (each.rounding + 4.0 * UNIT) for each, uses in steps.each)
     relative += 16.0 * UNIT * (1.0 + abs(scale) + tilt * period)

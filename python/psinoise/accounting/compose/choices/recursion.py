@@ -23,17 +23,19 @@ that is a factor ``e^{-i w m}`` of every symbol, and nothing above depends on it
 shift ``r``, the worst at the tilt, and from the start of a block of ``B`` uses on:
 ``f_{j+1} = A_r f_j + g_j``, ``g_j = g_0 + (j/B) (g_B - g_0)``, which has a closed form. (2) asks
 for ``g_j >= (A_s - A_r) f_j - e``. At both ends of the block that is seen on a grid. In between the
-right side differs from its chord by ``B^2/8`` times its second difference in ``j`` at most. As
-``g_j`` is affine that is ``A_r^j W_s``, with ``W_s`` the one at the start, which is seen on the
-grid too: ``A_r^j = (1 - (1 - A_r))^j`` is expanded, and what is left is summed over all
-frequencies. Of waves that change much in a block twice their size counts. Chords lie above the
+right side differs from its chord by ``B^2/8`` of its second difference in ``j`` at most, to the
+side that this bends to. As ``g_j`` is affine that is ``A_r^j W_s``, with ``W_s`` the one at the
+start, of coefficients ``(1 - A_r)^2 t``; it is seen on the grid at both ends of the block, and in
+between it differs from its own chord by ``B^2/8`` of the sum of ``|1 - A_r|^2`` times its size
+(`Recursion._bend`). Waves that change much in a block are what is left of ``t``, ``A_r^j t``, but
+for what is affine: they differ from their chord by ``2 |t|`` at most. Chords lie above the
 largest of the right sides but for that; from below one shift is held at each place for a block.
 Where no other shift adds enough to matter ``g`` is left out, and then a block may have any number
 of uses (`_most`).
 
-*Rounding.* A symbol is a sum of some hundred products, and an argument ``(c + i w) L`` is off by
-one rounding: its error times the sum of all coefficients counts for each use (of uses without a
-block, of what they leave of them), that of transforms for each block.
+*Rounding.* A symbol is off by its transform (`Frame.transformed`), and an argument ``(c + i w) L``
+by one rounding: the error of each times its coefficient counts for each use (of uses without a
+block, of what they leave of it), that of transforms for each block.
 """
 
 from __future__ import annotations
@@ -45,12 +47,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._backend import core
 from psinoise.accounting.compose.choices.waves import (
     Complex,
     Frame,
     Grid,
-    larger_of_neighbors,
-    row_products,
     total_of,
     weighted_sums,
 )
@@ -59,12 +60,12 @@ from psinoise.accounting.loss.pairs import Float
 
 # Points of a grid for each half of a wave, at least; with more of them so many at most.
 _LEAST_OVER, _MOST_POINTS = 2, 2**16
-# How far functions may be off between points by what all waves together could do: see `highest`.
-_ROUGH = 16.0
+# Share of the error of a use that may be missed between points.
+_MISSED = 0.5
 # Uses of a block for each use before it: first, least, and most.
 _BLOCK, _SMALLEST_BLOCK, _LARGEST_BLOCK = 0.02, 1e-4, 0.1
-# Terms of ``A_r^j`` that are seen on the grid.
-_ORDERS = 8
+# Rows that are held, where all are.
+_ALL = np.empty(0, dtype=np.int64)
 # Degrees do not fall below this.
 _LEAST_DEGREE = 64
 
@@ -103,34 +104,17 @@ class Losses:
         """Those of the largest."""
         return max(self.each(tilt))
 
-    def symbols(self, frame: Frame, log_scale: float) -> tuple[Complex, float]:
-        """``E_P[e^{(c + i w) L}] / e^log_scale`` for each shift and frequency; their error."""
-        # Two tables, of every so many frequencies and of those between, and one matrix product.
-        inner = math.isqrt(frame.degree) + 1
-        made, error = [], 0.0
+    def symbols(self, frame: Frame, log_scale: float) -> tuple[Complex, Float]:
+        """``E_P[e^{(c + i w) L}] / e^log_scale`` for each shift and frequency; their errors."""
+        made, error = [], np.zeros(frame.degree + 1)
         for measure in self.measures:
             loss = measure.loss
             weight = measure.mass * np.exp(frame.tilt * loss - log_scale)
-            between = _turns(loss, frame.waves[:inner])
-            rows = _turns(loss, frame.waves[::inner]) * weight
-            made.append(row_products(rows, between).ravel()[: frame.degree + 1])
-            phases = (frame.tilt + frame.waves[-1]) * float(np.abs(loss).max())
-            error = max(error, (loss.size + 128.0 + 4.0 * phases) * UNIT)
+            sums, rounding = frame.transformed(loss, weight)
+            phases = (frame.tilt + frame.waves) * float(np.abs(loss).max())
+            made.append(sums)
+            error = np.maximum(error, rounding + 4.0 * UNIT * phases)
         return np.array(made), error
-
-
-def _turns(loss: Float, waves: Float) -> Complex:
-    """``e^{i w L}`` for multiples of one frequency, in rows; each is a product of powers of two.
-
-    Of up to eight factors, each right to 4 roundings with its product, and to that of its argument.
-    """
-    made = np.ones((waves.size, loss.size), dtype=complex)
-    known = 1
-    while known < waves.size:
-        more = made[known : 2 * known]
-        np.multiply(made[: more.shape[0]], np.exp(1j * waves[known] * loss), out=more)
-        known *= 2
-    return made
 
 
 @dataclass
@@ -149,7 +133,7 @@ class Recursion:
     side: Side
     frame: Frame
     symbols: Complex
-    doubt: float  # of a symbol
+    doubt: Float  # of a symbol
     coefficients: Complex
     error: float
     fineness: int
@@ -159,18 +143,21 @@ class Recursion:
     def __post_init__(self) -> None:
         # Coordinates that move with the mean of the reference: what is left changes slowly.
         self.symbols = self.symbols * np.exp(-1j * self.drift * self.frame.waves)
+        # What is added changes by so much in a use, as far as is known.
+        self._turn: Complex = np.zeros(self.coefficients.size, dtype=complex)
         self._take(self.frame.degree)
 
     def _take(self, degree: int) -> None:
         """Go on with polynomials of a degree, which is not above that before."""
         self.frame = dataclasses.replace(self.frame, degree=degree)
-        self.coefficients = self.coefficients[: degree + 1]
-        self.symbols = self.symbols[:, : degree + 1]
+        self.coefficients, self._turn = self.coefficients[: degree + 1], self._turn[: degree + 1]
+        self.symbols, self.doubt = self.symbols[:, : degree + 1], self.doubt[: degree + 1]
         # The reference comes last, with differences of 0.
         last = int(np.argmax(self.symbols[:, 0].real))
         self._reference = self.symbols[last]
         others = np.delete(self.symbols, last, axis=0)
         self._differences = np.vstack([others, self._reference]) - self._reference
+        self._sizes = np.abs(self._differences)
         self._lag = 1.0 - self._reference
         self._grid = Grid(self.frame, _LEAST_OVER)
         self._values: Float | None = None
@@ -204,7 +191,7 @@ class Recursion:
                 continue
             if curved < 0.5 * wanted:
                 pace = min(1.4 * pace, _LARGEST_BLOCK)
-            self.coefficients, self._values = made
+            self.coefficients, self._values, self._turn = made
             self.error += error
             done += block
         turns = math.fmod(self.drift * count, self.frame.period)
@@ -231,10 +218,10 @@ class Recursion:
 
     def _on_grid(self, wanted: float) -> Float:
         """The same at the start of a block, on a grid that is fine enough."""
-        over, added = _LEAST_OVER, self._differences * self.coefficients
+        over, size = _LEAST_OVER, np.abs(self.coefficients)
         while (
             4 * over * self.frame.degree <= _MOST_POINTS
-            and Grid(self.frame, over).between(added) > _ROUGH * wanted
+            and self._largest(size * Grid(self.frame, over).fourth) > _MISSED * wanted
         ):
             over *= 2
         if self._values is None or over != self._grid.over:
@@ -242,10 +229,12 @@ class Recursion:
             self._values = self._seen(self.coefficients)
         return self._values
 
-    def _block(self, uses: int, wanted: float) -> tuple[tuple[Complex, Float], float, float]:
-        """The function after a block and what shifts add there; by how much it may fail.
+    def _block(
+        self, uses: int, wanted: float
+    ) -> tuple[tuple[Complex, Float, Complex], float, float]:
+        """The function after a block, what shifts add there and how that changes.
 
-        And how much of that is for blocks of several uses.
+        By how much it may fail, and how much of that is for blocks of several uses.
         """
         start, c = self._on_grid(wanted / uses), self.coefficients
         powers, once, rising = self._sums(uses)
@@ -253,55 +242,61 @@ class Recursion:
             held = None if self.side == "upper" else _held(start, start)
             first = last = self._follow(start, held)
         else:
-            # Where the block ends, about: as if what is added did not change.
+            # Where the block ends, about: as if what is added changed as before.
             highest = start.max(axis=0)
             top = np.flatnonzero((start >= highest).any(axis=1))
-            end = self._seen(powers * c + once * self._grid.smooth(highest), top)
+            end = self._seen(
+                powers * c + once * self._grid.smooth(highest) + rising * self._turn, top
+            )
             held = None if self.side == "upper" else _held(start, end)
             first, last = self._follow(start, held), self._follow(end, held)
         turn = (last - first) / uses
         made = powers * c + once * first + rising * turn
         end = self._seen(made)
-        bend, missed = self._bend(uses, wanted, c, first, last)
-        steady = self._grid.between(self._differences * c - first)
-        error = self._beyond(start, first, c, held, bend, wanted / uses)
+        bend, missed = self._bend(uses, wanted, c, first, last, powers)
+        fourth = self._grid.fourth
+        steady = self._largest(np.abs(c) * fourth) + float(np.abs(first) @ fourth)
+        error = self._beyond(start, first, c, held, bend)
         if uses > 1:
-            error = max(error, self._beyond(end, last, made, held, bend, wanted / uses))
-        reach = np.minimum(uses, 1.0 / np.maximum(1.0 - np.abs(self._reference), 1e-300))
-        largest = np.abs(c) + reach * np.maximum(np.abs(first), np.abs(last))
+            error = max(error, self._beyond(end, last, made, held, bend))
         error += missed
-        curved = uses * max(error - 2.0 * steady, 0.0)
-        error += 8.0 * self.doubt * float(largest.sum())
-        return (made, end), uses * error + 1e-12 * total_of(rising * turn), curved
+        curved = uses * max(error - steady, 0.0)
+        error += 8.0 * float(self.doubt @ self._reached(uses, c, first, last))
+        return (made, end, turn), uses * error + 1e-12 * total_of(rising * turn), curved
 
     def _bend(
-        self, uses: int, wanted: float, c: Complex, first: Complex, last: Complex
+        self, uses: int, wanted: float, c: Complex, first: Complex, last: Complex, powers: Complex
     ) -> tuple[Float, float]:
         """How far what shifts add may be from its chords: on the grid, and beyond that anywhere."""
+        bend = np.zeros((self._differences.shape[0], self._grid.points))
         if uses == 1:
-            return np.zeros((self._differences.shape[0], 1)), 0.0
+            return bend, 0.0
         turn = (last - first) / uses
-        second = turn - self._lag * (first - self._lag * c)
-        reach = np.minimum(uses, 1.0 / np.maximum(1.0 - np.abs(self._reference), 1e-300))
-        largest = np.abs(c) + reach * np.maximum(np.abs(first), np.abs(last))
+        bent, lag = turn - self._lag * (first - self._lag * c), np.abs(self._lag)
         most = uses**2 / 8.0
-        size = np.minimum(most * np.abs(second), 2.0 * largest)
-        # Of waves that change much in a block their size alone is known.
-        long = (uses * np.abs(self._lag) <= 1.0) & (most * np.abs(second) <= 2.0 * largest)
-        missed = 2.0 * weighted_sums(np.abs(self._differences), np.where(long, 0.0, size))
-        term = self._differences * np.where(long, most * second, 0.0)
-        bend = np.zeros((term.shape[0], self._grid.points))
-        for order in range(1, _ORDERS + 1):
-            rest = 2.0 * np.abs(term).sum(axis=1)
-            rows = np.flatnonzero(rest > wanted / (8.0 * uses))
-            if not rows.size:
-                break
+        # Waves that change much in a block differ from their chord by twice what fades at most.
+        size = np.minimum(most, 2.0 / np.maximum(lag, 1e-150) ** 2) * np.abs(bent)
+        local = 2.0 * most * lag**2 + self._grid.second
+        long = (local < 2.0) & (size == most * np.abs(bent))
+        missed = weighted_sums(self._sizes, np.where(long, local, 2.0) * size)
+        seen = np.where(long, most * bent, 0.0)
+        whole = weighted_sums(self._sizes, 2.0 * np.abs(seen))
+        rows = np.flatnonzero(whole > wanted / (8.0 * uses))
+        for turned in (seen, seen * powers) if rows.size else ():
             self.work += self._grid.points * rows.size
-            bend[rows] += np.abs(self._grid.values(term[rows]))
-            missed[rows] += self._grid.between(term[rows])
-            term[rows] *= uses / order * self._lag
-            rest[rows] = 2.0 * np.abs(term[rows]).sum(axis=1)
-        return bend, float((missed + rest).max())
+            at = self._grid.values(self._differences[rows] * turned)
+            bend[rows] = np.maximum(bend[rows], -at if self.side == "upper" else at)
+        whole[rows] = 0.0
+        return bend, float((missed + whole).max())
+
+    def _reached(self, uses: int, c: Complex, first: Complex, last: Complex) -> Float:
+        """What waves may be at most in a block."""
+        reach = np.minimum(uses, 1.0 / np.maximum(1.0 - np.abs(self._reference), 1e-300))
+        return np.asarray(np.abs(c) + reach * np.maximum(np.abs(first), np.abs(last)))
+
+    def _largest(self, column: Float) -> float:
+        """Of sums of sizes of all differences, with factors."""
+        return float(weighted_sums(self._sizes, column).max())
 
     def _most(self) -> float:
         """The most that one use may add to what the reference alone does, from here on.
@@ -312,9 +307,8 @@ class Recursion:
             return 0.0
         if self._values is None:
             self._values = self._seen(self.coefficients)
-        added = self._differences[:-1] * self.coefficients
-        rows = zip(self._values, added, strict=False)
-        highest = max(float(v.max()) + self._grid.between(c) for v, c in rows)
+        between = weighted_sums(self._sizes, np.abs(self.coefficients) * self._grid.second)
+        highest = float((self._values.max(axis=1) + between).max())
         return max(highest, 0.0) + self._grid.error(total_of(self.coefficients))
 
     def _stay(self, uses: int) -> None:
@@ -323,11 +317,11 @@ class Recursion:
         Powers of two numbers differ by their difference and what is left of either of one less.
         """
         left = np.exp((uses - 1.0) * np.log(np.abs(self._reference) + self.doubt))
-        self.error += 8.0 * uses * self.doubt * total_of(self.coefficients * left)
+        self.error += 8.0 * uses * total_of(self.doubt * left * self.coefficients)
         if self.side == "upper":
             self.error += uses * self._most()
         self.coefficients = self._sums(uses)[0] * self.coefficients
-        self._values = None
+        self._values, self._turn = None, np.zeros_like(self._turn)
 
     def _sums(self, uses: int) -> tuple[Complex, Complex, Complex]:
         """``A^B`` and the sums of ``A^{B-1-i}`` and of ``i A^{B-1-i}`` over ``i < B``."""
@@ -355,27 +349,16 @@ class Recursion:
         coefficients: Complex,
         held: NDArray[np.intp] | None,
         bend: Float,
-        wanted: float,
     ) -> float:
         """By how much that fails, anywhere."""
-        at, rest = self._grid.values(followed), self._differences * coefficients - followed
-        rows = np.arange(rest.shape[0]) if held is None else np.flatnonzero(np.bincount(held))
-        failed = 0.0
-        between = self._grid.between(rest)
-        for row in rows:
-            # Where a function has to be above, or below; the largest from each point to the next.
-            above = 1.0 if held is None else -1.0
-            over = above * (values[row] - at) + bend[row]
-            chosen = slice(None) if held is None else held == row
-            highest = float(larger_of_neighbors(over)[chosen].max())
-            # What is between points takes as many transforms again to know it better.
-            if between > 0.5 * wanted and highest + between > failed:
-                self.work += self._grid.points
-                inside = self._grid.highest(over, above * rest[row])[chosen]
-                failed = max(failed, min(highest + between, float(inside.max())))
-            else:
-                failed = max(failed, highest + between)
-        return failed + self._grid.error(total_of(rest))
+        # Where a function has to be above, or below.
+        rows, sign = (_ALL, 1.0) if held is None else (held, -1.0)
+        highest = core.peaks_above(values, self._grid.values(followed), bend, rows, sign)
+        size, size_followed = np.abs(coefficients), np.abs(followed)
+        fourth = weighted_sums(self._sizes, size * self._grid.fourth)
+        highest += fourth + float(size_followed @ self._grid.fourth)
+        total = self._largest(2.0 * size) + 2.0 * float(size_followed.sum())
+        return max(float(highest.max()), 0.0) + 1.5 * self._grid.error(total)
 
 
 def _held(start: Float, end: Float) -> NDArray[np.intp]:

@@ -2,14 +2,22 @@
 
 *Between the points of a grid* of spacing ``h`` a function is at most the larger of both values and
 ``h^2/8`` times its second derivative, of which the sum over coefficients is a bound
-(`Grid.between`). The second derivative itself is seen on the grid, and what that misses between
-points is ``h^2/8`` times the fourth one (`Grid.highest`): functions that bend in a few places alone
-cost little elsewhere.
+(`Grid.second`). Where second differences of the values are known, these say what it is at points,
+but for ``h^2/12`` times the fourth derivative, and between points it differs by ``h^2/8`` times that
+(`Grid.fourth`): functions that bend in a few places alone cost little elsewhere.
 
 *The largest of several* has kinks. What its smoothed version misses is added near them alone
 (`Grid.above`), so that it costs the square of the resolution.
 
-*Rounding* of transforms: `Grid.error`, of all values together in the 2-norm.
+*Sums of* ``e^{i w L}`` *over masses* (`Frame.transformed`): these are spread to the points of a
+grid by a normal law of deviation ``s``, whose transform divides that of the grid. With ``N`` points
+that is off by the waves ``w + r N``, of which there is ``e^{-s^2 ((N - w)^2 - w^2) / 2}`` as much
+(Poisson's formula), and by what is cut off: 1e-16 for both.
+
+*Rounding* of transforms: each pass adds up numbers with factors of size 1, so that a result is a
+sum in which every term comes once. A product with such a factor, which is off by one rounding
+itself, loses 3.3 of them, and a sum one more: `_PASS` for each power of two, of the sum of all
+sizes (`Grid.error`).
 """
 
 from __future__ import annotations
@@ -34,10 +42,15 @@ SMOOTHING = 1.1 / 2.0
 _RAISED, _SPREAD = 1.1, 2.0
 # Room between points, for what bends: of both functions, and of what is added.
 _MARGIN = 0.4
+# Of a fourth derivative, an eighth of 1/12 for second differences and of 1/8 between points.
+_FOURTH = 5.0 / 192.0
+# Roundings of a transform for each power of two.
+_PASS = 6.0
 # What a hinge is smoothed by twice, in terms of the first time.
 _WIDER = (2.05, 2.1, 2.2, 2.5, 3.0)
-# Terms of products of matrices that OpenBLAS forms on one thread, and rows of one of them.
-_ON_ONE_THREAD, _ROWS = 2**16, 4
+# The normal law that spreads masses to points: deviation, and where it ends, in their distance; and
+# points for each wave.
+_WIDTH, _REACH, _FINER = 1.604, 14, 8
 #: Deviations of smoothing up to which it need not be moved from below.
 STEEPEST = 0.6
 #: Deviations by which a hinge that is smoothed is moved to stay below it.
@@ -62,6 +75,26 @@ class Frame:
         """Deviation of what smooths kinks."""
         return SMOOTHING * self.period / self.degree
 
+    def transformed(self, loss: Float, weight: Float) -> tuple[Complex, Float]:
+        """Sums of ``weight e^{i w loss}``; their errors, relative to the sum of weights.
+
+        Those of phases aside.
+        """
+        points = _FINER * self.degree
+        place = loss * (points / self.period)
+        near = np.rint(place)
+        reach = np.arange(-_REACH, _REACH + 1)[:, None]
+        share = np.exp(-0.5 * ((reach + (near - place)) / _WIDTH) ** 2)
+        share *= weight / (_WIDTH * math.sqrt(2.0 * math.pi))
+        at = np.mod(near, points).astype(np.int64) + (reach + _REACH)
+        terms = int(np.bincount(at.ravel()).max())
+        found = np.bincount(at.ravel(), share.ravel(), points + 2 * _REACH)
+        found[: 2 * _REACH] += found[points:]
+        turns = 2.0 * math.pi / points * np.arange(self.degree + 1)
+        sums = np.conj(rfft(found[:points])[: self.degree + 1]) * np.exp(-1j * _REACH * turns)
+        divided = np.exp(0.5 * (_WIDTH * turns) ** 2)
+        return sums * divided, divided * ((terms + _PASS * math.log2(points) + 32.0) * UNIT)
+
 
 @dataclass(frozen=True, eq=False)
 class Grid:
@@ -82,10 +115,29 @@ class Grid:
         """Of polynomials, at all points."""
         return np.asarray(irfft(coefficients, self.points, norm="forward"))
 
+    @cached_property
+    def second(self) -> Float:
+        """Factors of sizes of coefficients: how far functions may be above both near points."""
+        return np.asarray(2.0 * self.frame.waves**2 * (self.spacing**2 / 8.0))
+
+    @cached_property
+    def fourth(self) -> Float:
+        """The same, where second differences at points are known."""
+        return np.asarray(2.0 * self.frame.waves**4 * (self.spacing**4 * _FOURTH))
+
+    @cached_property
+    def _smoother(self) -> Float:
+        """Factors of the smoothing by a normal law."""
+        return np.exp(-0.5 * (self.frame.smoothing * self.frame.waves) ** 2)
+
+    @cached_property
+    def _flat(self) -> Float:
+        """Factors that leave cubics as they are."""
+        return self._smoother * (1.0 + 0.5 * (self.frame.smoothing * self.frame.waves) ** 2)
+
     def smooth(self, values: Float) -> Complex:
-        """A polynomial that follows values but at kinks: smoothing leaves cubics as they are."""
-        square = 0.5 * (self.frame.smoothing * self.frame.waves) ** 2
-        return np.asarray(self._transformed(values) * (1.0 + square) * np.exp(-square))
+        """A polynomial that follows values but at kinks."""
+        return np.asarray(self._transformed(values) * self._flat)
 
     def above(self, values: Float) -> Complex:
         """A polynomial above values, but for what is checked."""
@@ -96,31 +148,14 @@ class Grid:
         )
         reach = round(_SPREAD * self.frame.smoothing / self.spacing)
         spread = maximum_filter1d(missing, 2 * reach + 1, mode="wrap")
-        square = 0.5 * (self.frame.smoothing * self.frame.waves) ** 2
-        return made + _RAISED * self._transformed(spread) * np.exp(-square)
+        return made + _RAISED * self._transformed(spread) * self._smoother
 
     def _transformed(self, values: Float) -> Complex:
         return np.asarray(rfft(values, norm="forward")[: self.frame.degree + 1])
 
-    def highest(self, values: Float, coefficients: Complex) -> Float:
-        """Bounds from each point to the next on a polynomial that has these values at points.
-
-        Values may be larger, where something is added that is bounded between points elsewhere.
-        """
-        falls = np.maximum(self.values(coefficients * self.frame.waves**2), 0.0)
-        fourth = float(weighted_sums(np.abs(coefficients), 2.0 * self.frame.waves**4))
-        share = self.spacing**2 / 8.0
-        fourth += self.error(total_of(coefficients * self.frame.waves**2)) / share
-        return larger_of_neighbors(values) + share * (larger_of_neighbors(falls) + share * fourth)
-
-    def between(self, coefficients: Complex) -> float:
-        """How far polynomials may be above both neighboring points."""
-        second = weighted_sums(np.abs(coefficients), 2.0 * self.frame.waves**2)
-        return float(second.max()) * (self.spacing**2 / 8.0)
-
     def error(self, total: float) -> float:
         """Of values whose coefficients add up to a total, by transforms."""
-        return 4.0 * UNIT * math.log2(self.points) * math.sqrt(self.points) * total
+        return _PASS * UNIT * math.log2(self.points) * total
 
 
 def weighted_sums(rows: Float, column: Float) -> Float:
@@ -130,22 +165,6 @@ def weighted_sums(rows: Float, column: Float) -> Float:
     other processes have their cores.
     """
     return np.asarray(np.einsum("...k,k->...", rows, column))
-
-
-def row_products(rows: Complex, others: Complex) -> Complex:
-    """Products of all rows of two matrices, in blocks that a library gives to one thread."""
-    few = max(_ON_ONE_THREAD // (_ROWS * rows.shape[1]), _ROWS)
-    # Of about the same size: one row alone is a vector, which it gives to several.
-    upper, lower = (np.array_split(m, -(-len(m) // n)) for m, n in ((rows, _ROWS), (others, few)))
-    return np.block([[a @ b.T for b in lower] for a in upper])
-
-
-def larger_of_neighbors(values: Float) -> Float:
-    """Of each point of a period and the next one."""
-    found = np.empty(values.size)
-    np.maximum(values[:-1], values[1:], out=found[:-1])
-    found[-1] = max(values[-1], values[0])
-    return found
 
 
 def total_of(coefficients: Complex | Float) -> float:
