@@ -2,8 +2,8 @@
 
 *Between the points of a grid* of spacing ``h`` a function is at most the larger of both values and
 ``h^2/8`` times its second derivative, of which the sum over coefficients is a bound
-(`Grid.second`). Where second differences of the values are known, these say what it is at points,
-but for ``h^2/12`` times the fourth derivative, and between points it differs by ``h^2/8`` times that
+(`Grid.second`). Where second differences of the values are known, these say what it is at points
+but for ``h^2/12`` of the fourth derivative, and between points it differs by ``h^2/8`` of that
 (`Grid.fourth`): functions that bend in a few places alone cost little elsewhere.
 
 *The largest of several* has kinks. What its smoothed version misses is added near them alone
