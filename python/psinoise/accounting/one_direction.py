@@ -249,6 +249,7 @@ class OneDirection:
             self._crossing,
             self._width,
             self._enough,
+            self.ceiling > -math.inf,
         )
 
     @property

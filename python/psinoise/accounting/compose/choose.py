@@ -68,6 +68,7 @@ def bounds(
     crossing: Crossing,
     width: Width,
     enough: float,
+    behind: bool,
 ) -> Iterator[Bound]:
     """Bounds on the finite losses of one direction, until nothing is left to try.
 
@@ -85,6 +86,8 @@ def bounds(
         what is asked of a bound, and how close both should be
     enough
         how close they may stay where coming closer takes all products; 0 if that is no matter
+    behind
+        whether the other direction may be ahead
     """
     uses, choices = uses_of(steps), None
     # The envelope lets neighbors choose a shift for each outcome, which nobody can.
@@ -92,7 +95,7 @@ def bounds(
     if guess is not None and uses > 1.0 and are_pairs(steps):
         choices = choices_of(steps, direction, log_delta, tilt)
     if choices is not None and guess is not None and first:
-        yield from choices.bounds(guess.epsilon, crossing, width)
+        yield from choices.bounds(guess.epsilon, crossing, width, behind)
     if guess is not None and uses > 1.0 and are_pairs(steps):
         reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
         if reached <= enough:
@@ -119,7 +122,7 @@ def bounds(
         else:
             yield from direct_bounds(composed, crossing, width)
     if choices is not None and guess is not None and not first:
-        yield from choices.bounds(guess.epsilon, crossing, width)
+        yield from choices.bounds(guess.epsilon, crossing, width, behind)
 
 
 def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float) -> Choices | None:

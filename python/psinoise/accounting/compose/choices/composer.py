@@ -54,6 +54,7 @@ from psinoise.accounting.compose.choices.waves import (
     Complex,
     Frame,
     hinge,
+    power_error,
     total_of,
 )
 from psinoise.accounting.compose.direct.composition import Composition as Direct
@@ -171,16 +172,19 @@ class Choices:
     fixed: Direct
     direction: Direction
     log_delta: float
-    _measures: dict[tuple[AtomPair, Side, int], Measure] = field(default_factory=dict, repr=False)
+    _measures: dict[tuple[Dense, Side, int], Measure] = field(default_factory=dict, repr=False)
 
-    def bounds(self, epsilon: float, crossing: Crossing, width: Width) -> Iterator[Bound]:
+    def bounds(
+        self, epsilon: float, crossing: Crossing, width: Width, behind: bool
+    ) -> Iterator[Bound]:
         """Bounds from above and below, each pair finer than the last, until the work is spent.
 
-        ``epsilon`` is where they are asked for, about.
+        ``epsilon`` is where they are asked for, about; ``behind`` is true of a direction that the
+        other one may be ahead of.
         """
-        # The envelope, coarsely: it is enough for a direction that is far behind, and where
-        # epsilon is 0.
-        yield self.fixed.sided("upper").compose("upper", _FIRST_NODES, None)[0]
+        if behind or epsilon <= 0.0:
+            # The envelope, coarsely, is enough as a rule.
+            yield self.fixed.sided("upper").compose("upper", _FIRST_NODES, None)[0]
         middle, _ = self.fixed.sided("lower").compose("middle", _FIRST_NODES, None)
         scale = max(middle.largest, 1e-300)
         epsilon = crossing(middle, epsilon, 0.03 * scale)
@@ -265,18 +269,16 @@ class Choices:
 
     def _losses(self, side: Side, tilt: float, groups: int, nodes: int) -> tuple[Measure, ...]:
         """The losses of one use of each group of shifts."""
-        found = []
-        for pairs in self.pair.groups(self.direction, tilt, groups):
-            pair = pairs[side == "upper"]
-            if (pair, side, nodes) not in self._measures:
-                source = dense(pair, self.direction, math.inf)
-                self._measures[pair, side, nodes] = self._measure(source, side, nodes)
-            found.append(self._measures[pair, side, nodes])
-        return tuple(found)
+        parts = self.pair.groups(self.direction, tilt, groups)
+        each = [dense(pair[side == "upper"], self.direction, math.inf) for pair in parts]
+        return tuple(self._measure(source, side, nodes) for source in each)
 
     def _measure(self, source: Dense, side: Side, nodes: int) -> Measure:
-        one = Direct(((source, source),), (1,), self.log_delta - _UNTRIMMED)
-        return one.measure(side, nodes)
+        key = source, side, nodes
+        if key not in self._measures:
+            one = Direct(((source, source),), (1,), self.log_delta - _UNTRIMMED)
+            self._measures[key] = one.measure(side, nodes)
+        return self._measures[key]
 
 
 @dataclass(frozen=True)
@@ -395,8 +397,8 @@ def _bound(
     for other, uses in others:
         scaled = other.cumulants(tilt)[0] + _sum_rounding(other)
         factor, more = other.symbols(made.frame, scaled)
+        made.error += total_of(power_error(factor[0], more, uses) * made.coefficients)
         made.coefficients = made.coefficients * np.exp(uses * np.log(factor[0]))
-        made.error += 4.0 * uses * total_of(more * made.coefficients)
         scale += uses * scaled
     relative = sum(uses * (each.rounding + 4.0 * UNIT) for each, uses in steps.each)
     relative += 16.0 * UNIT * (1.0 + abs(scale) + tilt * period)

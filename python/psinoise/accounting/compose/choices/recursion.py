@@ -52,6 +52,7 @@ from psinoise.accounting.compose.choices.waves import (
     Complex,
     Frame,
     Grid,
+    power_error,
     total_of,
     weighted_sums,
 )
@@ -159,6 +160,7 @@ class Recursion:
         self._differences = np.vstack([others, self._reference]) - self._reference
         self._sizes = np.abs(self._differences)
         self._lag = 1.0 - self._reference
+        self._log = np.log1p(-self._lag)
         self._grid = Grid(self.frame, _LEAST_OVER)
         self._values: Float | None = None
 
@@ -312,12 +314,9 @@ class Recursion:
         return max(highest, 0.0) + self._grid.error(total_of(self.coefficients))
 
     def _stay(self, uses: int) -> None:
-        """Some uses of the reference alone: from below nothing is wrong with that.
-
-        Powers of two numbers differ by their difference and what is left of either of one less.
-        """
-        left = np.exp((uses - 1.0) * np.log(np.abs(self._reference) + self.doubt))
-        self.error += 8.0 * uses * total_of(self.doubt * left * self.coefficients)
+        """Some uses of the reference alone: from below nothing is wrong with that."""
+        doubt = power_error(self._reference, self.doubt, uses)
+        self.error += total_of(doubt * self.coefficients)
         if self.side == "upper":
             self.error += uses * self._most()
         self.coefficients = self._sums(uses)[0] * self.coefficients
@@ -326,15 +325,15 @@ class Recursion:
     def _sums(self, uses: int) -> tuple[Complex, Complex, Complex]:
         """``A^B`` and the sums of ``A^{B-1-i}`` and of ``i A^{B-1-i}`` over ``i < B``."""
         lag, n = self._lag, float(uses)
-        logs = n * np.log1p(-lag)
+        change = np.expm1(n * self._log)
         zero = lag == 0.0
         safe = np.where(zero, 1.0, lag)
-        once = np.where(zero, n, -np.expm1(logs) / safe)
+        once = np.where(zero, n, -change / safe)
         # n - once loses what lag n is small by: four terms of a series are as good there.
         terms = [math.prod((n - i) / (i + 1.0) for i in range(k)) for k in range(2, 6)]
         series = np.polynomial.polynomial.polyval(-lag, terms)
         rising = np.where(np.abs(lag) * n < 2e-3, series, (n - once) / safe)
-        return np.exp(logs), once, rising
+        return 1.0 + change, once, rising
 
     def _follow(self, values: Float, held: NDArray[np.intp] | None) -> Complex:
         """A polynomial above what every shift adds, or below what those that are held add."""

@@ -142,10 +142,9 @@ class Grid:
     def above(self, values: Float) -> Complex:
         """A polynomial above values, but for what is checked."""
         made = self.smooth(values)
-        bent = np.abs(self.values(made * self.frame.waves**2)) * (_MARGIN * self.spacing**2)
-        missing = np.maximum(
-            values + maximum_filter1d(bent, 3, mode="wrap") - self.values(made), 0.0
-        )
+        at = self.values(made)
+        bent = _MARGIN * np.abs(2.0 * at - np.roll(at, 1) - np.roll(at, -1))
+        missing = np.maximum(values + maximum_filter1d(bent, 3, mode="wrap") - at, 0.0)
         reach = round(_SPREAD * self.frame.smoothing / self.spacing)
         spread = maximum_filter1d(missing, 2 * reach + 1, mode="wrap")
         return made + _RAISED * self._transformed(spread) * self._smoother
@@ -170,6 +169,14 @@ def weighted_sums(rows: Float, column: Float) -> Float:
 def total_of(coefficients: Complex | Float) -> float:
     """The sum of all coefficients, a bound on values."""
     return float(2.0 * np.abs(coefficients).sum(axis=-1).max())
+
+
+def power_error(value: Complex, error: Float, count: int) -> Float:
+    """How far powers of numbers of size 1 at most are off that are off themselves.
+
+    Powers of two numbers differ by their difference and what is left of either of one less.
+    """
+    return 4.0 * count * error * np.exp((count - 1.0) * np.log(np.abs(value) + error))
 
 
 def hinge(frame: Frame, side: Side) -> tuple[Complex, float]:
