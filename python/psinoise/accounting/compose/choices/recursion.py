@@ -112,7 +112,7 @@ class Losses:
             loss = measure.loss
             weight = measure.mass * np.exp(frame.tilt * loss - log_scale)
             sums, rounding = frame.transformed(loss, weight)
-            phases = (frame.tilt + frame.waves) * float(np.abs(loss).max())
+            phases = (frame.tilt + frame.waves) * float(weight @ np.abs(loss))
             made.append(sums)
             error = np.maximum(error, rounding + 4.0 * UNIT * phases)
         return np.array(made), error

@@ -81,14 +81,16 @@ class Frame:
         Those of phases aside.
         """
         points = _FINER * self.degree
-        place = loss * (points / self.period)
+        order = np.argsort(weight)
+        place, weight = loss[order] * (points / self.period), weight[order]
         near = np.rint(place)
-        reach = np.arange(-_REACH, _REACH + 1)[:, None]
-        share = np.exp(-0.5 * ((reach + (near - place)) / _WIDTH) ** 2)
-        share *= weight / (_WIDTH * math.sqrt(2.0 * math.pi))
-        at = np.mod(near, points).astype(np.int64) + (reach + _REACH)
-        terms = int(np.bincount(at.ravel()).max())
-        found = np.bincount(at.ravel(), share.ravel(), points + 2 * _REACH)
+        reach = np.arange(-_REACH, _REACH + 1)
+        share = np.exp(-0.5 * ((reach + (near - place)[:, None]) / _WIDTH) ** 2)
+        share *= weight[:, None] / (_WIDTH * math.sqrt(2.0 * math.pi))
+        at = (np.mod(near, points).astype(np.int64)[:, None] + (reach + _REACH)).ravel()
+        found = np.bincount(at, share.ravel(), points + 2 * _REACH)
+        # Of each sum as many roundings as it has terms, or of all sums so far: small ones first.
+        terms = min(float(np.bincount(at).max()), float(np.cumsum(weight).sum() / weight.sum()))
         found[: 2 * _REACH] += found[points:]
         turns = 2.0 * math.pi / points * np.arange(self.degree + 1)
         sums = np.conj(rfft(found[:points])[: self.degree + 1]) * np.exp(-1j * _REACH * turns)
@@ -174,9 +176,11 @@ def total_of(coefficients: Complex | Float) -> float:
 def power_error(value: Complex, error: Float, count: int) -> Float:
     """How far powers of numbers of size 1 at most are off that are off themselves.
 
-    Powers of two numbers differ by their difference and what is left of either of one less.
+    Powers of two numbers differ by their difference and what is left of either of one less, for
+    each use; a logarithm that is off by some roundings counts as often.
     """
-    return 4.0 * count * error * np.exp((count - 1.0) * np.log(np.abs(value) + error))
+    left = np.exp((count - 1.0) * np.log(np.abs(value) + error))
+    return np.asarray(count * (error + 8.0 * UNIT) * left)
 
 
 def hinge(frame: Frame, side: Side) -> tuple[Complex, float]:
