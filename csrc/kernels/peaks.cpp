@@ -6,8 +6,6 @@
 // Regions: all intervals; or, where a row is held from each point to the next, those of the row.
 // Error: 4 roundings of d and 1 of the sum.
 // Edge values: a row without an interval has -inf; NaN where something is not finite.
-#include <limits>
-
 #include "base/vector.hpp"
 #include "kernels/level_kernels.hpp"
 
@@ -16,7 +14,7 @@ namespace {
 
 using Reals = Vector<double>;
 inline constexpr std::size_t kLanes = kVectorSize<double>;
-inline constexpr double kNone = -std::numeric_limits<double>::infinity();
+inline constexpr double kNone = -__builtin_inf();
 
 template <typename T>
 inline T larger(const T& a, const T& b) {

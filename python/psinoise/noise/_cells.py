@@ -19,6 +19,7 @@ from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.compile.cells import alias_columns
 from psinoise.errors import DomainError
+from psinoise.numerics.distinct import distinct
 from psinoise.numerics.gauss_legendre import NODES, WEIGHTS
 
 __all__ = ["Cells"]
@@ -240,7 +241,7 @@ class Cells:
         tail = (block + self.period * np.arange(1.0, copies + 1.0)[:, None]).reshape(-1)
         edges = np.concatenate([-tail[::-1], -self.edges[:0:-1], self.edges, tail])
         points = np.concatenate([edges, edges + shift, [0.5 * shift, far, far + self.period]])
-        points = np.unique(points[(points >= 0.5 * shift) & (points <= far + self.period)])
+        points = distinct(points[(points >= 0.5 * shift) & (points <= far + self.period)])
         middle = 0.5 * (points[1:] + points[:-1])
         near, here = self.log_density(np.abs(middle - shift)), self.log_density(middle)
         terms = np.diff(points) * function(np.exp(near), np.exp(here), near - here)
@@ -269,7 +270,7 @@ class Cells:
             masses = np.append(masses, repeated) if before == 0 else repeated.reshape(-1)
         densities = np.append(masses / np.diff(edges), 0.0)
         inside = edges[(edges > borders[0]) & (edges < borders[-1])]
-        points = np.unique(np.concatenate([borders, inside]))
+        points = distinct(np.concatenate([borders, inside]))
         middles = 0.5 * (points[1:] + points[:-1])
         cell = np.searchsorted(edges, middles, "right") - 1
         place = np.searchsorted(borders, middles, "right") - 1

@@ -21,6 +21,7 @@ from psinoise.noise._interface import NoiseLaw
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._target import PrivacyTarget
 from psinoise.noise.laplace import Laplace
+from psinoise.numerics.distinct import distinct
 
 __all__ = ["TruncatedLaplace"]
 
@@ -251,7 +252,7 @@ class TruncatedLaplace(NoiseLaw):
         reach = self._reach
         graded = reach * 2.0 ** np.arange(-60.0, 0.0)
         edges = np.concatenate([[0.0], graded, reach * np.arange(0.5, 1.0, 1 / 64), [reach]])
-        t, weights = _integrals.panels(np.unique(edges))
+        t, weights = _integrals.panels(distinct(edges))
         return float(np.sum(weights * np.exp(-t) * function(t))) / self._inside
 
     def _standard_fisher_information(self) -> float:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from psinoise.errors import DomainError
 from psinoise.numerics import double_double as dd
+from psinoise.numerics.distinct import distinct
 from psinoise.release.weights import DRAWS, ONE, Weights
 
 __all__ = ["log_pieces", "multiples", "pieces", "probabilities"]
@@ -194,7 +195,7 @@ def _between(edges: Integers, cells: int, end: int) -> tuple[Integers, Float]:
     """Pieces of the right half up to an end, for blocks with these first integers: where they begin
     and how many integers they have."""
     points = np.concatenate([edges, edges + cells, cells - edges + 1, [cells // 2 + 1, end]])
-    points = np.unique(points[(points > cells // 2) & (points <= end)])
+    points = distinct(points[(points > cells // 2) & (points <= end)])
     return points[:-1], np.diff(points).astype(np.float64)
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.accounting.loss.pairs import Float
+from psinoise.numerics.distinct import distinct
 
 Index = NDArray[np.int64]
 
@@ -134,7 +135,7 @@ def undominated(pieces: Sequence[tuple[Float, Float]], shifts: Float) -> tuple[i
         as for `envelope`, in the order of the shifts
     """
     every = [_Curve.of(shifted, base) for shifted, base in pieces]
-    ratios = np.unique(np.concatenate([curve.shifted / curve.base for curve in every]))
+    ratios = distinct(np.concatenate([curve.shifted / curve.base for curve in every]))
     look = _profiles(every, [], np.append(1.0, ratios[:: ratios.size // _LOOKS + 1]))[0]
 
     def single(k: int) -> bool:
@@ -178,7 +179,7 @@ def _profiles(
     curves = above + below
     ratios = [curve.shifted / curve.base for curve in curves]
     if at is None:
-        at = np.unique(np.concatenate([np.ones(1), *ratios]))
+        at = distinct(np.concatenate([np.ones(1), *ratios]))
     found = np.empty((len(curves), at.size))
     for k, (curve, ratio) in enumerate(zip(curves, ratios, strict=True)):
         place = np.searchsorted(-ratio, -at, side="left")
@@ -190,13 +191,13 @@ def _profiles(
 
 def _highest(curves: list[_Curve]) -> Index:
     """The curves that are highest at some point of another."""
-    grid = np.unique(np.concatenate([c.q[:: max(c.q.size // 64, 1)] for c in curves]))
+    grid = distinct(np.concatenate([c.q[:: max(c.q.size // 64, 1)] for c in curves]))
     highest, best = np.zeros(grid.size, np.int64), np.full(grid.size, -np.inf)
     for k, curve in enumerate(curves):
         height = _height(curve.q, curve.p, grid)
         highest[height > best] = k
         np.maximum(best, height, out=best)
-    return np.unique(highest)
+    return distinct(highest)
 
 
 def _height(q: Float, p: Float, at: Float) -> Float:

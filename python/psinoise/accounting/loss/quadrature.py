@@ -39,6 +39,7 @@ from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.narrow import pieces_of
 from psinoise.accounting.loss.pairs import Float, Pair
 from psinoise.errors import CertificationError
+from psinoise.numerics.distinct import distinct
 from psinoise.numerics.panels import Panels, refined_panels
 
 #: Nodes of a panel.
@@ -158,7 +159,7 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
     hidden = np.clip(_hidden(pair), low, high)
     hidden = hidden[hidden[:, 0] < hidden[:, 1]]
     for part in hidden:
-        edges = np.unique(np.append(edges[(edges < part[0]) | (edges > part[1])], part))
+        edges = distinct(np.append(edges[(edges < part[0]) | (edges > part[1])], part))
     left, right, base, loss, flat, narrow = _panels(pair, edges, floor)
     for part in hidden:
         narrow |= (left >= part[0]) & (right <= part[1])
@@ -242,7 +243,7 @@ def _first_edges(pair: Pair, floor: float) -> Float:
         # An edge this close to a kink would only add a sliver.
         gap = np.abs(regular[:, None] - fixed).min(axis=1)
         regular = regular[gap > 0.125 * noise.scale]
-    return np.unique(np.concatenate([regular, fixed]))
+    return distinct(np.concatenate([regular, fixed]))
 
 
 def _assemble(

@@ -46,6 +46,7 @@ from psinoise.accounting.compose.measures.source import (
     measure_of_masses,
 )
 from psinoise.accounting.loss.pairs import Float
+from psinoise.numerics.distinct import distinct
 
 # Masses of bins, their edges, and whether there are panels among what they are of.
 _Cut = tuple[BinMasses, Float, bool]
@@ -204,7 +205,7 @@ class Composition:
             edges = _first(low, high, *_moments_of(source, chosen), nodes)
         edges = apart(edges, _LEAST_BIN * source.rounding)
         if atoms.size and exact:
-            edges = np.unique(np.concatenate([edges, atoms]))
+            edges = distinct(np.concatenate([edges, atoms]))
         made, bins = measure_of(source, chosen, large, edges, side)
         if atoms.size < chosen.sum() or not exact:
             stages[key] = bins, float(uses)
@@ -247,7 +248,7 @@ def _cut(alone: _Alone, inner: Float) -> _Cut:
     """The loss of one use in bins that end at some losses."""
     low, high = alone.ends
     inner = inner[(inner > low) & (inner < high)]
-    edges = np.unique(np.concatenate([[low], inner, [high]]))
+    edges = distinct(np.concatenate([[low], inner, [high]]))
     masses = masses_in_bins(alone.source, alone.chosen, alone.large, edges)
     return masses, edges, alone.source.panels > 0
 

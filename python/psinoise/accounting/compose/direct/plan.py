@@ -25,6 +25,7 @@ import numpy as np
 from psinoise.accounting.compose.direct.profile import DirectBound
 from psinoise.accounting.compose.measures.measure import Bins
 from psinoise.accounting.loss.pairs import Float
+from psinoise.numerics.distinct import distinct
 
 __all__ = [
     "Ends",
@@ -70,7 +71,7 @@ class Spread:
     def runs(self, low: float, high: float, count: int) -> tuple[Float, Float]:
         """Ends of runs of bins of equal width, from ``low`` to ``high``, and the bins of each."""
         # Few bins of one width are no gain: then a run is that of several parts of the plan.
-        chosen = np.unique(
+        chosen = distinct(
             np.linspace(0, self.points.size - 1, max(count // _LEAST_RUN, 2) + 1, dtype=int)
         )
         points, share = self.points[chosen], self.share[chosen]
@@ -78,7 +79,7 @@ class Spread:
         below = points[0] - doubling(float(first), float(points[0]) - low)
         above = points[-1] + doubling(float(last), high - float(points[-1]))
         inner = np.concatenate([below, points, above])
-        ends = np.unique(np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]]))
+        ends = distinct(np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]]))
         return ends, count * np.diff(np.interp(ends, points, share))
 
     def edges(self, low: float, high: float, count: int) -> Float:
@@ -87,7 +88,7 @@ class Spread:
         passed = np.concatenate([[0.0], np.cumsum(np.maximum(counts, 1e-3))])
         wanted = np.linspace(0.0, passed[-1], count + 1)
         beyond = ends[(ends < self.points[0]) | (ends > self.points[-1])]
-        return np.unique(np.concatenate([[low], np.interp(wanted, passed, ends), beyond, [high]]))
+        return distinct(np.concatenate([[low], np.interp(wanted, passed, ends), beyond, [high]]))
 
 
 def doubling(first: float, reach: float) -> Float:
@@ -103,7 +104,7 @@ def first_edges(low: float, high: float, center: float, deviation: float, count:
     ends = np.arcsinh((np.array([low, high]) - center) / deviation)
     edges = center + deviation * np.sinh(np.linspace(ends[0], ends[1], count + 1))
     edges[0], edges[-1] = low, high
-    return np.unique(np.clip(edges, low, high))
+    return distinct(np.clip(edges, low, high))
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,6 +36,7 @@ from psinoise.accounting.compose.schemes.ratios import (
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import reach_for
+from psinoise.numerics.distinct import distinct
 
 # Share of delta that may be moved, over all steps, and the most mass under Q.
 _MOVED, _MOST_MOVED = 1e-7, 1e-10
@@ -102,7 +103,7 @@ class Allocation:
         forth = 1.0 if self.direction == "remove" else -1.0
         inner = forth * self.steps * np.exp(forth * losses)
         inner = inner[(inner > low) & (inner < high)]
-        return product(first, second, np.unique(np.concatenate([[low], inner, [high]])))[0]
+        return product(first, second, distinct(np.concatenate([[low], inner, [high]])))[0]
 
     def _halves(self, side: Side, nodes: int, plan: Plan | None) -> tuple[Ratios, Ratios, Stages]:
         """The two sums that make all of it."""
@@ -130,7 +131,7 @@ class Allocation:
             ends = ends if self.direction == "remove" else -ends[::-1]
             count = plan.count(key, nodes)
             values = np.abs(plan.spreads[key].edges(float(ends[0]), float(ends[1]), count))
-            inner = np.unique(np.log(values[values > 0.0]))
+            inner = distinct(np.log(values[values > 0.0]))
         else:
             inner = first_edges(low, high, *parts.moments, nodes)
         edges = base_edges(parts, inner, 0 < parts.atoms.size <= nodes)

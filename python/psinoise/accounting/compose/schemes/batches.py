@@ -47,6 +47,7 @@ from psinoise.accounting.compose.measures.source import apart, covering, measure
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.quadrature import REACHES
+from psinoise.numerics.distinct import distinct
 
 _NODES = 8192
 _LEAST_BIN = 4.0
@@ -101,10 +102,10 @@ def _source(pair: Pair | CellPair) -> Dense:
         return atoms_source(np.zeros(1), np.zeros(1))
     # Small losses are close to 0 in proportion to their size.
     positive = first_edges(0.0, high, 0.0, 1e-3 * high, _NODES)
-    edges = apart(np.unique(np.concatenate([[low, 0.0], positive])), _LEAST_BIN * source.rounding)
+    edges = apart(distinct(np.concatenate([[low, 0.0], positive])), _LEAST_BIN * source.rounding)
     atoms = source.atom_loss
     if 0 < atoms.size <= _NODES:
-        edges = np.unique(np.concatenate([edges, atoms]))
+        edges = distinct(np.concatenate([edges, atoms]))
     made, _ = measure_of(source, every, ~every, edges, "upper")
     above = made.loss > 0.0
     loss, mass = made.loss[above] + made.slack, made.mass[above] * (1.0 + made.rounding)

@@ -24,6 +24,7 @@ from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import REACHES
 from psinoise.errors import CertificationError
+from psinoise.numerics.distinct import distinct
 
 #: Nodes of the stages of an epoch that is composed with anything else, from round to round.
 RESOLUTIONS = (2048, 4096)
@@ -147,7 +148,7 @@ def _edges(first: Ratios, made: Allocation, count: int) -> Float:
     center = float(mass @ loss) / total
     deviation = 3.0 * math.sqrt(float(mass @ (loss - center) ** 2) / total)
     around = first_edges(low, high, center, deviation, count // 2)
-    return np.unique(np.concatenate([around, np.linspace(low, high, count // 2)]))
+    return distinct(np.concatenate([around, np.linspace(low, high, count // 2)]))
 
 
 def _source(made: Allocation, side: Side, ratios: Ratios) -> Dense:

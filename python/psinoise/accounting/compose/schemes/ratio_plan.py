@@ -20,6 +20,7 @@ from psinoise.accounting.compose.measures.measure import Bins
 from psinoise.accounting.compose.schemes.ratio_profile import AllocationBound
 from psinoise.accounting.compose.schemes.ratios import Ratios, binned, span_of
 from psinoise.accounting.loss.pairs import Float
+from psinoise.numerics.distinct import distinct
 
 # Bins of the whole epoch, from which a plan takes its density.
 _DENSITY_BINS = 512
@@ -52,7 +53,7 @@ def edges_of_sum(a: Ratios, b: Ratios, low: float, high: float, count: int) -> F
     ends = np.log(np.abs(np.array([low, high])[:: int(sign)]))
     inner = sign * np.exp(first_edges(float(ends[0]), float(ends[1]), center, deviation, count))
     inner = inner[(inner > low) & (inner < high)]
-    return np.unique(np.concatenate([[low], inner, [high]]))
+    return distinct(np.concatenate([[low], inner, [high]]))
 
 
 def _thinned(part: Ratios) -> tuple[Float, Float]:

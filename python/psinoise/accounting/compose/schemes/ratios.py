@@ -59,6 +59,7 @@ from psinoise.accounting.compose.measures.source import apart, covering, measure
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.errors import CertificationError
+from psinoise.numerics.distinct import distinct
 
 # Logs of ratios beyond these would overflow in products with masses.
 _LARGEST_LOG = 600.0
@@ -318,9 +319,9 @@ def base_edges(parts: Parts, inner: Float, atoms: bool) -> Float:
     if not high - low < _FARTHEST:
         raise CertificationError("the likelihood ratios of one step are too far apart")
     regular = np.arange(math.ceil(low), math.floor(high) + 1.0, _WIDEST)
-    edges = np.unique(np.concatenate([[low, high], regular, inner[(inner > low) & (inner < high)]]))
+    edges = distinct(np.concatenate([[low, high], regular, inner[(inner > low) & (inner < high)]]))
     edges = apart(edges, _LEAST_BIN * parts.source.rounding)
-    return np.unique(np.concatenate([edges, parts.atoms])) if atoms else edges
+    return distinct(np.concatenate([edges, parts.atoms])) if atoms else edges
 
 
 def base(parts: Parts, edges: Float, side: Side) -> Ratios:
@@ -363,7 +364,7 @@ def base_bins(parts: Parts, edges: Float, middle: Ratios) -> Bins:
     """What the bins of one step hold, atoms on their edges apart, for a plan."""
     sign = 1.0 if parts.direction == "remove" else -1.0
     levels = np.sort(sign * np.exp(np.clip(edges, -_LARGEST_LOG, _LARGEST_LOG)))
-    levels = np.unique(levels)
+    levels = distinct(levels)
     inside = ~np.isin(middle.value, levels)
     value, mass = middle.value[inside], middle.mass[inside]
     where = np.clip(np.searchsorted(levels, value, side="right") - 1, 0, levels.size - 2)
