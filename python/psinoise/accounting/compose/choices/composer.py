@@ -88,9 +88,7 @@ _PROGRESS = 0.7
 _BEHIND = 400.0
 # A period has so many deviations at least, and leaves so little of the width to images.
 _DEVIATIONS, _NEGLIGIBLE = 16.0, 50.0
-# Shares of the tilt at the saddle that are tried; how short periods and how large functions have to
-# be under one, in those at the saddle.
-_SHORTER, _AS_LARGE = 0.75, 0.5
+# Shares of the tilt at the saddle that are tried.
 _TILTS = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3)
 # Deviations from one tilt to others, for images.
 _FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
@@ -224,11 +222,9 @@ class Choices:
             found = [each for each in tried if each is not None]
             if not found:
                 return False
-            # Where rare large losses decide, a period is much shorter under a smaller tilt, which
-            # is as good if the function asked about is as large there.
-            shorter, large = _SHORTER * found[0][0].period, _AS_LARGE * found[0][2]
-            good = [each for each in found[1:] if each[0].period < shorter and each[2] > large]
-            frame, farther, size = min(good or found[:1], key=lambda each: each[0].period)
+            # Where rare large losses decide, a period is much shorter under a smaller tilt. The
+            # smaller the function asked about is there the more blocks it takes.
+            frame, farther, size = min(found, key=lambda each: each[0].degree / math.sqrt(each[2]))
             nodes = min(_LOSSES * fineness, _MOST_LOSSES)
             each = (_TIMES * min(self.count, _BLOCKS) + _SUM * nodes) * frame.degree
             groups = min(max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS), _MOST_GROUPS)

@@ -54,6 +54,8 @@ from psinoise.accounting.loss.pairs import Float
 # Uses with choices: after so many, and after no more than so many, it is asked whether one shift is
 # the worst from there on; of so many in all, if none is, all have choices.
 _LEAST, _MOST_FEW, _MOST_CHOSEN = 4, 128, 500
+# What choices add is not seen to fall faster than with this power of the uses after them.
+_FASTEST = 10.0
 # Shares of a width that go to the uses with choices, to splitting losses of the uses before, to
 # composing these, and to what choices could still add there; to the first where there is nothing
 # before; and to a coarse first look.
@@ -247,8 +249,11 @@ def _few(use: Use, count: int, target: Target) -> int | None:
         while len(made.after) < few:
             made.advance()
         spare = _spare(made.grid, count, _TILT * target.tilt, _GROWTH, target)
-        if (count - few) * _reference(made, spare)[0] <= 0.5 * target.added:
+        added = (count - few) * _reference(made, spare)[0]
+        if added <= 0.5 * target.added:
             return few
+        if added * (few / most) ** _FASTEST > 0.5 * target.added:
+            break
         few += max(few // 3, 1)
     return count if count <= _MOST_CHOSEN else None
 
