@@ -21,7 +21,7 @@ from psinoise.accounting.compose.choices.followed import Followed
 from psinoise.accounting.compose.choices.induction import Grid as Points
 from psinoise.accounting.compose.choices.induction import GridBound, Induction, Use, Values
 from psinoise.accounting.compose.choices.late_choices import Target, with_one_shift
-from psinoise.accounting.compose.choices.recursion import Recursion
+from psinoise.accounting.compose.choices.recursion import Losses, Recursion
 from psinoise.accounting.compose.choices.waves import Frame, Grid, hinge
 from psinoise.accounting.compose.measures.dense import atoms_source
 from psinoise.accounting.compose.measures.measure import Measure
@@ -559,3 +559,33 @@ def test_few_large_losses_of_many_uses():
         found = accountant.epsilon(delta)
         assert found.composer == "choices"
         assert found.upper <= found.lower * (1.0 + 1.01e-4)
+
+
+@for_each([-5.0, -300.0, -1000.0, -3000.0], [0.4, 50.0])
+def test_shifts_that_are_far_behind(behind, most):
+    """Against mpmath, of losses that are moved up too. Kills: an error that knows of the masses
+    under the tilt of the largest alone; exponentials that overflow, or weights that underflow."""
+    near, far = np.array([-0.01, 0.0123]), behind + np.array([-0.0123, 0.623])
+    mass = np.array([0.4, 0.6])
+    each = (Measure("upper", loss, loss, mass, 0.0, 0.0, 0.0) for loss in (near, far))
+    losses, tilt, frame = Losses(tuple(each)), 0.5, Frame(0.5, 3.0, 512)
+    log_scale = losses.cumulants(tilt)[0] + 1e-13
+    symbols, error = losses.symbols(frame, log_scale, most)
+    away = log_scale - losses.each(tilt)[1][0]
+    moved = max(away - most, 0.0) / tilt
+    for k in (0, 1, 100, 511):
+        power = mpmath.mpc(tilt, 2 * mpmath.pi * k / 3)
+        exact = sum(
+            mpmath.mpf(m) * mpmath.exp(power * (mpmath.mpf(x) + moved) - mpmath.mpf(log_scale))
+            for m, x in zip(mass.tolist(), far.tolist(), strict=True)
+        )
+        assert abs(complex(symbols[1, k]) - complex(exact)) <= error[k]
+    assert len(losses.near(tilt, most).measures) == (2 if away <= most else 1)
+
+
+@pytest.mark.deep
+@for_rows([(5e13, 1e-8, 12.51), (1e14, 1e-8, 22.86)])
+def test_where_blocks_say_nothing(count, rate, most):
+    """What all products say of so many uses stays. Was the largest loss of all, 499,999."""
+    accountant = pn.Accountant("add").compose(pn.Mechanism(TINY), int(count), rate)
+    assert accountant.epsilon(1e-6).upper <= most

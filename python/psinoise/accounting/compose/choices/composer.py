@@ -70,8 +70,8 @@ _SIDES: tuple[Side, Side] = ("upper", "lower")
 _FINENESS = 8
 # Degrees of the first polynomials of one.
 _LEAST_DEGREE, _MOST_DEGREE = 256, 2**15
-# Points of all transforms together, and how many of them a term of a symbol takes as long as.
-_MOST_WORK, _SUM = 7e8, 0.2
+# Points of all transforms together.
+_MOST_WORK = 7e8
 # Share of one recursion. It takes so many blocks, with so many points each for one of the degree.
 _SIDE, _BLOCKS, _TIMES = 0.5, 150, 6
 # Groups of shifts, and nodes of the loss of one for each fineness.
@@ -88,8 +88,8 @@ _PROGRESS = 0.7
 _BEHIND = 400.0
 # A period has so many deviations at least, and leaves so little of the width to images.
 _DEVIATIONS, _NEGLIGIBLE = 16.0, 50.0
-# Shares of the tilt at the saddle that are tried.
-_TILTS = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3)
+# Shares of the tilt at the saddle that are tried; another than the first for so much less work.
+_TILTS, _BETTER = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3), 0.75
 # Deviations from one tilt to others, for images.
 _FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
 # Shares of the width that a side may lose to errors, and to a smooth hinge.
@@ -180,9 +180,20 @@ class Choices:
         ``epsilon`` is where they are asked for, about; ``behind`` is true of a direction that the
         other one may be ahead of.
         """
+        # The envelope, coarsely: of a direction that is behind it is enough as a rule.
+        envelope = self._envelope()
         if behind or epsilon <= 0.0:
-            # The envelope, coarsely, is enough as a rule.
-            yield self.fixed.sided("upper").compose("upper", _FIRST_NODES, None)[0]
+            yield from envelope
+        if not (yield from self._of_choices(epsilon, crossing, width)):
+            yield from envelope  # nothing if it came first
+
+    def _envelope(self) -> Iterator[Bound]:
+        yield self.fixed.sided("upper").compose("upper", _FIRST_NODES, None)[0]
+
+    def _of_choices(
+        self, epsilon: float, crossing: Crossing, width: Width
+    ) -> Generator[Bound, None, bool]:
+        """In blocks, or by induction for few uses; whether both bounds are as close as asked."""
         middle, _ = self.fixed.sided("lower").compose("middle", _FIRST_NODES, None)
         scale = max(middle.largest, 1e-300)
         epsilon = crossing(middle, epsilon, 0.03 * scale)
@@ -193,17 +204,17 @@ class Choices:
         central = rough.central(epsilon, log_delta)
         first = self.others or (self.count > _FEW_USES and central)
         if first and (yield from blocks):
-            return
+            return True
         known = all(below is above for (below, above), _ in self.others)
         if self.pair.several and known and log_delta > _LEAST_LOG:
             target = Target(epsilon, math.exp(log_delta), middle.slope(epsilon, slope), 0.0)
             steps = self._use(), self.count, self.others
             for loose in (False, True):
                 if (yield from induced_bounds(*steps, target, loose, crossing, width)):
-                    return
+                    return True
                 if (yield from blocks):  # nothing if these have ended
-                    return
-        yield from blocks
+                    return True
+        return bool((yield from blocks))
 
     def _in_blocks(
         self, rough: _Steps, epsilon: float, log_delta: float, crossing: Crossing, width: Width
@@ -214,7 +225,7 @@ class Choices:
             tilt = rough.saddle(epsilon)
             if tilt is None:
                 return False
-            asked, work, made = width(epsilon, tilt), 0.0, {}
+            asked, made = width(epsilon, tilt), {}
             tried = (
                 _frame(rough, share * tilt, tilt, epsilon, asked, fineness, log_delta)
                 for share in _TILTS
@@ -224,10 +235,12 @@ class Choices:
                 return False
             # Where rare large losses decide, a period is much shorter under a smaller tilt. The
             # smaller the function asked about is there the more blocks it takes.
-            frame, farther, size = min(found, key=lambda each: each[0].degree / math.sqrt(each[2]))
-            nodes = min(_LOSSES * fineness, _MOST_LOSSES)
-            each = (_TIMES * min(self.count, _BLOCKS) + _SUM * nodes) * frame.degree
+            work = [each[0].degree / math.sqrt(each[2]) for each in found]
+            best = int(np.argmin(work)) if min(work) < _BETTER * work[0] else 0
+            frame, farther, size = found[best]
+            each = _TIMES * min(self.count, _BLOCKS) * frame.degree
             groups = min(max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS), _MOST_GROUPS)
+            once = 0.0
             for side in _SIDES:
                 steps = self._steps(side, frame.tilt, groups, fineness)
                 # From below an error has to be small, from above it costs its logarithm.
@@ -237,15 +250,15 @@ class Choices:
                 if bound is None:
                     return False
                 made[side], more = bound
-                work += more
+                once += more
                 yield made[side]
-            spent += work
+            spent += once
             epsilon = crossing(made["upper"], epsilon, 1.0 / tilt)
             if not math.isfinite(epsilon):
                 return False
             gap = distance(made["lower"], made["upper"], epsilon, tilt, crossing)
             reached = gap <= width(epsilon, tilt)
-            if reached or gap >= _PROGRESS * before or spent + 3.0 * work > _MOST_WORK:
+            if reached or gap >= _PROGRESS * before or spent + 3.0 * once > _MOST_WORK:
                 return reached
             fineness, before = 2 * fineness, gap
             log_delta = made["upper"].log_delta(epsilon)
@@ -377,14 +390,8 @@ def _bound(
     tilt, period = frame.tilt, frame.period
     log_scale, drift, variance = losses.cumulants(tilt)
     log_scale += _sum_rounding(losses)
-    symbols, doubt = losses.symbols(frame, log_scale)
-    behind = log_scale - np.array([found[0] for found in losses.each(tilt)]) - _BEHIND / count
-    if side == "upper":
-        far = behind > 0.0
-        moved = np.multiply.outer(behind[far] / tilt, tilt + 1j * frame.waves)
-        symbols[far] *= np.exp(moved)
-    else:
-        symbols = symbols[behind <= 0.0]
+    chosen = losses if side == "upper" else losses.near(tilt, _BEHIND / count)
+    symbols, doubt = chosen.symbols(frame, log_scale, _BEHIND / count)
     start, error = hinge(frame, side)
     made = Recursion(side, frame, symbols, doubt, start, error, fineness, drift)
     if not made.advance(count, allowed, variance, _SIDE * _MOST_WORK):
@@ -418,8 +425,7 @@ def _bound(
         slack,
         ((image(tilt), 0.0), (before, farther)),
     )
-    sums = sum(measure.loss.size for measure in losses.measures)
-    return bound, made.work + _SUM * sums * frame.degree
+    return bound, made.work
 
 
 def _sum_rounding(losses: Losses) -> float:

@@ -24,8 +24,9 @@ shift ``r``, the worst at the tilt, and from the start of a block of ``B`` uses 
 ``f_{j+1} = A_r f_j + g_j``, ``g_j = g_0 + (j/B) (g_B - g_0)``, which has a closed form. (2) asks
 for ``g_j >= (A_s - A_r) f_j - e``. At both ends of the block that is seen on a grid. In between the
 right side differs from its chord by ``B^2/8`` of its second difference in ``j`` at most, to the
-side that this bends to. As ``g_j`` is affine that is ``A_r^j W_s``, with ``W_s`` the one at the
-start, of coefficients ``(1 - A_r)^2 t``; it is seen on the grid at both ends of the block, and in
+side that this bends to. As ``g_j`` is affine, ``f_j`` is an affine function of ``j`` and
+``A_r^j t`` for some ``t``; so the second difference is ``A_r^j W_s`` with
+``W_s = (A_s - A_r) (1 - A_r)^2 t``. It is seen on the grid at both ends of the block, and in
 between it differs from its own chord by ``B^2/8`` of the sum of ``|1 - A_r|^2`` times its size
 (`Recursion._bend`). Waves that change much in a block are what is left of ``t``, ``A_r^j t``, but
 for what is affine: they differ from their chord by ``2 |t|`` at most. Chords lie above the
@@ -61,10 +62,14 @@ from psinoise.accounting.loss.pairs import Float
 
 # Points of a grid for each half of a wave, at least; with more of them so many at most.
 _LEAST_OVER, _MOST_POINTS = 2, 2**16
+# So many times the error that is allowed so far, and no bound is worth its time.
+_HOPELESS = 16.0
 # Share of the error of a use that may be missed between points.
 _MISSED = 0.5
 # Uses of a block for each use before it: first, least, and most.
 _BLOCK, _SMALLEST_BLOCK, _LARGEST_BLOCK = 0.02, 1e-4, 0.1
+# Transforms of a block beside those for each shift.
+_OTHER_TRANSFORMS = 9
 # Rows that are held, where all are.
 _ALL = np.empty(0, dtype=np.int64)
 # Degrees do not fall below this.
@@ -105,16 +110,31 @@ class Losses:
         """Those of the largest."""
         return max(self.each(tilt))
 
-    def symbols(self, frame: Frame, log_scale: float) -> tuple[Complex, Float]:
-        """``E_P[e^{(c + i w) L}] / e^log_scale`` for each shift and frequency; their errors."""
-        made, error = [], np.zeros(frame.degree + 1)
-        for measure in self.measures:
-            loss = measure.loss
-            weight = measure.mass * np.exp(frame.tilt * loss - log_scale)
+    def near(self, tilt: float, most: float) -> Losses:
+        """Without shifts whose log moment is farther behind the largest."""
+        logs = np.array([found[0] for found in self.each(tilt)])
+        held = (logs >= logs.max() - most).tolist()
+        return Losses(tuple(m for m, is_held in zip(self.measures, held, strict=True) if is_held))
+
+    def symbols(
+        self, frame: Frame, log_scale: float, most: float = math.inf
+    ) -> tuple[Complex, Float]:
+        """``E_P[e^{(c + i w) L}] / e^log_scale`` for each shift and frequency; their errors.
+
+        Losses of shifts whose log moment is farther behind are moved up to where it is not.
+        """
+        made, error, tilt = [], np.zeros(frame.degree + 1), frame.tilt
+        for measure, (log_moment, *_) in zip(self.measures, self.each(tilt), strict=True):
+            loss, behind = measure.loss, log_scale - log_moment
+            moved = max(behind - most, 0.0) / tilt
+            weight = measure.mass * np.exp(tilt * loss - log_moment)
             sums, rounding = frame.transformed(loss, weight)
-            phases = (frame.tilt + frame.waves) * float(weight @ np.abs(loss))
-            made.append(sums)
-            error = np.maximum(error, rounding + 4.0 * UNIT * phases)
+            size = float(weight @ np.abs(loss))
+            logs = tilt * size + abs(log_moment) + abs(log_scale)
+            rounding = rounding + 4.0 * UNIT * (logs + frame.waves * (size + moved))
+            scaled = math.exp(-min(behind, most))
+            made.append(sums * (scaled * np.exp(1j * moved * frame.waves)))
+            error = np.maximum(error, scaled * rounding)
         return np.array(made), error
 
 
@@ -160,22 +180,28 @@ class Recursion:
         self._differences = np.vstack([others, self._reference]) - self._reference
         self._sizes = np.abs(self._differences)
         self._lag = 1.0 - self._reference
-        self._log = np.log1p(-self._lag)
+        # The logarithm: of a number next to 1 its size has no digits to spare.
+        size = np.maximum(np.abs(self._reference), 1e-300)
+        square = np.maximum(self._lag.real * (self._lag.real - 2.0) + self._lag.imag**2, -0.9)
+        near = 0.5 * np.log1p(square)
+        turn = np.arctan2(self._reference.imag, self._reference.real)
+        self._log = np.where(size > 0.5, near, np.log(size)) + 1j * turn
         self._grid = Grid(self.frame, _LEAST_OVER)
         self._values: Float | None = None
 
     def advance(self, count: int, allowed: float, variance: float, most_work: float) -> bool:
         """Uses one after the other in blocks, with about so much error more, if that can be.
 
-        False, and nothing is known, if it takes more work than is allowed.
+        False, and nothing is known, if it takes more work than is allowed, or has much more error.
         """
         # A smooth function changes as if some uses had been before.
         before = 1.0 + self.frame.smoothing**2 / max(variance, 1e-300)
         before = min(before, 1e6 * count)
         share = allowed / math.log1p(count / before)
-        pace, done = _BLOCK, 0
+        pace, done, start = _BLOCK, 0, self.error
         while done < count:
-            if self.work > most_work:
+            so_far = share * math.log1p(done / before) + 0.05 * allowed
+            if self.work > most_work or self.error - start > _HOPELESS * so_far:
                 return False
             self._shorten(allowed / 256.0)
             block = min(max(int(pace * (done + before)), 1), count - done)
@@ -258,10 +284,11 @@ class Recursion:
         bend, missed = self._bend(uses, wanted, c, first, last, powers)
         fourth = self._grid.fourth
         steady = self._largest(np.abs(c) * fourth) + float(np.abs(first) @ fourth)
-        error = self._beyond(start, first, c, held, bend)
+        failed = [self._beyond(start, first, c, held, bend)]
         if uses > 1:
-            error = max(error, self._beyond(end, last, made, held, bend))
-        error += missed
+            failed.append(self._beyond(end, last, made, held, bend))
+        error = float(np.max(failed)) + missed
+        self.work += _OTHER_TRANSFORMS * self._grid.points
         curved = uses * max(error - steady, 0.0)
         error += 8.0 * float(self.doubt @ self._reached(uses, c, first, last))
         return (made, end, turn), uses * error + 1e-12 * total_of(rising * turn), curved
@@ -288,8 +315,9 @@ class Recursion:
             self.work += self._grid.points * rows.size
             at = self._grid.values(self._differences[rows] * turned)
             bend[rows] = np.maximum(bend[rows], -at if self.side == "upper" else at)
+        rounding = self._grid.error(float(whole.max()))
         whole[rows] = 0.0
-        return bend, float((missed + whole).max())
+        return bend, float((missed + whole).max()) + rounding
 
     def _reached(self, uses: int, c: Complex, first: Complex, last: Complex) -> Float:
         """What waves may be at most in a block."""
@@ -311,7 +339,7 @@ class Recursion:
             self._values = self._seen(self.coefficients)
         between = weighted_sums(self._sizes, np.abs(self.coefficients) * self._grid.second)
         highest = float((self._values.max(axis=1) + between).max())
-        return max(highest, 0.0) + self._grid.error(total_of(self.coefficients))
+        return max(highest, 0.0) + self._grid.error(self._largest(2.0 * np.abs(self.coefficients)))
 
     def _stay(self, uses: int) -> None:
         """Some uses of the reference alone: from below nothing is wrong with that."""

@@ -10,9 +10,10 @@ but for ``h^2/12`` of the fourth derivative, and between points it differs by ``
 (`Grid.above`), so that it costs the square of the resolution.
 
 *Sums of* ``e^{i w L}`` *over masses* (`Frame.transformed`): these are spread to the points of a
-grid by a normal law of deviation ``s``, whose transform divides that of the grid. With ``N`` points
-that is off by the waves ``w + r N``, of which there is ``e^{-s^2 ((N - w)^2 - w^2) / 2}`` as much
-(Poisson's formula), and by what is cut off: 1e-16 for both.
+grid by a normal law of deviation ``s``, in units of their distance, whose transform divides that of
+the grid. With ``N`` points wave ``k`` is off by the waves ``k + r N``, of which there is
+``e^{-(2 pi s / N)^2 ((N - k)^2 - k^2) / 2}`` as much (Poisson's formula), and by what is cut off:
+1e-16 for both.
 
 *Rounding* of transforms: each pass adds up numbers with factors of size 1, so that a result is a
 sum in which every term comes once. A product with such a factor, which is off by one rounding
