@@ -347,7 +347,7 @@ class Recursion:
         self.error += total_of(doubt * self.coefficients)
         if self.side == "upper":
             self.error += uses * self._most()
-        self.coefficients = self._sums(uses)[0] * self.coefficients
+        self.coefficients = np.exp(uses * self._log) * self.coefficients
         self._values, self._turn = None, np.zeros_like(self._turn)
 
     def _sums(self, uses: int) -> tuple[Complex, Complex, Complex]:
