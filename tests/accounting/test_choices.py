@@ -589,3 +589,26 @@ def test_where_blocks_say_nothing(count, rate, most):
     """What all products say of so many uses stays. Was the largest loss of all, 499,999."""
     accountant = pn.Accountant("add").compose(pn.Mechanism(TINY), int(count), rate)
     assert accountant.epsilon(1e-6).upper <= most
+
+
+@pytest.mark.deep
+def test_a_first_look_from_far_off():
+    """Where the fixed shift says an epsilon that is 4 % off, bounds of many times the error that is
+    allowed say where to look. Kills: none of these."""
+    found = pn.Accountant("add").compose(pn.Mechanism(SMALL), 67, 0.001).epsilon(1e-30)
+    assert found.composer == "choices"
+    assert found.upper <= found.lower * (1.0 + 1.01e-4)
+
+
+@pytest.mark.deep
+def test_waves_that_are_too_long_for_a_hinge():
+    """Kills: a hinge that overflows where a period has no waves as short as it needs."""
+    other = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=8, cells=80, tail_ratio=0.7)
+    steps = (pn.Staircase(epsilon=0.3), 22, 0.5), (SMALL, 42473296649, 0.5), (other, 2, 1.0)
+    accountant = pn.Accountant()
+    for law, count, rate in steps:
+        accountant.compose(pn.Mechanism(law), count, rate)
+    with np.errstate(over="raise", invalid="raise"):
+        found = accountant.delta(10.0)
+    assert found.upper == 1.0
+    assert found.lower > 0.9999

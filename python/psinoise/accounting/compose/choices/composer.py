@@ -184,19 +184,21 @@ class Choices:
         envelope = self._envelope()
         if behind or epsilon <= 0.0:
             yield from envelope
-        if not (yield from self._of_choices(epsilon, crossing, width)):
-            yield from envelope  # nothing if it came first
+        if not (yield from self._of_choices(epsilon, crossing, width, envelope)):
+            yield from envelope  # nothing if it came before
 
     def _envelope(self) -> Iterator[Bound]:
         yield self.fixed.sided("upper").compose("upper", _FIRST_NODES, None)[0]
 
     def _of_choices(
-        self, epsilon: float, crossing: Crossing, width: Width
+        self, epsilon: float, crossing: Crossing, width: Width, envelope: Iterator[Bound]
     ) -> Generator[Bound, None, bool]:
         """In blocks, or by induction for few uses; whether both bounds are as close as asked."""
         middle, _ = self.fixed.sided("lower").compose("middle", _FIRST_NODES, None)
         scale = max(middle.largest, 1e-300)
         epsilon = crossing(middle, epsilon, 0.03 * scale)
+        if epsilon <= 0.0:
+            yield from envelope
         log_delta, slope = middle.log_delta(epsilon), 1e-3 * max(epsilon, 1e-3 * scale)
         rough = self._steps("lower", 1.0, _MOST_GROUPS, _FINENESS)
         blocks = self._in_blocks(rough, epsilon, log_delta, crossing, width)
@@ -372,7 +374,8 @@ def _frame(
     degree = 2 ** max(math.ceil(math.log2(waves)), 0)
     degree -= degree // 4 if waves <= 0.75 * degree else 0
     frame = Frame(tilt, period, min(max(degree, _LEAST_DEGREE), _MOST_DEGREE))
-    if not (math.isfinite(period) and tilt * frame.smoothing <= MOVED):
+    s = frame.smoothing
+    if not (tilt * s <= MOVED and 0.5 * tilt * (1.0 + tilt) * s**2 <= _MOST_LOG):
         return None
     return frame, tilts[int(np.argmin(periods))], size
 

@@ -62,8 +62,9 @@ from psinoise.accounting.loss.pairs import Float
 
 # Points of a grid for each half of a wave, at least; with more of them so many at most.
 _LEAST_OVER, _MOST_POINTS = 2, 2**16
-# So many times the error that is allowed so far, and no bound is worth its time.
-_HOPELESS = 16.0
+# With so many times the error that is allowed so far no bound is worth more than this share of the
+# work; with less it says where epsilon is, at least.
+_HOPELESS, _LONG = 16.0, 0.5
 # Share of the error of a use that may be missed between points.
 _MISSED = 0.5
 # Uses of a block for each use before it: first, least, and most.
@@ -201,7 +202,8 @@ class Recursion:
         pace, done, start = _BLOCK, 0, self.error
         while done < count:
             so_far = share * math.log1p(done / before) + 0.05 * allowed
-            if self.work > most_work or self.error - start > _HOPELESS * so_far:
+            hopeless = self.error - start > _HOPELESS * so_far
+            if self.work > most_work * (_LONG if hopeless else 1.0):
                 return False
             self._shorten(allowed / 256.0)
             block = min(max(int(pace * (done + before)), 1), count - done)
