@@ -157,22 +157,44 @@ struct Bins {
     const double d = mass[j] * growth[j] - held + kRounding * held;
     return growth[j] < kWidest ? (d > 0.0 ? d : 0.0) : __builtin_inf();
   }
+
+  // The excess of bin j over the level below that of its own, in the scale of that.
+  double falling(std::size_t j) const {
+    const double w = growth[j - 1];
+    const double gone = w < kWidest ? w / (1.0 + w) : 1.0;
+    return (excess[j] / (1.0 + w) + mass[j] * gone) / rise[j - 1];
+  }
 };
 
-// share[j]: the part of bin j that goes down to node j. From the left up to the largest bin, and
-// from the right down to it: each towards larger masses, where errors shrink. The ends lose
-// nothing: all of the first bin goes up and all of the last one down, where the next bins balance
-// them.
-void balance(const Bins& bins, std::size_t count, double* share) {
+// Shares of bins: share[j] of bin j goes down to node j, and the rest up to the next one. Of that
+// of bin `far` a part goes down to the node before.
+struct Contraction {
+  double* share;
+  std::size_t far = 0;
+  double part = 0.0;
+
+  double down(std::size_t j) const { return j == far ? share[j] - part : share[j]; }
+};
+
+// From the left up to the largest bin, and from the right down to it: each towards larger masses,
+// where errors shrink. The ends lose nothing: all of the first bin goes up and all of the last one
+// down, where the next bins balance them. Where both meet more comes up than is paid for, or less:
+// then more does at the next node. It is paid for by what comes down there from the bin above the
+// one that begins there, as far as that can.
+Contraction balance(const Bins& bins, std::size_t count, double* share) {
   std::size_t meeting = 0;
   for (std::size_t j = 1; j < count; ++j) {
     if (bins.mass[j] > bins.mass[meeting]) meeting = j;
   }
+  if (meeting == 0) meeting = 1;
+  const auto needed = [&](std::size_t j) {
+    return (1.0 - share[j - 1]) * bins.deficit(j - 1) * bins.rise[j - 1];
+  };
   const auto from_left = [&](std::size_t j) {
-    const double wanted = (1.0 - share[j - 1]) * bins.deficit(j - 1) * bins.rise[j - 1];
+    const double wanted = needed(j);
     share[j] = wanted < bins.excess[j] ? wanted / bins.excess[j] : 1.0;
   };
-  share[0] = meeting > 0 ? 0.0 : 0.5;
+  share[0] = 0.0;
   for (std::size_t j = 1; j < meeting; ++j) from_left(j);
   share[count - 1] = 1.0;
   for (std::size_t j = count - 1; j > meeting; --j) {
@@ -180,7 +202,26 @@ void balance(const Bins& bins, std::size_t count, double* share) {
     const double room = bins.deficit(j - 1) * bins.rise[j - 1];
     share[j - 1] = wanted < room ? 1.0 - wanted / room : 0.0;
   }
-  if (meeting == count - 1 && meeting > 0) from_left(meeting);
+  if (meeting == count - 1 || needed(meeting) < share[meeting] * bins.excess[meeting]) {
+    from_left(meeting);
+    ++meeting;
+  }
+  Contraction found = {share};
+  if (meeting + 1 >= count) return found;
+  const double missing = needed(meeting) - share[meeting] * bins.excess[meeting];
+  const std::size_t far = meeting + 1;
+  // It is not there for the node between, to which less goes up.
+  const double less = bins.excess[far] / (bins.deficit(meeting) * bins.rise[meeting]);
+  const double room = (1.0 - share[meeting]) / less;
+  const double most = room < share[far] ? room : share[far];
+  const double part = missing / (bins.falling(far) + less * bins.excess[meeting]);
+  // Nothing pays for an endless need.
+  if (!(part > 0.0 && most > 0.0 && missing < __builtin_inf())) return found;
+  found.far = far;
+  found.part = part < most ? part : most;
+  const double raised = share[meeting] + found.part * less;
+  share[meeting] = raised < 1.0 ? raised : 1.0;
+  return found;
 }
 
 }  // namespace
@@ -190,15 +231,17 @@ void balance(const Bins& bins, std::size_t count, double* share) {
 void balanced_nodes(const double* mass, const double* excess, std::size_t count,
                     const double* growth, const double* rise, double* share, double* nodes) {
   const Bins bins = {mass, excess, growth, rise};
-  balance(bins, count, share);
+  const Contraction made = balance(bins, count, share);
   for (std::size_t j = 0; j <= count; ++j) nodes[j] = 0.0;
+  if (made.far > 0) nodes[made.far - 1] = made.part * mass[made.far] / rise[made.far - 1];
   for (std::size_t j = 0; j < count; ++j) {
-    nodes[j] += share[j] * mass[j];
+    nodes[j] += made.down(j) * mass[j];
     // What goes up must be paid for by the excess that comes down to node j + 1; the rest of it
     // stays at node j, below its true loss.
     const double up = 1.0 - share[j];
     const double need = up * bins.deficit(j) * rise[j];
-    const double paid = j + 1 < count ? share[j + 1] * excess[j + 1] : 0.0;
+    double paid = j + 1 < count ? made.down(j + 1) * excess[j + 1] : 0.0;
+    if (j + 2 == made.far) paid += made.part * bins.falling(made.far);
     // Without a comparison that holds for NaN, as of no mass and an endless need.
     const double part = need <= paid * (1.0 + 1e-14) ? up : need > 0.0 ? up * (paid / need) : 0.0;
     if (part > 0.0) nodes[j + 1] += part * mass[j] * rise[j];

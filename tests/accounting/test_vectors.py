@@ -189,11 +189,14 @@ def test_one_coin_and_infinite_losses():
     assert found.lower <= exact * (1 + 1e-9)
     assert exact <= found.upper * (1 + 1e-9)
     for epsilon in (-0.5, 0.0, 0.3):
-        unsampled = vector.delta(math.log1p(math.expm1(epsilon) / 0.2)) if epsilon >= 0 else None
+        least = most = -math.expm1(epsilon)
+        if epsilon >= 0.0:
+            unsampled = vector.delta(math.log1p(math.expm1(epsilon) / 0.2), tolerance=1e-7)
+            least, most = 0.2 * unsampled.lower, 0.2 * unsampled.upper
+            assert most - least <= 2e-7
         found = vector.delta(epsilon, 1, 0.2, "remove")
-        exact = -math.expm1(epsilon) if unsampled is None else 0.2 * unsampled.estimate
-        assert found.lower <= exact * (1 + 1e-6)
-        assert exact <= found.upper * (1 + 1e-6)
+        assert found.lower <= most * (1 + 1e-9)
+        assert least <= found.upper * (1 + 1e-9)
 
 
 # -- bounded scores --------------------------------------------------------------------------------

@@ -224,27 +224,53 @@ def level_points(
     return best, float(error.max(initial=0.0))
 
 
-def _balance(mass: Float, excess: Float, needed: Float) -> Float:
-    """Shares that go down, from both ends towards the largest bin."""
-    count, meeting = mass.size, int(np.argmax(mass))
+def _balance(
+    mass: Float, excess: Float, room: Float, falling: Float
+) -> tuple[Float, Float, tuple[int, float]]:
+    """Shares that do not go up, from both ends towards the largest bin, those that go down to the
+    next node, and the bin of which a part goes down to the node before, and that part.
+
+    `falling` has the excess of each bin over the level before its own.
+    """
+    count, meeting = mass.size, max(int(np.argmax(mass)), 1)
     share = np.zeros(count)
-    share[0] = 0.0 if meeting > 0 else 0.5
+
+    def needed(j: int) -> float:
+        """At a node, for what comes up to it: not a number if that is nothing of an endless room,
+        which is not below anything."""
+        with np.errstate(invalid="ignore"):
+            return float((1.0 - share[j - 1]) * room[j - 1])
 
     def from_left(j: int) -> float:
-        with np.errstate(invalid="ignore"):
-            # Nothing of an endless room: not a number, which is not below the excess.
-            wanted = (1.0 - share[j - 1]) * needed[j - 1]
-        return float(wanted / excess[j]) if wanted < excess[j] else 1.0
+        wanted = needed(j)
+        return wanted / float(excess[j]) if wanted < excess[j] else 1.0
 
     for j in range(1, meeting):
         share[j] = from_left(j)
     share[-1] = 1.0
     for j in range(count - 1, meeting, -1):
-        wanted, room = share[j] * excess[j], needed[j - 1]
-        share[j - 1] = 1.0 - wanted / room if wanted < room else 0.0
-    if 0 < meeting == count - 1:
+        wanted = share[j] * excess[j]
+        share[j - 1] = 1.0 - wanted / room[j - 1] if wanted < room[j - 1] else 0.0
+    if meeting == count - 1 or needed(meeting) < share[meeting] * excess[meeting]:
         share[meeting] = from_left(meeting)
-    return share
+        meeting += 1
+    if meeting + 1 >= count:
+        return share, share, (0, 0.0)
+    missing = needed(meeting) - share[meeting] * excess[meeting]
+    far = meeting + 1
+    # It is not there for the node between, to which less goes up.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        less = float(excess[far] / room[meeting])
+        most = min(float(share[far]), float((1.0 - share[meeting]) / less))
+        part = missing / (float(falling[far]) + less * float(excess[meeting]))
+    # Nothing pays for an endless need.
+    if not (part > 0.0 and most > 0.0 and missing < np.inf):
+        return share, share, (0, 0.0)
+    part = min(part, most)
+    share[meeting] = min(share[meeting] + part * less, 1.0)
+    down = share.copy()
+    down[far] -= part
+    return share, down, (far, part)
 
 
 def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Float:
@@ -258,15 +284,22 @@ def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Fl
         deficit[growth >= _WIDEST] = np.inf
         room = deficit * rise
     with np.errstate(invalid="ignore"):
+        gone = np.where(growth < _WIDEST, growth / (1.0 + growth), 1.0)
+        falling = np.zeros(mass.size)
+        falling[1:] = (excess[1:] / (1.0 + growth[:-1]) + mass[1:] * gone[:-1]) / rise[:-1]
         # No part of an endless room is a part of it.
-        share = _balance(mass, excess, room)
+        share, down, (far, part_of_far) = _balance(mass, excess, room, falling)
         up = 1.0 - share
         need = up * room
-    paid = np.append(share[1:] * excess[1:], 0.0)
+    paid = np.append(down[1:] * excess[1:], 0.0)
+    if far:
+        paid[far - 2] += part_of_far * falling[far]
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(need > 0.0, up * (paid / need), 0.0)
         part = np.where(need <= paid * (1.0 + 1e-14), up, part)
     nodes = np.zeros(mass.size + 1)
-    nodes[:-1] = share * mass + (up - part) * mass
+    nodes[:-1] = down * mass + (up - part) * mass
     nodes[1:] += np.where(part > 0.0, part * mass * rise, 0.0)
+    if far:
+        nodes[far - 1] += part_of_far * mass[far] / rise[far - 1]
     return nodes

@@ -15,10 +15,12 @@ Merging outputs is post-processing and can only lower the profile. Let ``u_j = A
 0`` and ``d_j = gamma_{j+1} B_j - A_j >= 0``. Send the share ``m_j`` of bin ``j`` to node ``j`` and
 the rest to node ``j + 1``, with ``m_j u_j = (1 - m_{j-1}) d_{j-1}``: then node ``j`` holds masses
 whose ratio is exactly ``gamma_j``, and merging its outputs gives loss ``l_j``. The recursion runs
-from both tails towards the mode, where it contracts errors; what cannot be balanced (at the ends,
-at the meeting point, at atoms) stays at the node *below* its true loss, and losses outside the
-lattice are dropped. Lowering a loss, or dropping ``P``-mass, lowers ``E_P[(1 - e^{eps - L})^+]``
-of every composition.
+from both tails towards the mode, where it contracts errors. Where both meet, one node has too
+little that pays for what comes up: a share ``y`` of bin ``j + 1`` comes down to node ``j`` too, and
+pays for ``y (A_{j+1} - gamma_j B_{j+1})``. Without that a loss whose density rises within a few
+nodes is lowered by many times its bias. What cannot be balanced (at the ends, at atoms) stays at
+the node *below* its true loss, and losses outside the lattice are dropped. Lowering a loss, or
+dropping ``P``-mass, lowers ``E_P[(1 - e^{eps - L})^+]`` of every composition.
 
 Atoms whose loss is that of a node are in no bin: they stay there, and both bounds are exact.
 
@@ -32,10 +34,11 @@ in epsilon, and ``e^{t pivot} <= e^{t E L} <= M(t)``, so that a tilt makes no mo
 The contraction needs more: ``u_j`` and ``d_j`` are sums of the same densities, which are off by
 ``r`` each, so that what balances as computed has ``m_j u_j`` too large by up to ``r m_j u_j`` and
 ``(1 - m_{j-1}) d_{j-1}`` too small by as much. The node then has ``P - e^l Q >= -2 r m_j u_j``, and
-``m_j u_j <= (1 - e^{-w}) P`` for a bin of width ``w``: its loss is off by less than ``3 r w``. That
-is slack. A node to which bins ``i`` come up from as far as ``x <= 1`` below has room
-``(e^{x_i} - 1) A_i - e^{x_i} u_i`` for its excess, which is off by ``r`` of both terms:
-``P - e^l Q >= -r u - sum 2 r (e^{x_i} - 1) A_i``, and its loss is off by less than ``12 r x``.
+``m_j u_j <= (1 - e^{-w}) P`` for a bin of width ``w``: its loss is off by less than ``3 r w``, and
+with a share of the next bin by less than that of both and the larger ``r``. That is slack. A node
+to which bins ``i`` come up from as far as ``x <= 1`` below has room ``(e^{x_i} - 1) A_i - e^{x_i}
+u_i`` for its excess, which is off by ``r`` of both terms: ``P - e^l Q >= -r u - sum 2 r (e^{x_i} -
+1) A_i``, and its loss is off by less than ``12 r x``.
 
 Both profiles differ from the true one by ``O(h^2)``: relative to delta by about ``n h^2 t (t + 1)
 / 12`` above and ``n h^2 t (t + 1) / 6`` below for ``n`` uses, ``t`` the saddle point.
@@ -177,8 +180,12 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
 
 
 def _largest_share(bins: Bins) -> float:
-    """The largest product of the rounding of masses and the width of their bin, or 1."""
-    return float(np.max(bins.rounding[:-1] * np.minimum(bins.widths, 1.0), initial=0.0))
+    """The largest product of a rounding of masses and the width of two bins side by side, or 1."""
+    held = bins.mass > 0.0
+    start, end, rounding = bins.edges[:-1][held], bins.edges[1:][held], bins.rounding[:-1][held]
+    widths = (np.append(end[1:], end[-1:]) - start) * bins.step
+    largest = np.maximum(rounding, np.append(rounding[1:], rounding[-1:]))
+    return float(np.max(largest * np.minimum(widths, 1.0), initial=0.0))
 
 
 def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
