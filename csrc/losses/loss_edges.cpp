@@ -16,11 +16,12 @@ namespace {
 
 constexpr int kBlock = 4;
 constexpr int kWidest = 8;
-// What all wide bins together may add to the bias, as a share.
-constexpr double kShare = 0.25;
+// What all wide bins together may add to the bias, as a share, if each adds all that it may; they
+// add a tenth of that.
+constexpr double kShare = 1.0;
 // Where bins become wider the lower bound loses mass times width, which is little beside the bias
 // of one width if (t + 1) times that is more than this, and else where masses are so much smaller.
-constexpr double kSteep = 0.01;
+constexpr double kSteep = 0.005;
 // Tilts change by no more than e to this over a bin.
 constexpr double kLargestExponent = 40.0;
 

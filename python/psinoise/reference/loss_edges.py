@@ -11,11 +11,12 @@ Float = NDArray[np.float64]
 
 # Blocks of 2^4 nodes share one width, which divides them; the widest bins have 2^8 nodes.
 _BLOCK, _WIDEST = 4, 8
-# What all wide bins together may add to the bias, as a share.
-_SHARE = 0.25
+# What all wide bins together may add to the bias, as a share, if each adds all that it may; they
+# add a tenth of that.
+_SHARE = 1.0
 # Where bins become wider the lower bound loses mass times width: little beside the bias of one
 # width if (t + 1) times that is more than this, and else where masses are so much smaller.
-_STEEP = 0.01
+_STEEP = 0.005
 # Tilts change by no more than e to this over a bin.
 _LARGEST_EXPONENT = 40.0
 

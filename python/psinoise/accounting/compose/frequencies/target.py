@@ -27,7 +27,7 @@ from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Dense, Mask, dense_on
 from psinoise.accounting.estimate.composition import Composition, Saddle
 from psinoise.accounting.loss.atoms import Dominating
-from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import Nodes, reach_for
 from psinoise.accounting.loss.steps import Pairs
 from psinoise.errors import CertificationError
@@ -44,7 +44,7 @@ _SHARING = 8
 # whose nodes are as far apart as its deviation asks for if its spread costs no more.
 _LEFT_OUT = 0.1
 # Nodes of a loss that matters are at most this share of its deviation apart.
-_SPREAD = 0.18
+_SPREAD = 0.36
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
 _LEAST_LOG_TAIL = -200.0
@@ -122,23 +122,26 @@ class Target:
 
     @cached_property
     def _own_steps(self) -> dict[Dominating, float]:
-        """How far apart the nodes of each may be: the bias of all, ``n h^2 (t + 1) / 4`` in
-        epsilon, is three fifths of the width."""
-        smooth = math.sqrt(2.4 * self.width / (self.uses * (self.tilt + 1.0)))
+        """How far apart the nodes of each may be.
+
+        The bias of both bounds, ``n h^2 (t + 1) / 4`` in epsilon together, is three quarters of
+        the width; of losses with little spread the nodes have to be closer than that.
+        """
         # A loss that hardly varies moves by a bin at most, and n bins this small are in the width.
         least = 0.5 * self.width / self.uses
-        found = {}
+        most, counts = [], np.array([count for _, count in self.steps], dtype=np.float64)
         for (pair, count), part, measure in zip(
             self.steps, self._at_tilt.parts, self.composition.measures, strict=True
         ):
-            found[pair] = min(smooth, _LARGEST_STEP)
+            most.append(_LARGEST_STEP)
             if pair in self.matter:
                 # The bias formula takes the loss to vary over several bins.
                 varies, bulk = math.sqrt(part.variance), measure.spread(self.tilt, part.value)
                 if count * bulk > _LEFT_OUT * self.width:
                     varies = min(bulk, varies)
-                found[pair] = max(min(found[pair], _SPREAD * varies), least)
-        return found
+                most[-1] = max(min(_LARGEST_STEP, _SPREAD * varies), least)
+        steps = _filled(np.array(most), counts, 3.0 * self.width / (self.tilt + 1.0))
+        return {pair: step for (pair, _), step in zip(self.steps, steps.tolist(), strict=True)}
 
     @cached_property
     def doublings(self) -> dict[Dominating, int]:
@@ -151,18 +154,32 @@ class Target:
         steps = [self._own_steps[pair] for pair in order]
         shared = [steps[0]] * _SHARING + steps
         return {
-            pair: int(math.log2(step / steps[0])) for pair, step in zip(order, shared, strict=False)
+            pair: int(math.log2(step / self.first_step) + 1e-9)
+            for pair, step in zip(order, shared, strict=False)
         }
 
-    @property
+    @cached_property
     def first_step(self) -> float:
-        """That of both bounds."""
-        return min(self._own_steps.values())
+        """That of both bounds: the most steps may have is a power of two of it."""
+        least, most = min(self._own_steps.values()), max(self._own_steps.values())
+        return math.ldexp(most, -math.ceil(math.log2(most / least) - 1e-9))
 
     @property
     def share(self) -> float:
         """Share of delta that costs ``_CUT`` of the width: delta falls at a rate of about t."""
         return min(_CUT * self.width * self.tilt, 1e-2)
+
+
+def _filled(most: Float, counts: Float, sum_of_squares: float) -> Float:
+    """Numbers that are the same but for those that have to be smaller, with a sum of squares."""
+    order = np.argsort(most)
+    squares, counts = most[order] ** 2, counts[order]
+    before = np.cumsum(counts * squares) - counts * squares
+    # Equal from some place on.
+    equal = (sum_of_squares - before) / np.cumsum(counts[::-1])[::-1]
+    place = np.flatnonzero(equal <= squares)
+    largest = equal[place[0]] if place.size else squares[-1]
+    return np.minimum(most, math.sqrt(largest))
 
 
 def profile_bound(target: Target, step: float, side: Side) -> Bound:
