@@ -90,12 +90,14 @@ def bounds(
         whether the other direction may be ahead
     """
     uses, choices = uses_of(steps), None
+    # Of a given epsilon the log delta of the guess is an estimate.
+    given = guess is not None and guess.log_delta != log_delta
     # The envelope lets neighbors choose a shift for each outcome, which nobody can.
     first = several(steps) or uses >= _MANY_USES
     if guess is not None and uses > 1.0 and are_pairs(steps):
         choices = choices_of(steps, direction, log_delta, tilt)
     if choices is not None and guess is not None and first:
-        yield from choices.bounds(guess.epsilon, crossing, width, behind)
+        yield from choices.bounds(guess.epsilon, given, crossing, width, behind)
     if guess is not None and uses > 1.0 and are_pairs(steps):
         reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
         if reached <= enough:
@@ -122,7 +124,7 @@ def bounds(
         else:
             yield from direct_bounds(composed, crossing, width)
     if choices is not None and guess is not None and not first:
-        yield from choices.bounds(guess.epsilon, crossing, width, behind)
+        yield from choices.bounds(guess.epsilon, given, crossing, width, behind)
 
 
 def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float) -> Choices | None:
@@ -150,8 +152,10 @@ def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float
     others = tuple(
         source for source, (step, _) in zip(sources, steps, strict=True) if step is not pair
     )
-    fixed = Direct(tuple(s for s, _ in sources), tuple(n for _, n in sources), log_delta)
-    return Choices(pair, count, others, fixed, direction, log_delta)
+    alone = next(
+        source for (source, _), (step, _) in zip(sources, steps, strict=True) if step is pair
+    )
+    return Choices(pair, count, alone, others, direction, log_delta)
 
 
 def one_use(

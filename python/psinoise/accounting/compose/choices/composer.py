@@ -49,15 +49,8 @@ from psinoise.accounting.compose.choices.induction import Use
 from psinoise.accounting.compose.choices.late_choices import Target, induced_bounds
 from psinoise.accounting.compose.choices.losses import Losses
 from psinoise.accounting.compose.choices.recursion import Recursion
-from psinoise.accounting.compose.choices.waves import (
-    MOVED,
-    SMOOTHING,
-    STEEPEST,
-    Frame,
-    hinge,
-    power_error,
-    total_of,
-)
+from psinoise.accounting.compose.choices.steps import FINENESS, MOST_LOG, Steps, frame_at
+from psinoise.accounting.compose.choices.waves import Frame, hinge, power_error, total_of
 from psinoise.accounting.compose.direct.composition import Composition as Direct
 from psinoise.accounting.compose.direct.refine import Crossing, Width, distance
 from psinoise.accounting.compose.measures.bound import Bound
@@ -67,18 +60,14 @@ from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction
 
 _SIDES: tuple[Side, Side] = ("upper", "lower")
-# Of the first recursion; see `Recursion`.
-_FINENESS = 8
-# Degrees of the first polynomials of one.
-_LEAST_DEGREE, _MOST_DEGREE = 256, 2**15
 # Points of all transforms together.
 _MOST_WORK = 7e8
 # Share of one recursion. It takes so many blocks, with so many points each for one of the degree.
 _SIDE, _BLOCKS, _TIMES = 0.5, 150, 6
 # Groups of shifts, and nodes of the loss of one for each fineness.
 _LEAST_GROUPS, _MOST_GROUPS, _LOSSES, _MOST_LOSSES = 8, 128, 128, 4096
-# Few uses; the log of the share of its bound by moments that delta has if none of many matter much.
-_FEW_USES, _CENTRAL = 500, math.log(0.01)
+# Few uses.
+_FEW_USES = 500
 # Logs of deltas below are those of no float64, or nearly so.
 _LEAST_LOG = -690.0
 # As groups, each shift.
@@ -87,22 +76,14 @@ _ALL = 2**20
 _PROGRESS = 0.7
 # Logs of moments of all uses by which a shift may be behind.
 _BEHIND = 400.0
-# A period has so many deviations at least, and leaves so little of the width to images.
-_DEVIATIONS, _NEGLIGIBLE = 16.0, 50.0
 # Shares of the tilt at the saddle that are tried; another than the first for so much less work.
 _TILTS, _BETTER = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3), 0.75
-# Deviations from one tilt to others, for images.
-_FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
-# Shares of the width that a side may lose to errors, and to a smooth hinge.
-_SHARE, _HINGE = 0.2, 0.4
-# The log of an error from above, at most, for one of delta.
-_MOST_LOG = 50.0
+# Share of the width that a side may lose to errors.
+_SHARE = 0.2
 # What one use may leave out of its losses is so much less than of delta, as a log.
 _UNTRIMMED = 40.0
 # Nodes of a composition with a fixed shift.
 _FIRST_NODES = 512
-# Logs of tilts are sought within these.
-_FARTHEST_LOG = 40.0
 
 
 @dataclass(frozen=True)
@@ -112,15 +93,16 @@ class Choices:
     Attributes
     ----------
     pair, count : what has several worst shifts, and how often it is used
+    alone : its losses with one fixed shift, from below, which says where to look, and of the pair
+        that dominates all of its shifts, from above
     others : the losses of the other steps from below and from above, and their counts
-    fixed : all steps with one fixed shift, which says where to look
     direction, log_delta : where the profile is asked about
     """
 
     pair: AtomPair
     count: int
+    alone: tuple[Dense, Dense]
     others: tuple[tuple[tuple[Dense, Dense], int], ...]
-    fixed: Direct
     direction: Direction
     log_delta: float
     _measures: dict[tuple[Dense, Side, int], Measure] = field(
@@ -128,34 +110,63 @@ class Choices:
     )
 
     def bounds(
-        self, epsilon: float, crossing: Crossing, width: Width, behind: bool
+        self, epsilon: float, given: bool, crossing: Crossing, width: Width, behind: bool
     ) -> Iterator[Bound]:
         """Bounds from above and below, each pair finer than the last, until the work is spent.
 
-        ``epsilon`` is where they are asked for, about; ``behind`` is true of a direction that the
-        other one may be ahead of.
+        ``epsilon`` is where they are asked for, if that is given, or a guess at it; ``behind`` is
+        true of a direction that the other one may be ahead of.
         """
         # The envelope, coarsely: of a direction that is behind it is enough as a rule.
-        envelope = self._envelope()
+        envelope = self._envelope(epsilon, given, width)
         if behind or epsilon <= 0.0:
             yield from envelope
-        if not (yield from self._of_choices(epsilon, crossing, width, envelope)):
-            yield from envelope  # nothing if it came before
-
-    def _envelope(self) -> Iterator[Bound]:
-        yield self.fixed.sided("upper").compose("upper", _FIRST_NODES, None)[0]
-
-    def _of_choices(
-        self, epsilon: float, crossing: Crossing, width: Width, envelope: Iterator[Bound]
-    ) -> Generator[Bound, None, bool]:
-        """In blocks, or by induction for few uses; whether both bounds are as close as asked."""
-        middle, _ = self.fixed.sided("lower").compose("middle", _FIRST_NODES, None)
-        scale = max(middle.largest, 1e-300)
-        epsilon = crossing(middle, epsilon, 0.03 * scale)
+        fixed, epsilon, scale = self._fixed("lower", epsilon, given, width)
+        epsilon = crossing(fixed, epsilon, scale)
         if epsilon <= 0.0:
             yield from envelope
-        log_delta, slope = middle.log_delta(epsilon), 1e-3 * max(epsilon, 1e-3 * scale)
-        rough = self._steps("lower", 1.0, _MOST_GROUPS, _FINENESS)
+        if not (yield from self._of_choices(epsilon, fixed, scale, crossing, width)):
+            yield from envelope  # nothing if it came before
+
+    def _envelope(self, epsilon: float, given: bool, width: Width) -> Iterator[Bound]:
+        yield self._fixed("upper", epsilon, given, width)[0]
+
+    def _fixed(
+        self, side: Side, epsilon: float, given: bool, width: Width
+    ) -> tuple[Bound, float, float]:
+        """With one shift from below, or the envelope from above: all uses are one block, or, where
+        that cannot be, products. Epsilon, if it is not given, and over which distance delta falls
+        by a factor of e, about."""
+        nodes = _LOSSES * FINENESS
+        once = self._measure(self.alone[side == "upper"], side, nodes)
+        steps = Steps(((Losses((once,)), self.count), *self._of_others(side, nodes)))
+        tilt = steps.saddle(epsilon) if given else steps.saddle_at(self.log_delta)
+        # Products of few uses of one step take little time.
+        if tilt is not None and (self.others or self.count > _FEW_USES):
+            around, log_delta = steps.estimate(tilt)
+            asked = width(around, tilt)
+            found = frame_at(steps, tilt, tilt, around, asked, FINENESS, log_delta)
+            bound = found and _bound(side, steps, *found[:2], FINENESS, math.inf)
+            if bound:
+                return bound[0], around, 1.0 / tilt
+        sources = tuple((pair[side == "upper"],) * 2 for pair, _ in self.others)
+        composed = Direct(
+            ((self.alone[side == "upper"],) * 2, *sources),
+            (self.count, *(count for _, count in self.others)),
+            self.log_delta,
+        )
+        made, _ = composed.compose("upper" if side == "upper" else "middle", _FIRST_NODES, None)
+        return made, epsilon, 0.03 * max(made.largest, 1e-300)
+
+    def _of_choices(
+        self, epsilon: float, fixed: Bound, scale: float, crossing: Crossing, width: Width
+    ) -> Generator[Bound, None, bool]:
+        """In blocks, or by induction for few uses; whether both bounds are as close as asked.
+
+        With one shift delta is about what the bound `fixed` says, and falls over a scale.
+        """
+        log_delta = fixed.log_delta(epsilon)
+        rough = self._steps("lower", 1.0, _MOST_GROUPS, FINENESS)
         blocks = self._in_blocks(rough, epsilon, log_delta, crossing, width)
         # All others as one measure, that is as fine, takes longer than blocks of them.
         central = rough.central(epsilon, log_delta)
@@ -164,7 +175,7 @@ class Choices:
             return True
         known = all(below is above for (below, above), _ in self.others)
         if self.pair.several and known and log_delta > _LEAST_LOG:
-            target = Target(epsilon, math.exp(log_delta), middle.slope(epsilon, slope), 0.0)
+            target = Target(epsilon, math.exp(log_delta), fixed.slope(epsilon, 0.03 * scale), 0.0)
             steps = self._use(), self.count, self.others
             for loose in (False, True):
                 if (yield from induced_bounds(*steps, target, loose, crossing, width)):
@@ -174,17 +185,17 @@ class Choices:
         return bool((yield from blocks))
 
     def _in_blocks(
-        self, rough: _Steps, epsilon: float, log_delta: float, crossing: Crossing, width: Width
+        self, rough: Steps, epsilon: float, log_delta: float, crossing: Crossing, width: Width
     ) -> Generator[Bound, None, bool]:
         """By trigonometric polynomials; whether both bounds are as close as asked."""
-        fineness, spent, before = _FINENESS, 0.0, math.inf
+        fineness, spent, before = FINENESS, 0.0, math.inf
         while True:
             tilt = rough.saddle(epsilon)
             if tilt is None:
                 return False
             asked, made = width(epsilon, tilt), {}
             tried = (
-                _frame(rough, share * tilt, tilt, epsilon, asked, fineness, log_delta)
+                frame_at(rough, share * tilt, tilt, epsilon, asked, fineness, log_delta)
                 for share in _TILTS
             )
             found = [each for each in tried if each is not None]
@@ -201,7 +212,7 @@ class Choices:
             for side in _SIDES:
                 steps = self._steps(side, frame.tilt, groups, fineness)
                 # From below an error has to be small, from above it costs its logarithm.
-                most = 0.1 if side == "lower" else _MOST_LOG
+                most = 0.1 if side == "lower" else MOST_LOG
                 allowed = size * math.expm1(min(_SHARE * tilt * asked, most))
                 bound = _bound(side, steps, frame, farther, fineness, allowed)
                 if bound is None:
@@ -225,13 +236,15 @@ class Choices:
         upper, lower = (self._losses(side, 1.0, _ALL, _MOST_LOSSES) for side in _SIDES)
         return Use(tuple(zip(lower, upper, strict=True)))
 
-    def _steps(self, side: Side, tilt: float, groups: int, fineness: int) -> _Steps:
+    def _steps(self, side: Side, tilt: float, groups: int, fineness: int) -> Steps:
         """The losses of one use of each group of shifts, and those of the other steps."""
         nodes = min(_LOSSES * fineness, _MOST_LOSSES)
-        made = [(Losses(self._losses(side, tilt, groups, nodes)), self.count)]
+        chosen = Losses(self._losses(side, tilt, groups, nodes))
+        return Steps(((chosen, self.count), *self._of_others(side, nodes)))
+
+    def _of_others(self, side: Side, nodes: int) -> Iterator[tuple[Losses, int]]:
         for pair, count in self.others:
-            made.append((Losses((self._measure(pair[side == "upper"], side, nodes),)), count))
-        return _Steps(tuple(made))
+            yield Losses((self._measure(pair[side == "upper"], side, nodes),)), count
 
     def _losses(self, side: Side, tilt: float, groups: int, nodes: int) -> tuple[Measure, ...]:
         """The losses of one use of each group of shifts."""
@@ -247,97 +260,9 @@ class Choices:
         return self._measures[key]
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """Losses of one use of each step, on one side, and the counts: the first has the choices."""
-
-    each: tuple[tuple[Losses, int], ...]
-
-    def cumulants(self, tilt: float) -> tuple[float, float, float]:
-        """The largest log moment of all together, its mean and variance."""
-        found = np.array([(n, *losses.cumulants(tilt)) for losses, n in self.each])
-        value, mean, variance = found[:, 0] @ found[:, 1:]
-        return float(value), float(mean), float(variance)
-
-    def central(self, epsilon: float, log_delta: float) -> bool:
-        """Whether delta is about what a sum of many small losses makes of its moment."""
-        tilt = self.saddle(epsilon)
-        if tilt is None:
-            return False
-        return log_delta - self.cumulants(tilt)[0] + tilt * epsilon > _CENTRAL
-
-    def saddle(self, epsilon: float) -> float | None:
-        """The tilt where ``M^n e^{-c epsilon} / (c (1 + c))`` is least, which delta is about."""
-
-        def excess(log_tilt: float) -> float:
-            tilt = math.exp(log_tilt)
-            return self.cumulants(tilt)[1] - 1.0 / tilt - 1.0 / (1.0 + tilt) - epsilon
-
-        low = high = 0.0
-        while not excess(high) >= 0.0:
-            high += 1.0
-            if high > _FARTHEST_LOG:
-                return None
-        while not excess(low) <= 0.0:
-            low -= 1.0
-            if low < -_FARTHEST_LOG:
-                return None
-        while high - low > 1e-3:
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if excess(middle) < 0.0 else (low, middle)
-        return math.exp(high)
-
-
-def _frame(
-    steps: _Steps,
-    tilt: float,
-    saddle: float,
-    epsilon: float,
-    asked: float,
-    fineness: int,
-    log_delta: float,
-) -> tuple[Frame, float, float] | None:
-    """A frame under a tilt, up to that of the saddle; the tilt by which its images before the first
-    are least, and the function there.
-
-    ``log_delta`` is what is looked for, about. None where losses hardly differ under the tilt, no
-    width is allowed, or waves would be too short.
-    """
-    value, _, variance = steps.cumulants(tilt)
-    size = math.exp(min(max(log_delta - value + tilt * epsilon, -600.0), 600.0))
-    deviation = math.sqrt(max(variance, 0.0))
-    if not (deviation > 1e-12 / tilt and asked > 0.0 and math.isfinite(value)):
-        return None
-    tilts = [tilt + far / deviation for far in _FARTHER]
-    images = [steps.cumulants(far)[0] - value - (far - tilt) * epsilon for far in tilts]
-    # What images may add is a small share of what is asked.
-    rare = min(max(math.log(_NEGLIGIBLE) - math.log(saddle) - math.log(asked), 10.0), 25.0)
-    periods = [
-        (image - math.log(size) + rare) / (far - tilt)
-        for far, image in zip(tilts, images, strict=True)
-    ]
-    period = max(_DEVIATIONS * deviation, (rare - log_delta) / tilt, min(periods))
-    # A hinge should cost a share of what is asked. Smoothing adds ``s^2/2`` of the second
-    # derivative, which is about ``c (1 + c)`` of delta.
-    smoothing = math.sqrt(_HINGE * asked / (1.0 + tilt)) * _FINENESS / fineness
-    if smoothing > STEEPEST:
-        smoothing = max(STEEPEST, min(smoothing, _HINGE * asked / MOVED))
-    # A power of two, or three quarters of one.
-    waves = SMOOTHING * period / smoothing
-    if not waves < 4.0 * _MOST_DEGREE:
-        waves = float(_MOST_DEGREE)
-    degree = 2 ** max(math.ceil(math.log2(waves)), 0)
-    degree -= degree // 4 if waves <= 0.75 * degree else 0
-    frame = Frame(tilt, period, min(max(degree, _LEAST_DEGREE), _MOST_DEGREE))
-    s = frame.smoothing
-    if not (tilt * s <= MOVED and 0.5 * tilt * (1.0 + tilt) * s**2 <= _MOST_LOG):
-        return None
-    return frame, tilts[int(np.argmin(periods))], size
-
-
 def _bound(
     side: Side,
-    steps: _Steps,
+    steps: Steps,
     frame: Frame,
     farther: float,
     fineness: int,

@@ -1,0 +1,129 @@
+"""The steps of a composition under a tilt: moments of all, saddle points, and a frame for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from psinoise.accounting.compose.choices.losses import Losses
+from psinoise.accounting.compose.choices.waves import MOVED, SMOOTHING, STEEPEST, Frame
+
+#: Of the first recursion; see `Recursion`.
+FINENESS = 8
+#: The log of an error from above, at most, for one of delta.
+MOST_LOG = 50.0
+# The log of the share of its bound by moments that delta has if none of many losses matter much.
+_CENTRAL = math.log(0.01)
+# Degrees of the first polynomials of one.
+_LEAST_DEGREE, _MOST_DEGREE = 256, 2**15
+# A period has so many deviations at least, and leaves so little of the width to images.
+_DEVIATIONS, _NEGLIGIBLE = 16.0, 50.0
+# Deviations from one tilt to others, for images.
+_FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
+# Share of the width that a side may lose to a smooth hinge.
+_HINGE = 0.4
+# Logs of tilts are sought within these.
+_FARTHEST_LOG = 40.0
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Losses of one use of each step, on one side, and the counts: the first has the choices."""
+
+    each: tuple[tuple[Losses, int], ...]
+
+    def cumulants(self, tilt: float) -> tuple[float, float, float]:
+        """The largest log moment of all together, its mean and variance."""
+        found = np.array([(n, *losses.cumulants(tilt)) for losses, n in self.each])
+        value, mean, variance = found[:, 0] @ found[:, 1:]
+        return float(value), float(mean), float(variance)
+
+    def central(self, epsilon: float, log_delta: float) -> bool:
+        """Whether delta is about what a sum of many small losses makes of its moment."""
+        tilt = self.saddle(epsilon)
+        if tilt is None:
+            return False
+        return log_delta - self.cumulants(tilt)[0] + tilt * epsilon > _CENTRAL
+
+    def estimate(self, tilt: float) -> tuple[float, float]:
+        """Epsilon and log delta where a tilt is that of the saddle point, about."""
+        value, mean, variance = self.cumulants(tilt)
+        epsilon = mean - 1.0 / tilt - 1.0 / (1.0 + tilt)
+        spread = variance + 1.0 / tilt**2 + 1.0 / (1.0 + tilt) ** 2
+        log_delta = value - tilt * epsilon - math.log(tilt * (1.0 + tilt))
+        return epsilon, log_delta - 0.5 * math.log(2.0 * math.pi * spread)
+
+    def saddle(self, epsilon: float) -> float | None:
+        """The tilt where ``M^n e^{-c epsilon} / (c (1 + c))`` is least, which delta is about."""
+        return _rising(lambda tilt: self.estimate(tilt)[0] - epsilon)
+
+    def saddle_at(self, log_delta: float) -> float | None:
+        """The same where that is about as large as a delta."""
+        return _rising(lambda tilt: log_delta - self.estimate(tilt)[1])
+
+
+def _rising(excess: Callable[[float], float]) -> float | None:
+    """The positive number where a rising function is 0; None if there is none to be found."""
+    low = high = 0.0
+    while not excess(math.exp(high)) >= 0.0:
+        high += 1.0
+        if high > _FARTHEST_LOG:
+            return None
+    while not excess(math.exp(low)) <= 0.0:
+        low -= 1.0
+        if low < -_FARTHEST_LOG:
+            return None
+    while high - low > 1e-3:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if excess(math.exp(middle)) < 0.0 else (low, middle)
+    return math.exp(high)
+
+
+def frame_at(
+    steps: Steps,
+    tilt: float,
+    saddle: float,
+    epsilon: float,
+    asked: float,
+    fineness: int,
+    log_delta: float,
+) -> tuple[Frame, float, float] | None:
+    """A frame under a tilt, up to that of the saddle; the tilt by which its images before the first
+    are least, and the function there.
+
+    ``log_delta`` is what is looked for, about. None where losses hardly differ under the tilt, no
+    width is allowed, or waves would be too short.
+    """
+    value, _, variance = steps.cumulants(tilt)
+    size = math.exp(min(max(log_delta - value + tilt * epsilon, -600.0), 600.0))
+    deviation = math.sqrt(max(variance, 0.0))
+    if not (deviation > 1e-12 / tilt and asked > 0.0 and math.isfinite(value)):
+        return None
+    tilts = [tilt + far / deviation for far in _FARTHER]
+    images = [steps.cumulants(far)[0] - value - (far - tilt) * epsilon for far in tilts]
+    # What images may add is a small share of what is asked.
+    rare = min(max(math.log(_NEGLIGIBLE) - math.log(saddle) - math.log(asked), 10.0), 25.0)
+    periods = [
+        (image - math.log(size) + rare) / (far - tilt)
+        for far, image in zip(tilts, images, strict=True)
+    ]
+    period = max(_DEVIATIONS * deviation, (rare - log_delta) / tilt, min(periods))
+    # A hinge should cost a share of what is asked. Smoothing adds ``s^2/2`` of the second
+    # derivative, which is about ``c (1 + c)`` of delta.
+    smoothing = math.sqrt(_HINGE * asked / (1.0 + tilt)) * FINENESS / fineness
+    if smoothing > STEEPEST:
+        smoothing = max(STEEPEST, min(smoothing, _HINGE * asked / MOVED))
+    # A power of two, or three quarters of one.
+    waves = SMOOTHING * period / smoothing
+    if not waves < 4.0 * _MOST_DEGREE:
+        waves = float(_MOST_DEGREE)
+    degree = 2 ** max(math.ceil(math.log2(waves)), 0)
+    degree -= degree // 4 if waves <= 0.75 * degree else 0
+    frame = Frame(tilt, period, min(max(degree, _LEAST_DEGREE), _MOST_DEGREE))
+    s = frame.smoothing
+    if not (tilt * s <= MOVED and 0.5 * tilt * (1.0 + tilt) * s**2 <= MOST_LOG):
+        return None
+    return frame, tilts[int(np.argmin(periods))], size
