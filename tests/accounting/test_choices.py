@@ -165,6 +165,18 @@ def test_choices_in_the_last_uses_alone(few, rate, direction, other):
 
 
 @pytest.mark.deep
+@for_rows(
+    [(200, 0.1, 2400, 1 / 240, 1e-6), (200, 0.25, 1000, 0.01, 1e-5), (100, 0.25, 5000, 1e-3, 1e-6)]
+)
+def test_much_work_is_for_a_wider_bracket_first(cells, mean_cost, count, rate, delta):
+    """Of noise so small in cells so fine. The mutant: no wider bracket (1 to 12 % wide)."""
+    mechanism = pn.Mechanism(pn.Cactus(mean_cost=mean_cost, cells_per_sensitivity=cells))
+    found = mechanism.epsilon(delta, count, rate)
+    assert found.composer == "choices"
+    assert found.width <= 4e-3 * found
+
+
+@pytest.mark.deep
 @for_rows([(1.0, 1000, 0.01, 1e-6), (2.0, 2000, 0.01, 1e-30), (1.0, 200, 0.1, 1e-60)])
 def test_many_uses_of_a_fine_cactus(mean_cost, count, rate, delta):
     """Rare large losses, which blocks are no good for: 1 % wide before.

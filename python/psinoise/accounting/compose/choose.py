@@ -97,7 +97,9 @@ def bounds(
     if guess is not None and uses > 1.0 and are_pairs(steps):
         choices = choices_of(steps, direction, log_delta, tilt)
     if choices is not None and guess is not None and first:
-        yield from choices.bounds(guess.epsilon, given, crossing, width, behind)
+        closest = yield from choices.bounds(guess.epsilon, given, crossing, width, behind)
+        if closest:
+            return
     if guess is not None and uses > 1.0 and are_pairs(steps):
         reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
         if reached <= enough:

@@ -38,6 +38,7 @@ moves with ``y``, these add up over the uses, whatever is chosen.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
@@ -49,7 +50,7 @@ from psinoise.accounting.compose.choices.induction import Use
 from psinoise.accounting.compose.choices.late_choices import Target, induced_bounds
 from psinoise.accounting.compose.choices.losses import Losses
 from psinoise.accounting.compose.choices.recursion import Recursion
-from psinoise.accounting.compose.choices.steps import FINENESS, MOST_LOG, Steps, frame_at
+from psinoise.accounting.compose.choices.steps import FINENESS, MOST_LOG, Steps, best_frame
 from psinoise.accounting.compose.choices.waves import Frame, hinge, power_error, total_of
 from psinoise.accounting.compose.direct.composition import Composition as Direct
 from psinoise.accounting.compose.direct.refine import Crossing, Width, distance
@@ -64,6 +65,8 @@ _SIDES: tuple[Side, Side] = ("upper", "lower")
 _MOST_WORK = 7e8
 # Share of one recursion. It takes so many blocks, with so many points each for one of the degree.
 _SIDE, _BLOCKS, _TIMES = 0.5, 150, 6
+# Shares of it that ask for a bracket so many times wider first; a next one is so much narrower.
+_MUCH, _LOOSE, _CLOSER = 0.1, 16.0, 0.5
 # Groups of shifts, and nodes of the loss of one for each fineness.
 _LEAST_GROUPS, _MOST_GROUPS, _LOSSES, _MOST_LOSSES = 8, 128, 128, 4096
 # Few uses.
@@ -76,14 +79,12 @@ _ALL = 2**20
 _PROGRESS = 0.7
 # Logs of moments of all uses by which a shift may be behind.
 _BEHIND = 400.0
-# Shares of the tilt at the saddle that are tried; another than the first for so much less work.
-_TILTS, _BETTER = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3), 0.75
 # Share of the width that a side may lose to errors.
 _SHARE = 0.2
 # What one use may leave out of its losses is so much less than of delta, as a log.
 _UNTRIMMED = 40.0
-# Nodes of a composition with a fixed shift.
-_FIRST_NODES = 512
+# Nodes of a composition with a fixed shift; what one block may say else about the log of delta.
+_FIRST_NODES, _NEAR = 512, 2.0
 
 
 @dataclass(frozen=True)
@@ -111,25 +112,37 @@ class Choices:
 
     def bounds(
         self, epsilon: float, given: bool, crossing: Crossing, width: Width, behind: bool
-    ) -> Iterator[Bound]:
+    ) -> Generator[Bound, None, bool]:
         """Bounds from above and below, each pair finer than the last, until the work is spent.
 
         ``epsilon`` is where they are asked for, if that is given, or a guess at it; ``behind`` is
-        true of a direction that the other one may be ahead of.
+        true of a direction that the other one may be ahead of. Returned is whether they are as
+        close as is asked, or closer than those of any composer that takes one shift from below and
+        the envelope from above.
         """
-        # The envelope, coarsely: of a direction that is behind it is enough as a rule.
-        envelope = self._envelope(epsilon, given, width)
-        if behind or epsilon <= 0.0:
-            yield from envelope
-        fixed, epsilon, scale = self._fixed("lower", epsilon, given, width)
-        epsilon = crossing(fixed, epsilon, scale)
-        if epsilon <= 0.0:
-            yield from envelope
-        if not (yield from self._of_choices(epsilon, fixed, scale, crossing, width)):
-            yield from envelope  # nothing if it came before
 
-    def _envelope(self, epsilon: float, given: bool, width: Width) -> Iterator[Bound]:
-        yield self._fixed("upper", epsilon, given, width)[0]
+        @functools.cache
+        def envelope() -> Bound:
+            return self._fixed("upper", epsilon, given, width)[0]
+
+        # Of a direction that is behind it is enough as a rule.
+        if behind or epsilon <= 0.0:
+            yield envelope()
+        fixed, around, scale = self._fixed("lower", epsilon, given, width)
+        around = crossing(fixed, around, scale)
+        if around <= 0.0:
+            yield envelope()
+        made: dict[Side, Bound] = {}
+        if (yield from _noted(self._of_choices(around, fixed, scale, crossing, width), made)):
+            return True
+        yield envelope()
+        if not self.pair.several or len(made) < 2:
+            return False
+        gaps = [
+            distance(lower, upper, around, 1.0 / scale, crossing)
+            for lower, upper in ((made["lower"], made["upper"]), (fixed, envelope()))
+        ]
+        return gaps[0] <= gaps[1]
 
     def _fixed(
         self, side: Side, epsilon: float, given: bool, width: Width
@@ -145,9 +158,10 @@ class Choices:
         if tilt is not None and (self.others or self.count > _FEW_USES):
             around, log_delta = steps.estimate(tilt)
             asked = width(around, tilt)
-            found = frame_at(steps, tilt, tilt, around, asked, FINENESS, log_delta)
+            found = best_frame(steps, tilt, around, asked, FINENESS, log_delta)
             bound = found and _bound(side, steps, *found[:2], FINENESS, math.inf)
-            if bound:
+            # Where rare large losses decide that may be far off.
+            if bound and abs(bound[0].log_delta(around) - log_delta) <= _NEAR:
                 return bound[0], around, 1.0 / tilt
         sources = tuple((pair[side == "upper"],) * 2 for pair, _ in self.others)
         composed = Direct(
@@ -188,29 +202,24 @@ class Choices:
         self, rough: Steps, epsilon: float, log_delta: float, crossing: Crossing, width: Width
     ) -> Generator[Bound, None, bool]:
         """By trigonometric polynomials; whether both bounds are as close as asked."""
-        fineness, spent, before = FINENESS, 0.0, math.inf
+        fineness, loose, spent, before = FINENESS, 1.0, 0.0, math.inf
         while True:
             tilt = rough.saddle(epsilon)
             if tilt is None:
                 return False
-            asked, made = width(epsilon, tilt), {}
-            tried = (
-                frame_at(rough, share * tilt, tilt, epsilon, asked, fineness, log_delta)
-                for share in _TILTS
-            )
-            found = [each for each in tried if each is not None]
-            if not found:
+            asked, made = loose * width(epsilon, tilt), {}
+            found = best_frame(rough, tilt, epsilon, asked, fineness, log_delta)
+            if found is None:
                 return False
-            # Where rare large losses decide, a period is much shorter under a smaller tilt. The
-            # smaller the function asked about is there the more blocks it takes.
-            work = [each[0].degree / math.sqrt(each[2]) for each in found]
-            best = int(np.argmin(work)) if min(work) < _BETTER * work[0] else 0
-            frame, farther, size = found[best]
+            frame, farther, size = found
             each = _TIMES * min(self.count, _BLOCKS) * frame.degree
             groups = min(max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS), _MOST_GROUPS)
             once = 0.0
             for side in _SIDES:
                 steps = self._steps(side, frame.tilt, groups, fineness)
+                if loose == 1.0 and each * len(steps.each[0][0].measures) > _MUCH * _MOST_WORK:
+                    loose = _LOOSE  # first a wider bracket, which says what a narrow one takes
+                    break
                 # From below an error has to be small, from above it costs its logarithm.
                 most = 0.1 if side == "lower" else MOST_LOG
                 allowed = size * math.expm1(min(_SHARE * tilt * asked, most))
@@ -220,16 +229,25 @@ class Choices:
                 made[side], more = bound
                 once += more
                 yield made[side]
+            if len(made) < 2:
+                continue
             spent += once
             epsilon = crossing(made["upper"], epsilon, 1.0 / tilt)
             if not math.isfinite(epsilon):
                 return False
             gap = distance(made["lower"], made["upper"], epsilon, tilt, crossing)
             reached = gap <= width(epsilon, tilt)
+            log_delta = made["upper"].log_delta(epsilon)
+            if loose > 1.0:
+                # Work rises as the width that is asked falls.
+                least = loose * once / max(_SIDE * (_MOST_WORK - spent), once)
+                if reached or least > _CLOSER * loose:
+                    return reached
+                loose = max(least, 1.0 + 1e-9)
+                continue
             if reached or gap >= _PROGRESS * before or spent + 3.0 * once > _MOST_WORK:
                 return reached
             fineness, before = 2 * fineness, gap
-            log_delta = made["upper"].log_delta(epsilon)
 
     def _use(self) -> Use:
         """One use with all shifts apart."""
@@ -258,6 +276,19 @@ class Choices:
             one = Direct(((source, source),), (1,), self.log_delta - _UNTRIMMED)
             self._measures[key] = one.measure(side, nodes)
         return self._measures[key]
+
+
+def _noted(
+    bounds: Generator[Bound, None, bool], made: dict[Side, Bound]
+) -> Generator[Bound, None, bool]:
+    """Bounds as they come, the last one of each side being noted."""
+    while True:
+        try:
+            bound = next(bounds)
+        except StopIteration as end:
+            return bool(end.value)
+        made[bound.side] = bound
+        yield bound
 
 
 def _bound(

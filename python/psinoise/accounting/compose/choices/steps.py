@@ -19,6 +19,8 @@ MOST_LOG = 50.0
 _CENTRAL = math.log(0.01)
 # Degrees of the first polynomials of one.
 _LEAST_DEGREE, _MOST_DEGREE = 256, 2**15
+# Shares of the tilt at the saddle that are tried; another than the first for so much less work.
+_TILTS, _BETTER = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3), 0.75
 # A period has so many deviations at least, and leaves so little of the width to images.
 _DEVIATIONS, _NEGLIGIBLE = 16.0, 50.0
 # Deviations from one tilt to others, for images.
@@ -82,7 +84,24 @@ def _rising(excess: Callable[[float], float]) -> float | None:
     return math.exp(high)
 
 
-def frame_at(
+def best_frame(
+    steps: Steps, saddle: float, epsilon: float, asked: float, fineness: int, log_delta: float
+) -> tuple[Frame, float, float] | None:
+    """A frame under the tilt of the saddle point, or a smaller one; see `_frame`."""
+    tried = (
+        _frame(steps, share * saddle, saddle, epsilon, asked, fineness, log_delta)
+        for share in _TILTS
+    )
+    found = [each for each in tried if each is not None]
+    if not found:
+        return None
+    # Where rare large losses decide, a period is much shorter under a smaller tilt. The smaller the
+    # function asked about is there the more blocks it takes.
+    work = [each[0].degree / math.sqrt(each[2]) for each in found]
+    return found[int(np.argmin(work)) if min(work) < _BETTER * work[0] else 0]
+
+
+def _frame(
     steps: Steps,
     tilt: float,
     saddle: float,
