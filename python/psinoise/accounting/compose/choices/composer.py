@@ -66,7 +66,7 @@ _MOST_WORK = 7e8
 # Share of one recursion. It takes so many blocks, with so many points each for one of the degree.
 _SIDE, _BLOCKS, _TIMES = 0.5, 150, 6
 # Shares of it that ask for a bracket so many times wider first; a next one is so much narrower.
-_MUCH, _LOOSE, _CLOSER = 0.1, 16.0, 0.5
+_MUCH, _LOOSE, _CLOSER = 0.08, 16.0, 0.5
 # Groups of shifts, and nodes of the loss of one for each fineness.
 _LEAST_GROUPS, _MOST_GROUPS, _LOSSES, _MOST_LOSSES = 8, 128, 128, 4096
 # Few uses.
@@ -118,7 +118,7 @@ class Choices:
         ``epsilon`` is where they are asked for, if that is given, or a guess at it; ``behind`` is
         true of a direction that the other one may be ahead of. Returned is whether they are as
         close as is asked, or closer than those of any composer that takes one shift from below and
-        the envelope from above.
+        the envelope from above, which are the logs of their moments apart.
         """
 
         @functools.cache
@@ -138,11 +138,11 @@ class Choices:
         yield envelope()
         if not self.pair.several or len(made) < 2:
             return False
-        gaps = [
-            distance(lower, upper, around, 1.0 / scale, crossing)
-            for lower, upper in ((made["lower"], made["upper"]), (fixed, envelope()))
-        ]
-        return gaps[0] <= gaps[1]
+        tilt = fixed.slope(around, 0.03 * scale)
+        alone = self.pair.at_tilt(self.direction, tilt).moment(self.direction, tilt)
+        apart = self.count * (self.pair.moment(self.direction, tilt) - alone)
+        gap = distance(made["lower"], made["upper"], around, tilt, crossing)
+        return tilt * gap <= apart
 
     def _fixed(
         self, side: Side, epsilon: float, given: bool, width: Width
@@ -217,13 +217,17 @@ class Choices:
             once = 0.0
             for side in _SIDES:
                 steps = self._steps(side, frame.tilt, groups, fineness)
-                if loose == 1.0 and each * len(steps.each[0][0].measures) > _MUCH * _MOST_WORK:
+                much = each * len(steps.each[0][0].measures) > _MUCH * _MOST_WORK
+                if loose == 1.0 and spent == 0.0 and much:
                     loose = _LOOSE  # first a wider bracket, which says what a narrow one takes
                     break
                 # From below an error has to be small, from above it costs its logarithm.
                 most = 0.1 if side == "lower" else MOST_LOG
                 allowed = size * math.expm1(min(_SHARE * tilt * asked, most))
                 bound = _bound(side, steps, frame, farther, fineness, allowed)
+                if bound is None and loose == 1.0 and spent == 0.0:
+                    loose, spent = _LOOSE, _SIDE * _MOST_WORK
+                    break
                 if bound is None:
                     return False
                 made[side], more = bound
@@ -243,7 +247,7 @@ class Choices:
                 least = loose * once / max(_SIDE * (_MOST_WORK - spent), once)
                 if reached or least > _CLOSER * loose:
                     return reached
-                loose = max(least, 1.0 + 1e-9)
+                loose = max(least, 1.0)
                 continue
             if reached or gap >= _PROGRESS * before or spent + 3.0 * once > _MOST_WORK:
                 return reached

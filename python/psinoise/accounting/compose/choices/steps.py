@@ -27,8 +27,8 @@ _DEVIATIONS, _NEGLIGIBLE = 16.0, 50.0
 _FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
 # Share of the width that a side may lose to a smooth hinge.
 _HINGE = 0.4
-# Logs of tilts are sought within these.
-_FARTHEST_LOG = 40.0
+# Logs of tilts are sought within these, in so many parts at most.
+_FARTHEST_LOG, _MOST_HALVES = 40.0, 40
 
 
 @dataclass(frozen=True)
@@ -70,66 +70,78 @@ class Steps:
 def _rising(excess: Callable[[float], float]) -> float | None:
     """The positive number where a rising function is 0; None if there is none to be found."""
     low = high = 0.0
-    while not excess(math.exp(high)) >= 0.0:
+    at_low = at_high = excess(1.0)
+    while not at_high >= 0.0:
         high += 1.0
         if high > _FARTHEST_LOG:
             return None
-    while not excess(math.exp(low)) <= 0.0:
+        at_high = excess(math.exp(high))
+    while not at_low <= 0.0:
         low -= 1.0
         if low < -_FARTHEST_LOG:
             return None
-    while high - low > 1e-3:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if excess(math.exp(middle)) < 0.0 else (low, middle)
+        at_low = excess(math.exp(low))
+    for place in range(_MOST_HALVES):
+        if high - low <= 1e-3:
+            break
+        # Chords and halves in turn.
+        share, gap = 0.5, at_high - at_low
+        if place % 2 == 0 and 0.0 < gap < math.inf:
+            share = min(max(-at_low / gap, 1e-3), 1.0 - 1e-3)
+        middle = low + (high - low) * share
+        at = excess(math.exp(middle))
+        if at < 0.0:
+            low, at_low = middle, at
+        else:
+            high, at_high = middle, at
     return math.exp(high)
 
 
 def best_frame(
     steps: Steps, saddle: float, epsilon: float, asked: float, fineness: int, log_delta: float
 ) -> tuple[Frame, float, float] | None:
-    """A frame under the tilt of the saddle point, or a smaller one; see `_frame`."""
-    tried = (
-        _frame(steps, share * saddle, saddle, epsilon, asked, fineness, log_delta)
-        for share in _TILTS
-    )
-    found = [each for each in tried if each is not None]
-    if not found:
-        return None
-    # Where rare large losses decide, a period is much shorter under a smaller tilt. The smaller the
-    # function asked about is there the more blocks it takes.
-    work = [each[0].degree / math.sqrt(each[2]) for each in found]
-    return found[int(np.argmin(work)) if min(work) < _BETTER * work[0] else 0]
-
-
-def _frame(
-    steps: Steps,
-    tilt: float,
-    saddle: float,
-    epsilon: float,
-    asked: float,
-    fineness: int,
-    log_delta: float,
-) -> tuple[Frame, float, float] | None:
-    """A frame under a tilt, up to that of the saddle; the tilt by which its images before the first
-    are least, and the function there.
+    """A frame under the tilt of the saddle point, or a smaller one; the tilt by which its images
+    before the first are least, and the function there.
 
     ``log_delta`` is what is looked for, about. None where losses hardly differ under the tilt, no
     width is allowed, or waves would be too short.
     """
-    value, _, variance = steps.cumulants(tilt)
-    size = math.exp(min(max(log_delta - value + tilt * epsilon, -600.0), 600.0))
-    deviation = math.sqrt(max(variance, 0.0))
-    if not (deviation > 1e-12 / tilt and asked > 0.0 and math.isfinite(value)):
+    if not asked > 0.0:
         return None
-    tilts = [tilt + far / deviation for far in _FARTHER]
-    images = [steps.cumulants(far)[0] - value - (far - tilt) * epsilon for far in tilts]
+    known = [(share * saddle, *steps.cumulants(share * saddle)) for share in _TILTS]
+    deviation = math.sqrt(max(known[0][3], 1e-300))
+    farther = [saddle + far / deviation for far in _FARTHER]
+    moments = sorted([each[:2] for each in known] + [(t, steps.cumulants(t)[0]) for t in farther])
     # What images may add is a small share of what is asked.
     rare = min(max(math.log(_NEGLIGIBLE) - math.log(saddle) - math.log(asked), 10.0), 25.0)
-    periods = [
-        (image - math.log(size) + rare) / (far - tilt)
-        for far, image in zip(tilts, images, strict=True)
-    ]
-    period = max(_DEVIATIONS * deviation, (rare - log_delta) / tilt, min(periods))
+    found = []
+    for tilt, value, _, variance in known:
+        size = math.exp(min(max(log_delta - value + tilt * epsilon, -600.0), 600.0))
+        spread = math.sqrt(max(variance, 0.0))
+        if not (spread > 1e-12 / tilt and math.isfinite(value)):
+            continue
+        images = [
+            ((log_moment - value - math.log(size) + rare) / (far - tilt) - epsilon, far)
+            for far, log_moment in moments
+            if far > tilt and math.isfinite(log_moment)
+        ]
+        if not images:
+            continue
+        least, far = min(images)
+        period = max(_DEVIATIONS * spread, (rare - log_delta) / tilt, least)
+        frame = _frame(tilt, period, asked, fineness)
+        if frame is not None:
+            found.append((frame, far, size))
+    if not found:
+        return None
+    # Where rare large losses decide, a period is much shorter under a smaller tilt. The smaller the
+    # function asked about is there the more blocks it takes.
+    work = [frame.degree / math.sqrt(size) for frame, _, size in found]
+    return found[int(np.argmin(work)) if min(work) < _BETTER * work[0] else 0]
+
+
+def _frame(tilt: float, period: float, asked: float, fineness: int) -> Frame | None:
+    """Of a period, with waves as short as they have to be."""
     # A hinge should cost a share of what is asked. Smoothing adds ``s^2/2`` of the second
     # derivative, which is about ``c (1 + c)`` of delta.
     smoothing = math.sqrt(_HINGE * asked / (1.0 + tilt)) * FINENESS / fineness
@@ -145,4 +157,4 @@ def _frame(
     s = frame.smoothing
     if not (tilt * s <= MOVED and 0.5 * tilt * (1.0 + tilt) * s**2 <= MOST_LOG):
         return None
-    return frame, tilts[int(np.argmin(periods))], size
+    return frame
