@@ -178,9 +178,9 @@ struct Contraction {
 
 // From the left up to the largest bin, and from the right down to it: each towards larger masses,
 // where errors shrink. The ends lose nothing: all of the first bin goes up and all of the last one
-// down, where the next bins balance them. Where both meet more comes up than is paid for, or less:
-// then more does at the next node. It is paid for by what comes down there from the bin above the
-// one that begins there, as far as that can.
+// down, where the next bins balance them. At the node where both meet less may be paid than what
+// comes up needs. If more is, the bin above it is balanced from the left too: then less is at the
+// next node. The bin above the one that begins at that node pays for it, as far as it can.
 Contraction balance(const Bins& bins, std::size_t count, double* share) {
   std::size_t meeting = 0;
   for (std::size_t j = 1; j < count; ++j) {

@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from profile_oracles import even_edges
 
+import psinoise as pn
 from psinoise.accounting.compose.frequencies.target import Target
+from psinoise.accounting.compose.measures.bins import loss_bins
+from psinoise.accounting.compose.measures.dense import dense
 from psinoise.accounting.estimate.estimate import start_at_epsilon
+from psinoise.accounting.loss.pairs import Pair
 
 
 def target_of(steps, delta, epsilon, width):
@@ -35,3 +40,12 @@ def plain_log_deltas(parts, epsilons, size=2**17):
         value = float(masses @ (np.exp(-tilt * y) * -np.expm1(-y)))
         found.append(math.log(value) + log_norm - tilt * epsilon)
     return found
+
+
+def coarse_bins():
+    """Of a sampled Gaussian loss, on nodes that are far apart."""
+    pair = Pair(pn.Gaussian(std=1.0), 1.0, 0.3)
+    source = dense(pair, "remove", 80.0)
+    chosen = np.ones(source.log_mass.size, bool)
+    edges = even_edges(source, 0.05)
+    return loss_bins(source, chosen, ~chosen, (0.05, 0.0), edges, 0.0, 0.0)

@@ -249,6 +249,7 @@ class OneDirection:
             self._crossing,
             self._width,
             self._enough,
+            self.point.log_delta is None,
             self.ceiling > -math.inf,
         )
 

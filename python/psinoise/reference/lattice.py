@@ -259,7 +259,7 @@ def _balance(
     missing = needed(meeting) - share[meeting] * excess[meeting]
     far = meeting + 1
     # It is not there for the node between, to which less goes up.
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         less = float(excess[far] / room[meeting])
         most = min(float(share[far]), float((1.0 - share[meeting]) / less))
         part = missing / (float(falling[far]) + less * float(excess[meeting]))

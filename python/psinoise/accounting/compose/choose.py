@@ -13,7 +13,7 @@ direct      always                       its work: see `refine`; of pairs with s
                                          it has their envelope from above and one from below
 =========== ============================ =========================================================
 
-What one cannot do, or not to the width that is asked for, goes to the next.
+What one cannot do, or not to the width that is asked for, goes to the next if that may come closer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import Pairs, Step, Steps, are_pairs, several
 from psinoise.errors import CertificationError
 
-_LATTICES = 3
+# So many lattices are tried, if bounds are no more times farther apart than asked: of the first,
+# and of later ones.
+_LATTICES, _FARTHER, _FAR = 3, 1e3, 30.0
 # Times closer than on epsilon, where bounds on delta should be.
 _STEEP = 50.0
 # Of fewer uses of atoms all products are formed, or nearly so, in less time.
@@ -68,6 +70,7 @@ def bounds(
     crossing: Crossing,
     width: Width,
     enough: float,
+    given: bool,
     behind: bool,
 ) -> Iterator[Bound]:
     """Bounds on the finite losses of one direction, until nothing is left to try.
@@ -86,12 +89,12 @@ def bounds(
         what is asked of a bound, and how close both should be
     enough
         how close they may stay where coming closer takes all products; 0 if that is no matter
+    given
+        whether epsilon is what is asked at, and not looked for
     behind
         whether the other direction may be ahead
     """
     uses, choices = uses_of(steps), None
-    # Of a given epsilon the log delta of the guess is an estimate.
-    given = guess is not None and guess.log_delta != log_delta
     # The envelope lets neighbors choose a shift for each outcome, which nobody can.
     first = several(steps) or uses >= _MANY_USES
     if guess is not None and uses > 1.0 and are_pairs(steps):
@@ -226,7 +229,7 @@ def _on_lattices(
                 reached = min(reached, found)
                 if found <= wanted and wanted > asked:
                     break
-                if not 0.0 < found < 30.0 * wanted:
+                if not 0.0 < found < (_FAR if before < math.inf else _FARTHER) * wanted:
                     return reached
                 # It falls with the square of the step, or with the step beside isolated atoms.
                 order = math.log(before / found) / -math.log(ratio) if before < math.inf else 2.0

@@ -65,7 +65,8 @@ _SIDES: tuple[Side, Side] = ("upper", "lower")
 _MOST_WORK = 7e8
 # Share of one recursion. It takes so many blocks, with so many points each for one of the degree.
 _SIDE, _BLOCKS, _TIMES = 0.5, 150, 6
-# Shares of it that ask for a bracket so many times wider first; a next one is so much narrower.
+# A recursion that takes more than a share of it is for a bracket so many times wider first; the
+# next one has to be narrower by a factor.
 _MUCH, _LOOSE, _CLOSER = 0.08, 16.0, 0.5
 # Groups of shifts, and nodes of the loss of one for each fineness.
 _LEAST_GROUPS, _MOST_GROUPS, _LOSSES, _MOST_LOSSES = 8, 128, 128, 4096
@@ -73,6 +74,8 @@ _LEAST_GROUPS, _MOST_GROUPS, _LOSSES, _MOST_LOSSES = 8, 128, 128, 4096
 _FEW_USES = 500
 # Logs of deltas below are those of no float64, or nearly so.
 _LEAST_LOG = -690.0
+# The log of deltas next to 1; a share of what logs of moments are apart that bounds are, surely.
+_NEXT_TO_1, _APART = math.log(0.95), 0.3
 # As groups, each shift.
 _ALL = 2**20
 # A finer recursion brings both sides closer than this share, or nothing does.
@@ -132,24 +135,28 @@ class Choices:
         around = crossing(fixed, around, scale)
         if around <= 0.0:
             yield envelope()
+        if fixed.log_delta(around) > _NEXT_TO_1:
+            return False  # the envelope has that, too
         made: dict[Side, Bound] = {}
         if (yield from _noted(self._of_choices(around, fixed, scale, crossing, width), made)):
             return True
         yield envelope()
+        if fixed.side == "lower":
+            yield fixed
         if not self.pair.several or len(made) < 2:
             return False
         tilt = fixed.slope(around, 0.03 * scale)
         alone = self.pair.at_tilt(self.direction, tilt).moment(self.direction, tilt)
         apart = self.count * (self.pair.moment(self.direction, tilt) - alone)
         gap = distance(made["lower"], made["upper"], around, tilt, crossing)
-        return tilt * gap <= apart
+        return tilt * gap <= _APART * apart
 
     def _fixed(
         self, side: Side, epsilon: float, given: bool, width: Width
     ) -> tuple[Bound, float, float]:
         """With one shift from below, or the envelope from above: all uses are one block, or, where
-        that cannot be, products. Epsilon, if it is not given, and over which distance delta falls
-        by a factor of e, about."""
+        that cannot be, products, which are no bound but something between for the former. Epsilon,
+        if it is not given, and a distance that matters there, about."""
         nodes = _LOSSES * FINENESS
         once = self._measure(self.alone[side == "upper"], side, nodes)
         steps = Steps(((Losses((once,)), self.count), *self._of_others(side, nodes)))

@@ -34,11 +34,11 @@ in epsilon, and ``e^{t pivot} <= e^{t E L} <= M(t)``, so that a tilt makes no mo
 The contraction needs more: ``u_j`` and ``d_j`` are sums of the same densities, which are off by
 ``r`` each, so that what balances as computed has ``m_j u_j`` too large by up to ``r m_j u_j`` and
 ``(1 - m_{j-1}) d_{j-1}`` too small by as much. The node then has ``P - e^l Q >= -2 r m_j u_j``, and
-``m_j u_j <= (1 - e^{-w}) P`` for a bin of width ``w``: its loss is off by less than ``3 r w``, and
-with a share of the next bin by less than that of both and the larger ``r``. That is slack. A node
-to which bins ``i`` come up from as far as ``x <= 1`` below has room ``(e^{x_i} - 1) A_i - e^{x_i}
-u_i`` for its excess, which is off by ``r`` of both terms: ``P - e^l Q >= -r u - sum 2 r (e^{x_i} -
-1) A_i``, and its loss is off by less than ``12 r x``.
+``m_j u_j <= (1 - e^{-w}) P`` for a bin of width ``w``: its loss is off by less than ``3 r w``.
+(With a share of the next bin ``w`` is the width of both and ``r`` the larger one.) That is slack. A
+node to which bins ``i`` come up from as far as ``x <= 1`` below has room ``(e^{x_i} - 1) A_i -
+e^{x_i} u_i`` for its excess, which is off by ``r`` of both terms: ``P - e^l Q >= -r u - sum 2 r
+(e^{x_i} - 1) A_i``, and its loss is off by less than ``12 r x``.
 
 Both profiles differ from the true one by ``O(h^2)``: relative to delta by about ``n h^2 t (t + 1)
 / 12`` above and ``n h^2 t (t + 1) / 6`` below for ``n`` uses, ``t`` the saddle point.
@@ -64,6 +64,8 @@ Side = Literal["lower", "upper"]
 
 # Nodes are farther apart than so many roundings of a loss.
 _LEAST_STEP = 4.0
+# Of one step; more take longer than products.
+_MOST_BINS = 2**20
 # Masses that are tilted by no more have all of their digits.
 _LARGEST_EXPONENT = 600.0
 # Nothing is moved up by more than this, as an exponent of its tilt.
@@ -126,7 +128,7 @@ def graded_bins(
     Raises
     ------
     CertificationError
-        if no loss is chosen, or all are in one bin, or they are not known well enough
+        if no loss is chosen, all are in one bin or in too many, or they are not known well enough
     """
     if not chosen.any():
         raise CertificationError("there is no mass where the lattice is to be")
@@ -135,6 +137,8 @@ def graded_bins(
         raise CertificationError("the spacing of the lattice is lost in the rounding of losses")
     parts = source.finest(chosen)
     edges = core.graded_edges(*parts, *lattice, source.rounding, tilt, log_norm)
+    if edges.size > _MOST_BINS:
+        raise CertificationError(f"losses are in {edges.size:.3g} bins, which is too many")
     if edges.size < 3:
         raise CertificationError("all losses are in one bin of the lattice")
     return loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
@@ -196,9 +200,13 @@ def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
     """
     if not bins.whole and not bins.rounding.strides[0]:
         return nodes * (1.0 + sign * float(bins.rounding[0]))  # the same for each mass
-    # A node has mass of the bin above it, and of the last one below that is not empty.
+    # A node has mass of the bin above it, and of the last one below that is not empty; from below
+    # one has a share of the bin after that above it, too.
     last = np.maximum.accumulate(np.where(bins.mass > 0.0, np.arange(bins.mass.size), 0))
     rounding = bins.rounding.copy()
+    if sign < 0.0:
+        held = np.flatnonzero(bins.mass > 0.0)
+        rounding[held[:-1]] = np.maximum(rounding[held[:-1]], rounding[held[1:]])
     rounding[1:] = np.maximum(rounding[1:], rounding[last])
     plain = nodes * (1.0 + sign * rounding)
     if not bins.whole:

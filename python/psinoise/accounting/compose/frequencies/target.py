@@ -171,10 +171,11 @@ class Target:
 
 
 def _filled(most: Float, counts: Float, sum_of_squares: float) -> Float:
-    """Numbers that are the same but for those that have to be smaller, with a sum of squares."""
+    """Numbers that are the same but for those that have to be smaller; their squares have a sum,
+    each as often as is counted."""
     order = np.argsort(most)
     squares, counts = most[order] ** 2, counts[order]
-    before = np.cumsum(counts * squares) - counts * squares
+    before = np.append(0.0, np.cumsum(counts * squares)[:-1])
     # Equal from some place on.
     equal = (sum_of_squares - before) / np.cumsum(counts[::-1])[::-1]
     place = np.flatnonzero(equal <= squares)
