@@ -74,8 +74,9 @@ _LEAST_GROUPS, _MOST_GROUPS, _LOSSES, _MOST_LOSSES = 8, 128, 128, 4096
 _FEW_USES = 500
 # Logs of deltas below are those of no float64, or nearly so.
 _LEAST_LOG = -690.0
-# The log of deltas next to 1; a share of what logs of moments are apart that bounds are, surely.
-_NEXT_TO_1, _APART = math.log(0.95), 0.3
+# Logs of deltas that are large, or next to 1; a share of what the envelope and one shift are apart
+# by their moments that bounds are, surely.
+_LARGE, _NEXT_TO_1, _APART = math.log(0.9), math.log(0.999), 0.3
 # As groups, each shift.
 _ALL = 2**20
 # A finer recursion brings both sides closer than this share, or nothing does.
@@ -146,10 +147,13 @@ class Choices:
         if not self.pair.several or len(made) < 2:
             return False
         tilt = fixed.slope(around, 0.03 * scale)
-        alone = self.pair.at_tilt(self.direction, tilt).moment(self.direction, tilt)
-        apart = self.count * (self.pair.moment(self.direction, tilt) - alone)
         gap = distance(made["lower"], made["upper"], around, tilt, crossing)
-        return tilt * gap <= _APART * apart
+        return gap <= _APART * self._apart(tilt)
+
+    def _apart(self, tilt: float) -> float:
+        """How far the envelope and one shift are apart in units of epsilon, by their moments."""
+        alone = self.pair.at_tilt(self.direction, tilt).moment(self.direction, tilt)
+        return self.count * (self.pair.moment(self.direction, tilt) - alone) / tilt
 
     def _fixed(
         self, side: Side, epsilon: float, given: bool, width: Width
@@ -167,8 +171,9 @@ class Choices:
             asked = width(around, tilt)
             found = best_frame(steps, tilt, around, asked, FINENESS, log_delta)
             bound = found and _bound(side, steps, *found[:2], FINENESS, math.inf)
-            # Where rare large losses decide that may be far off.
-            if bound and abs(bound[0].log_delta(around) - log_delta) <= _NEAR:
+            # Where rare large losses decide that may be far off, and of large deltas it is.
+            value = bound[0].log_delta(around) if bound else math.inf
+            if bound and abs(value - log_delta) <= _NEAR and value < _LARGE:
                 return bound[0], around, 1.0 / tilt
         sources = tuple((pair[side == "upper"],) * 2 for pair, _ in self.others)
         composed = Direct(
@@ -232,7 +237,7 @@ class Choices:
                 most = 0.1 if side == "lower" else MOST_LOG
                 allowed = size * math.expm1(min(_SHARE * tilt * asked, most))
                 bound = _bound(side, steps, frame, farther, fineness, allowed)
-                if bound is None and loose == 1.0 and spent == 0.0:
+                if bound is None and loose == 1.0 and spent == 0.0 and self._apart(tilt) > asked:
                     loose, spent = _LOOSE, _SIDE * _MOST_WORK
                     break
                 if bound is None:
