@@ -170,7 +170,7 @@ class Choices:
             around, log_delta = steps.estimate(tilt)
             asked = width(around, tilt)
             found = best_frame(steps, tilt, around, asked, FINENESS, log_delta)
-            bound = found and _bound(side, steps, *found[:2], FINENESS, math.inf)
+            bound = found and _bound(side, steps, *found[:2], FINENESS, 1e-3 * found[2])
             # Where rare large losses decide that may be far off, and of large deltas it is.
             value = bound[0].log_delta(around) if bound else math.inf
             if bound and abs(value - log_delta) <= _NEAR and value < _LARGE:
