@@ -166,8 +166,8 @@ struct Bins {
   }
 };
 
-// Shares of bins: share[j] of bin j goes down to node j, and the rest up to the next one. Of that
-// of bin `far` a part goes down to the node before.
+// share[j] of bin j does not go up. It goes down to node j, but for a part of bin `far` (0 if there
+// is none), which goes down to the node before.
 struct Contraction {
   double* share;
   std::size_t far = 0;

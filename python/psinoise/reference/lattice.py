@@ -224,11 +224,9 @@ def level_points(
     return best, float(error.max(initial=0.0))
 
 
-def _balance(
-    mass: Float, excess: Float, room: Float, falling: Float
-) -> tuple[Float, Float, tuple[int, float]]:
-    """Shares that do not go up, from both ends towards the largest bin, those that go down to the
-    next node, and the bin of which a part goes down to the node before, and that part.
+def _balance(mass: Float, excess: Float, room: Float, falling: Float) -> tuple[Float, int, float]:
+    """Shares that do not go up, from both ends towards the largest bin; and the bin of which a part
+    goes down by one node more than the rest of its share, and that part: 0 of the first if none.
 
     `falling` has the excess of each bin over the level before its own.
     """
@@ -255,7 +253,7 @@ def _balance(
         share[meeting] = from_left(meeting)
         meeting += 1
     if meeting + 1 >= count:
-        return share, share, (0, 0.0)
+        return share, 0, 0.0
     missing = needed(meeting) - share[meeting] * excess[meeting]
     far = meeting + 1
     # It is not there for the node between, to which less goes up.
@@ -265,12 +263,10 @@ def _balance(
         part = missing / (float(falling[far]) + less * float(excess[meeting]))
     # Nothing pays for an endless need.
     if not (part > 0.0 and most > 0.0 and missing < np.inf):
-        return share, share, (0, 0.0)
+        return share, 0, 0.0
     part = min(part, most)
     share[meeting] = min(share[meeting] + part * less, 1.0)
-    down = share.copy()
-    down[far] -= part
-    return share, down, (far, part)
+    return share, far, part
 
 
 def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Float:
@@ -288,18 +284,17 @@ def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Fl
         falling = np.zeros(mass.size)
         falling[1:] = (excess[1:] / (1.0 + growth[:-1]) + mass[1:] * gone[:-1]) / rise[:-1]
         # No part of an endless room is a part of it.
-        share, down, (far, part_of_far) = _balance(mass, excess, room, falling)
-        up = 1.0 - share
+        share, far, part_of_far = _balance(mass, excess, room, falling)
+        up, down = 1.0 - share, share.copy()
+        down[far] -= part_of_far
         need = up * room
     paid = np.append(down[1:] * excess[1:], 0.0)
-    if far:
-        paid[far - 2] += part_of_far * falling[far]
+    paid[far - 2] += part_of_far * falling[far]
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(need > 0.0, up * (paid / need), 0.0)
         part = np.where(need <= paid * (1.0 + 1e-14), up, part)
     nodes = np.zeros(mass.size + 1)
     nodes[:-1] = down * mass + (up - part) * mass
     nodes[1:] += np.where(part > 0.0, part * mass * rise, 0.0)
-    if far:
-        nodes[far - 1] += part_of_far * mass[far] / rise[far - 1]
+    nodes[far - 1] += part_of_far * mass[far] / rise[far - 1]
     return nodes

@@ -87,8 +87,9 @@ _BEHIND = 400.0
 _SHARE = 0.2
 # What one use may leave out of its losses is so much less than of delta, as a log.
 _UNTRIMMED = 40.0
-# Nodes of a composition with a fixed shift; what one block may say else about the log of delta.
-_FIRST_NODES, _NEAR = 512, 2.0
+# Nodes of a composition with a fixed shift; what one block may say else about the log of delta, and
+# its error as a share of delta.
+_FIRST_NODES, _NEAR, _NEGLIGIBLE = 512, 2.0, 1e-3
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class Choices:
             around, log_delta = steps.estimate(tilt)
             asked = width(around, tilt)
             found = best_frame(steps, tilt, around, asked, FINENESS, log_delta)
-            bound = found and _bound(side, steps, *found[:2], FINENESS, 1e-3 * found[2])
+            bound = found and _bound(side, steps, *found[:2], FINENESS, _NEGLIGIBLE * found[2])
             # Where rare large losses decide that may be far off, and of large deltas it is.
             value = bound[0].log_delta(around) if bound else math.inf
             if bound and abs(value - log_delta) <= _NEAR and value < _LARGE:
@@ -226,18 +227,17 @@ class Choices:
             frame, farther, size = found
             each = _TIMES * min(self.count, _BLOCKS) * frame.degree
             groups = min(max(int(_SIDE * _MOST_WORK / each), _LEAST_GROUPS), _MOST_GROUPS)
-            once = 0.0
+            once, untried = 0.0, loose == 1.0 and spent == 0.0
             for side in _SIDES:
                 steps = self._steps(side, frame.tilt, groups, fineness)
-                much = each * len(steps.each[0][0].measures) > _MUCH * _MOST_WORK
-                if loose == 1.0 and spent == 0.0 and much:
+                if untried and each * len(steps.each[0][0].measures) > _MUCH * _MOST_WORK:
                     loose = _LOOSE  # first a wider bracket, which says what a narrow one takes
                     break
                 # From below an error has to be small, from above it costs its logarithm.
                 most = 0.1 if side == "lower" else MOST_LOG
                 allowed = size * math.expm1(min(_SHARE * tilt * asked, most))
                 bound = _bound(side, steps, frame, farther, fineness, allowed)
-                if bound is None and loose == 1.0 and spent == 0.0 and self._apart(tilt) > asked:
+                if bound is None and untried and self._apart(tilt) > asked:
                     loose, spent = _LOOSE, _SIDE * _MOST_WORK
                     break
                 if bound is None:

@@ -153,6 +153,7 @@ class Target:
         order = sorted(self._own_steps, key=self._own_steps.__getitem__)
         steps = [self._own_steps[pair] for pair in order]
         shared = [steps[0]] * _SHARING + steps
+        # The most that a step may be is a whole number of doublings, but for its rounding.
         return {
             pair: int(math.log2(step / self.first_step) + 1e-9)
             for pair, step in zip(order, shared, strict=False)
