@@ -1,7 +1,10 @@
+#include <pybind11/stl.h>
+
 #include <cmath>
 #include <complex>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "bindings/arrays.hpp"
@@ -29,6 +32,13 @@ class AlignedDoubles {
   double* data_;
 };
 
+using Pair = std::complex<double>;
+
+// Without the cases of infinite parts, which the standard library's operator has.
+Pair times(Pair a, Pair b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
 // Transforms of one length: roots of unity, and room to work in, for one thread at a time.
 class Transform {
  public:
@@ -51,19 +61,45 @@ class Transform {
     kernels().compose_into(shape_, roots_.data(), values, count, spectrum, work_.data());
   }
 
-  py::array_t<double> inverse(py::array& product) {
-    const double* spectrum = spectrum_of(product);
-    py::array_t<double> out(static_cast<py::ssize_t>(size_));
-    double* values = out.mutable_data();
-    const Unlocked unlocked;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    kernels().inverse_spectrum(shape_, roots_.data(), spectrum, values, work_.data());
-    return out;
+  py::array inverse(const py::array& spectra, const std::optional<py::array>& factors,
+                    std::optional<py::array> out) {
+    const auto* first = input<Pair>(spectra, "spectra", "complex128");
+    const std::size_t all = size_ / 2 + 1;
+    const std::size_t terms =
+        spectra.ndim() > 0 ? static_cast<std::size_t>(spectra.shape(spectra.ndim() - 1)) : 0;
+    if (terms == 0 || terms > all) throw py::value_error("spectra have the wrong size");
+    const Pair* factor = factors ? input<Pair>(*factors, "factors", "complex128") : nullptr;
+    if (factors) require(size_of(*factors), terms, "factors");
+    const std::size_t rows = size_of(spectra) / terms;
+    if (!out) {
+      std::vector<py::ssize_t> extents(spectra.shape(), spectra.shape() + spectra.ndim());
+      extents.back() = static_cast<py::ssize_t>(size_);
+      out = py::array_t<double>(extents);
+    }
+    double* values = output<double>(*out, "out");
+    require(size_of(*out), rows * size_, "out");
+    {
+      const Unlocked unlocked;
+      const std::lock_guard<std::mutex> lock(mutex_);
+      std::vector<Pair> padded(all);
+      for (std::size_t r = 0; r < rows; ++r) {
+        const Pair* row = first + r * terms;
+        for (std::size_t k = 0; k < terms; ++k)
+          padded[k] = factor ? times(row[k], factor[k]) : row[k];
+        kernels().inverse_spectrum(shape_, roots_.data(),
+                                   reinterpret_cast<const double*>(padded.data()),
+                                   values + r * size_, work_.data());
+      }
+    }
+    return *out;
   }
 
  private:
   static std::size_t checked(std::size_t size) {
-    if (size < 2 || (size & (size - 1)) != 0) throw py::value_error("size must be a power of two");
+    const std::size_t even = size % 3 == 0 && size >= 12 ? size / 3 : size;
+    if (even < 2 || (even & (even - 1)) != 0) {
+      throw py::value_error("size must be a power of two, or three times one");
+    }
     return size;
   }
 
@@ -133,7 +169,8 @@ void bind_lattice(py::module_& module) {
       .def_property_readonly("size", &Transform::size)
       .def("compose_into", &Transform::compose_into, py::arg("masses"), py::arg("count"),
            py::arg("product"))
-      .def("inverse", &Transform::inverse, py::arg("product"));
+      .def("inverse", &Transform::inverse, py::arg("spectra"), py::arg("factors") = py::none(),
+           py::arg("out") = py::none());
   module.def("tilted_moments", &tilted_moments, py::arg("log_mass"), py::arg("mass"),
              py::arg("loss"), py::arg("c"), py::arg("drift"), py::arg("lost"));
   module.def("balanced_nodes", &balanced_nodes, py::arg("mass"), py::arg("excess"),

@@ -180,6 +180,38 @@ py::array_t<double> peaks(const py::array& values, const py::array& other, const
   return out;
 }
 
+py::array_t<std::int64_t> largest(const py::array& start, const py::array& end) {
+  require_same_size(start, end);
+  if (start.ndim() != 2 || size_of(start) == 0) throw py::value_error("there must be rows");
+  const double* first = input<double>(start, "start");
+  const double* last = input<double>(end, "end");
+  py::array_t<std::int64_t> held(start.shape(1));
+  std::int64_t* rows = held.mutable_data();
+  {
+    const Unlocked unlocked;
+    kernels().largest_rows(first, last, static_cast<std::size_t>(start.shape(0)),
+                           static_cast<std::size_t>(start.shape(1)), rows);
+  }
+  return held;
+}
+
+py::array_t<double> missing(const py::array& values, const py::array& other, double margin,
+                            std::size_t reach) {
+  require_same_size(values, other);
+  const std::size_t points = size_of(values);
+  if (points < 2 || 2 * reach >= points) throw py::value_error("points must be more than that");
+  const double* above = input<double>(values, "values");
+  const double* below = input<double>(other, "other");
+  py::array_t<double> out(values.size());
+  double* found = out.mutable_data();
+  {
+    const Unlocked unlocked;
+    std::vector<double> work(2 * (points + reach) + 2);
+    kernels().missing_near(above, below, points, margin, reach, work.data(), found);
+  }
+  return out;
+}
+
 py::tuple sums_from_each(const py::array& loss, const py::array& mass) {
   require_same_size(loss, mass);
   py::array_t<double> total(loss.size());
@@ -199,6 +231,9 @@ void bind_losses(py::module_& module) {
              py::arg("count"));
   module.def("peaks_above", &peaks, py::arg("values"), py::arg("other"), py::arg("added"),
              py::arg("held"), py::arg("sign"));
+  module.def("largest_rows", &largest, py::arg("start"), py::arg("end"));
+  module.def("missing_near", &missing, py::arg("values"), py::arg("other"), py::arg("margin"),
+             py::arg("reach"));
   module.def("suffix_sums", &sums_from_each, py::arg("loss"), py::arg("mass"));
   module.def("graded_edges", &edges_of_bins, py::arg("lowest"), py::arg("highest"),
              py::arg("log_mass"), py::arg("step"), py::arg("offset"), py::arg("rounding"),

@@ -122,17 +122,25 @@ struct Kernels {
   void (*peaks_above)(const double* values, const double* other, const double* added,
                       const std::int64_t* held, std::size_t rows, std::size_t points, double sign,
                       double* out);
+  // The row with the largest sum of two functions on each interval.
+  void (*largest_rows)(const double* start, const double* end, std::size_t rows, std::size_t points,
+                       std::int64_t* held);
+  // How far one is above another near each of at least two points; `work` holds 2 (points + reach)
+  // + 2.
+  void (*missing_near)(const double* values, const double* other, std::size_t points, double margin,
+                       std::size_t reach, double* work, double* out);
   void (*balanced_nodes)(const double* mass, const double* excess, std::size_t bins,
                          const double* growth, const double* rise, double* share, double* nodes);
-  // Real transforms of `size` points, a power of two. Roots and room to work in are aligned to 64
-  // bytes.
+  // Real transforms of `size` points, a power of two or three times one. Roots and room to work in
+  // are aligned to 64 bytes.
   FftShape (*fft_shape)(std::size_t size);
   void (*fft_roots)(const FftShape& shape, double* roots);
   // product *= transform(masses) ** count.
   void (*compose_into)(const FftShape& shape, const double* roots, const double* masses,
                        std::uint64_t count, double* product, double* work);
+  // values[j] = the sum of product[k] e^{2 pi i j k / size} over k of both signs.
   void (*inverse_spectrum)(const FftShape& shape, const double* roots, const double* product,
-                           double* masses, double* work);
+                           double* values, double* work);
   // Band matrices; see kernels/band.cpp. `panel` holds (width + kBandSpare) kBandBlock doubles;
   // false if the matrix is not positive definite. Right-hand sides are `count` rows of `size`.
   bool (*band_cholesky)(double* band, std::size_t width, std::size_t size, double* panel);

@@ -58,6 +58,8 @@ Kernel<decltype(Kernels::log_mgf)> log_mgf;
 Kernel<decltype(Kernels::lattice_sums)> lattice_sums;
 Kernel<decltype(Kernels::placed_sums)> placed_sums;
 Kernel<decltype(Kernels::peaks_above)> peaks_above;
+Kernel<decltype(Kernels::largest_rows)> largest_rows;
+Kernel<decltype(Kernels::missing_near)> missing_near;
 Kernel<decltype(Kernels::balanced_nodes)> balanced_nodes;
 Kernel<decltype(Kernels::fft_shape)> fft_shape;
 Kernel<decltype(Kernels::fft_roots)> fft_roots;

@@ -51,6 +51,8 @@ const Kernels kernels = {
     lattice_sums,
     placed_sums,
     peaks_above,
+    largest_rows,
+    missing_near,
     balanced_nodes,
     fft_shape,
     fft_roots,

@@ -240,7 +240,8 @@ def characteristic(
     between the two back ends, but to a few ulp of the largest term."""
 
 class Transform(metaclass=_PybindType):
-    """Real Fourier transforms of one power-of-two length; roots of unity and room to work in."""
+    """Real Fourier transforms of one length, a power of two or three times one; roots of unity and
+    room to work in."""
 
     def __init__(self, size: int) -> None: ...
     @property
@@ -249,8 +250,14 @@ class Transform(metaclass=_PybindType):
         self, masses: NDArray[np.float64], count: int, product: NDArray[np.complex128]
     ) -> None:
         """product *= transform(masses) ** count; to the error stated in csrc/math/fft.hpp."""
-    def inverse(self, product: NDArray[np.complex128]) -> NDArray[np.float64]:
-        """Masses of a spectrum."""
+    def inverse(
+        self,
+        spectra: NDArray[np.complex128],
+        factors: NDArray[np.complex128] | None = None,
+        out: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """Of spectra along the last axis, which are 0 beyond it, times factors: the sums of
+        spectrum[k] e^{2 pi i j k / size} over the k of both signs."""
 
 def binned_products(
     loss_a: NDArray[np.float64],
@@ -276,6 +283,16 @@ def placed_sums(
 ) -> NDArray[np.float64]:
     """For 0 <= j < count the sum of weights[i] * values[places[i] + j], its terms in their
     order."""
+
+def largest_rows(start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.int64]:
+    """For each interval of a period the first row for which the sum of two functions, at both ends,
+    is largest."""
+
+def missing_near(
+    values: NDArray[np.float64], other: NDArray[np.float64], margin: float, reach: int
+) -> NDArray[np.float64]:
+    """How far values on a period are above others, with a margin for each bend of these: the most
+    of what is near each point, up to so many points away."""
 
 def peaks_above(
     values: NDArray[np.float64],

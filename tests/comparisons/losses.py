@@ -15,7 +15,7 @@ from psinoise import reference
 def compare_transforms(tables):
     """Within the error that csrc/math/fft.hpp states; scipy is the third opinion."""
     generator = np.random.default_rng(74)
-    for size in (2, 4, 8, 64, 2048, 1 << 15):
+    for size in (2, 4, 8, 12, 64, 96, 2048, 3072, 1 << 15):
         masses = generator.uniform(size=size)
         masses /= masses.sum()
         spectra = []
@@ -25,17 +25,20 @@ def compare_transforms(tables):
             product = np.ones(size // 2 + 1, dtype=np.complex128)
             transform.compose_into(masses, 1, product)
             spectra.append(product)
-            back = transform.inverse(product.copy())
+            back = transform.inverse(product) / size
             assert np.linalg.norm(back - masses) <= 1e-14 * np.linalg.norm(masses)
             power = np.ones(size // 2 + 1, dtype=np.complex128)
             transform.compose_into(masses, 1000, power)
             np.testing.assert_allclose(power, product**1000, atol=1e-12)
+        rows = np.array([spectra[0], spectra[1][::-1]])[:, : size // 4 + 1].copy()
+        both = [core.Transform(size).inverse(rows, rows[0]) for core in (native, reference)]
+        np.testing.assert_allclose(*both, rtol=0.0, atol=1e-12)
         exact = np.fft.rfft(masses)
         bound = 6.0 * 2.0**-53 * max(np.log2(size), 1.0) * np.linalg.norm(exact)
         assert np.linalg.norm(spectra[0] - exact) <= bound
     for core in (native, reference):
         with pytest.raises(ValueError, match="power of two"):
-            core.Transform(12)
+            core.Transform(20)
 
 
 @compares("binned_products")
@@ -118,6 +121,34 @@ def compare_peaks_above(tables):
             core.peaks_above(np.ones((2, 5)), np.ones(4), np.ones((2, 5)), held[:0], 1.0)
     with pytest.raises(ValueError, match="must exist"):
         native.peaks_above(values, other, added, held + rows, 1.0)
+
+
+@compares("largest_rows")
+def compare_largest_rows(tables):
+    generator = np.random.default_rng(81)
+    for rows, points in ((1, 4), (3, 8), (2, 33), (14, 1000)):
+        start, end = generator.integers(-3, 4, (2, rows, points)).astype(float)
+        ours, theirs = (core.largest_rows(start, end) for core in (native, reference))
+        np.testing.assert_array_equal(ours, theirs)
+    for core in (native, reference):
+        with pytest.raises(ValueError, match="rows"):
+            core.largest_rows(np.ones(3), np.ones(3))
+    with pytest.raises(ValueError, match="same"):
+        native.largest_rows(start, end[1:])
+
+
+@compares("missing_near")
+def compare_missing_near(tables):
+    generator = np.random.default_rng(82)
+    for points, reach in ((2, 0), (3, 1), (9, 4), (64, 0), (1000, 4), (1000, 18)):
+        values, other = generator.normal(size=(2, points))
+        ours, theirs = (
+            core.missing_near(values, other, 0.4, reach) for core in (native, reference)
+        )
+        np.testing.assert_allclose(ours, theirs, rtol=1e-14, atol=1e-14)
+    for core in (native, reference):
+        with pytest.raises(ValueError, match="more than that"):
+            core.missing_near(values, other, 0.4, 500)
 
 
 @compares("suffix_sums")

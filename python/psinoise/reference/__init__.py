@@ -23,7 +23,14 @@ from psinoise.reference.lattice import (
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
 from psinoise.reference.loss_edges import graded_edges
 from psinoise.reference.losses import loss_bins, loss_panels, panel_pieces
-from psinoise.reference.products import binned_products, peaks_above, placed_sums, suffix_sums
+from psinoise.reference.products import (
+    binned_products,
+    largest_rows,
+    missing_near,
+    peaks_above,
+    placed_sums,
+    suffix_sums,
+)
 from psinoise.reference.release import (
     LatticeTable,
     SecretKey,
@@ -64,6 +71,7 @@ __all__ = [
     "ground_state",
     "inverse_survival",
     "inverse_survival_cells",
+    "largest_rows",
     "lattice_cells",
     "lattice_choices",
     "lattice_columns",
@@ -74,6 +82,7 @@ __all__ = [
     "logarithm",
     "loss_bins",
     "loss_panels",
+    "missing_near",
     "panel_pieces",
     "panel_values",
     "peaks_above",

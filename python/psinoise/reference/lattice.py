@@ -22,11 +22,12 @@ _MOST_POLISHING = 64
 
 
 class Transform:
-    """Real transforms of one power-of-two length."""
+    """Real transforms of one length, a power of two or three times one."""
 
     def __init__(self, size: int) -> None:
-        if size < 2 or size & (size - 1):
-            raise ValueError("size must be a power of two")
+        even = size // 3 if size % 3 == 0 and size >= 12 else size
+        if even < 2 or even & (even - 1):
+            raise ValueError("size must be a power of two, or three times one")
         self._size = size
 
     @property
@@ -48,11 +49,16 @@ class Transform:
                     return
                 base = base * base
 
-    def inverse(self, product: Complex) -> Float:
-        """Inverse transform."""
-        if product.shape != (self._size // 2 + 1,):
-            raise ValueError("product has the wrong size")
-        return np.fft.irfft(product, self._size)
+    def inverse(
+        self, spectra: Complex, factors: Complex | None = None, out: Float | None = None
+    ) -> Float:
+        """Sums over the frequencies of both signs; spectra end in zeros that are left out."""
+        if not 1 <= spectra.shape[-1] <= self._size // 2 + 1:
+            raise ValueError("spectra have the wrong size")
+        if factors is not None and factors.shape != spectra.shape[-1:]:
+            raise ValueError("factors have the wrong size")
+        rows = spectra if factors is None else spectra * factors
+        return np.fft.irfft(rows, self._size, norm="forward", out=out)
 
 
 def table_log(law: LawTable, x: Float, scale: float) -> dd.Pair:

@@ -59,6 +59,29 @@ def peaks_above(values: Float, other: Float, added: Float, held: Index, sign: fl
     return np.asarray(found.max(axis=-1))
 
 
+def largest_rows(start: Float, end: Float) -> Index:
+    """For each interval of a period the first row with the largest sum of both, at both ends."""
+    if start.shape != end.shape or start.ndim != 2 or start.size == 0:
+        raise ValueError("there must be rows")
+    both = start + end
+    return np.asarray(np.argmax(both + np.roll(both, -1, axis=-1), axis=0))
+
+
+def missing_near(values: Float, other: Float, margin: float, reach: int) -> Float:
+    """How far one function is above another near each point of a period."""
+    if values.shape != other.shape or not 2 * reach < values.size:
+        raise ValueError("points must be more than that")
+    bent = margin * np.abs(2.0 * other - (np.roll(other, 1) + np.roll(other, -1)))
+    missing = np.maximum(values + _largest_near(bent, 1) - other, 0.0)
+    return _largest_near(missing, reach)
+
+
+def _largest_near(values: Float, reach: int) -> Float:
+    around = np.pad(values, reach, mode="wrap")
+    windows = np.lib.stride_tricks.sliding_window_view(around, 2 * reach + 1)
+    return np.asarray(windows.max(axis=-1))
+
+
 def suffix_sums(loss: Float, mass: Float) -> tuple[Float, Float]:
     """Sums of the masses from each node on, and of their excess over the loss of the first."""
     total, excess = np.empty(loss.size), np.empty(loss.size)

@@ -174,11 +174,11 @@ class FrequencyBound(Bound):
         size = self.lattice.size
         if terms.size <= _FEW or size & (size - 1):
             return None
-        spectra = np.zeros((2, size // 2 + 1), dtype=np.complex128)
-        spectra[:, : terms.size] = 0.5 * size * np.array([terms, later])
+        spectra = np.array([terms, later], dtype=np.complex128)
+        spectra *= 0.5
         spectra[:, :: size // 2] *= 2.0
-        transform = transform_of(size)
-        return transform.inverse(spectra[0]), transform.inverse(spectra[1])
+        first, second = transform_of(size).inverse(spectra)
+        return first, second
 
     def _sums(self, k: Float) -> tuple[Float, Float]:
         """Those that begin at the ``k``-th node; ``G_m conj(W_m)`` and its conjugate add up."""
