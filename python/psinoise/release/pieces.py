@@ -21,6 +21,7 @@ So nothing is left out, and nothing is merged that has not the same ratio.
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import NamedTuple
@@ -94,10 +95,11 @@ def _dilated(weights: Weights, i: int) -> float:
 
 def _falls(weights: Weights, copies: Integers) -> Float:
     """``(1 - rho) rho**copies``, by pairs of doubles and squaring."""
-    stop = Fraction(ONE - weights.ratio, ONE)
-    total = _pair(stop, copies.shape)
-    power = Fraction(weights.ratio, ONE)
-    square = _pair(power, ())
+    most = int(copies.max(initial=0))
+    if most + 1 < copies.size:
+        return np.asarray(_falls(weights, np.arange(most + 1))[copies])
+    stop, square = _pair(ONE - weights.ratio), _pair(weights.ratio)
+    total = np.full(copies.shape, stop[0]), np.full(copies.shape, stop[1])
     left = copies.copy()
     while left.any():
         odd = (left & 1).astype(bool)
@@ -105,7 +107,7 @@ def _falls(weights: Weights, copies: Integers) -> Float:
         total = (np.where(odd, product[0], total[0]), np.where(odd, product[1], total[1]))
         square = dd.multiply(square, square)
         left >>= 1
-    return total[0] + total[1]
+    return np.asarray(total[0] + total[1])
 
 
 def log_probabilities(weights: Weights, k: Integers) -> Float:
@@ -121,9 +123,12 @@ def log_probabilities(weights: Weights, k: Integers) -> Float:
     return found
 
 
-def _pair(value: Fraction, shape: tuple[int, ...]) -> dd.Pair:
+@functools.lru_cache(maxsize=64)
+def _pair(parts: int) -> dd.Pair:
+    """A share of `ONE`, by its whole number of parts."""
+    value = Fraction(parts, ONE)
     high = float(value)
-    return np.full(shape, high), np.full(shape, float(value - Fraction(high)))
+    return np.asarray(high), np.asarray(float(value - Fraction(high)))
 
 
 def pieces(weights: Weights, cells: int) -> tuple[Float, Float]:
