@@ -63,6 +63,28 @@ def test_what_a_polynomial_is_at_most_between_two_points():
     assert max(tight) > 0.95
 
 
+@for_rows((degree, parts) for degree, parts in ((1, 256), (5, 32), (40, 4), (300, 1)))
+def test_long_waves_are_covered_from_every_so_many_points(degree, parts):
+    """Between two points by what both of them have. Mutants: the larger value of one side alone, at
+    points that are seen or between them; twice as many parts."""
+    frame = Frame(0.5, 40.0, 512)
+    grid, fine = Grid(frame, 2), Grid(frame, 64)
+    assert grid.parts(degree) == parts
+    generator = np.random.default_rng(degree)
+    tight = []
+    for _ in range(50):
+        rows = generator.normal(size=(3, degree + 1)) + 1j * generator.normal(size=(3, degree + 1))
+        rows[:, 0] = rows[:, 0].real
+        covered = grid.covered(grid.products(rows, np.ones(degree + 1, complex), parts), parts)
+        between = np.abs(rows) @ grid.second[: degree + 1] * parts**2
+        for row, cover, more in zip(rows, covered, between, strict=True):
+            inside = fine.values(row).reshape(-1, 32).max(axis=1)
+            both = np.minimum(cover, np.roll(cover, -1))
+            assert (inside <= both + more + 1e-12).all()
+            tight.append(((inside - both) / more).max())
+    assert max(tight) > (0.5 if degree == 1 else 0.0)
+
+
 @for_rows((tilt, degree) for tilt in (0.01, 0.7, 30.0, 1e13, 1e17) for degree in (512, 4096))
 def test_a_smooth_hinge(tilt, degree):
     """Mutants: from below the hinge is smoothed once, or not moved; waves are left out; their

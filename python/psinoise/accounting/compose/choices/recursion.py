@@ -52,6 +52,7 @@ from psinoise.accounting.compose.choices.waves import (
     Complex,
     Frame,
     Grid,
+    degree_of,
     power_error,
     total_of,
     weighted_sums,
@@ -72,8 +73,8 @@ _BLOCK, _SMALLEST_BLOCK, _LARGEST_BLOCK = 0.02, 1e-4, 0.1
 _OTHER_TRANSFORMS = 9
 # Rows that are held, where all are.
 _ALL = np.empty(0, dtype=np.int64)
-# Degrees do not fall below this.
-_LEAST_DEGREE = 64
+# Share of what is allowed that may be lost with short waves, each time.
+_CUT = 256.0
 
 
 @dataclass
@@ -142,7 +143,7 @@ class Recursion:
             hopeless = self.error - start > _HOPELESS * so_far
             if self.work > most_work * (_LONG if hopeless else 1.0):
                 return False
-            self._shorten(allowed / 256.0)
+            self._shorten(allowed / _CUT, self.fineness)
             block = min(max(int(pace * (done + before)), 1), count - done)
             wanted = share * math.log1p(block / (done + before))
             if (count - done) * self._most() <= 0.25 * allowed:
@@ -161,26 +162,26 @@ class Recursion:
             self.coefficients, self._values, self._turn = made
             self.error += error
             done += block
+        self._shorten(allowed / _CUT, 1)
         turns = math.fmod(self.drift * count, self.frame.period)
         self.error += 32.0 * UNIT * self.frame.degree * total_of(self.coefficients)
         self.coefficients = self.coefficients * np.exp(1j * turns * self.frame.waves)
         return True
 
-    def _shorten(self, allowed: float) -> None:
+    def _shorten(self, allowed: float, fineness: int) -> None:
         """Leave out waves that are much shorter than what the function is made of by now."""
         rest = 2.0 * np.cumsum(np.abs(self.coefficients)[::-1])[::-1]
-        held, degree = int((rest > allowed).sum()), self.frame.degree // 2
-        if degree >= max(self.fineness * held, _LEAST_DEGREE):
+        degree = degree_of(fineness * int((rest > allowed).sum()))
+        if degree < self.frame.degree:
             self.error += float(rest[degree + 1])
             self._take(degree)
 
     def _seen(self, coefficients: Complex, among: NDArray[np.intp] | None = None) -> Float:
-        """What other shifts add, or some of them, on the grid."""
-        rows = np.arange(self._differences.shape[0] - 1) if among is None else among
-        self.work += self._grid.points * rows.size
-        values = np.full((self._differences.shape[0], self._grid.points), -np.inf)
-        values[rows] = self._grid.values(self._differences[rows] * coefficients)
-        values[-1] = 0.0
+        """What other shifts add, or some of them, on the grid, and at last the reference."""
+        rows = self._differences[slice(-1) if among is None else among]
+        self.work += self._grid.points * rows.shape[0]
+        values = np.zeros((rows.shape[0] + 1, self._grid.points))
+        self._grid.products(rows, coefficients, out=values[:-1])
         return values
 
     def _on_grid(self, wanted: float) -> Float:
@@ -205,18 +206,19 @@ class Recursion:
         """
         start, c = self._on_grid(wanted / uses), self.coefficients
         powers, once, rising = self._sums(uses)
-        if uses == 1:
-            held = None if self.side == "upper" else _held(start, start)
-            first = last = self._follow(start, held)
-        else:
+        highest = start.max(axis=0)
+        top = np.flatnonzero((start[:-1] >= highest).any(axis=1))
+        kept = np.append(top, start.shape[0] - 1)
+        before = start if kept.size == start.shape[0] else start[kept]
+        after = before
+        if uses > 1:
             # Where the block ends, about: as if what is added changed as before.
-            highest = start.max(axis=0)
-            top = np.flatnonzero((start >= highest).any(axis=1))
-            end = self._seen(
-                powers * c + once * self._grid.smooth(highest) + rising * self._turn, top
-            )
-            held = None if self.side == "upper" else _held(start, end)
-            first, last = self._follow(start, held), self._follow(end, held)
+            added = once * self._grid.smooth(highest) + rising * self._turn
+            after = self._seen(powers * c + added, top)
+        held = None if self.side == "upper" else core.largest_rows(before, after)
+        first = self._follow(before, held)
+        last = first if uses == 1 else self._follow(after, held)
+        held = held if held is None else kept[held]
         turn = (last - first) / uses
         made = powers * c + once * first + rising * turn
         end = self._seen(made)
@@ -244,16 +246,22 @@ class Recursion:
         most = uses**2 / 8.0
         # Waves that change much in a block differ from their chord by twice what fades at most.
         size = np.minimum(most, 2.0 / np.maximum(lag, 1e-150) ** 2) * np.abs(bent)
-        local = 2.0 * most * lag**2 + self._grid.second
-        long = (local < 2.0) & (size == most * np.abs(bent))
-        missed = weighted_sums(self._sizes, np.where(long, local, 2.0) * size)
-        seen = np.where(long, most * bent, 0.0)
-        whole = weighted_sums(self._sizes, 2.0 * np.abs(seen))
+        local = 2.0 * most * lag**2
+        long = (local + self._grid.second < 2.0) & (size == most * np.abs(bent))
+        held = slice(int(np.flatnonzero(long).max(initial=0)) + 1)
+        parts = self._grid.parts(held.stop)
+        missed = weighted_sums(
+            self._sizes, np.where(long, local + self._grid.second * parts**2, 2.0) * size
+        )
+        seen = np.where(long, most * bent, 0.0)[held]
+        whole = weighted_sums(self._sizes[:, held], 2.0 * np.abs(seen))
         rows = np.flatnonzero(whole > wanted / (8.0 * uses))
-        for turned in (seen, seen * powers) if rows.size else ():
-            self.work += self._grid.points * rows.size
-            at = self._grid.values(self._differences[rows] * turned)
-            bend[rows] = np.maximum(bend[rows], -at if self.side == "upper" else at)
+        if rows.size:
+            self.work += 2 * (self._grid.points // parts) * rows.size
+            each = self._differences[rows, held]
+            ends = [self._grid.products(each, s, parts) for s in (seen, seen * powers[held])]
+            sign = -1.0 if self.side == "upper" else 1.0
+            bend[rows] = self._grid.covered(np.maximum(sign * ends[0], sign * ends[1]), parts)
         rounding = self._grid.error(float(whole.max()))
         whole[rows] = 0.0
         return bend, float((missed + whole).max()) + rounding
@@ -292,14 +300,19 @@ class Recursion:
     def _sums(self, uses: int) -> tuple[Complex, Complex, Complex]:
         """``A^B`` and the sums of ``A^{B-1-i}`` and of ``i A^{B-1-i}`` over ``i < B``."""
         lag, n = self._lag, float(uses)
-        change = np.expm1(n * self._log)
+        # The exponential less 1, of which negative parts add up.
+        size, turn = np.expm1(n * self._log.real), n * self._log.imag
+        change: Complex = np.empty(lag.size, dtype=complex)
+        change.real = size - 2.0 * (1.0 + size) * np.sin(0.5 * turn) ** 2
+        change.imag = (1.0 + size) * np.sin(turn)
         zero = lag == 0.0
         safe = np.where(zero, 1.0, lag)
-        once = np.where(zero, n, -change / safe)
+        once: Complex = np.where(zero, n, -change / safe)
         # n - once loses what lag n is small by: four terms of a series are as good there.
         terms = [math.prod((n - i) / (i + 1.0) for i in range(k)) for k in range(2, 6)]
-        series = np.polynomial.polynomial.polyval(-lag, terms)
-        rising = np.where(np.abs(lag) * n < 2e-3, series, (n - once) / safe)
+        rising: Complex = (n - once) / safe
+        small = np.flatnonzero(np.abs(lag) * n < 2e-3)
+        rising[small] = np.polynomial.polynomial.polyval(-lag[small], terms)
         return 1.0 + change, once, rising
 
     def _follow(self, values: Float, held: NDArray[np.intp] | None) -> Complex:
@@ -327,18 +340,7 @@ class Recursion:
         return max(float(highest.max()), 0.0) + 1.5 * self._grid.error(total)
 
 
-def _held(start: Float, end: Float) -> NDArray[np.intp]:
-    """The shift that is held from each point to the next: the best on average."""
-    mean = start + end
-    mean = mean + np.roll(mean, -1, axis=1)
-    # Along rows, which takes a third of the time of `argmax`.
-    best, held = mean.max(axis=0), np.zeros(mean.shape[1], dtype=np.intp)
-    for row in reversed(range(mean.shape[0])):
-        np.copyto(held, row, where=mean[row] == best)
-    return held
-
-
 def _of_held(values: Float, held: NDArray[np.intp]) -> Float:
     """Values of the shifts that are held after and before each point."""
     points = np.arange(held.size)
-    return np.stack([values[held, points], values[np.roll(held, 1), points]])
+    return values.ravel()[np.stack([held, np.roll(held, 1)]) * held.size + points]

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psinoise.accounting.compose.choices.losses import Losses
-from psinoise.accounting.compose.choices.waves import MOVED, SMOOTHING, STEEPEST, Frame
+from psinoise._kept import cached_property
+from psinoise.accounting.compose.choices.losses import Losses, largest
+from psinoise.accounting.compose.choices.waves import MOVED, SMOOTHING, STEEPEST, Frame, degree_of
+from psinoise.accounting.loss.pairs import Float
 
 #: Of the first recursion; see `Recursion`.
 FINENESS = 8
@@ -37,10 +39,19 @@ class Steps:
 
     each: tuple[tuple[Losses, int], ...]
 
+    @cached_property
+    def _all(self) -> Losses:
+        return Losses(tuple(measure for losses, _ in self.each for measure in losses.measures))
+
+    @cached_property
+    def _counts(self) -> Float:
+        return np.array([count for _, count in self.each], dtype=float)
+
     def cumulants(self, tilt: float) -> tuple[float, float, float]:
         """The largest log moment of all together, its mean and variance."""
-        found = np.array([(n, *losses.cumulants(tilt)) for losses, n in self.each])
-        value, mean, variance = found[:, 0] @ found[:, 1:]
+        found, choices = self._all.each(tilt), len(self.each[0][0].measures)
+        rows = np.vstack([largest(found[:choices]), found[choices:]])
+        value, mean, variance = self._counts @ rows
         return float(value), float(mean), float(variance)
 
     def central(self, epsilon: float, log_delta: float) -> bool:
@@ -147,13 +158,10 @@ def _frame(tilt: float, period: float, asked: float, fineness: int) -> Frame | N
     smoothing = math.sqrt(_HINGE * asked / (1.0 + tilt)) * FINENESS / fineness
     if smoothing > STEEPEST:
         smoothing = max(STEEPEST, min(smoothing, _HINGE * asked / MOVED))
-    # A power of two, or three quarters of one.
     waves = SMOOTHING * period / smoothing
-    if not waves < 4.0 * _MOST_DEGREE:
+    if not waves < _MOST_DEGREE:
         waves = float(_MOST_DEGREE)
-    degree = 2 ** max(math.ceil(math.log2(waves)), 0)
-    degree -= degree // 4 if waves <= 0.75 * degree else 0
-    frame = Frame(tilt, period, min(max(degree, _LEAST_DEGREE), _MOST_DEGREE))
+    frame = Frame(tilt, period, degree_of(max(waves, _LEAST_DEGREE)))
     s = frame.smoothing
     if not (tilt * s <= MOVED and 0.5 * tilt * (1.0 + tilt) * s**2 <= MOST_LOG):
         return None

@@ -15,22 +15,20 @@ the grid. With ``N`` points wave ``k`` is off by the waves ``k + r N``, of which
 ``e^{-(2 pi s / N)^2 ((N - k)^2 - k^2) / 2}`` as much (Poisson's formula), and by what is cut off:
 1e-16 for both.
 
-*Rounding* of transforms: each pass adds up numbers with factors of size 1, so that a result is a
-sum in which every term comes once. A product with such a factor, which is off by one rounding
-itself, loses 3.3 of them, and a sum one more: `_PASS` for each power of two, of the sum of all
-sizes (`Grid.error`).
+*Rounding* of transforms is a share of the sum of all sizes (`Grid.error`; the proof is in
+csrc/kernels/compose.cpp).
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, rfft
-from scipy.ndimage import maximum_filter1d
 
+from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.accounting.compose.measures.measure import UNIT, Side
 from psinoise.accounting.loss.pairs import Float
@@ -43,10 +41,12 @@ SMOOTHING = 1.1 / 2.0
 _RAISED, _SPREAD = 1.1, 2.0
 # Room between points, for what bends: of both functions, and of what is added.
 _MARGIN = 0.4
+# Points of the shortest wave that is seen on a coarser grid, at least.
+_POINTS = 8
 # Of a fourth derivative, an eighth of 1/12 for second differences and of 1/8 between points.
 _FOURTH = 5.0 / 192.0
-# Roundings of a transform for each power of two.
-_PASS = 6.0
+# Roundings of a transform for each power of two, and others.
+_PASS, _OTHERS = 5.9, 21.0
 # What a hinge is smoothed by twice, in terms of the first time.
 _WIDER = (2.05, 2.1, 2.2, 2.5, 3.0)
 # The normal law that spreads masses to points: deviation, and where it ends, in their distance; and
@@ -89,14 +89,14 @@ class Frame:
         share = np.exp(-0.5 * ((reach + (near - place)[:, None]) / _WIDTH) ** 2)
         share *= weight[:, None] / (_WIDTH * math.sqrt(2.0 * math.pi))
         at = (np.mod(near, points).astype(np.int64)[:, None] + (reach + _REACH)).ravel()
-        found = np.bincount(at, share.ravel(), points + 2 * _REACH)
+        found = np.asarray(np.bincount(at, share.ravel(), points + 2 * _REACH), dtype=float)
         # Of each sum as many roundings as it has terms, or of all sums so far: small ones first.
         terms = min(float(np.bincount(at).max()), float(np.cumsum(weight).sum() / weight.sum()))
         found[: 2 * _REACH] += found[points:]
         turns = 2.0 * math.pi / points * np.arange(self.degree + 1)
-        sums = np.conj(rfft(found[:points])[: self.degree + 1]) * np.exp(-1j * _REACH * turns)
+        sums = np.conj(_transformed(found[:points], self.degree)) * np.exp(-1j * _REACH * turns)
         divided = np.exp(0.5 * (_WIDTH * turns) ** 2)
-        return sums * divided, divided * ((terms + _PASS * math.log2(points) + 32.0) * UNIT)
+        return sums * divided, divided * ((terms + _roundings(points) + 32.0) * UNIT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +115,26 @@ class Grid:
         return self.frame.period / self.points
 
     def values(self, coefficients: Complex) -> Float:
-        """Of polynomials, at all points."""
-        return np.asarray(irfft(coefficients, self.points, norm="forward"))
+        """Of a polynomial, at all points."""
+        return _transform_of(self.points).inverse(coefficients)
+
+    def products(
+        self, rows: Complex, coefficients: Complex, parts: int = 1, out: Float | None = None
+    ) -> Float:
+        """Of polynomials whose coefficients are those of each row times those of one, at every
+        so many points."""
+        return _transform_of(self.points // parts).inverse(rows, coefficients, out)
+
+    def parts(self, degree: int) -> int:
+        """Each so many points are enough to see waves of a degree: a power of two."""
+        return 1 << max((self.points // (_POINTS * degree)).bit_length() - 1, 0)
+
+    def covered(self, values: Float, parts: int) -> Float:
+        """At all points, of what is known at every so many: the larger one of both sides, or 0."""
+        right = np.maximum(np.maximum(values, np.roll(values, -1, axis=-1)), 0.0)
+        found = np.repeat(right, parts, axis=-1)
+        found[:, ::parts] = np.maximum(right, np.roll(right, 1, axis=-1))
+        return found
 
     @cached_property
     def second(self) -> Float:
@@ -146,18 +164,38 @@ class Grid:
         """A polynomial above values, but for what is checked."""
         made = self.smooth(values)
         at = self.values(made)
-        bent = _MARGIN * np.abs(2.0 * at - np.roll(at, 1) - np.roll(at, -1))
-        missing = np.maximum(values + maximum_filter1d(bent, 3, mode="wrap") - at, 0.0)
         reach = round(_SPREAD * self.frame.smoothing / self.spacing)
-        spread = maximum_filter1d(missing, 2 * reach + 1, mode="wrap")
+        spread = core.missing_near(values, at, _MARGIN, reach)
         return made + _RAISED * self._transformed(spread) * self._smoother
 
     def _transformed(self, values: Float) -> Complex:
-        return np.asarray(rfft(values, norm="forward")[: self.frame.degree + 1])
+        return _transformed(values, self.frame.degree) / self.points
 
     def error(self, total: float) -> float:
         """Of values whose coefficients add up to a total, by transforms."""
-        return _PASS * UNIT * math.log2(self.points) * total
+        return _roundings(self.points) * UNIT * total
+
+
+def degree_of(waves: float) -> int:
+    """The least power of two, or three quarters of one, that is not below: 64 or more."""
+    degree = 1 << math.ceil(math.log2(max(waves, 64.0)))
+    return degree - degree // 4 if waves <= 0.75 * degree else degree
+
+
+def _roundings(points: int) -> float:
+    return _PASS * math.log2(points) + _OTHERS
+
+
+@functools.lru_cache(maxsize=8)
+def _transform_of(size: int) -> core.Transform:
+    return core.Transform(size)
+
+
+def _transformed(values: Float, degree: int) -> Complex:
+    """Sums of ``values e^{-i w j}`` over the points ``j`` of a period, up to a degree."""
+    whole = np.ones(values.size // 2 + 1, dtype=complex)
+    _transform_of(values.size).compose_into(values, 1, whole)
+    return whole[: degree + 1]
 
 
 def weighted_sums(rows: Float, column: Float) -> Float:
