@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -116,6 +117,13 @@ py::tuple binned(const py::array& loss_a, const py::array& point_a, const py::ar
   const LossNodes a = nodes_of(loss_a, point_a, mass_a);
   const LossNodes b = nodes_of(loss_b, point_b, mass_b);
   if (edges.size() < 2) throw py::value_error("there must be at least two edges");
+  // Beyond all bins there is infinity.
+  const std::size_t i = a.count - 1;
+  const std::size_t j = b.count - 1;
+  const bool some = a.count > 0 && b.count > 0;
+  if (some && !std::isfinite(a.loss[i] + b.loss[j])) {
+    throw py::value_error("sums of losses must be finite");
+  }
   const double* e = input<double>(edges, "edges");
   const std::size_t bins = size_of(edges) - 1;
   py::array_t<double> mass(edges.size() - 1);

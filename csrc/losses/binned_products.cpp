@@ -47,44 +47,61 @@ struct BlockSums {
 class Sums {
  public:
   Sums(const double* edges, std::size_t bins)
-      : edges_(edges), bins_(bins), sums_(kSums * bins, 0.0) {}
+      : edges_(edges, edges + bins), bins_(bins), sums_(kSums * bins, 0.0) {
+    edges_.push_back(HUGE_VAL);
+  }
 
-  // From a point on; later points rise.
+  // From a point on; later points, and where later rows begin, rise.
   void start(double x) {
-    const auto above = std::upper_bound(edges_ + 1, edges_ + bins_, x);
-    bin_ = static_cast<std::size_t>(above - edges_) - 1;
+    const auto above = std::upper_bound(edges_.begin() + 1, edges_.end() - 1, x);
+    bin_ = static_cast<std::size_t>(above - edges_.begin()) - 1;
   }
   // What lies near a point, as far from it as is told, with its moments above it.
   void add(double x, double mass, double first, double second, double farthest) {
     while (bin_ + 1 < bins_ && x >= edges_[bin_ + 1]) ++bin_;
     const double t = x - edges_[bin_];
-    add_sums(1.0, mass, first + t * mass, second + t * (2.0 * first + t * mass));
-    double& below = sums_[kSums * bin_ + 3];
-    below = std::max(below, farthest);
+    double* at = &sums_[kSums * bin_];
+    at[0] += mass;
+    at[1] += first + t * mass;
+    at[2] += second + t * (2.0 * first + t * mass);
+    at[3] = std::max(at[3], farthest);
   }
   // Products of one node with some whose losses rise, and which have sums for each block.
   void add_row(double loss, double weight, const double* losses, const double* masses,
                std::size_t count, const BlockSums* blocks) {
-    start(loss + losses[0]);
+    // In registers: what is written to the sums could be members for all that a compiler knows.
+    const double* const edges = edges_.data();
+    double* const sums = sums_.data();
+    double x = loss + losses[0];
+    while (x >= edges[bin_ + 1]) ++bin_;
+    std::size_t bin = bin_;
+    const auto add_sums = [&](double mass, double first, double second)
+        __attribute__((always_inline)) {
+      double* at = sums + kSums * bin;
+      at[0] += weight * mass;
+      at[1] += weight * first;
+      at[2] += weight * second;
+    };
     for (std::size_t j = 0; j < count; ++blocks) {
       const std::size_t end = std::min(j + kBlock, count);
-      double x = loss + losses[j];
-      while (bin_ + 1 < bins_ && x >= edges_[bin_ + 1]) ++bin_;
-      if (loss + losses[end - 1] < next_edge()) {
-        const double t = x - edges_[bin_];
-        add_sums(weight, blocks->mass, blocks->first + t * blocks->mass,
+      x = loss + losses[j];
+      while (x >= edges[bin + 1]) ++bin;
+      if (loss + losses[end - 1] < edges[bin + 1]) {
+        const double t = x - edges[bin];
+        add_sums(blocks->mass, blocks->first + t * blocks->mass,
                  blocks->second + t * (2.0 * blocks->first + t * blocks->mass));
         j = end;
         continue;
       }
       while (j < end) {
-        while (bin_ + 1 < bins_ && x >= edges_[bin_ + 1]) ++bin_;
-        const double next = next_edge();
+        while (x >= edges[bin + 1]) ++bin;
+        const double here = edges[bin];
+        const double next = edges[bin + 1];
         double mass = 0.0;
         double first = 0.0;
         double second = 0.0;
         while (x < next) {
-          const double t = x - edges_[bin_];
+          const double t = x - here;
           const double moment = masses[j] * t;
           mass += masses[j];
           first += moment;
@@ -92,25 +109,17 @@ class Sums {
           if (++j == end) break;
           x = loss + losses[j];
         }
-        add_sums(weight, mass, first, second);
+        add_sums(mass, first, second);
       }
     }
   }
   const std::vector<double>& sums() const { return sums_; }
 
  private:
-  double next_edge() const { return bin_ + 1 < bins_ ? edges_[bin_ + 1] : HUGE_VAL; }
-  void add_sums(double weight, double mass, double first, double second) {
-    double* at = &sums_[kSums * bin_];
-    at[0] += weight * mass;
-    at[1] += weight * first;
-    at[2] += weight * second;
-  }
-
-  const double* edges_;
+  std::vector<double> edges_;  // and one beyond all
   std::size_t bins_;
   std::vector<double> sums_;
-  std::size_t bin_ = 0;
+  std::size_t bin_ = 0;  // of the last point, or of where the last row began
 };
 
 // What products need of a stretch.
@@ -179,7 +188,9 @@ class Composition {
     const LossNodes& columns = job.turned ? a_ : b_;
     if (job.stride > 0) return add_lattice(job, rows, columns, sums);
     const Stretch& other = *job.columns;
-    for (std::size_t k = job.rows->begin + job.begin; k < job.rows->begin + job.end; ++k) {
+    const std::size_t first = job.rows->begin + job.begin;
+    sums.start(rows.loss[first] + columns.loss[other.begin]);
+    for (std::size_t k = first; k < job.rows->begin + job.end; ++k) {
       sums.add_row(rows.loss[k], job.weight * rows.mass[k], columns.loss + other.begin,
                    columns.mass + other.begin, other.count, job.fine->blocks.data());
     }

@@ -64,6 +64,10 @@ def compare_binned_products(tables):
             square = native.binned_products(*b, *b, edges, 1)
             general = native.binned_products(*b, *(part.copy() for part in b), edges, 1)
             assert_same_products(square, general, (sizes[1], sizes[1]), 2.0 * largest)
+    one, far = np.ones(1), np.array([1.7e308])
+    for core in (native, reference):
+        with pytest.raises(ValueError, match="finite"), np.errstate(over="ignore"):
+            core.binned_products(far, far, one, far, far, one, np.arange(2.0), 1)
 
 
 def assert_same_products(ours, theirs, sizes, largest):

@@ -23,6 +23,8 @@ def binned_products(
 ) -> tuple[Float, Float, Float, Float]:
     """Masses of the bins, their first two moments above the lower edges, and 0: bins of losses."""
     del point_a, point_b, threads
+    if not np.isfinite(loss_a[-1:] + loss_b[-1:]).all():
+        raise ValueError("sums of losses must be finite")
     bins = edges.size - 1
     sums = np.zeros((4, bins))
     for start in range(0, loss_a.size, _ROWS):
