@@ -147,8 +147,20 @@ inline LookedUpPairs<double> look_up_pairs(const double (*table)[2], Vector<std:
 #endif
 }
 
-// table[index[0]], table[index[1]], ...: scalar loads, faster than a gather where tables are in the
-// first-level cache.
+// The bits of a word that a mask of at most 32 low bits has: in one instruction, of a word in
+// memory too.
+template <typename Word>
+inline std::size_t low_bits(Word word, Word mask) {
+#if defined(__BMI__)
+  const int bits = __builtin_popcountll(mask);
+  return _bextr_u32(static_cast<std::uint32_t>(word), 0, static_cast<std::uint32_t>(bits));
+#else
+  return static_cast<std::size_t>(word & mask);
+#endif
+}
+
+// table[index[0] & mask], table[index[1] & mask], ... of a mask of low bits: scalar loads, faster
+// than a gather where tables are in the first-level cache.
 template <typename Word>
 inline Vector<Word> look_up(const Word* table, const Word* index, Word mask) {
 #if defined(__AVX512F__)
@@ -156,7 +168,7 @@ inline Vector<Word> look_up(const Word* table, const Word* index, Word mask) {
   // moves pairs through other registers.
   if constexpr (sizeof(Word) == 4) {
     const auto four = [&](int j) __attribute__((always_inline)) {
-      const auto at = [&](int k) { return static_cast<int>(table[index[j + k] & mask]); };
+      const auto at = [&](int k) { return static_cast<int>(table[low_bits(index[j + k], mask)]); };
       __m128i x = _mm_cvtsi32_si128(at(0));
       x = _mm_insert_epi32(x, at(1), 1);
       x = _mm_insert_epi32(x, at(2), 2);
@@ -169,7 +181,9 @@ inline Vector<Word> look_up(const Word* table, const Word* index, Word mask) {
     return bit_cast<Vector<Word>>(all);
   } else {
     const auto two = [&](int j) {
-      const auto at = [&](int k) { return static_cast<long long>(table[index[j + k] & mask]); };
+      const auto at = [&](int k) {
+        return static_cast<long long>(table[low_bits(index[j + k], mask)]);
+      };
       return _mm_insert_epi64(_mm_cvtsi64_si128(at(0)), at(1), 1);
     };
     __m512i all = _mm512_castsi128_si512(two(0));
@@ -180,7 +194,7 @@ inline Vector<Word> look_up(const Word* table, const Word* index, Word mask) {
   }
 #else
   Vector<Word> result;
-  for (std::size_t j = 0; j < kVectorSize<Word>; ++j) result[j] = table[index[j] & mask];
+  for (std::size_t j = 0; j < kVectorSize<Word>; ++j) result[j] = table[low_bits(index[j], mask)];
   return result;
 #endif
 }
