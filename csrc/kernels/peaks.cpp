@@ -60,15 +60,17 @@ struct Row {
                    load_vector(added + i), load_vector(added + i + 1));
   }
 
-  // Comparisons pass over NaN: a difference with itself does not.
-  double all() const {
-    double best = interval(0);
+  // The most of intervals begin to end - 1, of which there are some. Comparisons pass over NaN: a
+  // difference with itself does not.
+  double highest_of(std::size_t begin, std::size_t end) const {
+    double best = interval(begin);
     double spoiled = best - best;
-    std::size_t i = 1;
-    if (points > kLanes + 2) {
+    std::size_t i = begin + 1;
+    const auto full = [&] { return i + kLanes <= end && i + kLanes + 2 <= points; };
+    if (full()) {
       Reals most = intervals(i);
       Reals lost = most - most;
-      for (i += kLanes; i + kLanes + 2 <= points; i += kLanes) {
+      for (i += kLanes; full(); i += kLanes) {
         const Reals found = intervals(i);
         most = larger(found, most);
         lost += found - found;
@@ -78,7 +80,7 @@ struct Row {
         spoiled += lost[k];
       }
     }
-    for (; i < points; ++i) {
+    for (; i < end; ++i) {
       const double found = interval(i);
       best = larger(found, best);
       spoiled += found - found;
@@ -160,11 +162,17 @@ void peaks_above(const double* values, const double* other, const double* added,
   const auto row = [&](std::size_t r) {
     return Row{values + r * points, other, added + r * points, points, sign};
   };
-  for (std::size_t r = 0; r < rows; ++r) out[r] = held == nullptr ? row(r).all() : kNone;
+  for (std::size_t r = 0; r < rows; ++r) {
+    out[r] = held == nullptr ? row(r).highest_of(0, points) : kNone;
+  }
   double spoiled = 0.0;
-  for (std::size_t i = 0; held != nullptr && i < points; ++i) {
-    const double found = row(static_cast<std::size_t>(held[i])).interval(i);
-    out[held[i]] = larger(found, out[held[i]]);
+  // Rows are held for many intervals on end.
+  for (std::size_t i = 0; held != nullptr && i < points;) {
+    const std::int64_t which = held[i];
+    const std::size_t begin = i;
+    while (i < points && held[i] == which) ++i;
+    const double found = row(static_cast<std::size_t>(which)).highest_of(begin, i);
+    out[which] = larger(found, out[which]);
     spoiled += found - found;
   }
   for (std::size_t r = 0; r < rows; ++r) out[r] += spoiled;
