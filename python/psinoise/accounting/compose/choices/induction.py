@@ -267,16 +267,18 @@ class Induction:
         choice: Shift,
     ) -> None:
         """Means of some shifts on some tiles, where they are the largest so far."""
-        for k, mean in enumerate(self._means):
-            edges = np.flatnonzero(np.diff(where[k], prepend=False, append=False))
-            for start, end in edges.reshape(-1, 2).tolist():
-                found = core.placed_sums(
-                    padded, mean.places + start * _COARSE, mean.weights, (end - start) * _COARSE
-                )
-                found = found.reshape(-1, _COARSE) + mean.certain
-                above = found > best[start:end] * (1.0 + SAME)
-                best[start:end][above] = found[above]
-                choice[start:end][above] = k
+        shifts, edges = np.nonzero(np.diff(np.pad(where, ((0, 0), (1, 1))), axis=1))
+        for k, (start, end) in zip(
+            shifts[::2].tolist(), edges.reshape(-1, 2).tolist(), strict=True
+        ):
+            mean = self._means[k]
+            found = core.placed_sums(
+                padded, mean.places + start * _COARSE, mean.weights, (end - start) * _COARSE
+            )
+            found = found.reshape(-1, _COARSE) + mean.certain
+            above = found > best[start:end] * (1.0 + SAME)
+            best[start:end][above] = found[above]
+            choice[start:end][above] = k
 
 
 def far_share(distance: Float, length: float) -> Float:
