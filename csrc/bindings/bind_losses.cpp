@@ -161,12 +161,16 @@ py::array_t<double> sums_at(const py::array& values, const py::array& places,
 
 py::array_t<double> peaks(const py::array& values, const py::array& other, const py::array& added,
                           const py::array& held, double sign) {
-  require_same_size(values, added);
   const std::size_t points = size_of(other);
-  if (points == 0 || size_of(values) % points != 0) {
+  if (points == 0 || size_of(values) % points != 0 || size_of(added) == 0) {
     throw py::value_error("rows must have as many values as the other function");
   }
   const std::size_t rows = size_of(values) / points;
+  int bits = 0;
+  while (size_of(added) << bits < size_of(values)) ++bits;
+  if (size_of(added) << bits != size_of(values) || points >> bits << bits != points) {
+    throw py::value_error("what is added must be of so many intervals, a power of two");
+  }
   const std::int64_t* row = nullptr;
   if (held.size() != 0) {
     require_same_size(held, other);
@@ -183,7 +187,7 @@ py::array_t<double> peaks(const py::array& values, const py::array& other, const
   double* found = out.mutable_data();
   {
     const Unlocked unlocked;
-    kernels().peaks_above(value, of, more, row, rows, points, sign, found);
+    kernels().peaks_above(value, of, more, bits, row, rows, points, sign, found);
   }
   return out;
 }

@@ -119,7 +119,7 @@ struct Kernels {
                       std::size_t terms, std::size_t count, double* out);
   // How far rows of `points` values may be above others on a period; see kernels/peaks.cpp. All
   // intervals of every row, unless rows are held.
-  void (*peaks_above)(const double* values, const double* other, const double* added,
+  void (*peaks_above)(const double* values, const double* other, const double* added, int bits,
                       const std::int64_t* held, std::size_t rows, std::size_t points, double sign,
                       double* out);
   // The row with the largest sum of two functions on each interval.

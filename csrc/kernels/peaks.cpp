@@ -5,8 +5,8 @@
 //   ends is largest. For every point the largest, over points up to `reach` away, of
 //   max(0, values + margin max(|s'_{i-1}|, |s'_i|, |s'_{i+1}|) - other), s'_i = 2 other_i -
 //   other_{i-1} - other_{i+1}. For every row the largest, over intervals, of
-//   max(d_i + a_i, d_{i+1} + a_{i+1}) + max(0, s_i, s_{i+1}) / 8,  d = sign (values - other),
-//   a = added, s_i = 2 d_i - d_{i-1} - d_{i+1}, with indices modulo the number of points.
+//   max(d_i, d_{i+1}) + max(0, s_i, s_{i+1}) / 8 + a,  d = sign (values - other),  a what is added
+//   there, s_i = 2 d_i - d_{i-1} - d_{i+1}, with indices modulo the number of points.
 // Regions: all intervals; or, where a row is held from each point to the next, those of the row.
 // Error: 4 roundings of d and 1 of the sum; of what a row is chosen by, 3 of the sum of all sizes.
 // Edge values: a row without an interval has -inf; NaN where something is not finite.
@@ -28,19 +28,19 @@ inline T larger(const T& a, const T& b) {
 
 // Of the interval between the second and the third of four points; NaN if anything is not finite.
 template <typename T>
-inline T highest(const T& before, const T& at, const T& next, const T& after, const T& here,
-                 const T& there) {
+inline T highest(const T& before, const T& at, const T& next, const T& after, const T& added) {
   const T first = at + at - before - next;
   const T second = next + next - at - after;
-  const T all = (first + second) + (here + there);
-  return larger(at + here, next + there) + 0.125 * larger(larger(first, second), all - all);
+  const T all = (first + second) + added;
+  return (larger(at, next) + 0.125 * larger(larger(first, second), all - all)) + added;
 }
 
 struct Row {
   const double* values;
   const double* other;
-  const double* added;
+  const double* added;  // to 2^bits intervals each
   std::size_t points;
+  int bits;
   double sign;
 
   double over(std::size_t i) const { return sign * (values[i] - other[i]); }
@@ -52,12 +52,20 @@ struct Row {
     const std::size_t before = i == 0 ? points - 1 : i - 1;
     const std::size_t next = i + 1 < points ? i + 1 : 0;
     const std::size_t after = next + 1 < points ? next + 1 : 0;
-    return highest(over(before), over(i), over(next), over(after), added[i], added[next]);
+    return highest(over(before), over(i), over(next), over(after), added[i >> bits]);
   }
 
   Reals intervals(std::size_t i) const {
     return highest(over_from(i - 1), over_from(i), over_from(i + 1), over_from(i + 2),
-                   load_vector(added + i), load_vector(added + i + 1));
+                   added_from(i));
+  }
+  Reals added_from(std::size_t i) const {
+    if (bits == 0) return load_vector(added + i);
+    const double first = added[i >> bits];
+    if (i >> bits == (i + kLanes - 1) >> bits) return Reals{} + first;
+    double each[kLanes];
+    for (std::size_t k = 0; k < kLanes; ++k) each[k] = added[(i + k) >> bits];
+    return load_vector(each);
   }
 
   // The most of intervals begin to end - 1, of which there are some. Comparisons pass over NaN: a
@@ -66,6 +74,12 @@ struct Row {
     double best = interval(begin);
     double spoiled = best - best;
     std::size_t i = begin + 1;
+    // Vectors that do not straddle what is added to several intervals.
+    for (; i < end && i % kLanes != 0; ++i) {
+      const double found = interval(i);
+      best = larger(found, best);
+      spoiled += found - found;
+    }
     const auto full = [&] { return i + kLanes <= end && i + kLanes + 2 <= points; };
     if (full()) {
       Reals most = intervals(i);
@@ -156,11 +170,11 @@ void missing_near(const double* values, const double* other, std::size_t points,
   for (std::size_t i = 0; i < points; ++i) out[i] = larger(missing[i], missing[i + all - known]);
 }
 
-void peaks_above(const double* values, const double* other, const double* added,
+void peaks_above(const double* values, const double* other, const double* added, int bits,
                  const std::int64_t* held, std::size_t rows, std::size_t points, double sign,
                  double* out) {
   const auto row = [&](std::size_t r) {
-    return Row{values + r * points, other, added + r * points, points, sign};
+    return Row{values + r * points, other, added + r * (points >> bits), points, bits, sign};
   };
   for (std::size_t r = 0; r < rows; ++r) {
     out[r] = held == nullptr ? row(r).highest_of(0, points) : kNone;

@@ -301,9 +301,10 @@ def peaks_above(
     held: NDArray[np.int64],
     sign: float,
 ) -> NDArray[np.float64]:
-    """For every row of values on a period the largest, over neighboring points, of d + added at
-    either of them and an eighth of the larger 2 d[i] - d[i - 1] - d[i + 1] at them, if positive;
-    d = sign * (values - other). Of points from which a row is held to the next, unless held is
+    """For every row of values on a period the largest, over neighboring points, of d at either of
+    them, an eighth of the larger 2 d[i] - d[i - 1] - d[i + 1] at them, if positive, and what is
+    added between them, a number for so many intervals, a power of two; d = sign * (values - other).
+    Of points from which a row is held to the next, unless held is
     empty; -inf for a row without any, and NaN where something is not finite."""
 
 def suffix_sums(

@@ -98,11 +98,16 @@ def compare_placed_sums(tables):
                 core.placed_sums(values, np.array([place]), np.ones(1), 5)
 
 
+def parts_of(points):
+    return [2**k for k in range(10) if points % 2**k == 0]
+
+
 @compares("peaks_above")
 def compare_peaks_above(tables):
     generator = np.random.default_rng(80)
     for rows, points in ((1, 4), (3, 8), (2, 33), (5, 1000)):
-        values, added = generator.normal(size=(2, rows, points))
+        values = generator.normal(size=(rows, points))
+        added = generator.normal(size=(rows, points // generator.choice(parts_of(points))))
         other, held = generator.normal(size=points), generator.integers(0, rows, points)
         for sign in (1.0, -1.0):
             for among in (held, held[:0]):
@@ -113,7 +118,7 @@ def compare_peaks_above(tables):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-14, atol=1e-14)
         # Wherever it is, what is no number is not passed over.
         for array in (values, other, added):
-            for place in range(points):
+            for place in range(array.shape[-1]):
                 spoiled = [part.copy() for part in (values, other, added)]
                 at = next(k for k in range(3) if (values, other, added)[k] is array)
                 spoiled[at].flat[place] = generator.choice([np.nan, np.inf])
@@ -123,6 +128,9 @@ def compare_peaks_above(tables):
     for core in (native, reference):
         with pytest.raises(ValueError, match="as many values"):
             core.peaks_above(np.ones((2, 5)), np.ones(4), np.ones((2, 5)), held[:0], 1.0)
+        for wrong in (2, 8, 4):
+            with pytest.raises(ValueError, match="power of two"):
+                core.peaks_above(np.ones((2, 12)), np.ones(12), np.ones((2, wrong)), held[:0], 1.0)
     with pytest.raises(ValueError, match="must exist"):
         native.peaks_above(values, other, added, held + rows, 1.0)
 

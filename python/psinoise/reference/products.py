@@ -49,13 +49,16 @@ def placed_sums(values: Float, places: Index, weights: Float, count: int) -> Flo
 
 def peaks_above(values: Float, other: Float, added: Float, held: Index, sign: float) -> Float:
     """How far rows may be above another function on a period, at points and between them."""
-    if values.shape[-1] != other.size or added.shape != values.shape:
+    if values.shape[-1] != other.size or added.size == 0:
         raise ValueError("rows must have as many values as the other function")
+    parts = values.size // added.size
+    if parts * added.size != values.size or other.size % parts or parts & (parts - 1):
+        raise ValueError("what is added must be of so many intervals, a power of two")
     over = sign * (values - other)
     before, after = np.roll(over, 1, axis=-1), np.roll(over, -1, axis=-1)
     bends = np.maximum(2.0 * over - before - after, 0.0)
-    both = [np.maximum(part, np.roll(part, -1, axis=-1)) for part in (over + added, bends)]
-    found = np.asarray(both[0] + 0.125 * both[1])
+    both = [np.maximum(part, np.roll(part, -1, axis=-1)) for part in (over, bends)]
+    found = np.asarray(both[0] + 0.125 * both[1] + np.repeat(added, parts, axis=-1))
     if held.size:
         found = np.where(held == np.arange(values.shape[0])[:, None], found, -np.inf)
     return np.asarray(found.max(axis=-1))

@@ -26,13 +26,13 @@ for ``g_j >= (A_s - A_r) f_j - e``. At both ends of the block that is seen on a 
 right side differs from its chord by ``B^2/8`` of its second difference in ``j`` at most, to the
 side that this bends to. As ``g_j`` is affine, ``f_j`` is an affine function of ``j`` and
 ``A_r^j t`` for some ``t``; so the second difference is ``A_r^j W_s`` with
-``W_s = (A_s - A_r) (1 - A_r)^2 t``. It is seen on the grid at both ends of the block, and in
-between it differs from its own chord by ``B^2/8`` of the sum of ``|1 - A_r|^2`` times its size
-(`Recursion._bend`). Waves that change much in a block are what is left of ``t``, ``A_r^j t``, but
-for what is affine: they differ from their chord by ``2 |t|`` at most. Chords lie above the
-largest of the right sides but for that; from below one shift is held at each place for a block.
-Where no other shift adds enough to matter ``g`` is left out, and then a block may have any number
-of uses (`_most`).
+``W_s = (A_s - A_r) (1 - A_r)^2 t``. It is seen at both ends of the block, on a grid that is fine
+enough for its waves (`Grid.parts`), and in between it differs from its own chord by ``B^2/8`` of
+the sum of ``|1 - A_r|^2`` times its size (`Recursion._bend`). Waves that change much in a block are
+what is left of ``t``, ``A_r^j t``, but for what is affine: they differ from their chord by
+``2 |t|`` at most. Chords lie above the largest of the right sides but for that; from below one
+shift is held at each place for a block. Where no other shift adds enough to matter ``g`` is left
+out, and then a block may have any number of uses (`_most`).
 
 *Rounding.* The error of a symbol (``losses``) times its coefficient counts for each use (of uses
 without a block, of what they leave of it), that of transforms for each block.
@@ -52,6 +52,7 @@ from psinoise.accounting.compose.choices.waves import (
     Complex,
     Frame,
     Grid,
+    between,
     degree_of,
     power_error,
     total_of,
@@ -237,10 +238,9 @@ class Recursion:
     def _bend(
         self, uses: int, wanted: float, c: Complex, first: Complex, last: Complex, powers: Complex
     ) -> tuple[Float, float]:
-        """How far what shifts add may be from its chords: on the grid, and beyond that anywhere."""
-        bend = np.zeros((self._differences.shape[0], self._grid.points))
+        """How far what shifts add may be from chords: in each part of a period, and anywhere."""
         if uses == 1:
-            return bend, 0.0
+            return np.zeros((self._differences.shape[0], self._grid.least_parts)), 0.0
         turn = (last - first) / uses
         bent, lag = turn - self._lag * (first - self._lag * c), np.abs(self._lag)
         most = uses**2 / 8.0
@@ -256,12 +256,13 @@ class Recursion:
         seen = np.where(long, most * bent, 0.0)[held]
         whole = weighted_sums(self._sizes[:, held], 2.0 * np.abs(seen))
         rows = np.flatnonzero(whole > wanted / (8.0 * uses))
+        bend = np.zeros((self._differences.shape[0], self._grid.points // parts))
         if rows.size:
             self.work += 2 * (self._grid.points // parts) * rows.size
             each = self._differences[rows, held]
             ends = [self._grid.products(each, s, parts) for s in (seen, seen * powers[held])]
             sign = -1.0 if self.side == "upper" else 1.0
-            bend[rows] = self._grid.covered(np.maximum(sign * ends[0], sign * ends[1]), parts)
+            bend[rows] = between(np.maximum(sign * ends[0], sign * ends[1]))
         rounding = self._grid.error(float(whole.max()))
         whole[rows] = 0.0
         return bend, float((missed + whole).max()) + rounding

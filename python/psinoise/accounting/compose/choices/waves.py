@@ -129,12 +129,10 @@ class Grid:
         """Each so many points are enough to see waves of a degree: a power of two."""
         return 1 << max((self.points // (_POINTS * degree)).bit_length() - 1, 0)
 
-    def covered(self, values: Float, parts: int) -> Float:
-        """At all points, of what is known at every so many: the larger one of both sides, or 0."""
-        right = np.maximum(np.maximum(values, np.roll(values, -1, axis=-1)), 0.0)
-        found = np.repeat(right, parts, axis=-1)
-        found[:, ::parts] = np.maximum(right, np.roll(right, 1, axis=-1))
-        return found
+    @property
+    def least_parts(self) -> int:
+        """Into how many a period is cut by the largest power of two of its points: 1 or 3."""
+        return self.points // (self.points & -self.points)
 
     @cached_property
     def second(self) -> Float:
@@ -174,6 +172,11 @@ class Grid:
     def error(self, total: float) -> float:
         """Of values whose coefficients add up to a total, by transforms."""
         return _roundings(self.points) * UNIT * total
+
+
+def between(values: Float) -> Float:
+    """The larger one, or 0, of what is known at both ends of each interval of a period."""
+    return np.asarray(np.maximum(np.maximum(values, np.roll(values, -1, axis=-1)), 0.0))
 
 
 def degree_of(waves: float) -> int:
