@@ -92,8 +92,11 @@ def test_rows_of_spectra_are_those_of_each(size):
     np.testing.assert_array_equal(out, both)
     with pytest.raises(ValueError, match="factors"):
         transform.inverse(rows, factors[1:])
-    with pytest.raises(ValueError, match="out"):
-        transform.inverse(rows, factors, out[1:])
+    for wrong in (out[1:], out.ravel(), out.reshape(1, 3, size)):
+        with pytest.raises(ValueError, match="out"):
+            transform.inverse(rows, factors, wrong)
+    with pytest.raises(ValueError, match="factors"):
+        transform.inverse(rows, factors[:, None])
     for wrong in (np.ones(size // 2 + 2, complex), np.ones((2, 0), complex), np.array(1j)):
         with pytest.raises(ValueError, match="wrong size"):
             transform.inverse(wrong)

@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <mutex>
@@ -69,15 +70,15 @@ class Transform {
         spectra.ndim() > 0 ? static_cast<std::size_t>(spectra.shape(spectra.ndim() - 1)) : 0;
     if (terms == 0 || terms > all) throw py::value_error("spectra have the wrong size");
     const Pair* factor = factors ? input<Pair>(*factors, "factors", "complex128") : nullptr;
-    if (factors) require(size_of(*factors), terms, "factors");
+    if (factors) require(factors->ndim() == 1 ? size_of(*factors) : 0, terms, "factors");
     const std::size_t rows = size_of(spectra) / terms;
-    if (!out) {
-      std::vector<py::ssize_t> extents(spectra.shape(), spectra.shape() + spectra.ndim());
-      extents.back() = static_cast<py::ssize_t>(size_);
-      out = py::array_t<double>(extents);
-    }
+    std::vector<py::ssize_t> extents(spectra.shape(), spectra.shape() + spectra.ndim());
+    extents.back() = static_cast<py::ssize_t>(size_);
+    if (!out) out = py::array_t<double>(extents);
     double* values = output<double>(*out, "out");
-    require(size_of(*out), rows * size_, "out");
+    const bool fits =
+        out->ndim() == spectra.ndim() && std::equal(extents.begin(), extents.end(), out->shape());
+    if (!fits) throw py::value_error("out has the wrong shape");
     {
       const Unlocked unlocked;
       const std::lock_guard<std::mutex> lock(mutex_);

@@ -107,8 +107,13 @@ double log_mgf(const py::array& mass, const py::array& losses, double slope) {
 LossNodes nodes_of(const py::array& loss, const py::array& point, const py::array& mass) {
   require_same_size(loss, point);
   require_same_size(loss, mass);
-  return {input<double>(loss, "loss"), input<double>(point, "point"), input<double>(mass, "mass"),
-          size_of(loss)};
+  const double* losses = input<double>(loss, "loss");
+  // Beyond all bins there is infinity.
+  const auto halved = [](double x) { return std::isfinite(2.0 * x); };
+  if (!std::all_of(losses, losses + size_of(loss), halved)) {
+    throw py::value_error("sums of losses must be finite");
+  }
+  return {losses, input<double>(point, "point"), input<double>(mass, "mass"), size_of(loss)};
 }
 
 py::tuple binned(const py::array& loss_a, const py::array& point_a, const py::array& mass_a,
@@ -117,13 +122,6 @@ py::tuple binned(const py::array& loss_a, const py::array& point_a, const py::ar
   const LossNodes a = nodes_of(loss_a, point_a, mass_a);
   const LossNodes b = nodes_of(loss_b, point_b, mass_b);
   if (edges.size() < 2) throw py::value_error("there must be at least two edges");
-  // Beyond all bins there is infinity.
-  const std::size_t i = a.count - 1;
-  const std::size_t j = b.count - 1;
-  const bool some = a.count > 0 && b.count > 0;
-  if (some && !std::isfinite(a.loss[i] + b.loss[j])) {
-    throw py::value_error("sums of losses must be finite");
-  }
   const double* e = input<double>(edges, "edges");
   const std::size_t bins = size_of(edges) - 1;
   py::array_t<double> mass(edges.size() - 1);
@@ -211,7 +209,8 @@ py::array_t<double> missing(const py::array& values, const py::array& other, dou
                             std::size_t reach) {
   require_same_size(values, other);
   const std::size_t points = size_of(values);
-  if (points < 2 || 2 * reach >= points) throw py::value_error("points must be more than that");
+  if (points < 2 || reach > (points - 1) / 2)
+    throw py::value_error("points must be more than that");
   const double* above = input<double>(values, "values");
   const double* below = input<double>(other, "other");
   py::array_t<double> out(values.size());

@@ -9,7 +9,8 @@
 //   there, s_i = 2 d_i - d_{i-1} - d_{i+1}, with indices modulo the number of points.
 // Regions: all intervals; or, where a row is held from each point to the next, those of the row.
 // Error: 4 roundings of d and 1 of the sum; of what a row is chosen by, 3 of the sum of all sizes.
-// Edge values: a row without an interval has -inf; NaN where something is not finite.
+// Edge values: a row without an interval has -inf; NaN where something is not finite, but for what
+//   is near a point, which passes over it.
 #include "base/masks.hpp"
 #include "base/vector.hpp"
 #include "kernels/level_kernels.hpp"

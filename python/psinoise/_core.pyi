@@ -257,7 +257,8 @@ class Transform(metaclass=_PybindType):
         out: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """Of spectra along the last axis, which are 0 beyond it, times factors: the sums of
-        spectrum[k] e^{2 pi i j k / size} over the k of both signs."""
+        spectrum[k] e^{2 pi i j k / size} over the k of both signs. The first number of a spectrum,
+        and the last one if none is left out, must be real; `out` must not overlap the others."""
 
 def binned_products(
     loss_a: NDArray[np.float64],
@@ -269,11 +270,11 @@ def binned_products(
     edges: NDArray[np.float64],
     threads: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """For every pair of nodes whose rising losses, or the rising points near these, add up to a
-    number in [edges[k], edges[k + 1]): the sum of the products of the masses, that of the products
-    times t, at least that times t**2, t = losses - edges[k], and a number with t >= -number. Sums
-    beyond the edges count in the bins at the ends; csrc/losses/binned_products.cpp has the
-    error."""
+    """For every pair of nodes whose losses, or the points near these, add up to a number in
+    [edges[k], edges[k + 1]), losses, points and edges being in ascending order: the sum of the
+    products of the masses, that of the products times t, at least that times t**2, t = losses -
+    edges[k], and a number with t >= -number. Sums beyond the edges count in the bins at the ends;
+    csrc/losses/binned_products.cpp has the error."""
 
 def placed_sums(
     values: NDArray[np.float64],
@@ -292,7 +293,7 @@ def missing_near(
     values: NDArray[np.float64], other: NDArray[np.float64], margin: float, reach: int
 ) -> NDArray[np.float64]:
     """How far values on a period are above others, with a margin for each bend of these: the most
-    of what is near each point, up to so many points away."""
+    of what is near each point, up to so many points away. What is no number is passed over."""
 
 def peaks_above(
     values: NDArray[np.float64],

@@ -68,6 +68,8 @@ def compare_binned_products(tables):
     for core in (native, reference):
         with pytest.raises(ValueError, match="finite"), np.errstate(over="ignore"):
             core.binned_products(far, far, one, far, far, one, np.arange(2.0), 1)
+        with pytest.raises(ValueError, match="finite"):
+            core.binned_products(-far, far, one, far / far * np.inf, far, one, np.arange(2.0), 1)
 
 
 def assert_same_products(ours, theirs, sizes, largest):
@@ -161,6 +163,8 @@ def compare_missing_near(tables):
     for core in (native, reference):
         with pytest.raises(ValueError, match="more than that"):
             core.missing_near(values, other, 0.4, 500)
+    with pytest.raises(ValueError, match="more than that"):
+        native.missing_near(values, other, 0.4, 2**63)
 
 
 @compares("suffix_sums")

@@ -15,8 +15,7 @@ the grid. With ``N`` points wave ``k`` is off by the waves ``k + r N``, of which
 ``e^{-(2 pi s / N)^2 ((N - k)^2 - k^2) / 2}`` as much (Poisson's formula), and by what is cut off:
 1e-16 for both.
 
-*Rounding* of transforms is a share of the sum of all sizes (`Grid.error`; the proof is in
-csrc/kernels/compose.cpp).
+*Rounding* of transforms is a share of the sum of all sizes (`Grid.error`).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise._kept import cached_property
-from psinoise.accounting.compose.measures.measure import UNIT, Side
+from psinoise.accounting.compose.measures.measure import UNIT, Side, transform_units
 from psinoise.accounting.loss.pairs import Float
 
 Complex = NDArray[np.complex128]
@@ -45,8 +44,8 @@ _MARGIN = 0.4
 _POINTS = 8
 # Of a fourth derivative, an eighth of 1/12 for second differences and of 1/8 between points.
 _FOURTH = 5.0 / 192.0
-# Roundings of a transform for each power of two, and others.
-_PASS, _OTHERS = 5.9, 21.0
+# Roundings of a product with a complex number.
+_PRODUCT = 3.0
 # What a hinge is smoothed by twice, in terms of the first time.
 _WIDER = (2.05, 2.1, 2.2, 2.5, 3.0)
 # The normal law that spreads masses to points: deviation, and where it ends, in their distance; and
@@ -96,7 +95,7 @@ class Frame:
         turns = 2.0 * math.pi / points * np.arange(self.degree + 1)
         sums = np.conj(_transformed(found[:points], self.degree)) * np.exp(-1j * _REACH * turns)
         divided = np.exp(0.5 * (_WIDTH * turns) ** 2)
-        return sums * divided, divided * ((terms + _roundings(points) + 32.0) * UNIT)
+        return sums * divided, divided * ((terms + transform_units(points) + 32.0) * UNIT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,8 +169,8 @@ class Grid:
         return _transformed(values, self.frame.degree) / self.points
 
     def error(self, total: float) -> float:
-        """Of values whose coefficients add up to a total, by transforms."""
-        return _roundings(self.points) * UNIT * total
+        """Of values whose coefficients, maybe products, add up to a total, by transforms."""
+        return (transform_units(self.points) + _PRODUCT) * UNIT * total
 
 
 def between(values: Float) -> Float:
@@ -180,13 +179,9 @@ def between(values: Float) -> Float:
 
 
 def degree_of(waves: float) -> int:
-    """The least power of two, or three quarters of one, that is not below: 64 or more."""
+    """The least power of two, or three quarters of one, that is not below: 48 or more."""
     degree = 1 << math.ceil(math.log2(max(waves, 64.0)))
     return degree - degree // 4 if waves <= 0.75 * degree else degree
-
-
-def _roundings(points: int) -> float:
-    return _PASS * math.log2(points) + _OTHERS
 
 
 @functools.lru_cache(maxsize=8)

@@ -20,9 +20,8 @@ Errors that are added to the bound
 
 *Rounding.* ``G_m`` is off by what ``spectra`` says, ``W_m`` by ``32 (m + 1) u`` of its largest
 value over ``y``: its phase ``m theta (k - first)`` is less than ``2 pi m``, and every factor is
-right to some ulp. Where a transform sums them it adds ``6 u log2 N`` of the sum of their moduli to
-each value: the induction of Higham's theorem 24.2 holds with these in place of 2-norms, because all
-factors have modulus 1.
+right to some ulp. Where a transform sums them it adds a share of the sum of their moduli to each
+value (`measures.measure.transform_units`).
 
 *What is lost*, with a 2-norm that is known in terms of masses, counts with that of the weights
 (Cauchy and Schwarz, Parseval).
@@ -55,7 +54,7 @@ from psinoise.accounting.compose.frequencies.window import (
     window_needed,
 )
 from psinoise.accounting.compose.measures.bound import Bound
-from psinoise.accounting.compose.measures.measure import UNIT, Side
+from psinoise.accounting.compose.measures.measure import UNIT, Side, transform_units
 from psinoise.accounting.loss.pairs import Float
 from psinoise.accounting.loss.steps import some_of
 from psinoise.errors import CertificationError
@@ -123,7 +122,7 @@ class FrequencyBound(Bound):
         weight[self.lattice.size // 2 :] *= 0.5
         repeat = -np.exp(exponent) / np.expm1(exponent)
         terms = np.conj(self.low.values) * weight
-        units = 32.0 * (1.0 + np.arange(terms.size)) + 6.0 * math.log2(self.lattice.size)
+        units = 32.0 * (1.0 + np.arange(terms.size)) + transform_units(self.lattice.size)
         error = UNIT * units * np.abs(terms)
         error += self.low.error * np.abs(weight)
         off, off_later = float(np.sum(error)), float(np.sum(error * np.abs(repeat)))
