@@ -109,8 +109,8 @@ LossNodes nodes_of(const py::array& loss, const py::array& point, const py::arra
   require_same_size(loss, mass);
   const double* losses = input<double>(loss, "loss");
   // Beyond all bins there is infinity.
-  const auto halved = [](double x) { return std::isfinite(2.0 * x); };
-  if (!std::all_of(losses, losses + size_of(loss), halved)) {
+  const auto twice_finite = [](double x) { return std::isfinite(2.0 * x); };
+  if (!std::all_of(losses, losses + size_of(loss), twice_finite)) {
     throw py::value_error("sums of losses must be finite");
   }
   return {losses, input<double>(point, "point"), input<double>(mass, "mass"), size_of(loss)};

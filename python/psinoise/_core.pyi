@@ -305,8 +305,8 @@ def peaks_above(
     """For every row of values on a period the largest, over neighboring points, of d at either of
     them, an eighth of the larger 2 d[i] - d[i - 1] - d[i + 1] at them, if positive, and what is
     added between them, a number for so many intervals, a power of two; d = sign * (values - other).
-    Of points from which a row is held to the next, unless held is
-    empty; -inf for a row without any, and NaN where something is not finite."""
+    Of points from which a row is held to the next, unless held is empty; -inf for a row without
+    any, and NaN where something is not finite."""
 
 def suffix_sums(
     loss: NDArray[np.float64], mass: NDArray[np.float64]

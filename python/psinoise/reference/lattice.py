@@ -58,7 +58,13 @@ class Transform:
         if factors is not None and factors.shape != spectra.shape[-1:]:
             raise ValueError("factors have the wrong size")
         rows = spectra if factors is None else spectra * factors
-        return np.fft.irfft(rows, self._size, norm="forward", out=out)
+        values = np.fft.irfft(rows, self._size, norm="forward")
+        if out is None:
+            return values
+        if out.shape != values.shape:
+            raise ValueError("out has the wrong shape")
+        out[...] = values
+        return out
 
 
 def table_log(law: LawTable, x: Float, scale: float) -> dd.Pair:
