@@ -240,7 +240,8 @@ class Recursion:
     ) -> tuple[Float, float]:
         """How far what shifts add may be from chords: in each part of a period, and anywhere."""
         if uses == 1:
-            return np.zeros((self._differences.shape[0], self._grid.least_parts)), 0.0
+            parts = self._grid.parts(1)
+            return np.zeros((self._differences.shape[0], self._grid.points // parts)), 0.0
         turn = (last - first) / uses
         bent, lag = turn - self._lag * (first - self._lag * c), np.abs(self._lag)
         most = uses**2 / 8.0

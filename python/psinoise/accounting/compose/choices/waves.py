@@ -128,11 +128,6 @@ class Grid:
         """Each so many points are enough to see waves of a degree: a power of two."""
         return 1 << max((self.points // (_POINTS * degree)).bit_length() - 1, 0)
 
-    @property
-    def least_parts(self) -> int:
-        """Into how many a period is cut by the largest power of two of its points: 1 or 3."""
-        return self.points // (self.points & -self.points)
-
     @cached_property
     def second(self) -> Float:
         """Factors of sizes of coefficients: how far functions may be above both near points."""
