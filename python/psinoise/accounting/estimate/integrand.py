@@ -52,12 +52,12 @@ def ratios(
     return result
 
 
-def log_power(ratio: Complex, count: float) -> Complex:
+def log_power(ratio: Complex, count: float | Float) -> Complex:
     """``count * log(1 + ratio)`` with relative accuracy for small ratios."""
     re, im = ratio.real, ratio.imag
     change = re * (2.0 + re) + im * im
     # Near -1 it has lost the digits of the modulus, which the plain sum of squares keeps.
-    low = np.flatnonzero(change < _LOW_CHANGE)
+    low = change < _LOW_CHANGE
     log_modulus = 0.5 * np.log1p(np.maximum(change, _LOW_CHANGE))
     log_modulus[low] = np.log(np.maximum(np.hypot(1.0 + re[low], im[low]), _LEAST_MODULUS))
     return np.asarray(count * log_modulus + (1j * count) * np.arctan2(im, 1.0 + re))

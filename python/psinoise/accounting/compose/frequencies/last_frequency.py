@@ -9,8 +9,8 @@ up to less. There are two such bounds:
   ``theta <= pi / D`` the angle ``a = theta (x - x')`` is at most ``pi``, where
   ``1 - cos a >= 2 a^2 / pi^2``. So ``|E|^2``, the mean of ``cos a``, is at most
   ``1 - (4 / pi^2) theta^2 v``, and ``|F| <= w |E| + 1 - w <= 1 - (2 / pi^2) theta^2 w v``.
-  Intervals of all powers of two show that many factors are dead at most angles, however different
-  their scales are.
+  Intervals of all lengths show that many factors are dead at most angles, however different their
+  scales are.
 * *By transforms.* ``F``, turned by the mean, changes by at most the standard deviation per unit of
   ``theta``. The transform of the masses wrapped around any number ``n`` of nodes has ``F`` at ``n``
   angles; half way between them ``|F|`` is larger by at most the deviation times ``pi / n``. Factors
@@ -32,23 +32,24 @@ from psinoise.accounting.loss.pairs import Float
 _CELL = 0.05
 _CELLS = (2**12, 2**20)
 _MOST_WORK = 2**24
-# After so many factors one looks whether that is enough.
-_FACTORS = 8
-# Standard deviations in the longest interval, at least.
-_NEAR = 6.0
+# After so many factors one looks whether that is enough: no more than so many times the least.
+_FACTORS, _ENOUGH = 8, 1.25
+# Standard deviations in the longest interval, at least, and lengths from each power of two to the
+# next.
+_NEAR, _LENGTHS = 6.0, 4
 
 
 def last_frequency(parts: list[tuple[NodeMeasure, int]], dead: float) -> float:
     """An angle from which on, to ``pi``, the product is below ``e^-dead``; inf if none is seen."""
     deviations = [math.sqrt(measure.moments[1]) / measure.step for measure, _ in parts]
     starts, ends = _dead(parts, deviations, dead)
-    if ends.size == 1 and ends[0] == math.pi:
-        return float(starts[0])
     least = float(starts[0]) if starts.size else 0.0
+    last = float(starts[-1]) if ends.size and ends[-1] == math.pi else math.inf
+    if last <= _ENOUGH * least:
+        return last
     cells = [_cells(deviation) for deviation in deviations]
     order = sorted(range(len(parts)), key=lambda k: cells[k] / parts[k][1])
     bound, work = np.zeros(_CELLS[0] // 2 + 1), 0
-    last = float(starts[-1]) if ends.size and ends[-1] == math.pi else math.inf
     for place, k in enumerate(order):
         measure, count = parts[k]
         work += cells[k]
@@ -62,7 +63,7 @@ def last_frequency(parts: list[tuple[NodeMeasure, int]], dead: float) -> float:
         bound = _finer(bound, size) + _finer(factor, size)
         if place % _FACTORS == _FACTORS - 1 or place == len(order) - 1:
             last = min(last, _last_alive(bound <= -dead, starts, ends))
-            if last <= least:
+            if last <= _ENOUGH * least:
                 break
     return last
 
@@ -84,8 +85,8 @@ def _finer(bound: Float, size: int) -> Float:
 
 
 def _last_alive(dead: NDArray[np.bool_], starts: Float, ends: Float) -> float:
-    """Where the last cell that is not known to be dead ends, or the first interval that reaches
-    its end begins; inf if it is the last one of all."""
+    """Where the last cell that is not known to be dead ends, or the interval with its end begins;
+    inf if it is the last one of all."""
     width = math.pi / (dead.size - 1)
     alive = ~dead
     for start, end in zip(starts / width, ends / width, strict=True):
@@ -97,17 +98,15 @@ def _last_alive(dead: NDArray[np.bool_], starts: Float, ends: Float) -> float:
     if last == dead.size - 1:
         return math.inf
     end = (last + 0.5) * width
-    if starts.size and end - width <= starts[0] <= end <= ends[0]:
-        return float(starts[0])
-    return end
+    return float(np.min(starts[(starts <= end) & (end <= ends)], initial=end))
 
 
 def _dead(
     parts: list[tuple[NodeMeasure, int]], deviations: list[float], dead: float
 ) -> tuple[Float, Float]:
     """Intervals of angles, which do not touch, at which nodes near each other make it small."""
-    longest = math.ceil(math.log2(max(_NEAR * max(deviations), 1.0)))
-    lengths = np.ldexp(1.0, np.arange(longest + 1))
+    longest = math.ceil(_LENGTHS * math.log2(max(_NEAR * max(deviations), 1.0)))
+    lengths = np.exp2(np.arange(longest + 1) / _LENGTHS)
     variance = np.zeros(lengths.size)
     for measure, count in parts:
         variance += count * _near_variances(measure, lengths)
@@ -129,12 +128,15 @@ def _near_variances(measure: NodeMeasure, lengths: Float) -> Float:
     median = int(np.searchsorted(np.cumsum(measure.mass), 0.5))
     # Half a node beside it, so that the shortest one holds two.
     distance = measure.index - (measure.index[min(median, measure.index.size - 1)] + 0.5)
-    order = np.argsort(np.abs(distance), kind="stable")
-    distance, mass = distance[order], measure.mass[order]
-    moments = [np.cumsum(mass * distance**power) for power in range(3)]
-    last = np.searchsorted(np.abs(distance), 0.5 * lengths, side="right") - 1
-    weight, first, second = (moment[last] for moment in moments)
+    ends = np.empty((lengths.size, 2), dtype=np.int64)
+    ends[:, 0] = np.searchsorted(distance, -0.5 * lengths)
+    ends[:, 1] = np.searchsorted(distance, 0.5 * lengths, side="right")
+    terms = np.zeros((3, distance.size + 1))  # a place beyond the last, where intervals end
+    terms[0, :-1] = measure.mass
+    for power in (1, 2):
+        np.multiply(terms[power - 1, :-1], distance, out=terms[power, :-1])
+    weight, first, second = np.add.reduceat(terms, ends.ravel(), axis=1)[:, ::2]
     # All terms of the last sum are positive, and the square of the first is no larger.
     rounding = 1e-9 * second
-    off = np.divide(first**2, weight, out=np.zeros(last.size), where=weight > 0.0)
+    off = np.divide(first**2, weight, out=np.zeros(lengths.size), where=weight > 0.0)
     return np.asarray(0.999 * np.maximum(second - off - rounding, 0.0))

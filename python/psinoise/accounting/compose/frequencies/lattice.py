@@ -144,8 +144,10 @@ def graded_bins(
     return loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
 
 
-def node_measure(bins: Bins, side: Side) -> NodeMeasure:
+def node_measure(bins: Bins, side: Side, doublings: int = 0) -> NodeMeasure:
     """Move the masses of the bins to the nodes, so that the profile rises or falls.
+
+    They count as nodes of a lattice whose step is that of the bins, halved so many times.
 
     Raises
     ------
@@ -172,9 +174,9 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
     if not 0.0 < total < math.inf:
         raise CertificationError("there is no mass left on the lattice")
     return NodeMeasure(
-        bins.step,
+        math.ldexp(bins.step, -doublings),
         bins.offset,
-        bins.edges,
+        bins.edges << doublings if doublings else bins.edges,
         nodes / total,
         bins.tilt,
         bins.log_norm + math.log(total),
@@ -186,10 +188,14 @@ def node_measure(bins: Bins, side: Side) -> NodeMeasure:
 def _largest_share(bins: Bins) -> float:
     """The largest product of a rounding of masses and the width of two bins side by side, or 1."""
     held = bins.mass > 0.0
-    start, end, rounding = bins.edges[:-1][held], bins.edges[1:][held], bins.rounding[:-1][held]
-    widths = (np.append(end[1:], end[-1:]) - start) * bins.step
+    start, end = bins.edges[:-1][held], bins.edges[1:][held]
+    widths = np.minimum((np.append(end[1:], end[-1:]) - start) * bins.step, 1.0)
+    if not bins.rounding.strides[0]:
+        # The same for each mass.
+        return float(bins.rounding[0]) * float(widths.max(initial=0.0))
+    rounding = bins.rounding[:-1][held]
     largest = np.maximum(rounding, np.append(rounding[1:], rounding[-1:]))
-    return float(np.max(largest * np.minimum(widths, 1.0), initial=0.0))
+    return float(np.max(largest * widths, initial=0.0))
 
 
 def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
@@ -280,8 +286,9 @@ def _last_balanced(bins: Bins) -> tuple[Bins, float]:
 
 
 def _connect_the_dots(bins: Bins) -> Float:
-    up = np.minimum(bins.excess / -np.expm1(-bins.widths), bins.mass)
+    widths = bins.widths
+    up = np.minimum(bins.excess / -np.expm1(-widths), bins.mass)
     nodes = np.zeros(bins.mass.size + 1)
     nodes[:-1] = bins.mass - up
-    nodes[1:] += up * np.exp(bins.tilt * bins.widths)
+    nodes[1:] += up * np.exp(bins.tilt * widths)
     return nodes

@@ -18,7 +18,8 @@ step has an error of at most ``7 u (|e_k| + |e_1|)`` and passes earlier ones on 
 by at most ``18 u k min(2, k theta |d|)``. The sum over nodes runs in 8 lanes of 16 within tiles of
 128: its relative error is at most ``(24 + nodes / 128) u`` of ``sum f_j |e_kj|``, which
 Cauchy-Schwarz bounds by ``sqrt(sum f_j |e_kj|^2) = sqrt(-2 Re sum f_j e_kj)``. A factor that is off
-by ``r`` relative to itself makes its power off by ``(1 + r)^n - 1``.
+by ``r`` relative to itself makes its power off by ``(1 + r)^n - 1``. Logarithms of the powers are
+added up in blocks of steps: that rounds each of them as often as it is in a sum.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ Complex = NDArray[np.complex128]
 # Of a sum as ``log_power`` sees it; what is less is off by as much.
 _LEAST_MODULUS = 1e-8
 _LARGEST_EXPONENT = 300.0
+# Steps whose powers are formed together: a call of NumPy takes longer than one step has to.
+_TOGETHER = 64
 # Frequencies that are left out add this share of what rounding does to the error.
 _LEFT_OUT = 0.25
 
@@ -118,21 +121,33 @@ def low_frequencies(
 ) -> Frequencies:
     """The same by direct sums; what is left out is known to the caller."""
     exponent = np.zeros(frequencies, dtype=np.complex128)
-    error = np.zeros(frequencies)
+    error, total = np.zeros(frequencies), np.zeros(frequencies)
     shift = -first
     order = np.arange(frequencies)
-    for measure, count in parts:
-        center = round((measure.moments[0] - measure.offset) / measure.step)
-        distance = (measure.index - center).astype(np.float64)
-        shift += count * center
-        change = core.characteristic(measure.mass, distance, 2.0 * math.pi / size, frequencies)
-        spread = np.sqrt(np.maximum(-2.0 * change.real, 0.0))
-        modulus = np.maximum(np.abs(1.0 + change), _LEAST_MODULUS)
-        units = 18.0 * order + 24.0 + measure.mass.size / 128.0
+    for start in range(0, len(parts), _TOGETHER):
+        some = parts[start : start + _TOGETHER]
+        changes = np.empty((len(some), frequencies), dtype=np.complex128)
+        for change, (measure, count) in zip(changes, some, strict=True):
+            center = round((measure.moments[0] - measure.offset) / measure.step)
+            shift += count * center
+            distance = (measure.index - center).astype(np.float64)
+            change[:] = core.characteristic(
+                measure.mass, distance, 2.0 * math.pi / size, frequencies
+            )
+        counts = np.array([[float(count)] for _, count in some])
+        sizes = np.array([[measure.mass.size] for measure, _ in some])
+        spread = np.sqrt(np.maximum(-2.0 * changes.real, 0.0))
+        modulus = np.maximum(np.abs(1.0 + changes), _LEAST_MODULUS)
+        units = 18.0 * order + 24.0 + sizes / 128.0
         # The second term is that of the logarithm, whose digits cancel near 0.
-        error += count * np.log1p(UNIT * spread * (units / modulus + 4.0 / modulus**2))
-        exponent += log_power(change, count)
-    error += UNIT * (8.0 + 4.0 * np.abs(exponent))
+        each = np.log1p(UNIT * spread * (units / modulus + 4.0 / modulus**2))
+        error += (counts * each).sum(axis=0)
+        powers = log_power(changes, counts)
+        exponent += powers.sum(axis=0)
+        total += np.abs(powers).sum(axis=0)
+    # Terms of the sums, and the exponential.
+    sums = min(len(parts), _TOGETHER) + len(parts) / _TOGETHER
+    error += UNIT * (8.0 + (4.0 + sums) * total)
     values = np.exp(exponent + 1j * _turns(shift, frequencies, size))
     relative = np.expm1(np.minimum(error, _LARGEST_EXPONENT))
     return Frequencies(values, np.abs(values) * relative, lost)

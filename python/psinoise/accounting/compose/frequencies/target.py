@@ -203,10 +203,7 @@ def _bound_of_step(target: Target, pair: Dominating, step: float, side: Side) ->
     bins = kept.pop(pair, None) or _bins(target, pair, step)
     if side == "upper" and pair in target.matter:
         kept[pair] = bins
-    made, doublings = node_measure(bins, side), target.doublings[pair]
-    if not doublings:
-        return made
-    return dataclasses.replace(made, step=step, index=made.index << doublings)
+    return node_measure(bins, side, target.doublings[pair])
 
 
 def _bins(target: Target, pair: Dominating, step: float) -> Bins:

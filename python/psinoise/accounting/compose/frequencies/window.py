@@ -11,6 +11,9 @@ import math
 
 from psinoise.accounting.compose.frequencies.lattice import NodeMeasure
 
+# Windows are no longer than this many times those of normal losses, or than is found.
+_NEAR = 1.05
+
 
 def window_needed(parts: list[tuple[NodeMeasure, int]], tail: float) -> tuple[int, int]:
     """First node and length of a window that holds all but ``2 tail`` of the composition."""
@@ -46,10 +49,13 @@ def tail_within(
 def _reach(
     parts: list[tuple[NodeMeasure, int]], mean: float, variance: float, sign: float, tail: float
 ) -> float:
-    """``T`` with ``P(sign (L - mean) >= T) <= tail``: any ``s`` gives a bound, a few are tried."""
+    """``T`` with ``P(sign (L - mean) >= T) <= tail``: any ``s`` gives a bound, a few are tried.
+
+    Until it is near that of a normal loss.
+    """
     log_tail = -math.log(tail)
-    deviation = math.sqrt(max(variance, 1e-300))
-    s = math.sqrt(2.0 * log_tail) / deviation
+    normal = math.sqrt(2.0 * log_tail * max(variance, 1e-300))
+    s = 2.0 * log_tail / normal
     best = math.inf
     for _ in range(24):
         log_mgf = math.fsum(count * measure.log_mgf(sign * s) for measure, count in parts)
@@ -57,6 +63,8 @@ def _reach(
         if reach >= best:
             break
         best = reach
+        if best <= _NEAR * normal:
+            break
         s *= 0.7
     return best
 
