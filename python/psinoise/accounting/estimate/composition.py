@@ -218,14 +218,14 @@ class Composition:
             measure.pieces(saddle.c, part.value, frequency)
             for measure, part in zip(self.measures, saddle.parts, strict=True)
         ]
-        if max(float(cuts.sum(dtype=float)) for cuts in pieces) * ORDER > _MOST_NODES:
-            return None
-        measures = [
-            measure.split(cuts) if (cuts > 1).any() else measure
-            for measure, cuts in zip(self.measures, pieces, strict=True)
-        ]
-        if all(a is b for a, b in zip(measures, self.measures, strict=True)):
+        cut = [place for place, cuts in enumerate(pieces) if cuts.max(initial=1) > 1]
+        if not cut:
             return self
+        if max(float(pieces[k].sum(dtype=float)) for k in cut) * ORDER > _MOST_NODES:
+            return None
+        measures = list(self.measures)
+        for k in cut:
+            measures[k] = measures[k].split(pieces[k])
         return Composition(tuple(measures), self.counts)
 
     def stays_below(self, epsilon: float, log_delta: float) -> bool:

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.accounting.loss.atoms import Dominating
-from psinoise.accounting.loss.coverage import EXP_ROUNDING, nodes
+from psinoise.accounting.loss.coverage import nodes
 from psinoise.accounting.loss.pairs import Direction, Float
-from psinoise.accounting.loss.quadrature import ORDER, Nodes
+from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes
 
 LARGEST_EXPONENT = 600.0
 # Of the sums of `core.tilted_moments`, relative, beside what the sizes of logs make.

@@ -49,6 +49,14 @@ REACHES = (
     *(150.0, 190.0, 240.0, 300.0, 380.0, 480.0, 600.0, 750.0, 850.0),
 )
 
+#: Of the exponential of a log, per unit of its size: of the table, of outputs, and of sums.
+EXP_ROUNDING = 2e-15
+_UNIT = 2.0**-53
+# Log densities are steeper somewhere on a panel than from end to end, by less than this factor.
+_STEEPER = 8.0
+# Of masses beyond this no log matters: they are 0 and stay so.
+_MOST_ERROR = 600.0
+
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(ORDER)
 # Coefficients 14 and 15 of the Legendre expansion from values at the nodes.
 _LAST_COEFFICIENTS = np.stack(
@@ -58,6 +66,7 @@ _LAST_COEFFICIENTS = np.stack(
     ],
     axis=1,
 )
+_LOG_WEIGHTS = np.log(_WEIGHTS)
 _EPS = float(np.finfo(np.float64).eps)
 # Outputs on either side of a center that are left out where noise is as fine as they are.
 _HIDDEN = 64.0
@@ -102,6 +111,53 @@ class Nodes:
         """``Lambda`` at both ends of each panel, shape ``(panels, 2)``."""
         assert isinstance(self.pair, Pair)
         return self.pair.loss(np.stack([self.left, self.right], axis=1))
+
+    @property
+    def log_p(self) -> Float:
+        """Log of weight times ``P`` at each node under "remove" and "add", shape ``(2, ...)``."""
+        return np.stack([self.log_mass + self.loss, self.log_mass])
+
+    @property
+    def doubt(self) -> Float:
+        """How far the logs of the masses of panels and then of atoms may be off, in any order."""
+        of_nodes = (np.abs(self.log_mass) + np.abs(self.loss)).max(axis=1, initial=0.0)
+        of_atoms = np.abs(self.atom_log_mass) + np.abs(self.atom_loss)
+        return EXP_ROUNDING * np.concatenate([of_nodes, of_atoms])
+
+    @cached_property
+    def errors(self) -> Float:
+        """Relative errors of masses under ``P`` on each panel, shape ``(2, panels)``.
+
+        Logs of densities are right to some roundings of their size, and outputs to some of theirs.
+        Those of the distance from a center move the log by some of its size, and those of the
+        center itself by as much times how steep it is.
+        """
+        pair = self.pair
+        assert isinstance(pair, Pair)
+        width = self.right - self.left
+        log_p = self.log_p
+        log_p += math.log(pair.noise.scale) - (_LOG_WEIGHTS + np.log(0.5 * width)[:, None])
+        most, least = log_p.max(axis=2, initial=-np.inf), log_p.min(axis=2, initial=np.inf)
+        steep = _STEEPER * (most - least) / width
+        distance = max(abs(center) for center in pair.centers)
+        error = EXP_ROUNDING * np.maximum(np.abs(most), np.abs(least))
+        error += 4.0 * _UNIT * distance * steep
+        return np.asarray(np.expm1(np.minimum(error, _MOST_ERROR)))
+
+    @cached_property
+    def beyond(self) -> tuple[float, float]:
+        """Probabilities under ``P`` beyond the ends, under "remove" and "add", rounded up."""
+        pair = self.pair
+        assert isinstance(pair, Pair)
+        noise, q = pair.noise, pair.sampling_rate
+        if math.isfinite(noise.support) or (self.atom_loss.size and noise.score_limit != 0.0):
+            # Runs of constant loss reach to the ends of the first edges and hold the rest of the
+            # mass.
+            return 0.0, 0.0
+        centers = np.array([0.0, *pair.shifts("remove")])
+        base, *moved = noise.cdf(self.ends[0] - centers) + noise.ccdf(self.ends[1] - centers)
+        remove, add = (((1.0 - q) * base + q * each) * (1.0 + 1e-12) for each in moved)
+        return float(remove), float(add)
 
     def split(self, pieces: NDArray[np.int64]) -> Nodes:
         """The same integral with panel ``k`` cut into ``pieces[k]`` equal panels."""
@@ -153,9 +209,8 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
     """The nodes between two points."""
     floor = float(pair.noise.logpdf(0.0)) - reach
     edges = _first_edges(pair, floor)
-    edges = edges[(edges > low) & (edges < high)]
-    ends = [x for x in (low, high) if math.isfinite(x)]
-    edges = np.sort(np.append(edges, ends))
+    edges = np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
+    edges = edges[np.isfinite(edges)]
     hidden = np.clip(_hidden(pair), low, high)
     hidden = hidden[hidden[:, 0] < hidden[:, 1]]
     for part in hidden:
@@ -179,10 +234,9 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
 
 def _hidden(pair: Pair) -> Float:
     """Around centers whose noise falls between two outputs: panels would not see it at all."""
-    centers = np.array(pair.centers)
-    outputs = np.spacing(np.abs(centers))
-    centers, outputs = (each[pair.noise.scale < 2.0 * outputs] for each in (centers, outputs))
-    return np.stack([centers - _HIDDEN * outputs, centers + _HIDDEN * outputs], axis=1)
+    outputs = {center: math.ulp(center) for center in pair.centers}
+    room = {c: _HIDDEN * each for c, each in outputs.items() if pair.noise.scale < 2.0 * each}
+    return np.array([[c - each, c + each] for c, each in room.items()]).reshape(-1, 2)
 
 
 def _panels(pair: Pair, edges: Float, floor: float) -> Panels:
@@ -236,8 +290,8 @@ def _first_edges(pair: Pair, floor: float) -> Float:
         middles = np.empty(0)
         octaves[-1] += 0.5 * (centers[-1] - centers[0])
         centers = 0.5 * (centers[:1] + centers[-1:])
-    regular = np.concatenate([np.concatenate([[c], c + octaves, c - octaves]) for c in centers])
-    regular = np.append(regular, middles)
+    steps = np.concatenate([-octaves, [0.0], octaves])
+    regular = np.append(np.add.outer(centers, steps), middles)
     fixed = np.array(sorted(pair.breaks))
     if fixed.size:
         # An edge this close to a kink would only add a sliver.

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.accounting.compose.measures.dense import Dense, Mask
-from psinoise.accounting.loss.coverage import EXP_ROUNDING
 from psinoise.accounting.loss.pairs import Float
+from psinoise.accounting.loss.quadrature import EXP_ROUNDING
 
 Index = NDArray[np.int64]
 
@@ -101,12 +101,13 @@ def _resolving(levels: Float) -> tuple[Float, Index | None]:
     The integrand changes over a unit of loss above the lower level of a bin, and is 1 beyond
     ``_FLAT``: what lies there is one more bin, whose excess is its mass.
     """
-    parts = parts_of(np.diff(levels))
-    if not (parts > 1).any():
+    widths = np.diff(levels)
+    if not (widths > _RESOLVED).any():
         return levels, None
+    parts = parts_of(widths)
     owner = np.repeat(np.arange(parts.size), parts)
     place = np.arange(owner.size) - np.repeat(np.cumsum(parts) - parts, parts)
-    width = np.diff(levels)[owner]
+    width = widths[owner]
     share = np.where(width > _FLAT, _RESOLVED * place, width * (place / parts[owner]))
     return np.append(levels[owner] + share, levels[-1]), owner
 

@@ -15,15 +15,10 @@ from numpy.typing import NDArray
 
 from psinoise._kept import kept
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
-from psinoise.accounting.loss.coverage import (
-    EXP_ROUNDING,
-    beyond_ends,
-    errors_on_panels,
-    nodes,
-)
+from psinoise.accounting.loss.coverage import nodes
 from psinoise.accounting.loss.narrow import atoms_of
-from psinoise.accounting.loss.pairs import Direction, Float, Pair
-from psinoise.accounting.loss.quadrature import ORDER, Nodes
+from psinoise.accounting.loss.pairs import DIRECTIONS, Direction, Float, Pair
+from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes
 
 Mask = NDArray[np.bool_]
 
@@ -236,17 +231,14 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
     # Lambda is a loss under "remove", where P = Q e^Lambda.
     log_p = grid.log_mass + (grid.loss if sign > 0.0 else 0.0)
     atom_log_p = grid.atom_log_mass + (atom_loss if sign > 0.0 else 0.0)
-    panel_log_p = np.logaddexp.reduce(log_p, axis=1) if grid.left.size else np.empty(0)
-    doubt = EXP_ROUNDING * np.concatenate(
-        [
-            (np.abs(grid.log_mass) + np.abs(grid.loss)).max(axis=1, initial=0.0),
-            np.abs(grid.atom_log_mass) + np.abs(grid.atom_loss),
-        ]
-    )
+    top = log_p.max(axis=1, initial=-np.inf)
+    panel_log_p = top + np.log(np.exp(log_p - top[:, None]).sum(axis=1))
+    doubt = grid.doubt
     # A replaced record adds the error of a second ratio.
     rounding = _LOG_ROUNDING * (len(pair.centers) - 1)
     rounding *= 16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))
-    beyond = beyond_ends(grid, direction)
+    place = DIRECTIONS.index(direction)
+    beyond = grid.beyond[place]
     tail = 0.0
     if pair.noise.score_limit == 0.0:
         # Heavy tails are cut where the loss is next to 0, to which it falls: their mass is an atom
@@ -272,7 +264,7 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
         np.concatenate([panel_log_p, atom_log_p]),
         log_p,
         doubt,
-        errors_on_panels(grid, log_p),
+        grid.errors[place],
         beyond,
         rounding,
         pair.infinite(direction) == 0.0 and not grid.narrow.size,
