@@ -31,10 +31,11 @@ Float = NDArray[np.float64]
 #: Makes a function that is sharp in the range of some epsilons, and gives delta at many of them.
 Prepare = Callable[[Float], Callable[[Float], Float]]
 
-# Lines are added until none can raise any value by more than this share of it.
-_CLOSE = 1e-8
-# Bounds are no smoother than their own width.
-_CLOSE_BOUNDS = 3e-6
+# Lines are added until none can raise any value by more than this share of it, in so many parts of
+# a gap.
+_CLOSE, _PARTS = 1e-8, 2
+# Bounds are no smoother than their own width, and know delta at a few epsilons as soon as at one.
+_CLOSE_BOUNDS, _PARTS_BOUNDS = 3e-6, 4
 # Part of that which lines beyond the last may gain.
 _BEYOND = 0.1
 # Lines to either side that are looked at together.
@@ -72,14 +73,14 @@ def tradeoff_of(
         values[alphas == 0.0] = 1.0 - delta(math.inf)
         if inside.any():
             distinct, where = np.unique(alphas[inside], return_inverse=True)
-            close = _CLOSE if prepare is None else _CLOSE_BOUNDS
+            close, parts = (_CLOSE, _PARTS) if prepare is None else (_CLOSE_BOUNDS, _PARTS_BOUNDS)
             prepared = prepare or (lambda _: lambda at: np.array([delta(e) for e in at.tolist()]))
-            values[inside] = _highest(distinct, beyond, prepared, close)[where]
+            values[inside] = _highest(distinct, beyond, prepared, close, parts)[where]
         return values
 
 
 def _highest(
-    alphas: Float, beyond: Callable[[float], float], prepare: Prepare, close: float
+    alphas: Float, beyond: Callable[[float], float], prepare: Prepare, close: float, parts: int
 ) -> Float:
     """The highest line at each alpha, as close as a share of it to the highest of all."""
     # The steep line is the highest where f >= alpha, for f is its own inverse, and the flat one is
@@ -96,7 +97,7 @@ def _highest(
         deltas = prepare(np.unique(np.linspace(0.0, reach, _FIRST_LINES)))
         lines = _Lines(deltas) if lines is None else lines.of(deltas)
         lines.add(epsilons)
-        best = lines.refine(alphas, close, highest)
+        best = lines.refine(alphas, close, parts, highest)
         highest = lines.epsilons[best]
         if float(np.abs(highest).max()) < reach or reach >= end:
             return np.maximum(lines.values(alphas, best), 0.0)
@@ -111,7 +112,7 @@ class _Lines:
 
     def __init__(self, delta: Callable[[Float], Float]) -> None:
         self._delta = delta
-        self._known: dict[float, float] = {}
+        self._positive, self._deltas = np.empty(0), np.empty(0)
 
     def of(self, delta: Callable[[Float], Float]) -> _Lines:
         """The same lines, and more of them from another function."""
@@ -119,12 +120,13 @@ class _Lines:
         return self
 
     def add(self, epsilons: Float) -> None:
-        new = np.unique(np.abs(epsilons))
-        new = new[[epsilon not in self._known for epsilon in new.tolist()]]
+        new = np.setdiff1d(np.abs(epsilons), self._positive)
         if new.size:
-            self._known.update(zip(new.tolist(), self._delta(new).tolist(), strict=True))
-        positive = np.array(sorted(self._known))
-        delta = np.array([self._known[epsilon] for epsilon in positive.tolist()])
+            positive = np.append(self._positive, new)
+            order = np.argsort(positive)
+            self._positive = positive[order]
+            self._deltas = np.append(self._deltas, self._delta(new))[order]
+        positive, delta = self._positive, self._deltas
         mirrored = positive > 0.0
         self.epsilons = np.concatenate([-positive[mirrored][::-1], positive])
         self.slopes = np.exp(self.epsilons)
@@ -153,10 +155,10 @@ class _Lines:
             best = places
         return best
 
-    def refine(self, alphas: Float, share: float, around: Float) -> NDArray[np.intp]:
+    def refine(self, alphas: Float, share: float, parts: int, around: Float) -> NDArray[np.intp]:
         """The highest lines at each alpha, sought from those of some epsilons.
 
-        The gaps beside them are halved until no line between can rise above them.
+        The gaps beside them are cut into parts until no line between can rise above them.
 
         As a function of the slope the height at alpha is concave: it stays below the chords of its
         neighbors, extended.
@@ -168,11 +170,12 @@ class _Lines:
             for side in (-1, 1):
                 gain = self._gain(alphas, best, side)
                 k = np.unique(best[gain > close])
-                new.extend((0.5 * (self.epsilons[k] + self.epsilons[k + side])).tolist())
-            if not new:
+                gap = self.epsilons[k + side] - self.epsilons[k]
+                new.append(self.epsilons[k] + np.outer(np.arange(1, parts) / parts, gap))
+            if not new[0].size and not new[1].size:
                 break
             before = self.epsilons[best]
-            self.add(np.array(new))
+            self.add(np.concatenate(new, axis=1))
             best = self._climbed(alphas, np.searchsorted(self.epsilons, before))
         return best
 
