@@ -12,6 +12,7 @@ import pytest
 
 import psinoise as pn
 from psinoise.adapters.opacus import NAME, CertifiedAccountant, register
+from refusals import for_rows
 
 
 def test_epsilon_is_that_of_the_same_steps() -> None:
@@ -47,6 +48,29 @@ def test_a_step_without_noise_spends_everything() -> None:
         with pytest.raises(pn.DomainError):
             accountant.step(**{"noise_multiplier": 1.0, "sample_rate": 0.1, **words})
     assert len(accountant) == 2
+
+
+@for_rows(
+    [
+        ((math.nan, 0.1, 1000), pn.DomainError),
+        ((-1.0, 0.1, 1000), pn.DomainError),
+        ((math.inf, 0.1, 1000), pn.DomainError),
+        ((0.0, math.nan, 1000), pn.DomainError),
+        ((0.0, 0.5, -3), pn.DomainError),
+        ((1.1, 0.1, 10.0), TypeError),
+        (("a", 0.1, 1), TypeError),
+        ((1.0, 0.1), TypeError),
+        (3.0, TypeError),
+    ]
+)
+def test_a_history_of_others_is_checked(entry: Any, error: type[Exception]) -> None:
+    """Opacus writes it. Kills: a phase that is no noise and counts as no loss."""
+    accountant = CertifiedAccountant()
+    accountant.history = [(1.1, 0.01, 1000), entry]
+    with pytest.raises(error):
+        accountant.get_epsilon(1e-5)
+    with pytest.raises(error):
+        CertifiedAccountant().load_state_dict({"history": [entry], "mechanism": NAME})
 
 
 def test_the_hook_of_the_optimizer() -> None:

@@ -17,7 +17,7 @@ with ``opacus`` 1.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
 from psinoise import _validate
@@ -65,22 +65,26 @@ class CertifiedAccountant:
         sample_rate : float
             With which each record was drawn, in [0, 1].
         """
-        if noise_multiplier != 0.0:
-            noise_multiplier = _validate.positive("noise_multiplier", noise_multiplier)
-        rate = _validate.probability("sample_rate", sample_rate)
-        steps = 1
-        if self.history and self.history[-1][:2] == (noise_multiplier, rate):
+        noise, rate, steps = _phase((noise_multiplier, sample_rate, 1))
+        if self.history and self.history[-1][:2] == (noise, rate):
             steps += self.history.pop()[2]
-        self.history.append((noise_multiplier, rate, steps))
+        self.history.append((noise, rate, steps))
 
     def accountant(self) -> Accountant | None:
-        """All steps in an accountant of psinoise; None if some step had no noise."""
+        """All steps in an accountant of psinoise; None if some step had no noise.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the history, which Opacus may write, is not one of such steps.
+        """
+        phases = [_phase(entry) for entry in self.history]
+        if any(noise == 0.0 and rate > 0.0 and steps > 0 for noise, rate, steps in phases):
+            return None
         found = Accountant()
-        for noise_multiplier, rate, steps in self.history:
-            if noise_multiplier == 0.0 and rate > 0.0 and steps > 0:
-                return None
-            if noise_multiplier > 0.0:
-                found.compose(Mechanism(Gaussian(std=noise_multiplier)), steps, rate)
+        for noise, rate, steps in phases:
+            if noise > 0.0:  # else nobody took part
+                found.compose(Mechanism(Gaussian(std=noise)), steps, rate)
         return found
 
     def get_epsilon(self, delta: float, *, tolerance: float | None = None) -> float:
@@ -129,7 +133,7 @@ class CertifiedAccountant:
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             If it is not one of this accountant.
         """
         if not state_dict or not {"history", "mechanism"} <= set(state_dict):
@@ -139,7 +143,22 @@ class CertifiedAccountant:
                 f"state_dict must be that of the mechanism {NAME!r}, got "
                 f"{state_dict['mechanism']!r}"
             )
-        self.history = [(float(z), float(q), int(n)) for z, q, n in state_dict["history"]]
+        self.history = [_phase(entry) for entry in state_dict["history"]]
+
+
+def _phase(entry: Iterable[Any]) -> tuple[float, float, int]:
+    """Noise multiplier, sampling rate and number of steps, checked."""
+    try:
+        noise, rate, steps = entry
+    except (TypeError, ValueError):
+        raise TypeError(
+            "history must have a noise multiplier, a sampling rate and a number of steps for each "
+            f"phase, got {entry!r}"
+        ) from None
+    noise = _validate.real("noise_multiplier", noise)
+    if noise != 0.0:
+        noise = _validate.positive("noise_multiplier", noise)
+    return noise, _validate.probability("sample_rate", rate), _validate.count("steps", steps)
 
 
 def register() -> None:
