@@ -26,17 +26,17 @@ from psinoise.accounting.estimate.estimate import (
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import (
     Pairs,
+    Share,
     Steps,
     are_pairs,
     directions,
-    doubt_of_share,
     finite_share,
     largest_finite_loss,
-    several,
 )
 from psinoise.accounting.widths import Widths
 from psinoise.errors import CertificationError
 
+_UNASKED = Share(math.nan, math.nan, math.nan)
 # Bounds this close may change places: crossings are found to 1e-13 of themselves.
 _SAME_VALUE = 1e-11
 #: Log of a delta that leaves float64 no room for the masses that make it.
@@ -118,8 +118,8 @@ class OneDirection:
     point: Point
     lower: float
     upper: float
-    log_target: float = math.nan  # log delta of the finite losses, where epsilon is asked for
-    doubt: float = 0.0
+    share: Share = _UNASKED  # of delta, where epsilon is asked for
+    meant: float = -math.inf  # at most, if delta is meant to be all infinite losses
     composer: str = "exact"
     between: float = 0.5
     tilt: float = 1.0
@@ -142,15 +142,12 @@ class OneDirection:
             share = finite_share(steps, direction, point.log_delta)
             if share is None:
                 self.lower = self.upper = math.inf
-            elif share == -math.inf or top <= 0.0:
-                self.upper = max(top, 0.0)
-                # The envelope of several pairs is attained in one use alone.
-                self.lower = 0.0 if self.question.uses > 1.0 and several(steps) else self.upper
-                self.done = True
-                return
+            elif top <= 0.0:
+                self.upper = 0.0
             else:
-                self.log_target, self.upper = share, top
-                self.doubt = doubt_of_share(steps, direction, point.log_delta)
+                self.share, self.upper = share, top
+                if share.least == -math.inf:
+                    self.meant, self.share = top, share._replace(least=share.most)
         elif point.epsilon >= top:
             self.lower = self.upper = -math.inf
         countless = self.question.uses > _MOST_USES and not self.question.estimating
@@ -169,13 +166,13 @@ class OneDirection:
         """A first guess, from the saddle point; none where outputs do not resolve the noise."""
         direction, point, uses = self.direction, self.point, self.question.uses
         start = start_at_epsilon if point.log_delta is None else start_at_delta
-        at = point.epsilon if point.log_delta is None else self.log_target
+        at = point.epsilon if point.log_delta is None else self.share.middle
         try:
             self.composition, saddle = start(steps, direction, at, uses)
         except CertificationError:
             return
         if point.log_delta is not None:
-            epsilon, log_delta = min(max(saddle.epsilon, 0.0), top), self.log_target
+            epsilon, log_delta = min(max(saddle.epsilon, 0.0), top), self.share.middle
         else:
             epsilon, log_delta = point.epsilon, max(saddle.log_delta, LEAST_LOG_DELTA)
             if not saddle.saturated and saddle.log_chernoff(point.epsilon) < UNDERFLOW:
@@ -206,7 +203,7 @@ class OneDirection:
         """Whether the value is at most this one, by Chernoff's bound; quick."""
         if self.composition is None or self.point.log_delta is None or math.isinf(value):
             return False
-        return self.composition.stays_below(value, self.log_target - self.doubt)
+        return self.composition.stays_below(value, self.share.least)
 
     def sharpen(self) -> None:
         """One more bound: from above, from below, and finer ones in turn."""
@@ -234,7 +231,7 @@ class OneDirection:
         del kept[:-MOST_KEPT]
 
     def _rounds(self) -> Iterator[Bound]:
-        guess, log_delta = self.guess, self.log_target
+        guess, log_delta = self.guess, self.share.middle
         if self.point.log_delta is None:
             log_delta = (guess.log_delta if guess else 0.0) - _BELOW_GUESS
         # Where no contour converges there are atoms, of which lattices do not know a millionth.
@@ -274,7 +271,9 @@ class OneDirection:
         try:
             if self.point.log_delta is None:
                 return contour_log_delta(self.composition, saddle, self.point.epsilon)
-            value = contour_epsilon(self.composition, saddle, self.log_target)
+            if self.meant > -math.inf:
+                return self.meant
+            value = contour_epsilon(self.composition, saddle, self.share.middle)
             return min(max(value, 0.0), self.upper)
         except NotConvergedError:
             return None
@@ -285,8 +284,8 @@ class OneDirection:
             return self.point.epsilon
         last, value = self.crossed.get(bound.side, (None, math.nan))
         if last is not bound:
-            doubt = self.doubt if bound.side == "lower" else -self.doubt
-            value = bound.epsilon(self.log_target + doubt, around, scale)
+            share = self.share.most if bound.side == "lower" else self.share.least
+            value = bound.epsilon(share, around, scale)
             self.crossed[bound.side] = bound, value
         return value
 

@@ -158,6 +158,9 @@ class Question(Asked):
         lower, upper = dominant.lower, max(part.upper for part in parts)
         finite = math.isfinite(lower) and math.isfinite(upper)
         estimate = lower + dominant.between * (upper - lower) if finite else upper
+        meant = max(part.meant for part in parts)
+        if meant >= upper:
+            upper = estimate = meant
         return Bracket(lower, estimate, upper, dominant.composer)
 
     @staticmethod

@@ -10,14 +10,16 @@ A loss is infinite where the other data set cannot have given the output at all.
     ``delta(eps) = f + E_P[(1 - e^{eps - L})^+; L < inf]``.
 
 Everything else in this package is about the second term. An epsilon exists for a delta above ``f``
-alone; at ``f`` itself it is the largest finite loss.
+alone; at ``f`` itself it is the largest finite loss. A delta that a law was made for and its ``f``
+are roundings of the same number: where they agree to their roundings delta counts as ``f`` from
+above, and as ``f`` and as much as it may be more from below.
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Protocol, TypeGuard
+from typing import NamedTuple, Protocol, TypeGuard
 
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.largest import rounded
@@ -26,12 +28,12 @@ from psinoise.accounting.loss.pairs import Direction, Pair
 __all__ = [
     "MASS_ROUNDING",
     "Pairs",
+    "Share",
     "Step",
     "Steps",
     "are_pairs",
     "certain_finite_loss",
     "directions",
-    "doubt_of_share",
     "finite_share",
     "infinite_mass",
     "largest_finite_loss",
@@ -66,10 +68,8 @@ Pairs = tuple[tuple[Dominating, int], ...]
 #: Relative error of the probability of infinite losses. That of a law is right to some ulp, but for
 #: an exponential of up to 700, whose argument is; of a composition it is as right.
 MASS_ROUNDING = 2e-13
-# Delta and the probability of infinite losses are the same where they agree to this share: both are
-# roundings of what was meant, such as the delta that a law was made for. What they differ by is
-# known to half of itself where it is more.
-_SAME = 2.0 * MASS_ROUNDING
+# Of a difference of two logarithms, per unit of their size.
+_LOG_ROUNDING = 2.0**-51
 
 
 def are_pairs(steps: Steps) -> TypeGuard[Pairs]:
@@ -123,20 +123,30 @@ def _total(losses: list[tuple[float, int]], *, up: bool) -> float:
     return rounded(sum((count * Fraction(loss) for loss, count in losses), Fraction(0)), up=up)
 
 
-def finite_share(steps: Steps, direction: Direction, log_delta: float) -> float | None:
-    """Log of what infinite losses leave of delta; ``-inf`` if they are all of it, None if more."""
+class Share(NamedTuple):
+    """Logs of what infinite losses leave of delta, which is known to their rounding.
+
+    ``least`` is ``-inf`` where it may be nothing, or less: epsilon is infinite then, unless delta
+    is meant to be the probability of infinite losses, which may be off as much.
+    """
+
+    least: float
+    middle: float
+    most: float
+
+
+def finite_share(steps: Steps, direction: Direction, log_delta: float) -> Share | None:
+    """What infinite losses leave of delta; None if they are certainly more."""
     mass = infinite_mass(steps, direction)
     if mass == 0.0:
-        return log_delta
-    room = -math.expm1(math.log(mass) - log_delta)
-    if room > _SAME:
-        return log_delta + math.log(room)
-    return -math.inf if room >= -_SAME else None
-
-
-def doubt_of_share(steps: Steps, direction: Direction, log_delta: float) -> float:
-    """How far off `finite_share` may be: an error of a difference of nearly equal numbers."""
-    share = finite_share(steps, direction, log_delta)
-    if share is None or share in (-math.inf, log_delta):
-        return 0.0
-    return -math.log1p(-min(MASS_ROUNDING * math.exp(log_delta - share), 0.5))
+        return Share(log_delta, log_delta, log_delta)
+    log_ratio = math.log(mass) - log_delta
+    room = -math.expm1(log_ratio)
+    # Of the probability and of both logarithms, as parts of delta.
+    off = math.exp(min(log_ratio, 1.0)) * (MASS_ROUNDING + _LOG_ROUNDING * (1.0 - log_delta))
+    if room + off <= 0.0:
+        return None
+    least = math.log(room - off) if room > off else -math.inf
+    most = math.log(room + off)
+    middle = math.log(room) if room > off else most
+    return Share(log_delta + least, log_delta + middle, log_delta + most)

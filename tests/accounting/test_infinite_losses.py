@@ -1,0 +1,79 @@
+"""Epsilon at a delta next to the probability of infinite losses, which is known to its rounding."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import psinoise as pn
+from refusals import for_each
+
+USES = 200
+
+
+def crossing(epsilon, infinite, above):
+    """Epsilon of many uses of randomized response at a delta this much above all infinite losses.
+
+    Uses have losses of plus and minus epsilon, or an infinite one with a probability; 40 digits.
+    """
+    with mp.workdps(40):
+        odds, share = mp.exp(epsilon), above / (1 - mp.mpf(infinite)) ** USES
+        if share <= 0:
+            return math.inf if share < 0 else USES * epsilon
+        mass, passed = mp.mpf(0), mp.mpf(0)  # of larger losses, and that times e^-loss
+        for k in range(USES, -1, -1):
+            # Within a gap between losses delta is a line in e^epsilon.
+            loss, below = (2 * k - USES) * epsilon, (2 * k - 2 - USES) * epsilon
+            chance = mp.binomial(USES, k) * odds**k / (1 + odds) ** USES
+            mass, passed = mass + chance, passed + chance * mp.exp(-loss)
+            if mass - mp.exp(below) * passed >= share:
+                return float(mp.log((mass - share) / passed))
+        return 0.0
+
+
+@for_each([1e-3, 1e-7])
+def test_next_to_all_infinite_losses(infinite):
+    """Kills: a lower bound that takes a delta for all infinite losses where it may be more; an
+    upper one where it is certainly less."""
+    composed = pn.promises.ApproximateDP(1.0, infinite).composed(USES)
+    with mp.workdps(40):
+        mass = 1 - (1 - mp.mpf(infinite)) ** USES
+        signs = [sign * 10.0**-k for k in range(9, 17) for sign in (-1.0, 1.0)]
+        for share in sorted([*signs, *(0.5 * share for share in signs), 0.0]):
+            delta = float(mass * (1 + share))
+            true = crossing(1.0, infinite, mp.mpf(delta) - mass)
+            found = composed.epsilon(delta)
+            assert found.lower <= true
+            if abs(share) > 3e-13:
+                assert found.upper >= true
+                assert found.upper <= true + 1.0 or share < 1e-11
+            else:
+                # As if it were meant to be them.
+                assert found.upper == USES
+
+
+@for_each(
+    [pn.TruncatedLaplace(epsilon=8.0, delta=1e-5), pn.TruncatedLaplace(epsilon=0.5, delta=1e-9)],
+    [(1, 1.0), (100, 1e-4), (100, 1.0), (10**6, 1e-3)],
+)
+def test_there_and_back(law, uses_and_rate):
+    """Kills: the largest loss for a delta that was reported for a smaller one."""
+    composed = pn.Mechanism(law).composed(*uses_and_rate)
+    infinite = composed.delta(math.inf).upper
+    largest = composed.epsilon(infinite).upper
+    for epsilon in np.linspace(0.05, 2.0, 8) * composed.epsilon(min(2.0 * infinite, 0.5)).upper:
+        delta = composed.delta(float(epsilon))
+        assert composed.epsilon(delta.upper).lower <= epsilon
+        assert composed.epsilon(delta.lower).upper >= min(epsilon, largest) * (1.0 - 1e-12)
+
+
+def test_the_delta_that_a_law_was_made_for():
+    """Kills: an infinite epsilon at it."""
+    for delta in (1e-3, 1e-9, 1e-30, 1e-200):
+        found = pn.Mechanism(pn.TruncatedLaplace(epsilon=1.5, delta=delta)).epsilon(delta)
+        assert found.upper == pytest.approx(1.5, rel=1e-12)
+        assert found.lower == pytest.approx(1.5, rel=1e-10)
+        assert math.isinf(pn.promises.ApproximateDP(1.5, delta).epsilon(delta * (1.0 - 1e-12)))
