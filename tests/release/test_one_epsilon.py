@@ -23,6 +23,7 @@ from psinoise.release.pieces import probabilities
 from psinoise.release.ratios import raised
 from psinoise.release.weights import ONE, rounded, weights_of
 from psinoise.testing import integers, replay
+from refusals import for_each
 
 SENSITIVITIES = [
     0.3,
@@ -471,3 +472,46 @@ def test_neighbors_are_as_far_apart_as_was_accounted(cells):
     )
     moved = np.rint((replay(lattice, y, KEY) - replay(lattice, x, KEY)) / grid)
     assert moved.max() == cells
+
+
+LARGEST_LOSSES = [
+    lambda size, sensitivity: (pn.Laplace(scale=size), sensitivity),
+    lambda size, sensitivity: (pn.DiscreteLaplace(scale=size), math.ceil(sensitivity)),
+    lambda size, sensitivity: (
+        pn.DiscreteLaplace(epsilon=size, sensitivity=math.ceil(sensitivity)),
+        math.ceil(sensitivity),
+    ),
+    lambda size, sensitivity: (pn.Staircase(epsilon=size), sensitivity),
+    lambda size, sensitivity: (pn.Staircase(epsilon=size, sensitivity=sensitivity), sensitivity),
+]
+
+
+@for_each(LARGEST_LOSSES)
+def test_no_loss_of_a_lattice_is_larger(make):
+    """Kills: all that is left of a cut level for the weight of 0 (2e-10); masses with the error of
+    their computation (1e-13); a scale that is too little by its rounding."""
+    random = np.random.default_rng(7)
+    for _ in range(25):
+        law, sensitivity = make(math.exp(random.uniform(-3.0, 2.5)), random.choice([1.0, 0.7, 3.0]))
+        mechanism = pn.Mechanism(law, float(sensitivity))
+        ideal, drawn = mechanism.pure_epsilon(), mechanism.on_lattice().pure_epsilon()
+        assert drawn <= ideal
+        assert drawn >= ideal * (1.0 - 1e-4)
+        if "epsilon" in law._arguments() and law.sensitivity == sensitivity:
+            assert ideal == law.epsilon
+
+
+def test_the_budget_that_a_law_was_made_for():
+    """Kills: a price that is an ulp above it."""
+    for epsilon in (0.1, 0.3, 0.7, 1.0 / 3.0, 1.0, 4.0):
+        for law, sensitivity in (
+            (pn.DiscreteLaplace(epsilon=epsilon, sensitivity=3), 3.0),
+            (pn.Staircase(epsilon=epsilon), 1.0),
+            (pn.Laplace(scale=1.0 / epsilon), 1.0),
+        ):
+            mechanism = pn.Mechanism(law, sensitivity)
+            budget = max(epsilon, mechanism.pure_epsilon())
+            assert budget <= epsilon * (1.0 + 2.0**-52)
+            pn.Ledger(epsilon=budget, delta=0.0).release(mechanism, [3])
+        law = pn.TruncatedLaplace(epsilon=epsilon, delta=1e-6)
+        assert pn.Mechanism(law).epsilon(1e-6).upper <= epsilon

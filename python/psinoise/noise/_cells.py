@@ -254,8 +254,23 @@ class Cells:
     def lattice_masses(self, step: float, start: int, stop: int) -> Float:
         """``P(|Z|`` rounds to ``k step)`` for ``start <= k < stop``.
 
-        Lengths of what cells and roundings have in common, so that nothing cancels.
+        Those of later periods are multiples of those of the first, where a period is so many steps:
+        places of edges are rounded, and small parts of a cell with them.
         """
+        count = round(self.period / step) if self.repeated else 0
+        first = math.ceil(self.edges[-1 - self.repeated] / step + 0.5)
+        if not abs(self.period / step - count) <= _SAME_PERIOD * count or stop <= first + count:
+            return self._overlaps(step, start, stop)
+        found = np.empty(stop - start)
+        before = max(min(first - start, found.size), 0)
+        found[:before] = self._overlaps(step, start, start + before) if before else 0.0
+        period, place = np.divmod(np.arange(start + before, stop) - first, count)
+        falls = core.exponential(-self.rate * period, np.zeros(period.size))
+        found[before:] = self._overlaps(step, first, first + count)[place] * falls
+        return found
+
+    def _overlaps(self, step: float, start: int, stop: int) -> Float:
+        """The same from lengths of what cells and roundings have in common: nothing cancels."""
         borders = np.maximum((np.arange(start, stop + 1.0) - 0.5) * step, 0.0)
         edges, masses = self.edges, self.masses
         beyond = borders[-1] - self.end
@@ -313,6 +328,8 @@ class Cells:
 
 # Sums of masses are exact in units of 2**-1074, of which every double is a whole number.
 _UNIT = 1 << 1074
+# A period is a whole number of steps if it is one but for this share of it.
+_SAME_PERIOD = 1e-12
 
 
 def _exact(mass: float) -> int:

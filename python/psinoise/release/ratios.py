@@ -30,6 +30,11 @@ that ``R >= q**-n`` for one of ``n`` periods.
   by at most ``n q**(n - 1) (1 - q) U (x / b - 1) <= (1 / q - 1) U <= (R - 1) U``.
 * Within a copy, and between copies, it is as in the first one.
 
+*Masses that are not exact.* A law's own error of masses may make ratios larger. So masses are
+raised to a power just below 1 first, by which the logarithm of ``R`` falls by more than that error,
+and those of all other ratios by the same share: what is said of ``R`` here is then true of its
+power.
+
 Roundings, of weights and of seams that must not increase, take up to three words of a mass; ``U``
 is such that ``(1 - q) U`` and ``(1 - 1 / R) U`` are four. (What is added up is more than ``2**63``
 by that, so that the largest weight, which has what is left, is not raised by it.) Where the last
@@ -78,6 +83,10 @@ Float = NDArray[np.float64]
 _WORDS = 2.0**63
 # The room that is made, in words, of which roundings take no more than three.
 _ROOM, _TAKEN = 4.0, 3.0
+# Of a ratio of masses, as they are computed, and of what is left for the largest weight: these are
+# right to a tenth of that.
+_MASS_ERROR = 2.0**-36
+_LEAST_FALL = 1e-300
 # Of sums, and of ratios.
 _SUM_ROUNDING, _RATIO_ROUNDING = 2.0**-50, 2.0**-50
 
@@ -106,23 +115,35 @@ def raised(masses: Float, repeated: int, fall: float) -> tuple[Float, float]:
         of 0 is what is left.
     """
     start = masses.size - repeated
-    whole = _total(masses, repeated, fall)
-    p = masses * (_WORDS / whole)
-    if p[start:].min() < LEAST_MASS * _WORDS:
+    p = masses / _total(masses, repeated, fall)
+    if p[start:].min() < LEAST_MASS:
         fall = math.sqrt(fall)
-    p = np.maximum(p, LEAST_MASS * _WORDS)
+    # One that underflows is as good as this.
+    p, fall = np.maximum(p, LEAST_MASS), max(fall, _LEAST_FALL)
     # The mass of 0 has one sign, those of all others two.
     p[0] *= 2.0
     steps = np.append(p[1:], fall * p[start]) / p
     steepest = min(float(steps.min()), 1.0 / float(steps.max()))
+    power = 1.0 - _MASS_ERROR / -math.log(steepest)
+    p, fall = _powers(p, power), float(_powers(np.array([fall]), power)[0])
+    p *= _WORDS / (_total(p, repeated, fall) - 0.5 * p[0])
+    steepest **= power
     room = _ROOM / (1.0 - max(steepest, fall))
     least = float(p[start:].min())
     ratio = (fall * least + room) / (least + room) * (1.0 + _RATIO_ROUNDING)
-    ratio = min(ratio, LARGEST_RATIO)
     listed = p + room
     listed[0] /= 2.0
+    if (np.diff(listed[start:]) <= _MASS_ERROR * listed[start:-1]).all():
+        # Of masses that fall no copy begins above where the one before ends.
+        ratio = min(ratio, float(listed[-1] / listed[start]))
+    ratio = min(ratio, LARGEST_RATIO)
     share = _WORDS * (1.0 + _SUM_ROUNDING) + _TAKEN * p.size
     return listed * (share / _total(listed, repeated, ratio)), ratio
+
+
+def _powers(masses: Float, power: float) -> Float:
+    """The same at every level, and on every machine."""
+    return core.exponential(power * core.logarithm(masses), np.zeros_like(masses))
 
 
 def _total(masses: Float, repeated: int, ratio: float) -> float:

@@ -363,35 +363,66 @@ def rounded(
     listed = np.maximum(listed, np.uint64(1))
     if tail == "none":
         listed[: max(0, DRAWS - int(listed.sum()))] += np.uint64(1)
-    _settle(listed, unimodal, repeated, ratio)
+    found = _settled(listed, unimodal, repeated, ratio)
     if unimodal and tail != "none":
-        ratio = _continued(listed, tail, repeated, ratio)
-        _settle(listed, unimodal, repeated, ratio)
-    return Weights(listed, tail, repeated, ratio)
+        ratio = _continued(found, tail, repeated, ratio)
+        listed[-repeated:] = np.minimum(listed[-repeated:], found[-repeated:])
+        found = _settled(listed, unimodal, repeated, ratio)
+    return Weights(found, tail, repeated, ratio)
 
 
 def _non_increasing(masses: Float) -> Float:
     return np.append(masses[:1], np.minimum.accumulate(masses[1:]))
 
 
-def _settle(listed: NDArray[np.uint64], unimodal: bool, repeated: int, ratio: int) -> None:
-    """Give what is left of the words to the largest weight: in a unimodal law that of 0."""
-    if not unimodal:
-        _take_the_rest(listed, int(np.argmax(listed)))
-        return
-    _take_the_rest(listed, 0)
-    # The weight of k is that of k and -k together, and in the tail that of all copies.
-    most = 2 * int(listed[0])
-    if listed.size == repeated + 1:
-        most = min(most * ONE // (ONE - ratio), DRAWS)
-    if listed.size > 1 and int(listed[1]) > most:
-        np.minimum(listed[1:], np.uint64(most), out=listed[1:])
-        _take_the_rest(listed, 0)
+def _settled(
+    listed: NDArray[np.uint64], unimodal: bool, repeated: int, ratio: int
+) -> NDArray[np.uint64]:
+    """The same, and what is left of the words for the largest weight: in a unimodal law that of 0.
+
+    Where that is too little for such a law, the others are cut at a level, as little as that takes:
+    as many as reach it are equal then, but for a word.
+    """
+    found = listed.copy()
+    at = 0 if unimodal else int(np.argmax(listed))
+    found[at] = 0
+    found[at] = DRAWS - int(found.sum())
+    inner, tail = np.split(listed[1:], [listed.size - repeated - 1])
+    most = max(int(inner.max(initial=0)), -(-int(tail.max(initial=0)) * (ONE - ratio) // ONE))
+    if not unimodal or 2 * int(found[0]) >= most:
+        return found
+    level = _level(inner, tail, ratio, DRAWS, most)
+    tail = np.minimum(tail, np.uint64(_of_copies(level, ratio)))
+    left = DRAWS - int(tail.sum())
+    level = _level(inner, tail[:0], ratio, left, most)
+    inner = np.minimum(inner, np.uint64(level))
+    left -= int(inner.sum()) + -(-(level + 1) // 2)
+    if inner.size and left > 0:
+        inner[:left] += np.uint64(1)
+    found[1:] = np.concatenate([inner, tail])
+    found[0] = DRAWS - int(found[1:].sum())
+    return found
 
 
-def _take_the_rest(listed: NDArray[np.uint64], at: int) -> None:
-    listed[at] = 0
-    listed[at] = DRAWS - int(listed.sum())
+def _level(
+    inner: NDArray[np.uint64], tail: NDArray[np.uint64], ratio: int, words: int, most: int
+) -> int:
+    """The largest one below ``most`` at which words are enough for 0 too.
+
+    The weight of k is that of k and -k together, and in the tail that of all copies.
+    """
+    low, high = 0, most
+    while high - low > 1:
+        level = (low + high) // 2
+        needed = -(-level // 2) + int(np.minimum(inner, np.uint64(level)).sum())
+        needed += int(np.minimum(tail, np.uint64(_of_copies(level, ratio))).sum())
+        low, high = (level, high) if needed <= words else (low, level)
+    return low
+
+
+def _of_copies(level: int, ratio: int) -> int:
+    """What all copies have, of which the first has a level."""
+    return min(level * ONE // (ONE - ratio), DRAWS)
 
 
 def _continued(listed: NDArray[np.uint64], tail: str, repeated: int, ratio: int) -> int:
