@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -96,7 +97,8 @@ def test_discrete_laplace_is_private():
     k = np.arange(-50.0, 51.0)
     for shift in (1, 2, 3):
         assert np.abs(law.logpmf(k) - law.logpmf(k - shift)).max() <= 0.7 * (1 + 1e-13)
-    assert law.scale == 3 / 0.7
+    assert law.scale == math.nextafter(3 / 0.7, 5.0)  # 3 / 0.7 is too little, by its rounding
+    assert Fraction(3) / Fraction(law.scale) <= Fraction(0.7) < Fraction(3) / Fraction(3 / 0.7)
 
 
 def test_a_truncated_law_meets_its_own_target():

@@ -40,10 +40,10 @@ import numpy as np
 
 from psinoise.accounting.compose.measures.dense import Dense, atoms_source
 from psinoise.accounting.compose.measures.measured import Measured
-from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.noise import Gaussian
+from psinoise.numerics.rational import rounded
 
 __all__ = ["Concentrated", "added"]
 

@@ -12,10 +12,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.noise import Gaussian
+from psinoise.numerics.rational import rounded
 
 __all__ = ["gaussians"]
 

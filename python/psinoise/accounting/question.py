@@ -101,6 +101,9 @@ class Question(Asked):
         for part in parts:
             mass = infinite_mass(self.steps, part.direction)
             low, high = math.exp(part.lower), math.exp(part.upper)
+            # No loss says more than the largest.
+            top = self.largest_loss(part.direction)
+            high = min(high, -math.expm1(min(epsilon - top, 0.0)) * (1.0 + 2.0**-50))
             if part.upper > -math.inf:
                 high = max(high, _LEAST)
             lower = max(lower, low + mass * (1.0 - MASS_ROUNDING))

@@ -11,10 +11,10 @@ from psinoise.accounting.compose.schemes.batches import Batches
 from psinoise.accounting.compose.schemes.epoch import Epoch
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.cells import CellPair
-from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
+from psinoise.numerics.rational import rounded
 from psinoise.sampling import Poisson, RandomAllocation, Sampling, WithoutReplacement
 
 __all__ = ["sampled"]

@@ -35,9 +35,9 @@ from numpy.typing import NDArray
 
 from psinoise._kept import kept
 from psinoise.accounting.loss.cells import CellPair
-from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Direction, Pair, normal_std
 from psinoise.accounting.loss.steps import Step
+from psinoise.numerics.rational import rounded
 
 __all__ = ["DIRECTIONS", "largest_losses", "log_conversion", "log_moments"]
 

@@ -20,13 +20,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.responses import RandomizedResponse
 from psinoise.accounting.loss.steps import Step
 from psinoise.ledger._charge import Charge
 from psinoise.ledger._gaussian import gaussian_parameter, largest_parameter
 from psinoise.ledger._moments import largest_losses, log_conversion, log_moments
 from psinoise.mechanisms import LatticeMechanism, Mechanism
+from psinoise.numerics.rational import rounded
 
 __all__ = ["Limits", "Sums", "best_order", "key_of"]
 

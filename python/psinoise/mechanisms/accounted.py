@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, cast, overload
 
@@ -14,7 +13,7 @@ from psinoise._kept import kept
 from psinoise.accounting import contract
 from psinoise.accounting.accountant import Accountant
 from psinoise.accounting.bracket import Bracket, Brackets
-from psinoise.accounting.loss.steps import Step, Steps
+from psinoise.accounting.loss.steps import Step, Steps, largest_loss
 from psinoise.accounting.sampled import sampled
 from psinoise.errors import DomainError
 from psinoise.sampling import Poisson, Sampling
@@ -51,7 +50,7 @@ class Accounted(ABC):
             if the law is not unimodal, or the worst direction of a vector is not known
         """
         pair, uses = self.dominating(1.0, "replace")
-        return math.inf if pair.infinite("remove") > 0.0 else uses * pair.largest_loss("remove")
+        return largest_loss(((pair, uses),), "remove")
 
     def composed(
         self,

@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 from psinoise import _validate
-from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.errors import DomainError
 from psinoise.mechanisms.accounted import Accounted
+from psinoise.numerics.rational import rounded
 from psinoise.sampling import Poisson, Sampling
 
 __all__ = ["Group", "group_of", "group_size"]

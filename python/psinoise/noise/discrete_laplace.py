@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +23,7 @@ from psinoise.noise._exponentials import exponential_minus_one
 from psinoise.noise._interface import NoiseLaw
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._target import PrivacyTarget
+from psinoise.numerics.rational import least_quotient, rounded
 
 __all__ = ["DiscreteLaplace"]
 
@@ -102,7 +104,7 @@ class DiscreteLaplace(NoiseLaw):
             scale = value
         else:
             steps = 1 if sensitivity is None else sensitivity
-            scale = _validate.positive_count("sensitivity", steps) / value
+            scale = least_quotient(float(_validate.positive_count("sensitivity", steps)), value)
         if not (_SMALLEST_SCALE <= scale <= _LARGEST_SCALE):
             raise DomainError(f"scale must be in [0.01, 2**40], got {scale!r}")
         object.__setattr__(self, "_length", scale)
@@ -230,6 +232,10 @@ class DiscreteLaplace(NoiseLaw):
         """``log`` of the ratio of the probabilities on each of the `pieces`, to an ulp."""
         inner = np.arange(1.0, shift)
         return np.concatenate([[-shift], 2.0 * inner - shift, [shift]]) / self._length
+
+    def largest_piece_loss(self, shift: float) -> float:
+        """The largest of the `piece_losses`, rounded up once."""
+        return rounded(Fraction(shift) / Fraction(self._length), up=True)
 
     # -- sampling --------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +17,7 @@ from psinoise.noise._exponentials import exponential, exponential_minus_one, log
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 from psinoise.noise._target import PrivacyTarget
+from psinoise.numerics.rational import rounded
 
 __all__ = ["Staircase"]
 
@@ -144,6 +146,11 @@ class Staircase(PiecewiseNoise):
             right_closed=False,
             falls=np.array([0.0, self.epsilon]),
         )
+
+    def largest_piece_loss(self, shift: float) -> float:
+        """The largest of the `piece_losses`, rounded up once: of so many steps, exactly."""
+        steps = math.ceil(Fraction(shift) / Fraction(self.sensitivity))
+        return rounded(steps * Fraction(self.epsilon), up=True)
 
     def _standard_moment(self, order: float) -> float:
         if order not in (1.0, 2.0):

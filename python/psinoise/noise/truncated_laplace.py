@@ -22,6 +22,7 @@ from psinoise.noise._parameter import Parameter
 from psinoise.noise._target import PrivacyTarget
 from psinoise.noise.laplace import Laplace
 from psinoise.numerics.distinct import distinct
+from psinoise.numerics.rational import least_quotient
 
 __all__ = ["TruncatedLaplace"]
 
@@ -79,6 +80,7 @@ class TruncatedLaplace(NoiseLaw):
 
     log_concave = True
     unimodal = True
+    _score_limit = 1.0
     representatives = ({"epsilon": 1.0, "delta": 1e-6},)
     shape_parameters = MappingProxyType(
         {
@@ -103,7 +105,7 @@ class TruncatedLaplace(NoiseLaw):
             ("epsilon", budget),
             ("delta", probability),
             ("sensitivity", length),
-            ("_scale", _validate.positive("sensitivity / epsilon", length / budget)),
+            ("_scale", _validate.positive("sensitivity / epsilon", least_quotient(length, budget))),
         ):
             object.__setattr__(self, name, value)
         if not self._growth < math.inf:

@@ -103,20 +103,37 @@ class AtomPair(ABC):
         """
         return self if tilt is None else self.at_tilt(direction, tilt)
 
+    @property
+    def exact_loss(self) -> float | None:
+        """The largest loss without sampling, rounded up once, where it is known so."""
+        return None
+
     def largest_loss(self, direction: Direction) -> float:
-        """The largest finite loss, with sampling rounded up; ``-inf`` if there is none."""
-        loss = self.atoms[1] if direction == "remove" else -self.atoms[1]
-        found = float(loss.max(initial=-math.inf))
-        if self.sampling_rate == 1.0 or math.isinf(found):
-            return found
-        return found + LOSS_ROUNDING * abs(found)  # two logarithms
+        """The largest finite loss, rounded up; ``-inf`` if there is none."""
+        if self.sampling_rate == 1.0 and self.exact_loss is not None:
+            return self.exact_loss
+        found, rounding = self._largest(direction)
+        return found + rounding
 
     def certain_loss(self, direction: Direction) -> float:
-        """A lower bound on the largest finite loss, which is right to some ulp."""
-        found = self.largest_loss(direction)
+        """A lower bound on the largest finite loss."""
+        found, rounding = self._largest(direction)
+        return found - 4.0 * rounding
+
+    def _largest(self, direction: Direction) -> tuple[float, float]:
+        """The largest finite loss, and its rounding.
+
+        Sampling passes that of the loss without it on by its slope, ``1 - (1 - q) e^{-Lambda}``,
+        and adds that of two logarithms. Losses that are stated are right to an ulp.
+        """
+        loss = self.atoms[1] if direction == "remove" else -self.atoms[1]
+        found = float(loss.max(initial=-math.inf))
         if math.isinf(found):
-            return found
-        return found - 4.0 * LOSS_ROUNDING * abs(found)
+            return found, 0.0
+        steepest = 1.0 - (1.0 - self.sampling_rate) * math.exp(-max(found, 0.0))
+        size = float(np.abs(self.unsampled[1]).max(initial=0.0))
+        rounding = 2.0**-52 * size if self.stated else LOSS_ROUNDING * max(size, 1.0)
+        return found, LOSS_ROUNDING * abs(found) + steepest * rounding
 
     @cached_property
     def total_variation_bound(self) -> float:

@@ -39,7 +39,8 @@ class CellLaw(Protocol):
     and for every moment, which is an average of profiles: either these rise with the shift, or they
     are affine from each of the shifts to the next. ``pieces`` are the probabilities of pieces of
     the line under the shifted law and under the law itself, with a constant ratio on each, all of
-    them right to a few ulp of themselves.
+    them right to a few ulp of themselves. A law may state their losses, ``piece_losses``, and the
+    largest of them, ``largest_piece_loss``, rounded up once.
     """
 
     def __hash__(self) -> int: ...
@@ -97,6 +98,12 @@ class CellPair(AtomPair):
     def stated(self) -> bool:
         """Whether the law states its losses."""
         return len(self.shifts) == 1 and hasattr(self.noise, "piece_losses")
+
+    @property
+    def exact_loss(self) -> float | None:
+        """What the law states of its only shift."""
+        stated = getattr(self.noise, "largest_piece_loss", None)
+        return stated(self.shifts[0]) if len(self.shifts) == 1 and stated is not None else None
 
     @property
     def distance(self) -> float:

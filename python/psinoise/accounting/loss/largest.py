@@ -10,6 +10,7 @@ import numpy as np
 
 from psinoise._kept import kept
 from psinoise.accounting.loss.law import Float, Law
+from psinoise.numerics.rational import rounded
 
 
 class _Tabulated(Law, Protocol):
@@ -69,17 +70,6 @@ def largest_score(noise: Law) -> float:
     if not hasattr(noise, "_steepest"):
         return math.inf
     return cast(_Tabulated, noise)._steepest[1] / noise.scale * (1.0 + 4.0 * _UNIT)
-
-
-def rounded(exact: Fraction, *, up: bool) -> float:
-    """The float64 next to a number, on one side of it; the number itself if it is one."""
-    try:
-        near = float(exact)
-    except OverflowError:
-        return math.inf if up else math.nextafter(math.inf, 0.0)
-    if up:
-        return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
-    return near if Fraction(near) <= exact else math.nextafter(near, -math.inf)
 
 
 def turning_point(noise: Law, sensitivity: float) -> float:
@@ -218,7 +208,9 @@ def _error(noise: Law, logs: Float) -> Float:
 def _edges(noise: Law, s: float) -> Float:
     """Distances from the center, from 0 to beyond four shifts or to the end of the support."""
     if hasattr(noise, "_panel_edges"):
-        edges = cast(_Tabulated, noise)._panel_edges * noise.scale
+        with np.errstate(over="ignore"):  # of the widest noise that float64 holds
+            edges = cast(_Tabulated, noise)._panel_edges * noise.scale
+        edges = edges[edges < math.inf]
     else:
         grid = np.concatenate([[0.0], noise.scale * 2.0 ** np.arange(-60.0, 40.0625, 0.125)])
         edges = np.union1d(grid, [kink for kink in noise.kinks if kink > 0.0])

@@ -108,6 +108,10 @@ class RandomizedResponse(AtomPair):
         return True
 
     @property
+    def exact_loss(self) -> float | None:
+        return self.up if self.up == self.down and self.delta < 1.0 else None
+
+    @property
     def symmetric(self) -> bool:
         return self.up == self.down and self.sampling_rate == 1.0
 

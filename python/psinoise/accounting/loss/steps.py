@@ -22,8 +22,8 @@ from fractions import Fraction
 from typing import NamedTuple, Protocol, TypeGuard
 
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
-from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Direction, Pair
+from psinoise.numerics.rational import rounded
 
 __all__ = [
     "MASS_ROUNDING",

@@ -39,7 +39,6 @@ from typing import TYPE_CHECKING, Any
 
 from psinoise import _validate, promises
 from psinoise.accounting import Accountant
-from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.responses import RandomizedResponse
 from psinoise.accounting.loss.steps import Step
 from psinoise.adapters.dp_accounting._package import module
@@ -47,6 +46,7 @@ from psinoise.errors import DomainError
 from psinoise.mechanisms import Mechanism
 from psinoise.mechanisms.accounted import Accounted
 from psinoise.noise import DiscreteLaplace, Gaussian, Laplace
+from psinoise.numerics.rational import rounded
 from psinoise.sampling import WithoutReplacement
 
 if TYPE_CHECKING:
