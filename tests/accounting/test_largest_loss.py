@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -231,3 +233,38 @@ def test_sampled_losses_of_atoms_are_rounded_up(rate):
             ]
             assert found.lower <= 3 * max(loss) <= found.upper
             assert found.width <= 1e-14 * found.upper
+
+
+def test_losses_that_are_fractions_are_rounded_up_once():
+    """Kills: a quotient that is rounded to nearest, of which every other one is below the loss."""
+    random = np.random.default_rng(1)
+    for _ in range(100):
+        scale, sensitivity = math.exp(random.uniform(-1.0, 3.0)), int(random.integers(1, 9))
+        exact = Fraction(sensitivity) / Fraction(scale)
+        for law in (pn.DiscreteLaplace(scale=scale), pn.Laplace(scale=scale)):
+            mechanism = pn.Mechanism(law, sensitivity)
+            assert exact <= Fraction(mechanism.pure_epsilon()) <= exact * (1 + Fraction(2) ** -52)
+            assert Fraction(mechanism.epsilon(0.0).lower) <= exact
+        epsilon = math.exp(random.uniform(-3.0, 2.0))
+        staircase = pn.Mechanism(pn.Staircase(epsilon=epsilon), 0.3 * sensitivity)
+        steps = math.ceil(Fraction(0.3 * sensitivity))
+        assert 0 <= Fraction(staircase.pure_epsilon()) - steps * Fraction(epsilon) <= 2e-15
+
+
+@for_each([-1022, -1000, -950, 950, 1000, 1020], [0.3, 1.0, 40.0])
+def test_the_unit_of_length_does_not_matter(exponent, ratio):
+    """Next to the limits of float64. Kills: lengths in the unit that they were given in."""
+    unit = 2.0**exponent
+    laws = [pn.Gaussian, pn.Laplace, pn.Airy, pn.Cauchy]
+    for law in laws:
+        far, near = law(scale=4.0 * unit), law(scale=4.0)
+        if not math.isfinite(4.0 * ratio * unit):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = pn.Mechanism(far, 4.0 * ratio * unit).epsilon(1e-5, 3, 0.3)
+            estimate = pn.Mechanism(far, 4.0 * ratio * unit).composed(3, 0.3).estimate.epsilon(1e-5)
+        true = pn.Mechanism(near, 4.0 * ratio).composed(3, 0.3)
+        assert found.lower == pytest.approx(true.epsilon(1e-5).lower, rel=1e-9)
+        assert found.upper == pytest.approx(true.epsilon(1e-5).upper, rel=1e-9)
+        assert estimate == pytest.approx(true.estimate.epsilon(1e-5), rel=1e-9)

@@ -81,6 +81,8 @@ from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
 
 _NORMS = ("linf", "l1", "l2")
+# Scales above two to this, or below the inverse, are taken in another unit.
+_FAR = 900
 
 
 def check_query(mechanism: Any) -> None:
@@ -123,6 +125,17 @@ class ScoreBound(Measured):
         return found, found
 
 
+def _in_a_unit(noise: Law, shift: float) -> tuple[Law, float]:
+    """The same losses of lengths in another unit, a power of two, where densities or lengths a
+    little farther would leave float64."""
+    exponent = math.frexp(noise.scale)[1]
+    divided = getattr(noise, "divided", None)
+    unit = math.ldexp(1.0, exponent // 2)
+    if abs(exponent) <= _FAR or divided is None or not 0.0 < shift / unit < math.inf:
+        return noise, shift
+    return divided(unit), shift / unit
+
+
 def dominating_pair(
     noise: Law | CellLaw | BlockLaw,
     sensitivity: float,
@@ -152,7 +165,7 @@ def dominating_pair(
             return BlockPair(((1.0, noise),), noise.worst_shifts(shift)[-1], rate)
         if in_cells(noise):
             return CellPair(noise, shift, rate)
-        return Pair(cast(Law, noise), shift, rate, replaced)
+        return Pair(*_in_a_unit(cast(Law, noise), shift), rate, replaced)
 
     if dimension == 1:
         return pair(shift, sampling_rate), 1

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -152,6 +152,10 @@ class Noise(NoiseLaw):
     def spread(self) -> float:
         """The length that a lattice must resolve: the scale, which every law has."""
         return self._scale
+
+    def divided(self, unit: float) -> Self:
+        """The law of noise divided by a number above 0."""
+        return type(self)(**self._shape_arguments(), scale=self._scale / unit)
 
     # -- evaluation and sampling -----------------------------------------------------------------
 

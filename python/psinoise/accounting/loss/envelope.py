@@ -61,6 +61,12 @@ class _Curve:
     q: Float
     p: Float
 
+    @property
+    def ratios(self) -> Float:
+        """Of probabilities, infinite above all float64."""
+        with np.errstate(over="ignore"):
+            return np.asarray(self.shifted / self.base)
+
     @classmethod
     def of(cls, shifted: Float, base: Float) -> _Curve:
         certain = base == 0.0
@@ -135,7 +141,7 @@ def undominated(pieces: Sequence[tuple[Float, Float]], shifts: Float) -> tuple[i
         as for `envelope`, in the order of the shifts
     """
     every = [_Curve.of(shifted, base) for shifted, base in pieces]
-    ratios = distinct(np.concatenate([curve.shifted / curve.base for curve in every]))
+    ratios = distinct(np.concatenate([curve.ratios for curve in every]))
     look = _profiles(every, [], np.append(1.0, ratios[:: ratios.size // _LOOKS + 1]))[0]
 
     def single(k: int) -> bool:
@@ -177,7 +183,7 @@ def _profiles(
 ) -> tuple[Float, Float]:
     """Profiles at all ratios of some curves, those of the second group rounded down."""
     curves = above + below
-    ratios = [curve.shifted / curve.base for curve in curves]
+    ratios = [curve.ratios for curve in curves]
     if at is None:
         at = distinct(np.concatenate([np.ones(1), *ratios]))
     found = np.empty((len(curves), at.size))
