@@ -237,3 +237,42 @@ def test_costs(cost, error, match):
 )
 def test_cacti(arguments, error):
     refused(error, "", pn.Cactus, **arguments)
+
+
+@for_rows(
+    [
+        (lambda: pn.Gaussian(std=1.0).sample(2**62), pn.DomainError, "shape must be of fewer"),
+        (lambda: pn.Gaussian(std=1.0).sample((2**40, 2**40)), pn.DomainError, "shape must be of"),
+        (lambda: pn.Gaussian(std=1.0).sample(3, rng=-1), ValueError, "^rng must"),
+        (lambda: pn.Gaussian(std=1.0).sample(3, rng=[-1]), ValueError, "^rng must"),
+        (lambda: pn.calibrate(int, epsilon=1, delta=1e-6), TypeError, "^law must be a noise class"),
+        (
+            lambda: pn.calibrate(pn.DiscreteLaplace, epsilon=1e4, delta=0),
+            pn.DomainError,
+            "^scale must be",
+        ),
+        (lambda: costs.Power(2)("a"), TypeError, "^x must be real numbers"),
+        (lambda: costs.Power(2)([[1.0], [1.0, 2.0]]), TypeError, "^x must be real numbers"),
+        (lambda: pn.promises.PureDP(1e153), pn.DomainError, "^epsilon must be at most"),
+        (lambda: pn.promises.ApproximateDP(1e153, 0.1), pn.DomainError, "^epsilon must be at most"),
+        (lambda: pn.promises.BoundedRange(1e153), pn.DomainError, "^eta must be at most"),
+        (
+            lambda: pn.exact_sums([0.5, 0.25], 2.0**-10, bounds=(0, 1), units=[1.0, 2.0]),
+            TypeError,
+            "^units must be",
+        ),
+    ]
+)
+def test_what_once_failed_far_inside(call, error, match):
+    refused(error, match, call)
+
+
+def test_what_once_failed_at_the_limits_of_numbers():
+    for unit in (1e-200, 1e200):
+        for law in (pn.Gaussian(std=unit), pn.Laplace(scale=unit), pn.Cauchy(scale=unit)):
+            assert law.fisher_information() == (math.inf if unit < 1.0 else 0.0)
+    assert costs.LogCosh(1.0)(1e308) == pytest.approx(1e308)
+    epsilons = [700.0 + 1e-9, 9000.0]
+    for epsilon in epsilons:
+        each = pn.calibrate(pn.Staircase, epsilon=epsilon, delta=0, count=90).epsilon
+        assert each == pytest.approx(epsilon / 90.0)

@@ -62,6 +62,6 @@ def _master_key(rng: RandomSource) -> bytes:
     if not isinstance(rng, np.random.SeedSequence):
         try:
             rng = np.random.SeedSequence(rng)
-        except TypeError as error:
-            raise TypeError(f"rng must be made of whole numbers: {error}") from None
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"rng must be made of whole numbers from 0 on: {error}") from None
     return rng.generate_state(8, np.uint32).astype("<u4").tobytes()

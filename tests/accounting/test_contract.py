@@ -138,6 +138,18 @@ def test_bad_arguments(arguments, error, match):
         MECHANISM.epsilon(**arguments)
 
 
+@for_each(
+    ["epsilon", "delta", "profile", "tradeoff", "renyi_divergence"],
+    [[[0.1], [0.1, 0.2]], np.ma.array([0.5, 0.1], mask=[True, False]), np.ma.masked, ["a"]],
+)
+def test_arrays_that_are_no_numbers(question, values):
+    """Kills: what is under a mask is used; rows of different lengths that NumPy complains about."""
+    for asked in (MECHANISM, MECHANISM.composed(), MECHANISM.composed().estimate):
+        if hasattr(asked, question):
+            with pytest.raises(TypeError):
+                getattr(asked, question)(values)
+
+
 @for_each([math.nan, "1", None])
 def test_bad_epsilon(epsilon):
     with pytest.raises((pn.DomainError, TypeError), match="epsilon"):

@@ -76,11 +76,20 @@ def is_array(name: str, values: ArrayLike) -> bool:
     try:
         return np.ndim(values) > 0
     except ValueError:  # of rows of different lengths
-        raise TypeError(f"{name} must be real numbers of one shape, got {values!r}") from None
+        raise _ragged(name, values) from None
+
+
+def _ragged(name: str, values: ArrayLike) -> TypeError:
+    return TypeError(f"{name} must be real numbers of one shape, got {values!r}")
 
 
 def _real_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    array: NDArray[Any] = np.asarray(values)
+    if np.ma.is_masked(values):
+        raise TypeError(f"{name} must not be masked")
+    try:
+        array: NDArray[Any] = np.asarray(values)
+    except ValueError:
+        raise _ragged(name, values) from None
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be real numbers, got {values!r}")
     return array.astype(np.float64)

@@ -152,7 +152,8 @@ def checked(
 ) -> Target:
     """The target of valid arguments, which are those of :func:`psinoise.calibrate`, and a scheme
     of sampling that the mechanism has accepted."""
-    if not callable(law) or isinstance(law, NoiseLaw):
+    other = isinstance(law, type) and not issubclass(law, NoiseLaw)
+    if not callable(law) or isinstance(law, NoiseLaw) or other:
         raise TypeError(f"law must be a noise class such as psinoise.Airy, got {law!r}")
     epsilon = _validate.real("epsilon", epsilon)
     delta = _validate.probability("delta", delta)

@@ -54,7 +54,10 @@ class Cost(ABC):
 
     def __call__(self, x: ArrayLike) -> Any:
         """The cost at ``x``, of the shape of ``x``."""
-        points = np.abs(np.asarray(x, dtype=np.float64))
+        try:
+            points = np.abs(np.asarray(x, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise TypeError(f"x must be real numbers of one shape, got {x!r}") from None
         hi, lo = self.pair(np.ascontiguousarray(points.reshape(-1)))
         return np.where(np.isinf(hi), hi, hi + lo).reshape(points.shape)[()]
 

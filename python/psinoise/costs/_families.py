@@ -15,6 +15,8 @@ from psinoise.numerics import double_double as dd
 
 # sinh(x) / x in powers of x**2, highest first: enough for x below 1.
 _SINH = tuple(1.0 / math.factorial(2 * k + 1) for k in range(10, -1, -1))
+# exp(-2 x) is 0 from here on.
+_FLAT = 400.0
 _LOG2 = (float.fromhex("0x1.62e42fefa39efp-1"), float.fromhex("0x1.abc9e3b39803fp-56"))
 
 
@@ -116,7 +118,7 @@ class LogCosh(Weighted):
         inner = 0.5 * core.log_one_plus(np.ascontiguousarray(square * (series * series)))
         v = np.where(near, 1.0, x)
         zero = np.zeros_like(v)
-        decay = core.exponential(np.ascontiguousarray(-2.0 * v), zero)
+        decay = core.exponential(np.ascontiguousarray(-2.0 * np.minimum(v, _FLAT)), zero)
         line = add((v, zero), (zero - _LOG2[0], zero - _LOG2[1]))
         hi, lo = add(line, (core.log_one_plus(decay), zero))
         return times((np.where(near, inner, hi), np.where(near, 0.0, lo)), self.weight)

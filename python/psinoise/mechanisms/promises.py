@@ -34,7 +34,6 @@ from typing import ClassVar, Self
 
 from psinoise import _validate
 from psinoise.accounting.concentrated import Concentrated
-from psinoise.accounting.loss.largest import rounded
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.responses import RandomizedResponse, RangePair
 from psinoise.accounting.loss.steps import Step
@@ -42,8 +41,12 @@ from psinoise.errors import DomainError
 from psinoise.mechanisms.accounted import Accounted
 from psinoise.mechanisms.groups import group_size
 from psinoise.noise import Gaussian
+from psinoise.numerics.rational import rounded
 
 __all__ = ["GDP", "ZCDP", "ApproximateDP", "BoundedRange", "PureDP"]
+
+# Squares of losses, and sums of them, are numbers.
+_MOST = 2.0**300
 
 
 class Promise(Accounted):
@@ -202,7 +205,7 @@ class BoundedRange(Promise):
     _names = ("eta",)
 
     def __init__(self, eta: float) -> None:
-        super().__init__(_validate.positive("eta", eta))
+        super().__init__(_positive("eta", eta))
 
     def _step(self, sampling_rate: float) -> Step:
         return RangePair(self._values[0], sampling_rate)
@@ -265,9 +268,16 @@ class ZCDP(Promise):
         return Concentrated(self._values[0])
 
 
+def _positive(name: str, value: float) -> float:
+    number = _validate.positive(name, value)
+    if number > _MOST:
+        raise DomainError(f"{name} must be at most 2**300, got {value!r}")
+    return number
+
+
 def _not_negative(name: str, value: float) -> float:
     number = _validate.real(name, value)
-    return number if number == 0.0 else _validate.positive(name, number)
+    return number if number == 0.0 else _positive(name, number)
 
 
 def _times(size: int, value: float) -> float:

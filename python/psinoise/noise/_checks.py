@@ -73,7 +73,11 @@ def output(shape: object, dtype: DTypeLike, out: object) -> NDArray[Any]:
     if out is not None:
         return _checked_out(out, shape, dtype)
     chosen = _sample_dtype(dtype)
-    return np.empty(() if shape is None else _shape_of(shape), dtype=chosen)
+    wanted = () if shape is None else _shape_of(shape)
+    try:
+        return np.empty(wanted, dtype=chosen)
+    except ValueError:  # of more bytes than there are addresses
+        raise DomainError(f"shape must be of fewer elements, got {shape!r}") from None
 
 
 def results(x: NDArray[Any], out: object) -> tuple[NDArray[Any], NDArray[Any]]:

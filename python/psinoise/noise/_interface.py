@@ -432,7 +432,7 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
 
     def fisher_information(self) -> float:
         """Fisher information of location, ``E[(log p)'(X)**2]``."""
-        return self._standard_fisher_information() / self._scale**2
+        return self._standard_fisher_information() / self._scale / self._scale
 
     @abstractmethod
     def _standard_fisher_information(self) -> float:

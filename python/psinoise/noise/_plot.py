@@ -99,11 +99,12 @@ def plot_density(
     check_each("noise", noises, NoiseLaw)
     reach = max(map(_reach, noises))
     points = np.linspace(-reach, reach, 1001) if x is None else np.asarray(x, dtype=np.float64)
-    whole = np.arange(math.ceil(points[0]), math.floor(points[-1]) + 1.0)
     for law, name, color in zip(noises, names_of(noises, noises), colors_of(noises), strict=True):
         atom = 0.0 if law.for_whole_numbers else 1.0 - 2.0 * float(law.ccdf(0.0))
         label = f"{name}, {atom:.2g} at 0" if atom > _ROUNDING else name
-        at = whole if law.for_whole_numbers else points
+        at = points
+        if law.for_whole_numbers:
+            at = np.arange(math.ceil(points[0]), math.floor(points[-1]) + 1.0)
         ax = draw_lines(
             at,
             {label: _heights(law, at, atom)},

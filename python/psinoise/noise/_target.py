@@ -37,4 +37,9 @@ class PrivacyTarget:
             raise CalibrationError(f"{law} noise is made for epsilon above 0")
         if self.delta > 0.0 and (self.count > 1 or self.sampling_rate < 1.0):
             raise CalibrationError(f"{law} noise is made for delta = 0, or for one use")
-        return math.log1p(math.expm1(self.epsilon / self.count) / self.sampling_rate)
+        each, rate = self.epsilon / self.count, self.sampling_rate
+        if rate == 1.0:
+            return each
+        if each > 1.0:
+            return each - math.log(rate) + math.log1p((rate - 1.0) * math.exp(-each))
+        return math.log1p(math.expm1(each) / rate)

@@ -185,6 +185,8 @@ def _owners(units: ArrayLike) -> NDArray[np.int64]:
         found = [numbers.setdefault(unit, len(numbers)) for unit in items]
     except TypeError:
         raise TypeError("units must be integers, strings or hashable objects") from None
+    if any(isinstance(unit, float | np.floating) and unit == unit for unit in numbers):  # noqa: PLR0124
+        raise TypeError("units must be integers, strings or hashable objects, got numbers of float")
     # NaN, NaT and NA are not equal to themselves.
     absent = {n for unit, n in numbers.items() if unit is None or not _is_itself(unit)}
     return np.array([-1 if n in absent else n for n in found], np.int64).reshape(array.shape)
