@@ -110,9 +110,9 @@ class Accountant:
         Raises
         ------
         DomainError
-            for laws that are not of the library or are made from functions, for cactus noise, and
-            for steps that are no law on a query: promises, imported losses, schemes other than
-            Poisson sampling, vectors under one coin, noise in digits
+            for laws that are not of the library or are made from functions, for cactus and optimal
+            unimodal noise, and for steps that are no law on a query: promises, imported losses,
+            schemes other than Poisson sampling, vectors under one coin, noise in digits
         """
         return serialize.dumps(self._adjacency, self._steps)
 

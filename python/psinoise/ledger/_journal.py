@@ -182,14 +182,16 @@ class Journal:
         try:
             file = os.open(path, flags)
         except FileNotFoundError:
-            if path == self._head_path and self.path.exists():
-                raise FileNotFoundError(
-                    errno.ENOENT,
+            if path != self._head_path:
+                raise
+            missing, message = self.path, os.strerror(errno.ENOENT)
+            if self.path.exists():
+                missing = path
+                message = (
                     "a ledger needs the file that says how many charges it has (a copy of one "
-                    "must have both)",
-                    str(path),
-                ) from None
-            raise
+                    "must have both)"
+                )
+            raise FileNotFoundError(errno.ENOENT, message, str(missing)) from None
         self._descriptors.append(file)
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise DomainError(f"{path} must be an ordinary file")
