@@ -22,8 +22,8 @@ _MOST_NODES = 20_000
 # Brackets this many times too wide ask for a better plan, not for more nodes.
 _POOR = 2.0
 _GROWTH = 4.0
-# Products of masses that all rounds together may take: some seconds.
-_MOST_PRODUCTS = 8e9
+# Products of masses that all rounds together may take: four seconds.
+_MOST_PRODUCTS = 4e9
 _ONE_USE_NODES = 33
 _MOST_ROUNDS = 12
 # Bounds on one use that are so many errors of its losses apart come no closer.
