@@ -166,3 +166,22 @@ def test_one_direction_bounds_both_orders(adjacency):
     for found in (composed.tradeoff(alphas), composed.estimate.tradeoff(alphas)):
         assert np.all(found <= np.minimum(one, other) + 1e-6)
     assert np.all(composed.tradeoff(alphas) >= 0.1)
+
+
+@for_rows(
+    [
+        (pn.Gaussian(std=1.0), 2000, 0.01, 1e-9),
+        (pn.Airy(mean_abs=2.0), 100, 1.0, 1e-9),
+        (pn.Gaussian(std=2.0), 10, 0.1, 1e-9),
+        # Their contours do not all converge.
+        (pn.Laplace(scale=2.0), 30, 1.0, 2e-6),
+        (pn.TruncatedLaplace(epsilon=0.1, delta=1e-6), 20, 1.0, 2e-6),
+    ]
+)
+def test_estimates_of_a_profile_are_those_of_each_epsilon(law, count, rate, close):
+    """Kills: a contour that is read far from its saddle point; infinite losses left out."""
+    estimate = pn.Mechanism(law).composed(count, rate).estimate
+    epsilons = np.array([-2.0, -0.1, 0.0, 0.2, 0.21, 0.7, 1.9, 2.0, 2.1, 5.0, 40.0, math.inf])
+    found = estimate.profile(epsilons)
+    alone = [estimate.delta(epsilon) for epsilon in epsilons.tolist()]
+    np.testing.assert_allclose(found, alone, rtol=close, atol=1e-300)

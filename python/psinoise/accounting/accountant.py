@@ -36,6 +36,8 @@ from psinoise.sampling import Sampling
 __all__ = ["Accountant"]
 
 _MOST_USES = 2**63 - 1
+# Trade-off functions of bounds are no smoother than the width of these.
+_CLOSE = 3e-6
 
 #: Answers by what was asked, where, and the tolerance.
 Answers = dict[tuple[str, float, float | None], Bracket]
@@ -280,7 +282,7 @@ class Accountant:
         def beyond(share: float) -> float:
             return min(largest, question.epsilon(min(infinite + share, 1.0)).upper)
 
-        return tradeoff_of(values, beyond, lambda at: question.delta(at).upper, prepare)
+        return tradeoff_of(values, beyond, infinite, prepare, _CLOSE)
 
     @property
     def estimate(self) -> Numbers:

@@ -26,13 +26,14 @@ from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.composed import composed
 from psinoise.accounting.concentrated import Concentrated
 from psinoise.accounting.estimate.central_limit import gaussian_limit
+from psinoise.accounting.estimate.estimate import contour_log_deltas
 from psinoise.accounting.estimate.renyi import (
     concentration,
     divergences,
     renyi_delta,
     renyi_epsilon,
 )
-from psinoise.accounting.loss.steps import Pairs, Steps, are_pairs, directions
+from psinoise.accounting.loss.steps import Pairs, Steps, are_pairs, directions, infinite_mass
 from psinoise.accounting.question import Question
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import CertificationError, DomainError
@@ -54,6 +55,8 @@ Float = NDArray[np.float64]
 
 # Bounds on delta give way to rounding by this share.
 _ROUNDING = 1e-7
+# Lines of a trade-off function are added until none can raise any value by more than this share.
+_CLOSE = 1e-8
 # Of a profile, whose bounds come from several compositions.
 _BETWEEN = 0.5
 
@@ -155,8 +158,9 @@ class Numbers:
     _steps: Steps
     _epsilon: Callable[[float], float]
     _delta: Callable[[float], float]
+    _deltas: Callable[[Float], Float]
     # Of both directions: lines of a trade-off function need both.
-    _larger_delta: Callable[[float], float]
+    _larger_deltas: Callable[[Float], Float]
     _largest: float
 
     def epsilon(self, delta: float) -> float:
@@ -175,8 +179,8 @@ class Numbers:
         """Delta at each of the epsilons, an array of any shape."""
         values = contract.check_epsilons(epsilons)
         distinct, where = np.unique(values, return_inverse=True)
-        found = np.array([self.delta(epsilon) for epsilon in distinct.tolist()])
-        return np.asarray(found[where].reshape(values.shape))
+        with np.errstate(under="ignore"):
+            return np.asarray(self._deltas(distinct)[where].reshape(values.shape))
 
     def tradeoff(self, alphas: ArrayLike) -> Float:
         """The trade-off function, within 1e-8 of the supremum over all its supporting lines."""
@@ -184,7 +188,9 @@ class Numbers:
         if not self._steps:
             return 1.0 - values
         with np.errstate(under="ignore"):
-            return tradeoff_of(values, lambda _: self._largest, self._larger_delta, None)
+            deltas = self._larger_deltas
+            infinite = float(deltas(np.array([math.inf]))[0])
+            return tradeoff_of(values, lambda _: self._largest, infinite, lambda _: deltas, _CLOSE)
 
 
 def estimates(question: Question) -> Numbers:
@@ -208,7 +214,8 @@ def moments(question: Question) -> Numbers:
         steps,
         lambda delta: renyi_epsilon(steps, delta, asked),
         lambda epsilon: renyi_delta(steps, epsilon, asked),
-        lambda epsilon: renyi_delta(steps, epsilon, both),
+        lambda at: np.array([renyi_delta(steps, epsilon, asked) for epsilon in at.tolist()]),
+        lambda at: np.array([renyi_delta(steps, epsilon, both) for epsilon in at.tolist()]),
         _largest(question),
     )
 
@@ -219,9 +226,26 @@ def _of(question: Question) -> Numbers:
         question.steps,
         lambda delta: question.epsilon(delta).estimate,
         lambda epsilon: question.delta(epsilon).estimate,
-        lambda epsilon: both.delta(epsilon).estimate,
+        lambda at: _estimated(question, at),
+        lambda at: _estimated(both, at),
         _largest(question),
     )
+
+
+def _estimated(question: Question, epsilons: Float) -> Float:
+    """Estimates of delta at epsilons that rise, from few contours where these converge."""
+    steps, found = question.steps, np.full(epsilons.size, np.nan)
+    finite = np.isfinite(epsilons)
+    if are_pairs(steps) and question.uses > 1.0:
+        found[finite] = np.maximum(-np.expm1(np.minimum(epsilons[finite], 0.0)), 0.0)
+        for direction in question.directions:
+            logs = np.full(epsilons.size, -np.inf)
+            held = finite & (epsilons < question.largest_loss(direction))
+            logs[held] = contour_log_deltas(steps, direction, epsilons[held], question.uses)
+            found = np.maximum(found, np.exp(logs) + infinite_mass(steps, direction))
+    for place in np.flatnonzero(np.isnan(found)):
+        found[place] = question.delta(float(epsilons[place])).estimate
+    return np.asarray(np.minimum(found, 1.0))
 
 
 def _largest(question: Question) -> float:

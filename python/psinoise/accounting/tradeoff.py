@@ -31,11 +31,8 @@ Float = NDArray[np.float64]
 #: Makes a function that is sharp in the range of some epsilons, and gives delta at many of them.
 Prepare = Callable[[Float], Callable[[Float], Float]]
 
-# Lines are added until none can raise any value by more than this share of it, in so many parts of
-# a gap.
-_CLOSE, _PARTS = 1e-8, 2
-# Bounds are no smoother than their own width, and know delta at a few epsilons as soon as at one.
-_CLOSE_BOUNDS, _PARTS_BOUNDS = 3e-6, 4
+# Lines are added in so many parts of a gap: delta is known at a few epsilons as soon as at one.
+_PARTS = 4
 # Part of that which lines beyond the last may gain.
 _BEYOND = 0.1
 # Lines to either side that are looked at together.
@@ -50,8 +47,9 @@ _LARGEST_EPSILON = 700.0
 def tradeoff_of(
     alphas: Float,
     beyond: Callable[[float], float],
-    delta: Callable[[float], float],
-    prepare: Prepare | None,
+    infinite: float,
+    prepare: Prepare,
+    close: float,
 ) -> Float:
     """``f(alpha)`` at each false positive rate; with bounds from above on delta a lower bound.
 
@@ -61,26 +59,26 @@ def tradeoff_of(
         false positive rates in [0, 1]
     beyond
         an epsilon beyond which delta falls by less than a given number, at most the largest loss
-    delta
-        delta at one epsilon
+    infinite
+        delta at an infinite epsilon
     prepare
-        bounds on it at many epsilons, for a certificate; None asks ``delta`` for each
+        delta at many epsilons
+    close
+        lines are added until none can raise any value by more than this share of it
     """
     with np.errstate(under="ignore"):
         values = np.zeros(alphas.shape)
         inside = (alphas > 0.0) & (alphas < 1.0)
         # A test without false positives says yes to an infinite loss alone.
-        values[alphas == 0.0] = 1.0 - delta(math.inf)
+        values[alphas == 0.0] = 1.0 - infinite
         if inside.any():
             distinct, where = np.unique(alphas[inside], return_inverse=True)
-            close, parts = (_CLOSE, _PARTS) if prepare is None else (_CLOSE_BOUNDS, _PARTS_BOUNDS)
-            prepared = prepare or (lambda _: lambda at: np.array([delta(e) for e in at.tolist()]))
-            values[inside] = _highest(distinct, beyond, prepared, close, parts)[where]
+            values[inside] = _highest(distinct, beyond, prepare, close)[where]
         return values
 
 
 def _highest(
-    alphas: Float, beyond: Callable[[float], float], prepare: Prepare, close: float, parts: int
+    alphas: Float, beyond: Callable[[float], float], prepare: Prepare, close: float
 ) -> Float:
     """The highest line at each alpha, as close as a share of it to the highest of all."""
     # The steep line is the highest where f >= alpha, for f is its own inverse, and the flat one is
@@ -97,7 +95,7 @@ def _highest(
         deltas = prepare(np.unique(np.linspace(0.0, reach, _FIRST_LINES)))
         lines = _Lines(deltas) if lines is None else lines.of(deltas)
         lines.add(epsilons)
-        best = lines.refine(alphas, close, parts, highest)
+        best = lines.refine(alphas, close, highest)
         highest = lines.epsilons[best]
         if float(np.abs(highest).max()) < reach or reach >= end:
             return np.maximum(lines.values(alphas, best), 0.0)
@@ -155,7 +153,7 @@ class _Lines:
             best = places
         return best
 
-    def refine(self, alphas: Float, share: float, parts: int, around: Float) -> NDArray[np.intp]:
+    def refine(self, alphas: Float, share: float, around: Float) -> NDArray[np.intp]:
         """The highest lines at each alpha, sought from those of some epsilons.
 
         The gaps beside them are cut into parts until no line between can rise above them.
@@ -171,11 +169,11 @@ class _Lines:
                 gain = self._gain(alphas, best, side)
                 k = np.unique(best[gain > close])
                 gap = self.epsilons[k + side] - self.epsilons[k]
-                new.append(self.epsilons[k] + np.outer(np.arange(1, parts) / parts, gap))
-            if not new[0].size and not new[1].size:
+                new.append(self.epsilons[k] + np.outer(np.arange(1, _PARTS) / _PARTS, gap))
+            before, known = self.epsilons[best], self.epsilons.size
+            self.add(_short(np.concatenate(new, axis=1)))
+            if self.epsilons.size == known:
                 break
-            before = self.epsilons[best]
-            self.add(np.concatenate(new, axis=1))
             best = self._climbed(alphas, np.searchsorted(self.epsilons, before))
         return best
 
@@ -210,3 +208,10 @@ class _Lines:
         # No better line where rise and fall are both 0 or unknown on both sides of an end.
         gain[inner] = np.where(np.isnan(found), 0.0, np.maximum(found, 0.0))
         return gain
+
+
+def _short(epsilons: Float) -> Float:
+    """Of 40 bits: a gap is cut from both of its ends, and slopes of lines that differ by rounding
+    alone say nothing."""
+    mantissa, exponent = np.frexp(epsilons)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, 40)), exponent - 40))

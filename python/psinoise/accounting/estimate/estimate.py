@@ -9,19 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from psinoise.accounting.estimate.composition import (
     LEAST_LOG_DELTA,
     Composition,
     NotConvergedError,
     Saddle,
 )
-from psinoise.accounting.estimate.line import trace
-from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.estimate.line import Line, trace
+from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import Pairs
+from psinoise.errors import CertificationError
 
 # A contour belongs to the epsilons within this many standard deviations of its saddle point.
 _LARGEST_MISS = 4.0
+# And is read at others within so many.
+_SHARED = 1.0
 _MOST_SEARCHES = 3
 # Relative error of delta, by its own estimate, up to which a contour has converged.
 LARGEST_ERROR = 1e-10
@@ -75,6 +80,27 @@ def contour_log_delta(composition: Composition, saddle: Saddle, epsilon: float) 
     if not line.error(epsilon) <= LARGEST_ERROR:
         raise NotConvergedError("digits cancel along the contour")
     return line.log_delta(epsilon)[0]
+
+
+def contour_log_deltas(steps: Pairs, direction: Direction, epsilons: Float, uses: float) -> Float:
+    """Log delta at epsilons that rise: one contour for all that are close to its saddle point.
+
+    NaN where that does not converge in a moment.
+    """
+    found = np.full(epsilons.size, np.nan)
+    line: Line | None = None
+    for place, epsilon in enumerate(epsilons.tolist()):
+        near = line is not None and (
+            abs(epsilon - line.saddle.epsilon) <= _SHARED * math.sqrt(line.saddle.curvature)
+        )
+        if line is None or not (near and line.error(epsilon) <= LARGEST_ERROR):
+            try:
+                line = trace(*start_at_epsilon(steps, direction, epsilon, uses), epsilon)
+            except CertificationError:
+                line = None
+        if line is not None and line.error(epsilon) <= LARGEST_ERROR:
+            found[place] = line.log_delta(epsilon)[0]
+    return found
 
 
 def _resolved(
