@@ -57,7 +57,7 @@ def test_a_step_without_noise_spends_everything() -> None:
         ((math.inf, 0.1, 1000), pn.DomainError),
         ((0.0, math.nan, 1000), pn.DomainError),
         ((0.0, 0.5, -3), pn.DomainError),
-        ((1.1, 0.1, 10.0), TypeError),
+        ((1.1, 0.1, 10.5), TypeError),
         (("a", 0.1, 1), TypeError),
         ((1.0, 0.1), TypeError),
         (3.0, TypeError),

@@ -136,6 +136,19 @@ def test_what_is_left_out_of_steps_of_many_scales_is_dead(count, dead):
     assert math.isfinite(theta) or count < 400
 
 
+def test_transforms_are_asked_where_intervals_are_not_enough():
+    """Kills: the first angle of an interval taken for the least that can be shown."""
+    parts = parts_of(target_of(sampled_steps(400, 1), 1e-6, 3.0, 1e-2), "upper")
+    least, enough = last_frequency(parts, 15.0), 0.0
+    starts, _ = last_frequencies._dead(
+        parts, [math.sqrt(m.moments[1]) / m.step for m, _ in parts], 15.0
+    )
+    assert not starts.size or least < starts[0]
+    for factor in (1.0, 1.5, 4.0):
+        enough = factor * least
+        assert least <= last_frequency(parts, 15.0, enough) <= enough
+
+
 def test_nodes_near_each_other_show_a_product_of_all_scales_dead(monkeypatch):
     """Without a transform. Kills: variances about a point that is not the mean, too large ones."""
     monkeypatch.setattr(last_frequencies, "_CELLS", (2**8, 0))

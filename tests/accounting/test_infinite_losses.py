@@ -77,3 +77,5 @@ def test_the_delta_that_a_law_was_made_for():
         assert found.upper == pytest.approx(1.5, rel=1e-12)
         assert found.lower == pytest.approx(1.5, rel=1e-10)
         assert math.isinf(pn.promises.ApproximateDP(1.5, delta).epsilon(delta * (1.0 - 1e-12)))
+    for delta in (1e-310, 5e-324):
+        assert math.isinf(pn.promises.ApproximateDP(1.5, 0.5).epsilon(delta, 50))

@@ -245,6 +245,8 @@ def test_losses_that_are_fractions_are_rounded_up_once():
             mechanism = pn.Mechanism(law, sensitivity)
             assert exact <= Fraction(mechanism.pure_epsilon()) <= exact * (1 + Fraction(2) ** -52)
             assert Fraction(mechanism.epsilon(0.0).lower) <= exact
+        assert pn.promises.BoundedRange(scale).pure_epsilon() == scale
+        assert pn.promises.PureDP(scale).pure_epsilon() == scale
         epsilon = math.exp(random.uniform(-3.0, 2.0))
         staircase = pn.Mechanism(pn.Staircase(epsilon=epsilon), 0.3 * sensitivity)
         steps = math.ceil(Fraction(0.3 * sensitivity))

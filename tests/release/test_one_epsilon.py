@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -515,3 +516,28 @@ def test_the_budget_that_a_law_was_made_for():
             pn.Ledger(epsilon=budget, delta=0.0).release(mechanism, [3])
         law = pn.TruncatedLaplace(epsilon=epsilon, delta=1e-6)
         assert pn.Mechanism(law).epsilon(1e-6).upper <= epsilon
+
+
+def test_the_largest_loss_of_a_lattice_is_rounded_up():
+    """Of the integers, at 40 digits. Kills: logarithms of masses that are right to an ulp of 1."""
+    random = np.random.default_rng(9)
+    for _ in range(60):
+        sensitivity, scale = math.exp(random.uniform(-1.0, 1.0)), math.exp(random.uniform(0.0, 3.0))
+        law = random.choice([pn.Laplace, pn.Gaussian, pn.Airy])(scale=scale)
+        lattice = pn.Mechanism(law, sensitivity).on_lattice(grid=sensitivity)
+        masses = integer_masses(lattice.noise, 100)
+        with mpmath.workdps(40):
+            logs = [mpmath.log(m.numerator) - mpmath.log(m.denominator) for m in masses]
+            largest = max(abs(a - b) for a, b in pairwise(logs))
+            assert largest <= lattice.pure_epsilon()
+
+
+def integer_masses(noise, count):
+    """Of the first whole numbers, each of one sign but 0, which counts twice."""
+    weights = [int(w) for w in noise.weights]
+    start, ratio = len(weights) - noise.repeated, Fraction(noise.ratio, ONE)
+    listed = [Fraction(2 * weights[0]), *map(Fraction, weights[1 : min(start, count)])]
+    if noise.tail != "translate":
+        return listed
+    copies = (divmod(k - start, noise.repeated) for k in range(start, count))
+    return [*listed, *(weights[start + j] * (1 - ratio) * ratio**i for i, j in copies)]

@@ -124,15 +124,18 @@ class AtomPair(ABC):
         """The largest finite loss, and its rounding.
 
         Sampling passes that of the loss without it on by its slope, ``1 - (1 - q) e^{-Lambda}``,
-        and adds that of two logarithms. Losses that are stated are right to an ulp.
+        and adds that of two logarithms. Losses that are stated are right to an ulp; others are
+        differences of logarithms of masses, and equal but for rounding where they were merged.
         """
         loss = self.atoms[1] if direction == "remove" else -self.atoms[1]
         found = float(loss.max(initial=-math.inf))
         if math.isinf(found):
             return found, 0.0
         steepest = 1.0 - (1.0 - self.sampling_rate) * math.exp(-max(found, 0.0))
-        size = float(np.abs(self.unsampled[1]).max(initial=0.0))
-        rounding = 2.0**-52 * size if self.stated else LOSS_ROUNDING * max(size, 1.0)
+        logs, size = (float(np.abs(each).max(initial=0.0)) for each in self.unsampled)
+        rounding = 2.0**-52 * size
+        if not self.stated:
+            rounding = LOSS_ROUNDING * max(size, 1.0) + 2.0**-51 * (logs + size)
         return found, LOSS_ROUNDING * abs(found) + steepest * rounding
 
     @cached_property

@@ -156,6 +156,10 @@ class RangePair(AtomPair):
         return True
 
     @property
+    def exact_loss(self) -> float | None:
+        return None if self.merged else self.eta
+
+    @property
     def several(self) -> bool:
         """Whether it stands for all two answers of this range; not so if it bounds from below."""
         return not self.merged

@@ -141,9 +141,11 @@ def finite_share(steps: Steps, direction: Direction, log_delta: float) -> Share 
     if mass == 0.0:
         return Share(log_delta, log_delta, log_delta)
     log_ratio = math.log(mass) - log_delta
+    if log_ratio > 1.0:
+        return None
     room = -math.expm1(log_ratio)
     # Of the probability and of both logarithms, as parts of delta.
-    off = math.exp(min(log_ratio, 1.0)) * (MASS_ROUNDING + _LOG_ROUNDING * (1.0 - log_delta))
+    off = math.exp(log_ratio) * (MASS_ROUNDING + _LOG_ROUNDING * (1.0 - log_delta))
     if room + off <= 0.0:
         return None
     least = math.log(room - off) if room > off else -math.inf

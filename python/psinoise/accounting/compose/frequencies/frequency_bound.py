@@ -66,6 +66,8 @@ Complex = NDArray[np.complex128]
 _MOST_FREQUENCIES = 512
 _MOST_TERMS, _TERMS = 1e8, 1e6
 _LONGEST = 2**18
+# So many take less time than to look for fewer.
+_ENOUGH = 256
 # Frequencies and epsilons that are looked at together.
 _LARGEST_BLOCK = 1 << 18
 # More frequencies than these are summed by a transform, for every epsilon at once.
@@ -224,7 +226,8 @@ def lattice_profile(
     # What is left out may cost as much as what is outside.
     tilt, step = parts[0][0].tilt, parts[0][0].step
     lost = tail * largest_weight(tilt) / weights_norm(tilt, step)
-    needed = last_frequency(parts, -math.log(lost)) * size / (2.0 * math.pi) + 1.0
+    turn = 2.0 * math.pi / size
+    needed = last_frequency(parts, -math.log(lost), _ENOUGH * turn) / turn + 1.0
     transformed = 2 ** math.ceil(math.log2(size))
     most = _MOST_FREQUENCIES
     if transformed > _LONGEST:

@@ -32,20 +32,22 @@ from psinoise.accounting.loss.pairs import Float
 _CELL = 0.05
 _CELLS = (2**12, 2**20)
 _MOST_WORK = 2**24
-# After so many factors one looks whether that is enough: no more than so many times the least.
-_FACTORS, _ENOUGH = 8, 1.25
+# After so many factors one looks whether that is enough.
+_FACTORS = 8
 # Standard deviations in the longest interval, at least, and lengths from each power of two to the
 # next.
 _NEAR, _LENGTHS = 6.0, 4
 
 
-def last_frequency(parts: list[tuple[NodeMeasure, int]], dead: float) -> float:
-    """An angle from which on, to ``pi``, the product is below ``e^-dead``; inf if none is seen."""
+def last_frequency(parts: list[tuple[NodeMeasure, int]], dead: float, enough: float = 0.0) -> float:
+    """An angle from which on, to ``pi``, the product is below ``e^-dead``; inf if none is seen.
+
+    One that is no larger than ``enough`` is looked for no further.
+    """
     deviations = [math.sqrt(measure.moments[1]) / measure.step for measure, _ in parts]
     starts, ends = _dead(parts, deviations, dead)
-    least = float(starts[0]) if starts.size else 0.0
     last = float(starts[-1]) if ends.size and ends[-1] == math.pi else math.inf
-    if last <= _ENOUGH * least:
+    if last <= enough:
         return last
     cells = [_cells(deviation) for deviation in deviations]
     order = sorted(range(len(parts)), key=lambda k: cells[k] / parts[k][1])
@@ -63,7 +65,7 @@ def last_frequency(parts: list[tuple[NodeMeasure, int]], dead: float) -> float:
         bound = _finer(bound, size) + _finer(factor, size)
         if place % _FACTORS == _FACTORS - 1 or place == len(order) - 1:
             last = min(last, _last_alive(bound <= -dead, starts, ends))
-            if last <= _ENOUGH * least:
+            if last <= enough:
                 break
     return last
 
