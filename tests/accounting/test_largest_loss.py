@@ -257,6 +257,9 @@ def test_losses_that_are_fractions_are_rounded_up_once():
 def test_the_unit_of_length_does_not_matter(exponent, ratio):
     """Next to the limits of float64. Kills: lengths in the unit that they were given in."""
     unit = 2.0**exponent
+    # No unit has both: losses are next to nothing.
+    far = pn.Mechanism(pn.Gaussian(scale=4.0 * unit), 1e-170 if exponent > 0 else 1e170)
+    assert far.epsilon(1e-5) == (0.0 if exponent > 0 else math.inf)
     laws = [pn.Gaussian, pn.Laplace, pn.Airy, pn.Cauchy]
     for law in laws:
         far, near = law(scale=4.0 * unit), law(scale=4.0)

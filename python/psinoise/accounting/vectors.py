@@ -81,7 +81,7 @@ from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
 
 _NORMS = ("linf", "l1", "l2")
-# Scales above two to this, or below the inverse, are taken in another unit.
+# Lengths above two to this, or below the inverse, are taken in another unit.
 _FAR = 900
 
 
@@ -128,11 +128,11 @@ class ScoreBound(Measured):
 def _in_a_unit(noise: Law, shift: float) -> tuple[Law, float]:
     """The same losses of lengths in another unit, a power of two, where densities or lengths a
     little farther would leave float64."""
-    exponent = math.frexp(noise.scale)[1]
+    exponents = [math.frexp(length)[1] for length in (noise.scale, shift)]
     divided = getattr(noise, "divided", None)
-    unit = math.ldexp(1.0, exponent // 2)
-    if abs(exponent) <= _FAR or divided is None or not 0.0 < shift / unit < math.inf:
+    if max(map(abs, exponents)) <= _FAR or divided is None:
         return noise, shift
+    unit = math.ldexp(1.0, sum(exponents) // 2)
     return divided(unit), shift / unit
 
 

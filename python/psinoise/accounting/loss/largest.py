@@ -39,7 +39,7 @@ _SMALL_SHIFT, _TINY_SHIFT, _NEAR = 0.3, 1e-7, 1e-3
 _SETTLED, _MOST_PANELS = 1e-11, 64
 _GAUSS, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 # Nothing is evaluated deeper than this but where the shift is as long; nor beyond float64.
-_DEEPEST, _FARTHEST = 1000.0, 2.0**1020
+_DEEPEST, _FARTHEST, _FARTHEST_SHIFT = 1000.0, 2.0**1020, 2.0**1000
 
 
 def largest_log_ratio_bounds(noise: Law, sensitivity: float) -> tuple[float, float]:
@@ -121,6 +121,8 @@ def _rise(noise: Law, s: float) -> tuple[float, float, float]:
     *Rounding.* Values of ``g`` are off by at most ``_error``, which is added to upper and taken
     from lower bounds.
     """
+    if not s <= _FARTHEST_SHIFT * noise.scale:
+        return s, 0.0, math.inf  # no float64 holds distances in units of the scale
     if not hasattr(noise, "_steepest"):
         place, low, high = _branch_and_bound(noise, s, _edges(noise, s), polynomial=False)
     else:
