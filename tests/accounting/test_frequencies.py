@@ -139,14 +139,13 @@ def test_what_is_left_out_of_steps_of_many_scales_is_dead(count, dead):
 def test_transforms_are_asked_where_intervals_are_not_enough():
     """Kills: the first angle of an interval taken for the least that can be shown."""
     parts = parts_of(target_of(sampled_steps(400, 1), 1e-6, 3.0, 1e-2), "upper")
-    least, enough = last_frequency(parts, 15.0), 0.0
+    least = last_frequency(parts, 15.0)
     starts, _ = last_frequencies._dead(
         parts, [math.sqrt(m.moments[1]) / m.step for m, _ in parts], 15.0
     )
     assert not starts.size or least < starts[0]
     for factor in (1.0, 1.5, 4.0):
-        enough = factor * least
-        assert least <= last_frequency(parts, 15.0, enough) <= enough
+        assert least <= last_frequency(parts, 15.0, factor * least) <= factor * least
 
 
 def test_nodes_near_each_other_show_a_product_of_all_scales_dead(monkeypatch):

@@ -260,8 +260,11 @@ def test_the_unit_of_length_does_not_matter(exponent, ratio):
     # No unit has both: losses are next to nothing.
     far = pn.Mechanism(pn.Gaussian(scale=4.0 * unit), 1e-170 if exponent > 0 else 1e170)
     assert far.epsilon(1e-5) == (0.0 if exponent > 0 else math.inf)
-    laws = [pn.Gaussian, pn.Laplace, pn.Airy, pn.Cauchy]
-    for law in laws:
+
+    def truncated(scale):
+        return pn.TruncatedLaplace(epsilon=0.7, delta=1e-6, sensitivity=0.7 * scale)
+
+    for law in (pn.Gaussian, pn.Laplace, pn.Airy, pn.Cauchy, truncated):
         far, near = law(scale=4.0 * unit), law(scale=4.0)
         if not math.isfinite(4.0 * ratio * unit):
             continue

@@ -157,6 +157,11 @@ class TruncatedLaplace(NoiseLaw):
         """``half_width``."""
         return self.half_width
 
+    def divided(self, unit: float) -> TruncatedLaplace:
+        """The law of noise divided by a number above 0."""
+        sensitivity = self.sensitivity / unit
+        return TruncatedLaplace(epsilon=self.epsilon, delta=self.delta, sensitivity=sensitivity)
+
     def _left_by(self, shift: float) -> float:
         if shift >= self.half_width:
             return super()._left_by(shift)

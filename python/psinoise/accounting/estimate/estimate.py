@@ -6,6 +6,7 @@ does not (losses that are atoms, digits that cancel, long contours) the direct c
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 
@@ -90,17 +91,19 @@ def contour_log_deltas(steps: Pairs, direction: Direction, epsilons: Float, uses
     found = np.full(epsilons.size, np.nan)
     line: Line | None = None
     for place, epsilon in enumerate(epsilons.tolist()):
-        near = line is not None and (
-            abs(epsilon - line.saddle.epsilon) <= _SHARED * math.sqrt(line.saddle.curvature)
-        )
-        if line is None or not (near and line.error(epsilon) <= LARGEST_ERROR):
-            try:
+        found[place] = math.nan if line is None else _read(line, epsilon)
+        if math.isnan(found[place]):
+            with contextlib.suppress(CertificationError):
                 line = trace(*start_at_epsilon(steps, direction, epsilon, uses), epsilon)
-            except CertificationError:
-                line = None
-        if line is not None and line.error(epsilon) <= LARGEST_ERROR:
-            found[place] = line.log_delta(epsilon)[0]
+                found[place] = _read(line, epsilon)
     return found
+
+
+def _read(line: Line, epsilon: float) -> float:
+    """Log delta by a contour, NaN where it is another's to say."""
+    near = abs(epsilon - line.saddle.epsilon) <= _SHARED * math.sqrt(line.saddle.curvature)
+    known = near and line.error(epsilon) <= LARGEST_ERROR
+    return line.log_delta(epsilon)[0] if known else math.nan
 
 
 def _resolved(

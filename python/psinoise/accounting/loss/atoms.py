@@ -110,8 +110,9 @@ class AtomPair(ABC):
 
     def largest_loss(self, direction: Direction) -> float:
         """The largest finite loss, rounded up; ``-inf`` if there is none."""
-        if self.sampling_rate == 1.0 and self.exact_loss is not None:
-            return self.exact_loss
+        exact = self.exact_loss if self.sampling_rate == 1.0 else None
+        if exact is not None:
+            return exact
         found, rounding = self._largest(direction)
         return found + rounding
 

@@ -210,9 +210,7 @@ def _error(noise: Law, logs: Float) -> Float:
 def _edges(noise: Law, s: float) -> Float:
     """Distances from the center, from 0 to beyond four shifts or to the end of the support."""
     if hasattr(noise, "_panel_edges"):
-        with np.errstate(over="ignore"):  # of the widest noise that float64 holds
-            edges = cast(_Tabulated, noise)._panel_edges * noise.scale
-        edges = edges[edges < math.inf]
+        edges = cast(_Tabulated, noise)._panel_edges * noise.scale
     else:
         grid = np.concatenate([[0.0], noise.scale * 2.0 ** np.arange(-60.0, 40.0625, 0.125)])
         edges = np.union1d(grid, [kink for kink in noise.kinks if kink > 0.0])

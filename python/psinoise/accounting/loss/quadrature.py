@@ -138,8 +138,7 @@ class Nodes:
         log_p = self.log_p
         log_p += math.log(pair.noise.scale) - (_LOG_WEIGHTS + np.log(0.5 * width)[:, None])
         most, least = log_p.max(axis=2, initial=-np.inf), log_p.min(axis=2, initial=np.inf)
-        with np.errstate(over="ignore"):  # of the narrowest noise that float64 holds
-            steep = _STEEPER * (most - least) / width
+        steep = _STEEPER * (most - least) / width
         distance = max(abs(center) for center in pair.centers)
         error = EXP_ROUNDING * np.maximum(np.abs(most), np.abs(least))
         error += 4.0 * _UNIT * distance * steep
@@ -282,9 +281,7 @@ def _first_edges(pair: Pair, floor: float) -> Float:
     over the panels vanish even where heavy tails are cut.
     """
     noise, centers = pair.noise, np.array(pair.centers)
-    with np.errstate(over="ignore"):  # of the widest
-        octaves = noise.scale * 2.0 ** np.arange(-1.0, _MOST_OCTAVES + 1.0)
-    octaves = octaves[octaves < math.inf]
+    octaves = noise.scale * 2.0 ** np.arange(-1.0, _MOST_OCTAVES + 1.0)
     below = np.flatnonzero(noise.logpdf(octaves) < floor)
     if below.size:
         octaves = octaves[: below[0] + 1]
