@@ -98,9 +98,9 @@ py::array_t<std::int64_t> pieces_of_panels(const py::array& log_mass, const py::
   return out;
 }
 
-double log_mgf(const py::array& mass, const py::array& losses, double slope) {
-  require_same_size(mass, losses);
-  return kernels().log_mgf(input<double>(mass, "mass"), input<double>(losses, "losses"),
+double log_mgf(const py::array& mass, const py::array& places, double slope) {
+  require_same_size(mass, places);
+  return kernels().log_mgf(input<double>(mass, "mass"), input<std::int64_t>(places, "places"),
                            size_of(mass), slope);
 }
 
@@ -249,7 +249,7 @@ void bind_losses(py::module_& module) {
   module.def("graded_edges", &edges_of_bins, py::arg("lowest"), py::arg("highest"),
              py::arg("log_mass"), py::arg("step"), py::arg("offset"), py::arg("rounding"),
              py::arg("tilt"), py::arg("log_norm"));
-  module.def("log_mgf", &log_mgf, py::arg("mass"), py::arg("losses"), py::arg("s"));
+  module.def("log_mgf", &log_mgf, py::arg("mass"), py::arg("places"), py::arg("s"));
   module.def("loss_panels", &loss_panels, py::arg("law"), py::arg("scale"), py::arg("shift_p"),
              py::arg("shift_q"), py::arg("rate"), py::arg("points"), py::arg("last"),
              py::arg("edges"), py::arg("floor"));

@@ -1,4 +1,4 @@
-// Moments of a tilted privacy loss over quadrature nodes, and log sum m_j exp(s l_j).
+// Moments of a tilted privacy loss over quadrature nodes, and log sum m_j exp(s k_j).
 //
 // Computes: with g(x) = exp(x) - 1 - x and the tilted masses P exp(c L),
 //   excess = sum of P g(c L) + c drift - lost, which is E exp(c L) - 1,
@@ -9,6 +9,7 @@
 // Edge values: where the largest exponent `top` is above 709 the sums overflow to infinity, and the
 //   caller uses other formulas.
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/level_kernels.hpp"
 #include "math/elementary.hpp"
@@ -92,10 +93,11 @@ void tilted_moments(const double* log_mass, const double* mass, const double* lo
   out[3] = square;
 }
 
-double log_mgf(const double* mass, const double* losses, std::size_t count, double slope) {
+double log_mgf(const double* mass, const std::int64_t* places, std::size_t count, double slope) {
   double top = -__builtin_inf();
   for (std::size_t j = 0; j < count; ++j) {
-    const double exponent = mass[j] > 0.0 ? slope * losses[j] : -__builtin_inf();
+    const double exponent =
+        mass[j] > 0.0 ? slope * static_cast<double>(places[j]) : -__builtin_inf();
     top = exponent > top ? exponent : top;
   }
   if (!(top > -__builtin_inf())) return top;
@@ -104,7 +106,7 @@ double log_mgf(const double* mass, const double* losses, std::size_t count, doub
     const std::size_t size = count - start < kTile ? count - start : kTile;
     double terms[kTile] = {};
     for (std::size_t i = 0; i < size; ++i) {
-      const double exponent = slope * losses[start + i] - top;
+      const double exponent = slope * static_cast<double>(places[start + i]) - top;
       terms[i] = mass[start + i] * exponential(exponent < 0.0 ? exponent : 0.0);
     }
     double lanes[kLanes] = {};

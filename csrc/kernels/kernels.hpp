@@ -109,8 +109,9 @@ struct Kernels {
   void (*tilted_moments)(const double* log_mass, const double* mass, const double* loss,
                          std::size_t count, double c, double drift, double lost, double* tilted,
                          double out[4]);
-  // log sum of mass[j] exp(slope losses[j]).
-  double (*log_mgf)(const double* mass, const double* losses, std::size_t count, double slope);
+  // log sum of mass[j] exp(slope places[j]).
+  double (*log_mgf)(const double* mass, const std::int64_t* places, std::size_t count,
+                    double slope);
   // out[k - from] += sum of a[i] b[k - stride i], from <= k < to; see kernels/products.cpp.
   void (*lattice_sums)(const double* a, std::size_t m, const double* b, std::size_t n,
                        std::size_t stride, std::size_t from, std::size_t to, double* out);

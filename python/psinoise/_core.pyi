@@ -381,8 +381,8 @@ def graded_edges(
     """Nodes that end bins of widths 1, 2, 4, ..., 256 steps, by the tilted mass around them. Widths
     may differ where a mass is at a limit to some ulp."""
 
-def log_mgf(mass: NDArray[np.float64], losses: NDArray[np.float64], s: float) -> float:
-    """log sum_j mass[j] exp(s losses[j]), masses being non-negative; to some ulp, minus infinity
+def log_mgf(mass: NDArray[np.float64], places: NDArray[np.int64], s: float) -> float:
+    """log sum_j mass[j] exp(s places[j]), masses being non-negative; to some ulp, minus infinity
     where there is no mass."""
 
 def tilted_moments(

@@ -24,9 +24,9 @@ def test_a_loss_that_rises_within_few_nodes_costs_its_bias(case, spread):
     std, rate = case
     pair, uses, tilt = Pair(pn.Gaussian(std=std), 1.0, rate), 3000, 2.0
     question = target_of(((pair, uses),), 1e-6, 1.0, 1e-3)
-    part = question.composition.saddle(tilt).parts[0]
-    step = spread * question.composition.measures[0].spread(tilt, part.value)
-    source, (low, log_norm) = dense(pair, "remove", 200.0), (math.log1p(-rate), part.value)
+    value = question.composition.saddle(tilt).values[0]
+    step = spread * question.composition.measures[0].spread(tilt, value)
+    source, (low, log_norm) = dense(pair, "remove", 200.0), (math.log1p(-rate), value)
     chosen = (source.highest < 30.0) & (source.log_mass > -200.0)
     none = np.zeros_like(chosen)
     bins = lattice.graded_bins(source, chosen, none, (step, low), tilt, log_norm)

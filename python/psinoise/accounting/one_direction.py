@@ -203,7 +203,7 @@ class OneDirection:
         """Whether the value is at most this one, by Chernoff's bound; quick."""
         if self.composition is None or self.point.log_delta is None or math.isinf(value):
             return False
-        return self.composition.stays_below(value, self.share.least)
+        return self.composition.stays_below(value, self.share.least, self.tilt)
 
     def sharpen(self) -> None:
         """One more bound: from above, from below, and finer ones in turn."""

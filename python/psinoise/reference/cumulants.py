@@ -38,11 +38,11 @@ def tilted_moments(
     return float((log_mass + x).max(initial=-np.inf)), excess, mean, square
 
 
-def log_mgf(mass: Float, losses: Float, s: float) -> float:
-    """``log sum mass exp(s losses)``."""
+def log_mgf(mass: Float, places: NDArray[np.int64], s: float) -> float:
+    """``log sum mass exp(s places)``."""
     held = mass > 0.0
     if not held.any():
         return -np.inf
-    exponent = s * losses[held]
+    exponent = s * places[held]
     top = float(exponent.max())
     return top + float(np.log(np.sum(mass[held] * np.exp(exponent - top))))

@@ -12,9 +12,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from psinoise._kept import kept
-from psinoise.accounting.loss.measure import Cumulants, LossMeasure, loss_measure
-from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.loss.measure import LossMeasure, loss_measure
+from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import ORDER
 from psinoise.accounting.loss.steps import Pairs
 from psinoise.errors import CertificationError
@@ -42,13 +44,22 @@ class NotConvergedError(CertificationError):
 
 @dataclass(frozen=True)
 class Saddle:
-    """A point ``c`` of the real axis and the cumulants of the whole composition there."""
+    """A point ``c`` of the real axis and the cumulants of the whole composition there.
+
+    Those of one use of each step are the rows of ``parts``: of thousands of steps as one array.
+    """
 
     c: float
-    parts: tuple[Cumulants, ...]
+    parts: Float
     value: float
     mean: float
     variance: float
+
+    @property
+    def values(self) -> list[float]:
+        """``K(c)`` of one use of each step."""
+        values: list[float] = self.parts[:, 0].tolist()
+        return values
 
     @property
     def curvature(self) -> float:
@@ -114,39 +125,43 @@ class Composition:
         return found
 
     def _saddle(self, c: float) -> Saddle:
-        parts = tuple(measure.cumulants(c) for measure in self.measures)
+        parts = [measure.cumulants(c) for measure in self.measures]
         value, mean, variance = (
             math.fsum(n * part[k] for part, n in zip(parts, self.counts, strict=True))
             for k in range(3)
         )
-        return Saddle(c, parts, value, mean, variance)
+        return Saddle(c, np.array(parts).reshape(-1, 3), value, mean, variance)
 
-    def saddle_at_delta(self, log_delta: float) -> Saddle:
+    def saddle_at_delta(self, log_delta: float, near: float | None = None) -> Saddle:
         """Saddle point of the epsilon whose log delta is about ``log_delta``, or a saturated one.
 
-        The slope of the estimate in ``log c`` is ``-c^2 curvature`` up to the prefactor's share.
+        A place ``near`` it may be known. The slope of the estimate in ``log c`` is
+        ``-c^2 curvature`` up to the prefactor's share.
         """
 
         def newton(saddle: Saddle) -> float:
-            return (saddle.log_delta - log_delta) / (saddle.c**2 * saddle.curvature)
+            return _miss(-saddle.log_delta, -log_delta) / (saddle.c**2 * saddle.curvature)
 
-        start = self._deviations(math.sqrt(2.0 * max(-log_delta, 0.0)) + 1.0)
+        start = near or self._deviations(math.sqrt(2.0 * max(-log_delta, 0.0)) + 1.0)
         return self.search(start, newton, lambda at, step: _close(at, step) or at.saturated)
 
-    def saddle_at_epsilon(self, epsilon: float) -> Saddle:
-        """Saddle point of ``epsilon``, or a point whose Chernoff bound is below any float64."""
+    def saddle_at_epsilon(self, epsilon: float, near: float | None = None) -> Saddle:
+        """The same for an epsilon, or a point whose Chernoff bound is below any float64."""
 
         def newton(saddle: Saddle) -> float:
-            return (epsilon - saddle.epsilon) / (saddle.c * saddle.curvature)
+            return _miss(saddle.epsilon, epsilon) / (saddle.c * saddle.curvature)
 
-        tiny = self.saddle(1e-8)
-        excess = max(epsilon - tiny.mean, -math.sqrt(tiny.variance))
-        start = self._deviations(excess / math.sqrt(tiny.variance) + 1.5 if tiny.variance else 1.0)
+        def start() -> float:
+            tiny = self.saddle(1e-8)
+            if not tiny.variance:
+                return self._deviations(1.0)
+            excess = (epsilon - tiny.mean) / math.sqrt(tiny.variance)
+            return self._deviations(max(excess, -1.0) + 1.5)
 
         def done(saddle: Saddle, step: float) -> bool:
             return _close(saddle, step) or saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
 
-        return self.search(start, newton, done)
+        return self.search(near or start(), newton, done)
 
     def alias_distance(self, saddle: Saddle, epsilon: float, enough: float) -> float:
         """A distance ``D`` above epsilon beyond which the tilted loss weighs less than ``e^-45``.
@@ -215,8 +230,8 @@ class Composition:
 
     def _refined(self, saddle: Saddle, frequency: float) -> Composition | None:
         pieces = [
-            measure.pieces(saddle.c, part.value, frequency)
-            for measure, part in zip(self.measures, saddle.parts, strict=True)
+            measure.pieces(saddle.c, value, frequency)
+            for measure, value in zip(self.measures, saddle.values, strict=True)
         ]
         cut = [place for place, cuts in enumerate(pieces) if cuts.max(initial=1) > 1]
         if not cut:
@@ -228,10 +243,10 @@ class Composition:
             measures[k] = measures[k].split(pieces[k])
         return Composition(tuple(measures), self.counts)
 
-    def stays_below(self, epsilon: float, log_delta: float) -> bool:
+    def stays_below(self, epsilon: float, log_delta: float, known: float) -> bool:
         """Whether Chernoff's bound shows that log delta at ``epsilon`` is below ``log_delta``."""
-        # Far from epsilon any tilt will do, and this one is asked for anyway.
-        if self.certain_chernoff(epsilon, self.saddle_at_delta(log_delta).c) < log_delta:
+        # Far from epsilon any tilt will do, and one is known.
+        if self.certain_chernoff(epsilon, known) < log_delta:
             return True
         return self.certain_chernoff(epsilon, self.saddle_at_epsilon(epsilon).c) < log_delta
 
@@ -242,8 +257,8 @@ class Composition:
         is within the rounding of the result.
         """
         saddle = self.saddle(c)
-        parts = zip(self.measures, saddle.parts, self.counts, strict=True)
-        error = math.fsum(n * measure.doubt(c, part.value) for measure, part, n in parts)
+        parts = zip(self.measures, saddle.values, self.counts, strict=True)
+        error = math.fsum(n * measure.doubt(c, value) for measure, value, n in parts)
         size = 1.0 + saddle.value + c * (abs(epsilon) + 1.0)
         return saddle.log_chernoff(epsilon) + error + _SUM_ROUNDING * size
 
@@ -259,6 +274,15 @@ def _composition(steps: Pairs, direction: Direction, reach: float) -> Compositio
                 "too large beside it for anything but certified bounds"
             )
     return Composition(measures, tuple(float(count) for _, count in steps))
+
+
+def _miss(value: float, target: float) -> float:
+    """How much a value that rises with ``log c`` should rise, to first order.
+
+    Above its target one may be larger by far and fall as an exponential function does: that of its
+    logarithm.
+    """
+    return value * math.log(target / value) if value > target > 0.0 else target - value
 
 
 def _close(saddle: Saddle, step: float) -> bool:

@@ -39,11 +39,11 @@ def ratios(
     """
     result = []
     frequencies = step * np.arange(steps, dtype=np.float64)
-    for measure, part, count in zip(
-        composition.measures, saddle.parts, composition.counts, strict=True
+    for measure, (value, mean, _), count in zip(
+        composition.measures, saddle.parts.tolist(), composition.counts, strict=True
     ):
-        weights = np.exp(measure.log_tilted(saddle.c, part.value))
-        losses = measure.loss - part.mean
+        weights = np.exp(measure.log_tilted(saddle.c, value))
+        losses = measure.loss - mean
         effect = weights * np.minimum(1.0, np.abs(losses) * (step * steps)) ** 2
         keep = effect * (count * weights.size) > _NEGLIGIBLE_WEIGHT
         weights, losses = weights[keep], losses[keep]
@@ -83,7 +83,7 @@ def horizon_of(composition: Composition, saddle: Saddle, start: float, limit: fl
     ``inf`` if it is alive at the end of the probes, which are at most four times as far as the
     limit, or if losses with atoms revive it for ever.
     """
-    widest = math.sqrt(max(part.variance for part in saddle.parts))
+    widest = math.sqrt(saddle.parts[:, 2].max())
     if widest == 0.0:
         return math.inf
     step = _PROBE_STEP / widest
@@ -125,13 +125,13 @@ def _log_atoms(composition: Composition, saddle: Saddle) -> float:
     any distance of interest.
     """
     total = 0.0
-    for measure, part, count in zip(
-        composition.measures, saddle.parts, composition.counts, strict=True
+    for measure, value, count in zip(
+        composition.measures, saddle.values, composition.counts, strict=True
     ):
         if measure.atoms == 0:
             return -math.inf
         where = slice(measure.loss.size - measure.atoms, None)
-        atoms = measure.log_tilted(saddle.c, part.value)[where]
+        atoms = measure.log_tilted(saddle.c, value)[where]
         log_mass = float(np.logaddexp.reduce(atoms))
         if measure.atoms > _MANY_ATOMS and not _evenly_spaced(measure.loss[where]):
             # Far out their phases are as good as random: the mean square of the sum of all.

@@ -162,8 +162,8 @@ def _divergence(steps: Pairs, direction: Direction, order: float) -> float:
     composition, saddle = _tilted(steps, direction, c)
     if c == 0.0:
         return saddle.mean
-    parts = zip(composition.measures, saddle.parts, strict=True)
-    if not all(_covers(measure, c, part.value) for measure, part in parts):
+    parts = zip(composition.measures, saddle.values, strict=True)
+    if not all(_covers(measure, c, value) for measure, value in parts):
         raise CertificationError(f"Renyi divergences of order {order:g} are out of reach")
     return saddle.value / c
 

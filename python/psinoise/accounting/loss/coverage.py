@@ -36,9 +36,9 @@ def _everything(grid: Nodes) -> bool:
     """Whether all of both laws is accounted for."""
     pair = grid.pair
     assert isinstance(pair, Pair)
-    panels, log_p, doubt = grid.left.size, grid.log_p, grid.doubt
+    (log_masses, errors), panels, doubt = grid.of_panels, grid.left.size, grid.doubt
     atoms = np.stack([grid.atom_log_mass + grid.atom_loss, grid.atom_log_mass])
-    held = (np.exp(log_p).sum(axis=2) * (1.0 + grid.errors + doubt[:panels])).sum(axis=1)
+    held = (np.exp(log_masses) * (1.0 + errors + doubt[:panels])).sum(axis=1)
     held += (np.exp(atoms) * (1.0 + doubt[panels:])).sum(axis=1)
     for mass, beyond, direction in zip(held, grid.beyond, DIRECTIONS, strict=True):
         narrow = float(masses_of(pair, grid.narrow, direction)[1].sum())

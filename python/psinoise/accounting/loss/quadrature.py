@@ -112,37 +112,35 @@ class Nodes:
         assert isinstance(self.pair, Pair)
         return self.pair.loss(np.stack([self.left, self.right], axis=1))
 
-    @property
-    def log_p(self) -> Float:
-        """Log of weight times ``P`` at each node under "remove" and "add", shape ``(2, ...)``."""
-        return np.stack([self.log_mass + self.loss, self.log_mass])
-
-    @property
+    @cached_property
     def doubt(self) -> Float:
         """How far the logs of the masses of panels and then of atoms may be off, in any order."""
         of_nodes = (np.abs(self.log_mass) + np.abs(self.loss)).max(axis=1, initial=0.0)
         of_atoms = np.abs(self.atom_log_mass) + np.abs(self.atom_loss)
-        return EXP_ROUNDING * np.concatenate([of_nodes, of_atoms])
+        return np.asarray(EXP_ROUNDING * np.concatenate([of_nodes, of_atoms]))
 
     @cached_property
-    def errors(self) -> Float:
-        """Relative errors of masses under ``P`` on each panel, shape ``(2, panels)``.
+    def of_panels(self) -> tuple[Float, Float]:
+        """Logs of masses under ``P`` on each panel, and relative errors of these masses.
 
-        Logs of densities are right to some roundings of their size, and outputs to some of theirs.
-        Those of the distance from a center move the log by some of its size, and those of the
-        center itself by as much times how steep it is.
+        Under "remove" and "add", shape ``(2, panels)``. Logs of densities are right to some
+        roundings of their size, and outputs to some of theirs. Those of the distance from a center
+        move the log by some of its size, and those of the center itself by as much times how steep
+        it is.
         """
         pair = self.pair
         assert isinstance(pair, Pair)
+        log_p = np.stack([self.log_mass + self.loss, self.log_mass])
+        top = log_p.max(axis=2, initial=-np.inf)
+        log_masses = top + np.log(np.exp(log_p - top[:, :, None]).sum(axis=2))
         width = self.right - self.left
-        log_p = self.log_p
         log_p += math.log(pair.noise.scale) - (_LOG_WEIGHTS + np.log(0.5 * width)[:, None])
         most, least = log_p.max(axis=2, initial=-np.inf), log_p.min(axis=2, initial=np.inf)
         steep = _STEEPER * (most - least) / width
         distance = max(abs(center) for center in pair.centers)
         error = EXP_ROUNDING * np.maximum(np.abs(most), np.abs(least))
         error += 4.0 * _UNIT * distance * steep
-        return np.asarray(np.expm1(np.minimum(error, _MOST_ERROR)))
+        return log_masses, np.expm1(np.minimum(error, _MOST_ERROR))
 
     @cached_property
     def beyond(self) -> tuple[float, float]:

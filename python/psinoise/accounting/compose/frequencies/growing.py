@@ -187,7 +187,7 @@ def _measure(pair: Dominating, point: Point) -> NodeMeasure:
     if isinstance(pair, AtomPair):
         log_norm = pair.log_transform(direction, tilt)
     else:
-        log_norm = Composition.of(((pair, 1),), direction, reach).saddle(tilt).parts[0].value
+        log_norm = Composition.of(((pair, 1),), direction, reach).saddle(tilt).value
     source = dense(pair, direction, reach)
     far = _FARTHEST * point.unit
     large, small = source.highest > far, source.lowest < -far

@@ -109,7 +109,7 @@ class NodeMeasure:
 
     def log_mgf(self, s: float) -> float:
         """Log of ``E[e^{s L}]`` under the tilted measure."""
-        return core.log_mgf(self.mass, self.losses, s)
+        return s * self.offset + core.log_mgf(self.mass, self.index, s * self.step)
 
 
 def graded_bins(

@@ -43,6 +43,9 @@ _SHARING = 8
 # Share of the width that is left to steps that are left out from below; and to the bulk of a loss,
 # whose nodes are as far apart as its deviation asks for if its spread costs no more.
 _LEFT_OUT = 0.1
+# Nodes of no step are closer by more powers of two than those of another, unless its spread asks
+# for that; so many passes fill a sum of squares to a hundredth.
+_COARSER, _PASSES = 2.0, 3
 # Nodes of a loss that matters are at most this share of its deviation apart.
 _SPREAD = 0.36
 # Part of the width that cutting off tails may cost.
@@ -100,8 +103,7 @@ class Target:
     def log_norms(self) -> dict[Dominating, float]:
         """``K(t)`` of one use of each step."""
         return {
-            pair: part.value
-            for (pair, _), part in zip(self.steps, self._at_tilt.parts, strict=True)
+            pair: value for (pair, _), value in zip(self.steps, self._at_tilt.values, strict=True)
         }
 
     @cached_property
@@ -122,30 +124,39 @@ class Target:
 
     @cached_property
     def _own_steps(self) -> dict[Dominating, float]:
-        """How far apart the nodes of each may be.
+        """How far apart the nodes of each may be: halves of each other, or the same.
 
         The bias of both bounds, ``n h^2 (t + 1) / 4`` in epsilon together, is three quarters of
-        the width; of losses with little spread the nodes have to be closer than that.
+        the width; of losses with little spread the nodes have to be closer than that. The nodes of
+        a loss of deviation ``s`` are some ``s / h``, of all losses the fewest where ``h^3`` goes
+        with ``s / n``.
         """
         # A loss that hardly varies moves by a bin at most, and n bins this small are in the width.
         least = 0.5 * self.width / self.uses
         most, counts = [], np.array([count for _, count in self.steps], dtype=np.float64)
-        for (pair, count), part, measure in zip(
-            self.steps, self._at_tilt.parts, self.composition.measures, strict=True
+        deviations = np.sqrt(self._at_tilt.parts[:, 2])
+        for (pair, count), measure, value, varies in zip(
+            self.steps,
+            self.composition.measures,
+            self._at_tilt.values,
+            deviations.tolist(),
+            strict=True,
         ):
             most.append(_LARGEST_STEP)
             if pair in self.matter:
                 # The bias formula takes the loss to vary over several bins.
-                varies, bulk = math.sqrt(part.variance), measure.spread(self.tilt, part.value)
-                if count * bulk > _LEFT_OUT * self.width:
-                    varies = min(bulk, varies)
-                most[-1] = max(min(_LARGEST_STEP, _SPREAD * varies), least)
-        steps = _filled(np.array(most), counts, 3.0 * self.width / (self.tilt + 1.0))
+                bulk = measure.spread(self.tilt, value)
+                if count * bulk <= _LEFT_OUT * self.width:
+                    bulk = varies
+                most[-1] = max(min(_LARGEST_STEP, _SPREAD * min(bulk, varies)), least)
+        wanted = np.log2(np.maximum(deviations / counts, 1e-300)) / 3.0
+        shares = np.exp2(np.maximum(np.round(wanted - wanted.max()), -_COARSER))
+        steps = _filled(np.array(most), shares, counts, 3.0 * self.width / (self.tilt + 1.0))
         return {pair: step for (pair, _), step in zip(self.steps, steps.tolist(), strict=True)}
 
     @cached_property
     def doublings(self) -> dict[Dominating, int]:
-        """How often each may double the step of the lattice.
+        """How often each doubles the step of the lattice.
 
         Nothing but losses on the finest nodes makes a product small at angles near ``pi``
         (``last_frequency``): each has the nodes that one some places before it asks for.
@@ -153,17 +164,15 @@ class Target:
         order = sorted(self._own_steps, key=self._own_steps.__getitem__)
         steps = [self._own_steps[pair] for pair in order]
         shared = [steps[0]] * _SHARING + steps
-        # The most that a step may be is a whole number of doublings, but for its rounding.
         return {
-            pair: int(math.log2(step / self.first_step) + 1e-9)
+            pair: round(math.log2(step / self.first_step))
             for pair, step in zip(order, shared, strict=False)
         }
 
     @cached_property
     def first_step(self) -> float:
-        """That of both bounds: the most steps may have is a power of two of it."""
-        least, most = min(self._own_steps.values()), max(self._own_steps.values())
-        return math.ldexp(most, -math.ceil(math.log2(most / least) - 1e-9))
+        """That of both bounds."""
+        return min(self._own_steps.values())
 
     @property
     def share(self) -> float:
@@ -171,17 +180,20 @@ class Target:
         return min(_CUT * self.width * self.tilt, 1e-2)
 
 
-def _filled(most: Float, counts: Float, sum_of_squares: float) -> Float:
-    """Numbers that are the same but for those that have to be smaller; their squares have a sum,
-    each as often as is counted."""
-    order = np.argsort(most)
-    squares, counts = most[order] ** 2, counts[order]
-    before = np.append(0.0, np.cumsum(counts * squares)[:-1])
-    # Equal from some place on.
-    equal = (sum_of_squares - before) / np.cumsum(counts[::-1])[::-1]
-    place = np.flatnonzero(equal <= squares)
-    largest = equal[place[0]] if place.size else squares[-1]
-    return np.minimum(most, math.sqrt(largest))
+def _filled(most: Float, shares: Float, counts: Float, sum_of_squares: float) -> Float:
+    """Steps that go with shares, powers of two, but are no longer than most; halves of each other.
+
+    Their squares, each as often as is counted, have about the sum that is given, and no larger one.
+    """
+    one = math.sqrt(sum_of_squares / float(np.sum(counts * shares**2)))
+    for _ in range(_PASSES):
+        one = min(one, float((most / shares).max()))
+        # A ratio that is a power of two, but for its rounding, is one.
+        powers = np.floor(np.log2(np.minimum(most / one, shares)) + 1e-9)
+        steps = one * np.exp2(powers)
+        # A number becomes larger by this factor at most.
+        one *= math.sqrt(sum_of_squares / float(np.sum(counts * steps**2)))
+    return np.asarray(steps)
 
 
 def profile_bound(target: Target, step: float, side: Side) -> Bound:

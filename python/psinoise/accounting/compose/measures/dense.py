@@ -175,24 +175,21 @@ class Dense:
         pair = self.pair
         if pair is None:
             return self
-        largest = max(
-            float(np.abs(self.lowest[chosen]).max()),
-            float(np.abs(self.highest[chosen]).max()),
-            abs(level),
-        )
+        low, high = float(self.lowest[chosen].min()), float(self.highest[chosen].max())
+        largest = max(abs(low), abs(high), abs(level))
         # Of outputs too, where losses are steep.
         size = largest - math.log(pair.sampling_rate)
         ratio = 4.0 * _LOG_ROUNDING * (len(pair.centers) - 1) * size
         rounding = self.rounding + ratio
         if pair.sampling_rate < 1.0:
             rate = pair.sampling_rate
-            ends = self.highest if self.sign > 0.0 else -self.lowest
+            end = abs(high) if self.sign > 0.0 else abs(low)
             if pair.replaced:
                 # Of two ratios at most one is positive, the law being log-concave, and the loss of
                 # that one is no more than that of both; the others have slopes of at most q.
-                ends = np.maximum(np.abs(self.highest), np.abs(self.lowest))
+                end = max(abs(high), abs(low))
                 largest = 2.0 * max(largest, -math.log1p(-rate))
-            steepest = 1.0 - (1.0 - rate) * math.exp(-float(np.abs(ends[chosen]).max()))
+            steepest = 1.0 - (1.0 - rate) * math.exp(-end)
             rounding = min(steepest * rounding + _MIXTURE_ROUNDING * largest, rounding)
         # Atoms stand in the middle of what is known of their losses.
         unknown = 0.5 * (self.highest - self.lowest)[self.panels :][chosen[self.panels :]]
@@ -231,13 +228,11 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
     # Lambda is a loss under "remove", where P = Q e^Lambda.
     log_p = grid.log_mass + (grid.loss if sign > 0.0 else 0.0)
     atom_log_p = grid.atom_log_mass + (atom_loss if sign > 0.0 else 0.0)
-    top = log_p.max(axis=1, initial=-np.inf)
-    panel_log_p = top + np.log(np.exp(log_p - top[:, None]).sum(axis=1))
-    doubt = grid.doubt
+    place = DIRECTIONS.index(direction)
+    (log_masses, errors), doubt = grid.of_panels, grid.doubt
     # A replaced record adds the error of a second ratio.
     rounding = _LOG_ROUNDING * (len(pair.centers) - 1)
     rounding *= 16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))
-    place = DIRECTIONS.index(direction)
     beyond = grid.beyond[place]
     tail = 0.0
     if pair.noise.score_limit == 0.0:
@@ -261,10 +256,10 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
         slope,
         np.concatenate([loss.min(axis=1, initial=math.inf), atom_loss, narrow.lowest]),
         np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss, narrow.highest]),
-        np.concatenate([panel_log_p, atom_log_p]),
+        np.concatenate([log_masses[place], atom_log_p]),
         log_p,
         doubt,
-        grid.errors[place],
+        errors[place],
         beyond,
         rounding,
         pair.infinite(direction) == 0.0 and not grid.narrow.size,
