@@ -50,9 +50,9 @@ struct Rule {
 inline constexpr Rule kFull = {6, kNodes, kWeights};
 inline constexpr Rule kShort = {3, kShortNodes, kShortWeights};
 
-// Masses of the pieces of a tile by one rule. With a limit, false if a logarithm (of P, or of P/Q)
-// varies by more than that over the nodes of a piece.
-inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& rule, double limit,
+// Masses of the pieces of a tile by one rule. False if a logarithm (of P, or of P/Q) varies by more
+// than the short rule allows over the nodes of a piece: that has no masses then.
+inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& rule,
                         const double* edges, const double* levels, std::size_t size, double tilt,
                         double log_norm, double log_scale, double* mass, double* excess) {
   LossNodes nodes;
@@ -75,13 +75,15 @@ inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& r
   base_densities(law, pair.scale, nodes, count);
   mixture_logs(law, pair, pair.shift_p, nodes, count, log_p, hi, lo);
   mixture_losses(law, pair, pair.shift_q, nodes, count, log_q);
-  for (std::size_t i = 0; limit < __builtin_inf() && i < size; ++i) {
+  bool fine = true;
+  for (std::size_t i = 0; fine && i < size; ++i) {
     const std::size_t a = rule.order * i;
     const std::size_t b = a + rule.order - 1;
     const double density = hi[b] - hi[a];
     const double loss = (log_p[b] - log_q[b]) - (log_p[a] - log_q[a]);
-    if (!(__builtin_fabs(density) <= limit && __builtin_fabs(loss) <= limit)) return false;
+    fine = __builtin_fabs(density) <= kShortRange && __builtin_fabs(loss) <= kShortRange;
   }
+  if (!fine && rule.order == kShort.order) return false;
   double density[kTileNodes];
   double over[kTileNodes];
   double rise[kTileNodes];
@@ -113,7 +115,7 @@ inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& r
     mass[i] = total;
     excess[i] = above;
   }
-  return true;
+  return fine;
 }
 
 }  // namespace
@@ -122,12 +124,14 @@ void piece_masses(const LawTable& law, const LossPair& pair, const double* edges
                   const double* levels, std::size_t count, double tilt, double log_norm,
                   double* mass, double* excess) {
   const double log_scale = logarithm(pair.scale);
+  bool fine = true;  // the tile before: most are like it
   for (std::size_t at = 0; at < count; at += kTile) {
     const std::size_t size = count - at < kTile ? count - at : kTile;
-    if (!tile_masses(law, pair, kShort, kShortRange, edges + at, levels + at, size, tilt, log_norm,
-                     log_scale, mass + at, excess + at)) {
-      tile_masses(law, pair, kFull, __builtin_inf(), edges + at, levels + at, size, tilt, log_norm,
-                  log_scale, mass + at, excess + at);
+    fine = fine && tile_masses(law, pair, kShort, edges + at, levels + at, size, tilt, log_norm,
+                               log_scale, mass + at, excess + at);
+    if (!fine) {
+      fine = tile_masses(law, pair, kFull, edges + at, levels + at, size, tilt, log_norm, log_scale,
+                         mass + at, excess + at);
     }
   }
 }
