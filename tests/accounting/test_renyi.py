@@ -145,3 +145,65 @@ def test_edges():
     assert mechanism.composed(4).renyi.delta(-math.inf) == 1.0
     assert pn.Accountant().renyi.epsilon(1e-6) == 0.0
     assert pn.Accountant().renyi.delta(-1.0) == -math.expm1(-1.0)
+
+
+ALL_ORDERS = [1.0, 1.5, 2.0, 10.0, 16.0, 30.0, 100.0, 1e3, 1e6, 1e10]
+# Of these two edges of panels nearly meet, between which the loss is constant to rounding.
+MEETING = [0.05, 0.1, 0.2, 1 / 4.5, 1 / 7, 1 / 9, 1 / 15, 1 / 17, 1 / 24, 1 / 30, 1 / 40]
+
+
+@for_each([*MEETING, 0.3, 1.0, 5.0, 1e6, 1e10, 1e12, 1e14, 1e100])
+def test_normal_noise_has_all_orders(std):
+    """Kills: nodes that hold a part of the tilted mass; losses that rounding made."""
+    mechanism = pn.Mechanism(pn.Gaussian(std=std))
+    found = mechanism.renyi_divergence(ALL_ORDERS)
+    assert found == pytest.approx(np.array(ALL_ORDERS) / std / std / 2.0, rel=1e-13, abs=0.0)
+    assert mechanism.zcdp() == pytest.approx(0.5 / std / std, rel=1e-13, abs=0.0)
+
+
+def by_quadrature(noise, order):
+    """The divergence of a shift by 1, of a law whose logs are known as far as they matter."""
+    reach = 0.5 + noise.scale * 40.0 * order
+    x = np.linspace(-reach, reach, 400_001)
+    logs = order * noise.logpdf(x - 1.0) + (1.0 - order) * noise.logpdf(x)
+    return (special.logsumexp(logs) + math.log(x[1] - x[0])) / (order - 1.0)
+
+
+@for_each([*MEETING[:4], 0.4, 1.0], [2.0, 6.0, 30.0])
+def test_orders_are_right_or_refused(scale, order):
+    """Kills: an atom between two edges taken for the tails of the law."""
+    for noise in (pn.Airy(scale=scale), pn.Schrodinger(cost=pn.costs.Power(1.5), scale=scale)):
+        try:
+            found = pn.Mechanism(noise).renyi_divergence([order])[0]
+        except pn.CertificationError:
+            assert scale < 1.0
+            continue
+        assert found == pytest.approx(by_quadrature(noise, order), rel=1e-9, abs=0.0)
+
+
+@for_each([0.1, 0.2, 1.0, 1e7, 1e12, 1e40])
+def test_losses_that_outgrow_outputs_have_no_concentration(scale):
+    for power in (2.5, 3.0, 4.0):
+        with pytest.raises(pn.CertificationError):
+            pn.Mechanism(pn.Schrodinger(cost=pn.costs.Power(power), scale=scale)).zcdp()
+
+
+@for_each([1e3, 1e6, 1e8, 1e11, 1e14, 1e100], [1.0, 0.01])
+def test_neighbors_that_hardly_differ(scale, rate):
+    """Kills: losses that are rounding alone; the first term where others are larger."""
+    shift = 1.0 / scale
+    laplace = shift**2 * (1.0 - shift / 3.0 + shift**2 / 4.0)  # and the fifth power
+    for noise, chi_square, near in (
+        (pn.Gaussian(std=scale), math.expm1(shift**2), 1e-10),
+        (pn.Cauchy(scale=scale), 0.5 * shift**2, 1e-10),
+        (pn.Laplace(scale=scale), laplace, 2e-8),
+        (pn.Airy(scale=scale), pn.Airy(scale=scale).fisher_information(), 2e-8 + shift**2),
+    ):
+        mechanism = pn.Mechanism(noise)
+        second = mechanism.renyi_divergence([2.0], 1, rate)[0]
+        assert second == pytest.approx(math.log1p(rate**2 * chi_square), rel=near, abs=0.0)
+        if rate == 1.0:
+            kullback = mechanism.renyi_divergence([1.0])[0]
+            assert kullback == pytest.approx(noise.kl(1.0), rel=near, abs=0.0)
+            assert mechanism.zcdp() == pytest.approx(kullback, rel=2e-8, abs=0.0)
+            assert mechanism.zcdp() >= kullback

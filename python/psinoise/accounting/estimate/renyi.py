@@ -27,23 +27,25 @@ The logarithm of the bound is convex in ``c``. It is stationary in ``c`` at give
 bound, so that neither has to be solved sharply.
 
 ``K`` is a quadrature over outputs out to a density of ``e^-1200`` of the peak (a sum, for losses of
-atoms), to about 1e-13 of the divergence of each use, and is not rounded outwards. The bound at the
-smallest delta of a float64 needs moments out to about ``e^-1000``; of larger orders the quadrature
-sees a part only, which bounds delta up to the mass beyond it, below any float64. Divergences of
-such orders are refused.
+atoms), to about 1e-13 of the divergence of each use, and is not rounded outwards. Of normal noise
+it is known for all orders; for neighbors that hardly differ, by less than 1e-4 scales, to 1e-10,
+and to 1e-8 if the law has kinks (`loss.measure`). The bound at the smallest delta of a float64
+needs moments out to about ``e^-1000``; of larger orders the quadrature sees a part only, which
+bounds delta up to the mass beyond it, below any float64. Divergences of such orders are refused.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, Saddle
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.measure import LossMeasure
-from psinoise.accounting.loss.pairs import Direction, Float
+from psinoise.accounting.loss.pairs import DIRECTIONS, Direction, Float, Pair
 from psinoise.accounting.loss.quadrature import ORDER
 from psinoise.accounting.loss.steps import Pairs, infinite_mass, largest_loss
 from psinoise.errors import CertificationError
@@ -59,6 +61,8 @@ _NEGLIGIBLE = -34.0
 # Orders are sought from 1 + e^first on, in steps of that factor, while the quadrature reaches.
 _FIRST, _LAST, _STEP = -16.0, 40.0, 0.5
 _FLAT = 1e-10
+# Shifts in scales, of laws without and with kinks, that nodes resolve.
+_NEAR, _NEAR_KINKS = 2.0**-18, 2.0**-26
 # Share of ``K`` that heavy tails may hide.
 _MISSED = 1e-13
 
@@ -92,11 +96,12 @@ def concentration(steps: Pairs, directions: tuple[Direction, ...]) -> float:
     """
     if not steps:
         return 0.0
-    return (
-        math.inf
-        if _infinite(steps, directions)
-        else max(_concentration(steps, w) for w in directions)
-    )
+    if _infinite(steps, directions):
+        return math.inf
+    kullback = max(_divergence(steps, direction, 1.0) for direction in directions)
+    steps, doublings = _farther(steps)
+    found = max(_concentration(steps, direction) for direction in directions)
+    return max(math.ldexp(found, -2 * doublings), kullback)
 
 
 def renyi_epsilon(steps: Pairs, delta: float, directions: tuple[Direction, ...]) -> float:
@@ -170,20 +175,49 @@ def _divergence(steps: Pairs, direction: Direction, order: float) -> float:
 
 def _covers(measure: LossMeasure, c: float, value: float) -> bool:
     """Whether the nodes hold all of the tilted mass but what does not matter."""
-    pair, grid = measure.nodes.pair, measure.nodes
-    if isinstance(pair, AtomPair) or math.isfinite(pair.noise.support) or not measure.panels:
+    pair, grid, direction = measure.nodes.pair, measure.nodes, measure.direction
+    if isinstance(pair, AtomPair) or math.isfinite(pair.noise.support) or measure.quadratic(c):
         return True
-    if grid.atom_loss.size and pair.noise.score_limit != 0.0:
-        return True  # runs of constant loss hold what lies beyond the panels
     if pair.noise.score_limit == 0.0:
         # Heavy tails end where the loss is next to 0, and ``phi - 1`` has it squared (`measure`).
         loss = float(np.abs(pair.loss(grid.ends)).max())
         beyond = float(pair.noise.cdf(grid.ends[0]) + pair.noise.ccdf(grid.ends[1] - pair.distance))
         # There ``g(c L) + c g(-L)`` is at most ``c (c + 1) L^2`` if ``c abs(L) <= 1``.
         return c * loss <= 1.0 and beyond * c * (c + 1.0) * loss**2 <= _MISSED * min(value, 1.0)
-    logs = measure.log_tilted(c, value)[: measure.panels * ORDER].reshape(measure.panels, ORDER)
-    ends = [int(np.argmin(grid.left)), int(np.argmax(grid.right))]
-    return float(logs[ends].max()) < _NEGLIGIBLE
+    top = pair.largest_loss(direction)
+    if math.isfinite(top):
+        beyond = grid.beyond[DIRECTIONS.index(direction)]
+        return math.log(max(beyond, 5e-324)) + c * top - value < _NEGLIGIBLE
+    if not measure.panels:
+        return False
+    # Losses grow to one side, where the outermost nodes are a panel: what is flat there to rounding
+    # has no loss that could be raised to a power.
+    outermost = int(np.argmax(grid.right) if direction == "remove" else np.argmin(grid.left))
+    reached = grid.right[outermost] == grid.ends[1] or grid.left[outermost] == grid.ends[0]
+    log_tilted = measure.log_tilted(c, value)[outermost * ORDER : (outermost + 1) * ORDER]
+    return bool(reached) and float(log_tilted.max()) < _NEGLIGIBLE
+
+
+def _farther(steps: Pairs) -> tuple[Pairs, int]:
+    """Neighbors that hardly differ farther apart, where nodes see all orders, and by how much.
+
+    Shifts of less than ``_NEAR`` scales are doubled. At order ``a`` divergences, divided by ``a``,
+    grow with the square of a shift ``d``, up to the share of ``d^2`` that more orders than
+    ``1 / d`` see, or of ``d`` next to a kink.
+    """
+    pairs = [pair for pair, _ in steps if isinstance(pair, Pair)]
+    if len(pairs) < len(steps) or any(math.isfinite(pair.noise.support) for pair in pairs):
+        return steps, 0
+    near = _NEAR_KINKS if any(pair.noise.kinks for pair in pairs) else _NEAR
+    farthest = max(pair.distance / pair.noise.scale for pair in pairs)
+    doublings = max(math.floor(math.log2(near / farthest)), 0) if farthest > 0.0 else 0
+    if not doublings:
+        return steps, 0
+    farther = [
+        (replace(pair, sensitivity=math.ldexp(pair.sensitivity, doublings)), count)
+        for pair, (_, count) in zip(pairs, steps, strict=True)
+    ]
+    return tuple(farther), doublings
 
 
 def _concentration(steps: Pairs, direction: Direction) -> float:

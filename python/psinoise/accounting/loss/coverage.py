@@ -1,8 +1,9 @@
 """How much of a law the panels of a quadrature hold.
 
-What is beyond their ends, and what they leave out, is bounded by the law's own distribution. So the
-masses of all must add up to 1, but for the errors that they are charged with. Where they do not
-something was lost, wherever it was: nothing is known then of the losses that are left.
+What heavy tails have beyond their ends, and what they leave out, is bounded by the law's own
+distribution. So the masses of all must add up to 1, but for the errors that they are charged with.
+Where they do not something was lost, wherever it was: nothing is known then of the losses that are
+left.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def _everything(grid: Nodes) -> bool:
     atoms = np.stack([grid.atom_log_mass + grid.atom_loss, grid.atom_log_mass])
     held = (np.exp(log_masses) * (1.0 + errors + doubt[:panels])).sum(axis=1)
     held += (np.exp(atoms) * (1.0 + doubt[panels:])).sum(axis=1)
-    for mass, beyond, direction in zip(held, grid.beyond, DIRECTIONS, strict=True):
+    # Of other tails less is beyond the ends than is known of masses.
+    tails = grid.beyond if pair.noise.score_limit == 0.0 else (0.0, 0.0)
+    for mass, beyond, direction in zip(held, tails, DIRECTIONS, strict=True):
         narrow = float(masses_of(pair, grid.narrow, direction)[1].sum())
         if not mass + beyond + narrow + pair.infinite(direction) > 1.0 - _LOST:
             return False

@@ -148,9 +148,7 @@ class Nodes:
         pair = self.pair
         assert isinstance(pair, Pair)
         noise, q = pair.noise, pair.sampling_rate
-        if math.isfinite(noise.support) or (self.atom_loss.size and noise.score_limit != 0.0):
-            # Runs of constant loss reach to the ends of the first edges and hold the rest of the
-            # mass.
+        if math.isfinite(noise.support):
             return 0.0, 0.0
         centers = np.array([0.0, *pair.shifts("remove")])
         base, *moved = noise.cdf(self.ends[0] - centers) + noise.ccdf(self.ends[1] - centers)
