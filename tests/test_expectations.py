@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
+import psinoise as pn
 from law_truth import MOMENTS, TAIL_INDEX, TRUTH, half_line, integral, is_heavy, near
 from psinoise.noise import Noise
 
@@ -156,6 +157,33 @@ def test_kl_against_mpmath(law, truth, shift):
             expected = mpmath.quad(integrand, edges, method="gauss-legendre", maxdegree=5)
     assert law.kl(shift) == near(float(expected), 1e-11)
     assert law.kl(-shift) == law.kl(shift)
+
+
+LARGE = [3.0, 60.0, 70.0, 1e3, 1e6, 1e8, 1e12, 1e16, 1e18, 1e100, 1e150]
+
+
+def test_shifts_of_any_size():
+    """Kills: nodes that are no closer to the moved center than its last digit; variances of losses
+    that are all alike but for theirs."""
+    normal = pn.Schrodinger(cost=pn.costs.Power(2.0), scale=1.0)
+    laplace = pn.Laplace(scale=1.0)
+    for shift in LARGE:
+        for name in ("kl", "kl_variance"):
+            closed = getattr(pn.Gaussian(std=normal.std), name)(shift)
+            assert getattr(normal, name)(shift) == near(closed, 1e-11)
+        assert laplace.kl(shift) == near(shift - 1.0 + np.exp(-shift), 1e-11)
+        if shift > 50.0:
+            assert laplace.kl_variance(shift) == near(3.0, 1e-11)
+    for alpha in (0.5, 1.0, 1.7):
+        stable = pn.SymmetricStable(alpha=alpha, scale=1.0)
+        for low, high in ((1e30, 1e60), (1e60, 1e200)):
+            rise = (1.0 + alpha) * (np.log(high) - np.log(low))
+            assert stable.kl(high) - stable.kl(low) == near(rise, 1e-9)
+            assert stable.kl_variance(high) == near(stable.kl_variance(low), 1e-5)
+    for law in (pn.Airy(scale=1.0), pn.Schrodinger(cost=pn.costs.Power(1.5), scale=1.0)):
+        for shift in LARGE[4:]:
+            assert law.kl(shift) == near(float(-law.logpdf(shift)), 1e-6)
+    assert pn.Airy(scale=1e-300).kl(1.0) == np.inf
 
 
 def test_small_shifts_give_half_the_fisher_information(law):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ _NEGLIGIBLE = -760.0
 # Below this shift the loss is integrated from the score; above, it is a difference of logarithms,
 # which has lost at most one digit there.
 _SMALL_SHIFT = 0.1
+# And from here on differences of logarithms as large lose digits of what varies.
+_LARGE_SHIFT = 64.0
 _OCTAVE = 4 * len(NODES)
 _UNSETTLED = 1e-13
 _FAR = 2.0**30
@@ -109,6 +111,20 @@ def moment(law: _Law, order: float) -> float:
         return float(2.0 * np.sum(weights * np.exp(hi + order * np.log(t)) * (1.0 + lo)))
 
 
+class _HalfLine(NamedTuple):
+    """Nodes ``u > -s / 2`` about the moved center, and what is there.
+
+    The loss is ``log p(u) - log p(u + s)``, that at the center and the rest: far out it hardly
+    varies beside its size.
+    """
+
+    weights: Float
+    moved: Float  # p(u)
+    here: Float  # p(u + s)
+    center: float
+    rest: Float
+
+
 def divergence(law: _Law, shift: float) -> float:
     """``D(p || T_shift p)`` for ``shift > 0``.
 
@@ -116,43 +132,70 @@ def divergence(law: _Law, shift: float) -> float:
     about ``s / 2``: no cancellation between points, and half the line is enough. It is not analytic
     at ``x = s``, where a panel ends.
     """
-    weights, near, here, loss = _half_line(law, shift)
+    weights, moved, here, center, rest = _half_line(law, shift)
     if shift < _SMALL_SHIFT:
-        return float(np.sum(weights * here * np.expm1(loss) * loss))
-    return float(np.sum(weights * (near - here) * loss))
+        return float(np.sum(weights * here * np.expm1(rest) * rest))
+    if math.isinf(center):
+        return math.inf
+    return float(np.sum(weights * (moved - here) * (center + rest)))
 
 
 def variance_of_loss(law: _Law, shift: float) -> float:
     """``V(p || T_shift p)`` for ``shift > 0``: both halves of the line, which the reflection about
     ``s / 2`` exchanges, with the sign of the loss."""
-    mean = divergence(law, shift)
-    weights, near, here, loss = _half_line(law, shift)
-    return float(np.sum(weights * (here * (loss + mean) ** 2 + near * (loss - mean) ** 2)))
+    weights, moved, here, center, rest = _half_line(law, shift)
+    if math.isinf(center):
+        return math.inf
+    # The mean less the loss at the center.
+    mean = float(np.sum(weights * (moved * rest - here * (2.0 * center + rest))))
+    # Where there is no mass a square may overflow.
+    other = np.where(here > 0.0, 2.0 * center + rest + mean, 0.0)
+    return float(np.sum(weights * (moved * (rest - mean) ** 2 + here * other**2)))
 
 
-def _half_line(law: _Law, shift: float) -> tuple[Float, Float, Float, Float]:
-    """Weights of nodes ``x > s / 2``, ``p(x - s)`` and ``p(x)`` there, and the logarithm of their
-    ratio."""
+def _half_line(law: _Law, shift: float) -> _HalfLine:
     outer = graded_edges(law)
     # Powers: beyond here the integrand, p (s / x)^2, is below 1e-17 of the whole.
     outer = outer[outer <= _FAR * max(1.0, shift)]
     inner = outer[outer < 0.5 * shift]
-    edges = np.concatenate([[0.5 * shift], shift - inner[:0:-1], shift + outer])
+    edges = np.concatenate([[-0.5 * shift], -inner[:0:-1], outer])
     if law.breaks:
-        edges = np.union1d(edges, [b for b in law.breaks if b > 0.5 * shift])
-    x, weights = panels(edges)
-    near = np.concatenate(law.log_density(np.abs(x - shift))).reshape(2, -1)
-    far = np.concatenate(law.log_density(x)).reshape(2, -1)
+        edges = np.union1d(edges, [b - shift for b in law.breaks if b > 0.5 * shift])
+    u, weights = panels(edges)
+    near = np.concatenate(law.log_density(np.abs(u))).reshape(2, -1)
+    far = np.concatenate(law.log_density(u + shift)).reshape(2, -1)
     moved, here = (np.exp(hi) * (1.0 + lo) for hi, lo in (near, far))
     if shift < _SMALL_SHIFT:
-        return weights, moved, here, _loss_from_score(law, x, shift)
-    return weights, moved, here, (near[0] - far[0]) + (near[1] - far[1])
+        return _HalfLine(weights, moved, here, 0.0, _loss_from_score(law, u, shift))
+    peak, there = (np.array(law.log_density(np.array([t])))[:, 0] for t in (0.0, shift))
+    center = float((peak[0] - there[0]) + (peak[1] - there[1]))
+    rest = np.zeros(u.size)
+    if math.isinf(center):
+        return _HalfLine(weights, moved, here, center, rest)
+    # What nodes far out miss has no mass, or is a power.
+    alive = (moved > 0.0) | (here > 0.0)
+    fallen, gone = (
+        (logs[:, alive] - at[:, None]).sum(axis=0) for logs, at in ((near, peak), (far, there))
+    )
+    falls = fallen - gone
+    if shift >= _LARGE_SHIFT:
+        close = np.abs(u[alive]) <= 0.5 * shift
+        falls[close] = fallen[close] + _integral_of_score(law, u[alive][close], shift)
+    rest[alive] = falls
+    return _HalfLine(weights, moved, here, center, rest)
 
 
-def _loss_from_score(law: _Law, x: Float, shift: float) -> Float:
-    """``log p(x - s) - log p(x)``, the integral of the score from ``|x - s|`` to ``x``."""
-    low = np.abs(x - shift)
-    half = 0.5 * np.where(x >= shift, shift, 2.0 * x - shift)
+def _integral_of_score(law: _Law, u: Float, shift: float) -> Float:
+    """``log p(s) - log p(s + u)`` for ``abs(u) <= s / 2``: the score is smooth there."""
+    points = shift + 0.5 * u[:, None] * (1.0 + _NODES)
+    scores = law.score(points.reshape(-1)).reshape(points.shape)
+    return np.asarray(0.5 * u * (scores @ _WEIGHTS))
+
+
+def _loss_from_score(law: _Law, u: Float, shift: float) -> Float:
+    """``log p(u) - log p(u + s)``, the integral of the score from ``|u|`` to ``u + s``."""
+    low = np.abs(u)
+    half = 0.5 * np.where(u >= 0.0, shift, 2.0 * u + shift)
     points = low[:, None] + half[:, None] * (1.0 + _NODES)
     scores = law.score(points.reshape(-1)).reshape(points.shape)
     return np.asarray(half * (scores @ _WEIGHTS))

@@ -441,7 +441,7 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
     def kl(self, shift: float) -> float:
         """Kullback-Leibler divergence between the law and the law shifted by ``shift``.
 
-        Relative error below 1e-11, for small shifts too.
+        Relative error below 1e-11, for shifts of any size; ``inf`` where it overflows.
         """
         distance = self._distance(shift)
         return self._standard_kl(distance) if distance > 0.0 else 0.0
@@ -452,7 +452,8 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
         ``V(p || T_a p) = E_p[(log(p / T_a p) - D(p || T_a p))**2]``, equation (6) of Alghamdi et
         al., "Schrodinger mechanisms" (ISIT 2023); where it is bounded over shifts, epsilon of
         ``n`` uses is ``n`` times the largest divergence and a term of order ``sqrt(n)`` (theorem
-        1). Relative error below 1e-11, for small shifts too; ``inf`` where supports differ.
+        1). Relative error below 1e-11, for shifts of any size; ``inf`` where supports differ, and
+        where the divergence overflows.
 
         Examples
         --------

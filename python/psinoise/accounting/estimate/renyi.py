@@ -166,11 +166,22 @@ def _divergence(steps: Pairs, direction: Direction, order: float) -> float:
     c = order - 1.0
     composition, saddle = _tilted(steps, direction, c)
     if c == 0.0:
-        return saddle.mean
+        means = zip(
+            composition.measures, saddle.parts[:, 1].tolist(), composition.counts, strict=True
+        )
+        return math.fsum(count * _kullback(measure, mean) for measure, mean, count in means)
     parts = zip(composition.measures, saddle.values, strict=True)
     if not all(_covers(measure, c, value) for measure, value in parts):
         raise CertificationError(f"Renyi divergences of order {order:g} are out of reach")
     return saddle.value / c
+
+
+def _kullback(measure: LossMeasure, mean: float) -> float:
+    """The divergence of order 1: without sampling as the law knows it, for shifts of any size."""
+    pair = measure.nodes.pair
+    if isinstance(pair, AtomPair) or pair.sampling_rate < 1.0 or not hasattr(pair.noise, "_table"):
+        return mean
+    return pair.noise.kl(pair.distance)
 
 
 def _covers(measure: LossMeasure, c: float, value: float) -> bool:
