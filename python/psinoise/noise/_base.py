@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
@@ -209,7 +210,10 @@ class Noise(NoiseLaw):
     # -- expectations ----------------------------------------------------------------------------
 
     def _standard_moment(self, order: float) -> float:
-        return _integrals.moment(self, order)
+        return math.exp(self._log_standard_moment(order))
+
+    def _log_standard_moment(self, order: float) -> float:
+        return _integrals.log_moment(self, order)
 
     def expected_cost(self, cost: Callable[[Float], ArrayLike]) -> float:
         """Expected cost ``E[cost(X)]`` of an even cost function, by quadrature on ``x > 0``; that
@@ -221,8 +225,10 @@ class Noise(NoiseLaw):
             return sum(self.expected_cost(term) for term in cost.terms)
         return super().expected_cost(cost)
 
-    def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
-        return _integrals.expectation(self, function)
+    def _standard_expectation(
+        self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
+    ) -> float:
+        return _integrals.expectation(self, function, kinks)
 
     def _standard_fisher_information(self) -> float:
         return _integrals.expectation(self, lambda t: self.score(t) ** 2)

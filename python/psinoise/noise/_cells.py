@@ -169,10 +169,11 @@ class Cells:
             ends = np.sort(np.concatenate([ends, cuts]))
             found[cell] = _integrals(function, ends[:-1], ends[1:]).sum() / self.widths[cell]
         if self.repeated:
-            found[-self.repeated :] += self._copies_beyond(function)
+            beyond = tuple(kink for kink in kinks if kink > self.end)
+            found[-self.repeated :] += self._copies_beyond(function, beyond)
         return found
 
-    def _copies_beyond(self, function: Callable[[Float], Float]) -> Float:
+    def _copies_beyond(self, function: Callable[[Float], Float], kinks: tuple[float, ...]) -> Float:
         """``sum over k >= 1 of exp(-rate k) E[function]`` on copy ``k``, for each repeated cell."""
         starts, ends = self.edges[-1 - self.repeated : -1], self.edges[-self.repeated :]
 
@@ -182,19 +183,35 @@ class Cells:
             means = _means(function, (starts + move).reshape(-1), (ends + move).reshape(-1))
             return np.asarray(np.exp(-self.rate * k)[:, None] * means.reshape(k.size, -1))
 
-        count = 1 + min(_LISTED, math.ceil(_NOTHING / self.rate))
+        # A function may begin at the last of them.
+        turns = [(kink - self.end) / self.period for kink in kinks]
+        count = 1 + min(_LISTED, math.ceil(_NOTHING / self.rate + max(turns, default=0.0)))
         total = np.asarray(copies(np.arange(1.0, count)).sum(axis=0))
+        for k in {math.ceil(turn) for turn in turns if turn < count - 1.0}:
+            total += math.exp(-self.rate * k) * self._cut_copy(function, kinks, k * self.period)
         if count <= _LISTED:
             return total
         # Euler and Maclaurin: from here on copies change by parts in 2**14 to the next.
         octaves = count + np.concatenate([[0.0], 2.0 ** np.arange(0.0, 60.0, 0.5)])
-        octaves = octaves[octaves <= count + 2.0 * _NOTHING / self.rate]
+        octaves = octaves[octaves <= count + 2.0 * _NOTHING / self.rate + max(turns, default=0.0)]
+        octaves = np.union1d(octaves, [turn for turn in turns if count < turn < octaves[-1]])
         half = 0.5 * np.diff(octaves)
         nodes = octaves[:-1, None] + half[:, None] * (1.0 + _NODES)
         weights = (half[:, None] * _WEIGHTS).reshape(-1)
         around = copies(count + np.array([-1.0, 0.0, 1.0]))
         rest = weights @ copies(nodes.reshape(-1)) + 0.5 * around[1]
         return np.asarray(total + rest - (around[2] - around[0]) / 24.0)
+
+    def _cut_copy(
+        self, function: Callable[[Float], Float], kinks: tuple[float, ...], move: float
+    ) -> Float:
+        """What cutting a copy at kinks adds to the means of its cells."""
+        edges = self.edges[-1 - self.repeated :] + move
+        cuts = np.array([kink for kink in kinks if edges[0] < kink < edges[-1]])
+        pieces = np.union1d(edges, cuts)
+        owner = np.searchsorted(edges, pieces[:-1], side="right") - 1
+        parts = np.bincount(owner, _integrals(function, pieces[:-1], pieces[1:]), self.repeated)
+        return np.asarray(parts / np.diff(edges) - _means(function, edges[:-1], edges[1:]))
 
     def divergence(self, shift: float) -> float:
         """``D(p || T_shift p)`` for ``shift > 0``; infinite where supports or atoms differ.

@@ -25,6 +25,8 @@ _SMALL_SHIFT = 0.1
 # And from here on differences of logarithms as large lose digits of what varies.
 _LARGE_SHIFT = 64.0
 _OCTAVE = 4 * len(NODES)
+# Next to a kink, in its distance from 0.
+_OCTAVES = 2.0 ** np.arange(-12.0, -2.0)
 _UNSETTLED = 1e-13
 _FAR = 2.0**30
 _SMALLEST_NORMAL = 2.0**-1022
@@ -64,15 +66,26 @@ def graded_edges(law: _Law) -> Float:
     return np.union1d(edges, np.array(law.breaks)) if law.breaks else edges
 
 
-def expectation(law: _Law, function: Callable[[Float], Float]) -> float:
-    """``E[function(|Z|)]``; ``inf`` if the integral does not converge.
+def cut(edges: Float, kinks: tuple[float, ...]) -> Float:
+    """With edges at kinks, and octaves next to these: what begins there may be all there is."""
+    if not kinks:
+        return edges
+    octaves = np.concatenate([[1.0], 1.0 - _OCTAVES, 1.0 + _OCTAVES])
+    more = np.multiply.outer(np.array(kinks), octaves)
+    return np.union1d(edges, more[(more > edges[0]) & (more < edges[-1])])
+
+
+def expectation(
+    law: _Law, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
+) -> float:
+    """``E[function(|Z|)]`` of a function smooth but for kinks; ``inf`` if it does not converge.
 
     Raises
     ------
     DomainError
         If it converges so slowly that part of it lies where the density underflows.
     """
-    t, weights = panels(graded_edges(law))
+    t, weights = panels(cut(graded_edges(law), kinks))
     hi, lo = law.log_density(t)
     density = np.exp(hi) * (1.0 + lo)
     end = np.flatnonzero(density >= _SMALLEST_NORMAL)[-1] + 1
@@ -103,12 +116,13 @@ def settled(total: float, parts: Float) -> float:
     raise DomainError("cost must grow more slowly: its expectation is not settled within float64")
 
 
-def moment(law: _Law, order: float) -> float:
-    """``E|Z|**order``, with the power inside the exponential, where it cannot overflow alone."""
+def log_moment(law: _Law, order: float) -> float:
+    """``log E|Z|**order``, the powers inside exponentials, where they cannot overflow."""
     t, weights = panels(graded_edges(law))
     hi, lo = law.log_density(t)
-    with np.errstate(over="ignore"):
-        return float(2.0 * np.sum(weights * np.exp(hi + order * np.log(t)) * (1.0 + lo)))
+    exponent = hi + order * np.log(t)
+    top = float(exponent.max())
+    return top + math.log(float(2.0 * np.sum(weights * np.exp(exponent - top) * (1.0 + lo))))
 
 
 class _HalfLine(NamedTuple):

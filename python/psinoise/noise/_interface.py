@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from psinoise import _validate
 from psinoise._kept import cached_property
 from psinoise._rng import RandomSource, fresh_key, stream_key
+from psinoise.costs import Cost
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._evaluation import Evaluated
@@ -30,6 +31,9 @@ __all__ = ["NoiseLaw", "family_name"]
 
 Float = NDArray[np.float64]
 _Array = TypeVar("_Array")
+
+# Numbers with all of their digits, and the logarithm of the largest.
+_LEAST_NORMAL, _LOG_LARGEST = 2.0**-1022, 709.782712893384
 
 
 class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
@@ -376,17 +380,29 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
         Returns
         -------
         float
-            ``inf`` where the moment does not exist or overflows. Relative error below 1e-13.
+            ``inf`` where the moment does not exist or overflows. Relative error below 1e-13; where
+            the power of the scale or the moment of the standardized law is beyond float64, 1e-15 of
+            their logarithms.
         """
         power = _validate.real("order", order)
         if not (0.0 <= power < math.inf):
             raise DomainError(f"order must be at least 0 and finite, got {order!r}")
         try:
-            standard = float(self._standard_moment(power))
-            # Infinite also where the power of the scale underflows.
-            return standard if math.isinf(standard) else standard * self._scale**power
+            standard, scaled = float(self._standard_moment(power)), self._scale**power
+        except OverflowError:
+            standard = scaled = math.inf
+        if all(_LEAST_NORMAL <= factor < math.inf for factor in (standard, scaled)):
+            return float(standard * scaled)
+        log_moment = float(self._log_standard_moment(power)) + power * math.log(self._scale)
+        return math.exp(log_moment) if log_moment < _LOG_LARGEST else math.inf
+
+    def _log_standard_moment(self, order: float) -> float:
+        """Its logarithm, ``inf`` if there is none: of laws whose own moments leave float64."""
+        try:
+            moment = self._standard_moment(order)
         except OverflowError:
             return math.inf
+        return math.log(moment) if moment > 0.0 else -math.inf
 
     @abstractmethod
     def _standard_moment(self, order: float) -> float:
@@ -399,8 +415,9 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
         ----------
         cost : callable
             Takes an array of positive numbers and returns an array of the same shape. Smooth on
-            ``x > 0``; a kink there costs digits, and so does a cost that oscillates in the tail of
-            a heavy-tailed law, where panels are as wide as ``x``.
+            ``x > 0``, but for the breakpoints of a cost of `psinoise.costs`: other kinks cost
+            digits, and so does a cost that oscillates in the tail of a heavy-tailed law, where
+            panels are as wide as ``x``.
 
         Returns
         -------
@@ -417,11 +434,17 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
         """
         if not callable(cost):
             raise TypeError(f"cost must be callable, got {cost!r}")
-        return self._standard_expectation(lambda t: _checks.cost_values(cost, t * self._scale))
+        points = cost.breakpoints if isinstance(cost, Cost) else ()
+        return self._standard_expectation(
+            lambda t: _checks.cost_values(cost, t * self._scale),
+            tuple(point / self._scale for point in points),
+        )
 
     @abstractmethod
-    def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
-        """``E[function(|Z|)]`` of the standardized law."""
+    def _standard_expectation(
+        self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
+    ) -> float:
+        """``E[function(|Z|)]`` of the standardized law; the function is smooth between kinks."""
 
     def score(self, t: Any) -> Any:
         """``-(log p)'(t)`` of the standardized law, ``t >= 0`` of any shape in units of the scale.

@@ -9,11 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise._kept import cached_property
-from psinoise.costs import Cost
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
 from psinoise.noise._interface import NoiseLaw
@@ -23,6 +22,9 @@ __all__ = ["PiecewiseNoise"]
 
 Float = NDArray[np.float64]
 Numbers = NDArray[Any]
+
+# Twice and more of it is still the logarithm of a number.
+_LARGE_LOG = 300.0
 
 
 class PiecewiseNoise(NoiseLaw):
@@ -146,19 +148,35 @@ class PiecewiseNoise(NoiseLaw):
         core.inverse_survival_cells(self.partition.law, self._scale, p, out, workers)
 
     def _standard_moment(self, order: float) -> float:
-        with np.errstate(over="ignore"):
-            return self.partition.expectation(lambda t: t**order)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = self.partition.expectation(lambda t: t**order, (self._peak(order),))
+        return math.inf if math.isnan(found) else found
 
-    def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
-        return self.partition.expectation(function)
+    def _peak(self, order: float) -> float:
+        """Where powers are largest, times masses that fall from copy to copy; the end of others."""
+        part = self.partition
+        return max(part.end, order * part.period / part.rate if part.repeated else 0.0)
 
-    def expected_cost(self, cost: Callable[[Float], ArrayLike]) -> float:
-        """Expected cost ``E[cost(X)]`` of an even cost function, by quadrature in each cell, which
-        is cut at the breakpoints of a cost of :mod:`psinoise.costs`."""
-        if not isinstance(cost, Cost):
-            return super().expected_cost(cost)
-        kinks = tuple(point / self._scale for point in cost.breakpoints)
-        return self.partition.expectation(lambda t: cost(t * self._scale), kinks)
+    def _log_standard_moment(self, order: float) -> float:
+        part, peak = self.partition, self._peak(order)
+        fallen = (peak - part.end) * part.rate / part.period if part.repeated else 0.0
+        if fallen > 3.0 * _LARGE_LOG:
+            about = order * math.log(peak * self._scale) - fallen
+            if abs(about) > 3.0 * _LARGE_LOG:
+                return math.copysign(math.inf, about)
+            raise DomainError(f"order must be smaller for {self!r}, got {order!r}")
+        # In a unit in which neither the powers nor their products with masses leave float64: beyond
+        # the limit there is nothing left of them.
+        unit = peak * math.exp(-min(fallen, _LARGE_LOG) / max(order, 1.0))
+        scaled = part.expectation(
+            lambda t: np.exp(np.minimum(order * np.log(t / unit), 2.3 * _LARGE_LOG)), (peak,)
+        )
+        return math.log(scaled) + order * math.log(unit) if scaled > 0.0 else -math.inf
+
+    def _standard_expectation(
+        self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
+    ) -> float:
+        return self.partition.expectation(function, kinks)
 
     def _standard_fisher_information(self) -> float:
         return math.inf  # the density jumps

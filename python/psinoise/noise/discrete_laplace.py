@@ -289,7 +289,9 @@ class DiscreteLaplace(NoiseLaw):
         with np.errstate(over="ignore"):
             return self._standard_expectation(lambda x: x**order)
 
-    def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
+    def _standard_expectation(
+        self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
+    ) -> float:
         if self._length > _LONGEST_SUM:
             raise DomainError(f"scale must be at most 2**16 to sum a cost, got {self._length!r}")
         k = np.arange(0.0, math.ceil(200.0 * self._length) + 2.0)

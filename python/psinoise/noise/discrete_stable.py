@@ -350,7 +350,9 @@ class DiscreteStable(NoiseLaw):
             return self.std**2
         return self._standard_expectation(lambda x: x**order)
 
-    def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
+    def _standard_expectation(
+        self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
+    ) -> float:
         return expectation(self._alpha, self._length, function)
 
     def _standard_fisher_information(self) -> float:

@@ -85,10 +85,8 @@ class Gaussian(ScaleFamily):
         """``t``."""
         return t
 
-    def _standard_moment(self, order: float) -> float:
-        return math.exp(
-            0.5 * order * math.log(2.0) + math.lgamma(0.5 * (order + 1.0)) - math.lgamma(0.5)
-        )
+    def _log_standard_moment(self, order: float) -> float:
+        return 0.5 * order * math.log(2.0) + math.lgamma(0.5 * (order + 1.0)) - math.lgamma(0.5)
 
     def _standard_fisher_information(self) -> float:
         return 1.0

@@ -199,18 +199,17 @@ class SymmetricStable(Noise):
         """``(2 / pi) Gamma(1 - 1 / alpha) scale``; ``inf`` for ``alpha <= 1``."""
         return _mean_abs(self._index) * self._scale
 
-    def _standard_moment(self, order: float) -> float:
+    def _log_standard_moment(self, order: float) -> float:
         # Nolan, Univariate Stable Distributions (2020), corollary 3.2.
         if order == 0.0:
-            return 1.0
+            return 0.0
+        normal = order * math.log(2.0) + math.lgamma(0.5 * (1.0 + order)) - math.lgamma(0.5)
         if self.log_concave:
-            log_moment = math.lgamma(0.5 * (1.0 + order)) - math.lgamma(0.5)
-            return math.exp(order * math.log(2.0) + log_moment)
+            return normal
         left = (self._index[0] - order) + self._index[1]
         if not left > 0.0:
             return math.inf
-        above = math.gamma(left / self._index[0]) / math.gamma(1.0 - 0.5 * order)
-        return float(2.0**order) * math.gamma(0.5 * (1.0 + order)) * above / math.sqrt(math.pi)
+        return normal + math.lgamma(left / self._index[0]) - math.lgamma(1.0 - 0.5 * order)
 
     def _standard_fisher_information(self) -> float:
         return 0.5 if self._closed else _integrals.expectation(self, lambda t: self.score(t) ** 2)

@@ -255,11 +255,13 @@ class TruncatedLaplace(NoiseLaw):
             found = self._standard_expectation(lambda t: t**order)
         return math.inf if math.isnan(found) else found  # powers beyond float64, times weights of 0
 
-    def _standard_expectation(self, function: Callable[[Float], Float]) -> float:
+    def _standard_expectation(
+        self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
+    ) -> float:
         reach = self._reach
         graded = reach * 2.0 ** np.arange(-60.0, 0.0)
         edges = np.concatenate([[0.0], graded, reach * np.arange(0.5, 1.0, 1 / 64), [reach]])
-        t, weights = _integrals.panels(distinct(edges))
+        t, weights = _integrals.panels(_integrals.cut(distinct(edges), kinks))
         return float(np.sum(weights * np.exp(-t) * function(t))) / self._inside
 
     def _standard_fisher_information(self) -> float:

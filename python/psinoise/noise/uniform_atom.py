@@ -144,6 +144,10 @@ class UniformAtom(PiecewiseNoise):
         reach = self.half_width / self.sensitivity
         return self._free * math.pow(reach, order) / (order + 1.0)
 
+    def _log_standard_moment(self, order: float) -> float:
+        reach = math.log(self.half_width / self.sensitivity)
+        return math.log(self._free) + order * reach - math.log(order + 1.0)
+
     @property
     def _shape(self) -> tuple[Any, ...]:
         return (self.delta, self.power)
