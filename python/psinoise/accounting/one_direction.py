@@ -49,6 +49,8 @@ _ROOM = 0.3
 _MOST_USES = 2.0**50
 # Of a slope that is read from a bound.
 _LEAST_TILT = 1e-6
+# Bounds on log delta of more uses than so few need not be closer than on epsilon, or than this.
+_FEW_USES, _MOST_GAP = 20.0, 1e-2
 #: So many bounds of a direction are kept for other questions.
 MOST_KEPT = 12
 
@@ -252,10 +254,14 @@ class OneDirection:
 
     @property
     def _enough(self) -> float:
-        """How close bounds on log delta may stay, in units of epsilon: as on epsilon itself."""
-        if self.point.log_delta is not None or self.question.tolerance is not None:
+        """How close bounds on log delta may stay, in units of epsilon: as on epsilon itself.
+
+        But for few uses, of which all products are soon formed.
+        """
+        known = self.point.log_delta is not None or self.question.tolerance is not None
+        if known or self.question.uses <= _FEW_USES:
             return 0.0
-        return self.question.widths.at(self.point.epsilon, self.tilt)
+        return min(self.question.widths.at(self.point.epsilon, self.tilt), _MOST_GAP / self.tilt)
 
     def _width(self, epsilon: float, slope: float) -> float:
         """How close bounds should be, in units of epsilon."""

@@ -37,7 +37,7 @@ from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Dense, dense
 from psinoise.accounting.compose.measures.measured import Measured, uses_of
 from psinoise.accounting.compose.schemes.epoch import RESOLUTIONS, Epoch
-from psinoise.accounting.estimate.composition import Composition
+from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
 from psinoise.accounting.loss.quadrature import reach_for
@@ -49,6 +49,9 @@ from psinoise.errors import CertificationError
 _LATTICES, _FARTHER, _FAR = 3, 1e3, 30.0
 # Times closer than on epsilon, where bounds on delta should be.
 _STEEP = 50.0
+# Log of how far delta may be below the guess that nodes reach for; and of the next guess, if all of
+# it was trimmed.
+_MISSED, _FARTHER_DOWN = 25.0, 60.0
 # Of fewer uses of atoms all products are formed, or nearly so, in less time.
 _MANY_USES = 100.0
 
@@ -107,7 +110,33 @@ def bounds(
         reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
         if reached <= enough:
             return
-    reach = reach_for(log_delta, uses)
+    while True:
+        found: dict[str, Bound] = {}
+        for bound in _products(steps, direction, log_delta, tilt, crossing, width):
+            found[bound.side] = bound
+            yield bound
+        if not given or guess is None or "upper" not in found:
+            break
+        # Nodes reach as far as the guess asks for, and what is beyond may be more than delta.
+        before, log_delta = log_delta, found["upper"].log_delta(guess.epsilon)
+        if "lower" not in found:
+            log_delta = min(log_delta, before - _FARTHER_DOWN)
+        if not LEAST_LOG_DELTA < log_delta < before - _MISSED:
+            break
+    if choices is not None and guess is not None and not first:
+        yield from choices.bounds(guess.epsilon, given, crossing, width, behind)
+
+
+def _products(
+    steps: Steps,
+    direction: Direction,
+    log_delta: float,
+    tilt: float,
+    crossing: Crossing,
+    width: Width,
+) -> Iterator[Bound]:
+    """Bounds by all products, for a delta of about that."""
+    uses = uses_of(steps)
     if len(steps) == 1 and isinstance(steps[0][0], Epoch) and steps[0][1] == 1:
         epoch = steps[0][0]
         with contextlib.suppress(CertificationError):  # of ratios that are no float64
@@ -115,7 +144,7 @@ def bounds(
         return
     # A single use has the supremum of the profiles of all shifts from below too. Of several the
     # worst shift is a guess, by a moment.
-    lean = None if uses == 1.0 else tilt
+    reach, lean = reach_for(log_delta, uses), None if uses == 1.0 else tilt
     counts = tuple(count for _, count in steps)
     epochs = any(isinstance(step, Epoch) for step, _ in steps)
     for nodes in RESOLUTIONS[: None if epochs else 1]:
@@ -128,8 +157,6 @@ def bounds(
             yield from one_use_bounds(composed, crossing)
         else:
             yield from direct_bounds(composed, crossing, width)
-    if choices is not None and guess is not None and not first:
-        yield from choices.bounds(guess.epsilon, given, crossing, width, behind)
 
 
 def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float) -> Choices | None:

@@ -58,7 +58,11 @@ class Composing(Protocol):
 
 
 def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> Iterator[Bound]:
-    """Bounds from above and below, each pair finer than the last, until the work is spent."""
+    """Bounds from above and below, each pair finer than the last, until the work is spent.
+
+    One from above alone if all that reaches epsilon is trimmed: delta is far less than the
+    composition is for.
+    """
     sided = {side: composition.sided(side) for side in _SIDES}
     plans: dict[Side, Plan] = {}
     epsilon, spent, found, nodes, used = 0.0, 0.0, math.inf, 0, 0
@@ -74,6 +78,9 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
             if middle.log_delta(0.0) == -math.inf:
                 return  # nothing is known of losses: see `DirectBound`
             epsilon = crossing(middle, epsilon, 0.03 * max(middle.largest, 1e-300))
+            if middle.log_delta(epsilon) == -math.inf and sided[side] is sided["upper"]:
+                yield sided[side].compose("upper", planning, plans.get(side))[0]
+                return
             slope = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * middle.largest, 1e-300))
             # What may be trimmed is a share of delta, which is known by now.
             # Of very many uses a coarse composition says nothing: what is assumed limits it.

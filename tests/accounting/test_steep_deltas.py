@@ -1,0 +1,102 @@
+"""Deltas far below what the saddle point says: one use of Gaussian and one of Laplace noise, whose
+composition is an integral over one output."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import pytest
+
+import psinoise as pn
+from refusals import for_rows
+
+
+def laplace_delta(scale, epsilon):
+    """One use at sensitivity 1, for any epsilon: Balle and Wang 2018."""
+    top = 1 / mp.mpf(scale)
+    if epsilon >= top:
+        return mp.mpf(0)
+    return 1 - mp.exp((epsilon - top) / 2) if epsilon > -top else 1 - mp.exp(epsilon)
+
+
+def sampled(delta, rate, epsilon):
+    """``(P' - e^eps Q)^+`` with ``P' = (1 - q) Q + q P``."""
+    rest = (mp.exp(epsilon) - 1 + rate) / rate
+    return rate * delta(mp.log(rest)) if rest > 0 else 1 - mp.exp(epsilon)
+
+
+def truth(std, rate, scale, other_rate, epsilon):
+    """Delta when the record is there, at 40 digits."""
+    with mp.workdps(40):
+        std, rate, other = mp.mpf(std), mp.mpf(rate), mp.mpf(other_rate)
+
+        def integrand(x):
+            ratio = 1 - rate + rate * mp.exp((x - mp.mpf(1) / 2) / std**2)
+            rest = sampled(lambda e: laplace_delta(scale, e), other, epsilon - mp.log(ratio))
+            return ratio * mp.npdf(x, 0, std) * rest
+
+        # Where the loss of the Gaussian alone, or with the largest or smallest other, is epsilon.
+        def output(loss):
+            inner = (mp.exp(loss) - 1 + rate) / rate
+            return std**2 * mp.log(inner) + mp.mpf(1) / 2
+
+        top = 1 / mp.mpf(scale)
+        losses = [mp.log(1 - other + other * mp.exp(sign * top)) for sign in (1, -1)]
+        first, last = (output(epsilon - loss) for loss in losses)
+        steps = [last + std * step for step in (mp.mpf(1) / 4, 1, 3, 8, 30)]
+        halves = [first + (last - first) * k / 16 for k in range(17)]
+        return mp.quad(integrand, [*halves, *steps])
+
+
+@for_rows(
+    [
+        (4.14, 0.01, 5.36, 0.1, 0.5),
+        (4.66, 0.01, 7.2, 1.0, 0.35),
+        (4.66, 0.01, 7.2, 1.0, 0.4),
+        (4.35, 0.001, 1.912, 0.1, 0.5),
+        (4.35, 0.001, 1.912, 0.1, 0.8),
+        (5.8, 0.01, 3.0, 0.01, 0.45),
+        (3.0, 0.001, 9.0, 1.0, 0.6),
+        (1.5, 0.1, 2.0, 0.5, 8.0),
+    ]
+)
+def test_two_uses(std, rate, scale, other_rate, epsilon):
+    """Kills: a guess that is too large, by which all that reaches epsilon is trimmed, or out of the
+    reach of nodes; bounds that may stay apart by a share of epsilon."""
+    exact = truth(std, rate, scale, other_rate, epsilon)
+    plan = pn.Accountant("remove")
+    plan = plan.compose(pn.Mechanism(pn.Gaussian(std=std)), 1, rate)
+    plan = plan.compose(pn.Mechanism(pn.Laplace(scale=scale)), 1, other_rate)
+    found = plan.delta(epsilon)
+    assert found.lower <= exact * (1 + 1e-12)
+    assert exact * (1 - 1e-12) <= found.upper
+    assert found.upper - found.lower <= 5e-3 * found.upper
+    assert exact < 1e-12
+
+
+def fresh(laws):
+    plan = pn.Accountant()
+    for law, count, rate in laws:
+        plan = plan.compose(pn.Mechanism(law), count, rate)
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("laws", "epsilon"),
+    [
+        ([(pn.Gaussian(std=5.82), 3, 0.01)], 0.5),
+        ([(pn.Gaussian(std=7.704), 2, 0.001)], 0.0541),
+        ([(pn.Laplace(scale=4.882), 3, 1.0), (pn.Gaussian(std=6.615), 1, 0.01)], 0.8782),
+        ([(pn.Airy(mean_abs=2.175), 3, 0.001)], 0.0654),
+        ([(pn.Gaussian(std=9.37), 1, 0.001)], 0.0144),
+    ],
+)
+def test_there_and_back(laws, epsilon):
+    """Epsilon at the delta that is found: another way there."""
+    found = fresh(laws).delta(epsilon)
+    assert found.upper - found.lower <= 1e-3 * found.upper
+    assert math.log(found.upper) < -200.0
+    assert (
+        fresh(laws).epsilon(found.upper).lower <= epsilon <= fresh(laws).epsilon(found.lower).upper
+    )
