@@ -121,3 +121,31 @@ def test_the_error_of_cumulants_is_small_where_logs_are():
     composition = Composition.of(((pair, 10**9),), "remove", 80.0)
     saddle = composition.saddle_at_delta(-18.0)
     assert composition.certain_chernoff(0.0, saddle.c) - saddle.log_chernoff(0.0) <= 1e-3
+
+
+def laplace_delta(scale, uses, epsilon):
+    """Of Laplace noise at sensitivity 1, by the contour integral of its closed transform."""
+    with mp.workdps(50):
+        shift, c = 1 / mp.mpf(scale), mp.mpf(5)
+
+        def integrand(t):
+            z = mp.mpc(c, t)
+            falling = z / (2 * z + 1) * mp.exp(-(z + 1) * shift)
+            transform = (z + 1) / (2 * z + 1) * mp.exp(z * shift) + falling
+            return mp.re(mp.exp(uses * mp.log(transform) - z * epsilon) / (z * (z + 1)))
+
+        step = mp.mpf(1) / 16
+        return (
+            step / mp.pi * (integrand(0) / 2 + mp.fsum(integrand(k * step) for k in range(1, 256)))
+        )
+
+
+@for_each([10**5, 10**7, 10**9, 10**10, 10**12])
+def test_estimates_of_very_many_uses(uses):
+    """Kills: peaks of the integrand that parabolas through coarse samples have, and it has not."""
+    scale = math.sqrt(2.0 * uses) / 1.4
+    estimate = pn.Mechanism(pn.Laplace(scale=scale)).composed(uses).estimate
+    exact = laplace_delta(scale, uses, 4.8)
+    assert estimate.delta(4.8) == pytest.approx(float(exact), rel=1e-9, abs=0.0)
+    found = estimate.epsilon(1e-6)
+    assert float(laplace_delta(scale, uses, found)) == pytest.approx(1e-6, rel=1e-9, abs=0.0)

@@ -26,6 +26,8 @@ _LOW_CHANGE = -0.75
 # Stands for 0, whose logarithm is not finite.
 _LEAST_MODULUS = 1e-300
 _MANY_ATOMS = 64
+# Nodes of all peaks that are looked for; sections after which they are flat.
+_MOST_LOOKED_AT, _SECTIONS = 10_000, 30
 
 
 def ratios(
@@ -95,6 +97,9 @@ def horizon_of(composition: Composition, saddle: Saddle, start: float, limit: fl
         frequencies = step * np.arange(probes, dtype=np.float64)
         level = _log_moduli(*finer, frequencies)
         alive = np.flatnonzero((level > _LOG_DEAD) & (frequencies > start))
+        # Of very many uses a peak that is no parabola may be anything: it is looked for.
+        if alive.size * sum(m.loss.size for m in finer[0].measures) <= _MOST_LOOKED_AT:
+            alive = alive[_log_peaks(*finer, frequencies[alive], step) > _LOG_DEAD]
         if alive.size == 0:
             return 0.0
         if alive[-1] < probes - 2:
@@ -116,6 +121,27 @@ def _log_moduli(composition: Composition, saddle: Saddle, frequencies: Float) ->
     # A tenth more than the parabola says.
     level[1:-1] += 1.1 * gain
     return np.asarray(level)
+
+
+def _log_peaks(composition: Composition, saddle: Saddle, near: Float, step: float) -> Float:
+    """The largest logs of the modulus within a step of some frequencies, by golden sections."""
+
+    def level(frequencies: Float) -> Float:
+        total = np.log(np.abs(damping(saddle, frequencies)))
+        parts = zip(composition.measures, saddle.parts.tolist(), composition.counts, strict=True)
+        for measure, (value, mean, _), count in parts:
+            turned = np.expm1(1j * np.multiply.outer(frequencies, measure.loss - mean))
+            ratio = turned @ np.exp(measure.log_tilted(saddle.c, value))
+            total += log_power(ratio, count).real
+        return np.asarray(total)
+
+    low, high = near - step, near + step
+    share = 0.5 * (math.sqrt(5.0) - 1.0)
+    for _ in range(_SECTIONS):
+        left, right = high - share * (high - low), low + share * (high - low)
+        rising = level(left) < level(right)
+        low, high = np.where(rising, left, low), np.where(rising, high, right)
+    return level(0.5 * (low + high))
 
 
 def _log_atoms(composition: Composition, saddle: Saddle) -> float:
