@@ -338,8 +338,8 @@ class Accountant:
         -------
         numpy.ndarray
             Of the same shape; ``inf`` where outputs of one data set are impossible for the other.
-            Estimates by quadrature, right to about 1e-12 of themselves, not rounded outwards;
-            promises of zCDP count with their bound.
+            Estimates, not rounded outwards: right to 1e-12 of themselves, to 1e-8 for sensitivities
+            below 1e-4 of the noise. Promises of zCDP count with their bound.
 
         Raises
         ------
