@@ -105,29 +105,45 @@ class LossMeasure:
         return mirrored + (self.lost[1] - self.lost[0])
 
     @cached_property
-    def _quadratic(self) -> tuple[float, float]:
-        """``V``, and up to which ``c`` nodes know less of ``K`` than the polynomial says."""
+    def _quadratic_up_to(self) -> float:
+        """Up to which ``c`` nodes know less of ``K`` than the polynomial says."""
         pair = self.nodes.pair
         if isinstance(pair, AtomPair) or math.isfinite(pair.noise.support):
-            return math.nan, -math.inf
+            return -math.inf
+        if self._normal_std is not None:
+            return math.inf
         if not hasattr(pair.noise, "_table"):
-            return math.nan, -math.inf  # nothing is known but its density
-        rate = pair.sampling_rate
-        std = normal_std(pair) if rate == 1.0 else None
-        if std is not None:
-            return 1.0 / std / std, math.inf
+            return -math.inf  # nothing is known but its density
         one, other = pair.shifts("remove")
         distance = abs(one - other) / pair.noise.scale
-        moved = rate * distance
-        variance = moved * moved * pair.noise._standard_fisher_information()
+        moved = pair.sampling_rate * distance
         if moved == 0.0:
-            return variance, math.inf
+            return math.inf
         room = _LOSS_ROUNDING / distance - (distance if pair.noise.kinks else 0.0)
-        return variance, (math.sqrt(max(room, 0.0)) - distance) / moved
+        return (math.sqrt(max(room, 0.0)) - distance) / moved
+
+    @property
+    def _normal_std(self) -> float | None:
+        """That of normal noise without sampling."""
+        pair = self.nodes.pair
+        if isinstance(pair, AtomPair) or pair.sampling_rate < 1.0:
+            return None
+        return normal_std(pair)
+
+    @cached_property
+    def _variance(self) -> float:
+        """``V``."""
+        pair, std = self.nodes.pair, self._normal_std
+        assert not isinstance(pair, AtomPair)
+        if std is not None:
+            return 1.0 / std / std
+        one, other = pair.shifts("remove")
+        moved = pair.sampling_rate * (one - other) / pair.noise.scale
+        return moved * moved * pair.noise._standard_fisher_information()
 
     def quadratic(self, c: float) -> bool:
         """Whether ``K(c)`` takes no nodes."""
-        return c <= self._quadratic[1]
+        return c <= self._quadratic_up_to
 
     def cumulants(self, c: float) -> Cumulants:
         """``K``, ``K'`` and ``K''`` at a real ``c > 0``; relative error about 1e-15 of each.
@@ -135,7 +151,7 @@ class LossMeasure:
         Of shifts by less than 1e-4 scales 1e-11, and 1e-8 if the law has kinks.
         """
         if self.quadratic(c):
-            variance = self._quadratic[0]
+            variance = self._variance
             return Cumulants(0.5 * c * (c + 1.0) * variance, (c + 0.5) * variance, variance)
         top, excess, mean, square = core.tilted_moments(
             self.log_mass, self.mass, self.loss, c, self._drift, self.lost[0]
