@@ -9,6 +9,7 @@ import pytest
 
 import psinoise as pn
 from designed_members import MEMBERS
+from refusals import for_each, for_rows
 
 # Small cactus laws are quick, not good.
 pytestmark = pytest.mark.filterwarnings("ignore:the divergence of:UserWarning")
@@ -62,6 +63,43 @@ def test_long_tails_are_summed():
     law = pn.Staircase(epsilon=1e-6)
     assert law.moment(0.5) == pytest.approx(1e3 * math.gamma(1.5), rel=1e-6)
     assert law.moment(3.0) == pytest.approx(6e18, rel=1e-5)
+
+
+@for_each([1e-18, 1e-20, 1e-100, 1e-160, 1e-200, 1e-250], [1.0, 1e-5, 1e-50])
+def test_moments_of_the_longest_tails(epsilon, scale):
+    """A staircase of such an epsilon is the Laplace law of a scale."""
+    law = pn.Staircase(epsilon=epsilon, sensitivity=epsilon * scale)
+    assert law.expected_cost(np.abs) == pytest.approx(scale, rel=1e-12, abs=0.0)
+    assert law.std == pytest.approx(math.sqrt(2.0) * scale, rel=1e-14, abs=0.0)
+    for order in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0):
+        expected = math.gamma(order + 1.0) * scale**order
+        assert law.moment(order) == pytest.approx(expected, rel=1e-12, abs=0.0)
+
+
+@for_rows(
+    [
+        (pn.TruncatedLaplace(epsilon=1e-90, delta=1e-5), 5e4, 1e-10),
+        (pn.TruncatedLaplace(epsilon=1e-150, delta=1e-12), 5e11, 1e-10),
+        (pn.TruncatedLaplace(epsilon=1e-200, delta=1e-5), 5e4, 1e-10),
+        (pn.TruncatedLaplace(epsilon=1e-300, delta=0.25, sensitivity=1e-6), 2e-6, 1e-10),
+        (pn.UniformAtom(delta=1e-200, sensitivity=1e-200), 0.5, 1e-13),
+        (pn.UniformAtom(delta=1e-160, sensitivity=1e-150), 5e9, 1e-13),
+    ]
+)
+def test_moments_of_bounded_laws_far_from_their_scale(law, half_width, error):
+    """They are uniform: the density of the truncated Laplace law falls by nothing."""
+    assert law.std == pytest.approx(half_width / math.sqrt(3.0), rel=error, abs=0.0)
+    assert law.mean_abs == pytest.approx(0.5 * half_width, rel=error, abs=0.0)
+    for order in (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 7.5):
+        expected = half_width**order / (order + 1.0)
+        assert law.moment(order) == pytest.approx(expected, rel=10 * error, abs=0.0)
+
+
+def test_high_moments_of_the_truncated_laplace_law():
+    """Powers overflow where their product with the density does not."""
+    law = pn.TruncatedLaplace(epsilon=700.0, delta=1e-3, sensitivity=700.0)
+    assert law.moment(110.0) == pytest.approx(math.gamma(111.0), rel=1e-12)
+    assert law.moment(400.0) == math.inf
 
 
 def test_divergences():

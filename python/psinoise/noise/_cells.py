@@ -30,6 +30,8 @@ _NODES, _WEIGHTS = np.array(NODES), np.array(WEIGHTS)
 # Copies of the repeated cells that are listed one by one; exp(-200) is nothing even against the
 # growth of a thirtieth power.
 _LISTED, _NOTHING = 1 << 14, 200.0
+# The number of a copy of which a moment is asked.
+_FARTHEST = 2.0**1000
 # The farthest shift of a divergence, in cells that repeat.
 _MOST_SHIFTED = 1 << 20
 # The sampler lists copies until the rest is below exp(-7), within this many cells.
@@ -147,7 +149,7 @@ class Cells:
         self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
     ) -> float:
         """``E[function(|Z|)]``, of a function that is smooth but for ``kinks``."""
-        terms = (self.masses * self.unit_expectations(function, kinks)).tolist()
+        terms = self._expectations(function, kinks, self.masses).tolist()
         if self.atom > 0.0:
             terms.append(self.atom * float(function(np.zeros(1))[0]))
         return math.fsum(terms)
@@ -155,7 +157,13 @@ class Cells:
     def unit_expectations(
         self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
     ) -> Float:
-        """What a unit of each mass contributes to ``E[function(|Z|)]``, its copies included.
+        """What a unit of each mass contributes to ``E[function(|Z|)]``, its copies included."""
+        return self._expectations(function, kinks, np.ones(self.masses.size))
+
+    def _expectations(
+        self, function: Callable[[Float], Float], kinks: tuple[float, ...], masses: Float
+    ) -> Float:
+        """What each cell and its copies contribute to ``E[function(|Z|)]`` with such masses.
 
         By Gauss-Legendre in each cell, cut at kinks; that at the origin is graded down to 2**-60 of
         its width.
@@ -168,38 +176,54 @@ class Cells:
             cuts = inside[(inside > ends[0]) & (inside < ends[-1])]
             ends = np.sort(np.concatenate([ends, cuts]))
             found[cell] = _integrals(function, ends[:-1], ends[1:]).sum() / self.widths[cell]
+        found *= masses
         if self.repeated:
             beyond = tuple(kink for kink in kinks if kink > self.end)
-            found[-self.repeated :] += self._copies_beyond(function, beyond)
+            found[-self.repeated :] += self._copies_beyond(
+                function, masses[-self.repeated :], beyond
+            )
         return found
 
-    def _copies_beyond(self, function: Callable[[Float], Float], kinks: tuple[float, ...]) -> Float:
-        """``sum over k >= 1 of exp(-rate k) E[function]`` on copy ``k``, for each repeated cell."""
+    def _copies_beyond(
+        self, function: Callable[[Float], Float], masses: Float, kinks: tuple[float, ...]
+    ) -> Float:
+        """``sum over k >= 1 of mass exp(-rate k) E[function]`` on copy ``k`` of repeated cells."""
         starts, ends = self.edges[-1 - self.repeated : -1], self.edges[-self.repeated :]
 
         def copies(k: Float) -> Float:
             """The summands; ``k`` may be any numbers."""
             move = k[:, None] * self.period
             means = _means(function, (starts + move).reshape(-1), (ends + move).reshape(-1))
-            return np.asarray(np.exp(-self.rate * k)[:, None] * means.reshape(k.size, -1))
+            weights = np.exp(-self.rate * k)[:, None] * masses
+            # A mass that underflows is none, also where the function overflows.
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.where(weights > 0.0, weights * means.reshape(k.size, -1), 0.0)
 
         # A function may begin at the last of them.
         turns = [(kink - self.end) / self.period for kink in kinks]
-        count = 1 + min(_LISTED, math.ceil(_NOTHING / self.rate + max(turns, default=0.0)))
+        latest = max(turns, default=0.0)
+        farthest = 2.0 * _NOTHING / self.rate + latest
+        if not farthest < _FARTHEST:
+            raise DomainError(
+                f"rate of noise in cells must be above {2.0 * _NOTHING / _FARTHEST!r} for its "
+                f"expectations, got {self.rate!r}"
+            )
+        count = 1 + min(_LISTED, math.ceil(_NOTHING / self.rate + latest))
         total = np.asarray(copies(np.arange(1.0, count)).sum(axis=0))
         for k in {math.ceil(turn) for turn in turns if turn < count - 1.0}:
-            total += math.exp(-self.rate * k) * self._cut_copy(function, kinks, k * self.period)
+            weights = math.exp(-self.rate * k) * masses
+            total += weights * self._cut_copy(function, kinks, k * self.period)
         if count <= _LISTED:
             return total
         # Euler and Maclaurin: from here on copies change by parts in 2**14 to the next.
-        octaves = count + np.concatenate([[0.0], 2.0 ** np.arange(0.0, 60.0, 0.5)])
-        octaves = octaves[octaves <= count + 2.0 * _NOTHING / self.rate + max(turns, default=0.0)]
+        octaves = np.append(0.0, 2.0 ** np.arange(0.0, math.log2(farthest), 0.5)) + count
         octaves = np.union1d(octaves, [turn for turn in turns if count < turn < octaves[-1]])
         half = 0.5 * np.diff(octaves)
         nodes = octaves[:-1, None] + half[:, None] * (1.0 + _NODES)
         weights = (half[:, None] * _WEIGHTS).reshape(-1)
         around = copies(count + np.array([-1.0, 0.0, 1.0]))
-        rest = weights @ copies(nodes.reshape(-1)) + 0.5 * around[1]
+        with np.errstate(over="ignore"):
+            rest = weights @ copies(nodes.reshape(-1)) + 0.5 * around[1]
         return np.asarray(total + rest - (around[2] - around[0]) / 24.0)
 
     def _cut_copy(

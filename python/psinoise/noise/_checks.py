@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +51,14 @@ def cost_values(cost: Callable[[Float], ArrayLike], x: Float) -> Float:
     if np.isnan(values).any():
         raise DomainError(f"cost must not be NaN, got NaN at x = {x[np.isnan(values)][0]!r}")
     return values
+
+
+def moment_order(order: object) -> float:
+    """Of an absolute moment."""
+    power = _validate.real("order", order)
+    if not (0.0 <= power < math.inf):
+        raise DomainError(f"order must be at least 0 and finite, got {order!r}")
+    return power
 
 
 def _shape_of(shape: object) -> int | tuple[int, ...]:

@@ -14,6 +14,7 @@ from psinoise._kept import cached_property
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
 from psinoise.noise._exponentials import exponential, exponential_minus_one, logarithm
+from psinoise.noise._own_unit import OwnUnit
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 from psinoise.noise._target import PrivacyTarget
@@ -24,7 +25,7 @@ __all__ = ["Staircase"]
 _LARGEST_EPSILON = 700.0
 
 
-class Staircase(PiecewiseNoise):
+class Staircase(OwnUnit, PiecewiseNoise):
     """The law of least ``E|X|`` or ``E X**2`` under epsilon-differential privacy, for one release.
 
     The density falls by the factor ``exp(-epsilon)`` at ``gamma, 1 + gamma, 2 + gamma, ...`` times
@@ -136,13 +137,12 @@ class Staircase(PiecewiseNoise):
     @cached_property
     def partition(self) -> Cells:
         """The two cells of the first period, in units of the sensitivity; they repeat."""
-        complement = -exponential_minus_one(-self.epsilon)
         return Cells(
             np.array([0.0, self.gamma, 1.0]),
-            complement * np.array(self._shares),
+            self._complement * np.array(self._shares),
             repeated=2,
             rate=self.epsilon,
-            complement=complement,
+            complement=self._complement,
             right_closed=False,
             falls=np.array([0.0, self.epsilon]),
         )
@@ -152,28 +152,28 @@ class Staircase(PiecewiseNoise):
         steps = math.ceil(Fraction(shift) / Fraction(self.sensitivity))
         return rounded(steps * Fraction(self.epsilon), up=True)
 
-    def _standard_moment(self, order: float) -> float:
+    @property
+    def _complement(self) -> float:
+        """``1 - exp(-epsilon)``."""
+        return -exponential_minus_one(-self.epsilon)
+
+    @property
+    def _unit(self) -> float:
+        """The sensitivity times the mean number of steps: their number is geometric."""
+        return self.sensitivity / self._complement
+
+    def _unit_moment(self, order: float) -> float:
+        complement = self._complement
         if order not in (1.0, 2.0):
-            return super()._standard_moment(order)
+            with np.errstate(over="ignore"):
+                return self.partition.expectation(lambda t: (t * complement) ** order)
         # A geometric number of whole sensitivities, and a place within one, which is independent.
-        gamma, (first, second) = self.gamma, self._shares
-        b, complement = self._fall, -exponential_minus_one(-self.epsilon)
-        mean = b / complement
-        place = 0.5 * (first * gamma + second * (1.0 + gamma))
+        gamma, (first, second), b = self.gamma, self._shares, self._fall
+        place = 0.5 * complement * (first * gamma + second * (1.0 + gamma))
         if order == 1.0:
-            return mean + place
+            return b + place
         square = (first * gamma**2 + second * (1.0 + gamma + gamma**2)) / 3.0
-        return mean * (1.0 + b) / complement + 2.0 * mean * place + square
-
-    @cached_property
-    def std(self) -> float:
-        """Standard deviation."""
-        return math.sqrt(self._standard_moment(2.0)) * self.sensitivity
-
-    @cached_property
-    def mean_abs(self) -> float:
-        """Mean absolute value ``E|X|``."""
-        return self._standard_moment(1.0) * self.sensitivity
+        return b * (1.0 + b) + 2.0 * b * place + complement * (complement * square)
 
     @property
     def _shape(self) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from psinoise.noise._blocks import fill_in_blocks
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._exponentials import exponential_minus_one
 from psinoise.noise._interface import NoiseLaw
+from psinoise.noise._own_unit import OwnUnit
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._target import PrivacyTarget
 from psinoise.noise.laplace import Laplace
@@ -34,7 +35,7 @@ _BLOCK = 1 << 16
 _LAPLACE = Laplace(scale=1.0)
 
 
-class TruncatedLaplace(NoiseLaw):
+class TruncatedLaplace(OwnUnit, NoiseLaw):
     """Laplace noise on a bounded interval, for one release under (epsilon, delta)-privacy.
 
     The density ``exp(-epsilon |x| / s)`` on ``[-A, A]``, with ``A`` as small as ``delta`` allows: a
@@ -182,16 +183,6 @@ class TruncatedLaplace(NoiseLaw):
         return self._growth / (1.0 + self._growth)
 
     @property
-    def std(self) -> float:
-        """Standard deviation, in closed form."""
-        return math.sqrt(self._standard_moment(2.0)) * self._scale
-
-    @property
-    def mean_abs(self) -> float:
-        """Mean absolute value ``E|X|``, in closed form."""
-        return self._standard_moment(1.0) * self._scale
-
-    @property
     def _shape(self) -> tuple[Any, ...]:
         return (self.epsilon, self.delta)
 
@@ -246,23 +237,42 @@ class TruncatedLaplace(NoiseLaw):
 
     # -- expectations ----------------------------------------------------------------------------
 
-    def _standard_moment(self, order: float) -> float:
+    @property
+    def _unit(self) -> float:
+        """The half width, or the scale where that is smaller."""
+        return min(1.0, self._reach) * self._scale
+
+    def _unit_moment(self, order: float) -> float:
         reach = self._reach
         if order in (1.0, 2.0) and reach > 1.0:
             ratio = reach / self._growth
             return 1.0 - ratio if order == 1.0 else 2.0 - ratio * (2.0 + reach)
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = self._standard_expectation(lambda t: t**order)
-        return math.inf if math.isnan(found) else found  # powers beyond float64, times weights of 0
+        longest = max(1.0, reach)
+        with np.errstate(over="ignore"):
+            # In two steps, as a power far out overflows where its product with the density is small
+            half, density = self._over_parts(lambda part: (longest * part) ** (0.5 * order))
+            return float(np.sum(half * density * half))
 
     def _standard_expectation(
         self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
     ) -> float:
         reach = self._reach
-        graded = reach * 2.0 ** np.arange(-60.0, 0.0)
-        edges = np.concatenate([[0.0], graded, reach * np.arange(0.5, 1.0, 1 / 64), [reach]])
-        t, weights = _integrals.panels(_integrals.cut(distinct(edges), kinks))
-        return float(np.sum(weights * np.exp(-t) * function(t))) / self._inside
+        cuts = tuple(kink / reach for kink in kinks)
+        values, density = self._over_parts(lambda part: function(reach * part), cuts)
+        return float(np.sum(density * values))
+
+    def _over_parts(
+        self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
+    ) -> tuple[Float, Float]:
+        """Values at parts of the half width, in (0, 1), and the probabilities that they stand for.
+
+        Of parts, since the half width may be 1e-300 of the scale.
+        """
+        graded = 2.0 ** np.arange(-60.0, 0.0)
+        edges = np.concatenate([[0.0], graded, np.arange(0.5, 1.0, 1 / 64), [1.0]])
+        part, weights = _integrals.panels(_integrals.cut(distinct(edges), kinks))
+        density = np.exp(-self._reach * part) * (self._reach / self._inside)
+        return function(part), weights * density
 
     def _standard_fisher_information(self) -> float:
         return math.inf  # the density jumps at the ends of its support

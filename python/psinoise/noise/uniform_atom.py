@@ -12,6 +12,7 @@ from psinoise import _validate
 from psinoise._kept import cached_property
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise._cells import Cells
+from psinoise.noise._own_unit import OwnUnit
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 from psinoise.noise._target import PrivacyTarget
@@ -19,7 +20,7 @@ from psinoise.noise._target import PrivacyTarget
 __all__ = ["UniformAtom"]
 
 
-class UniformAtom(PiecewiseNoise):
+class UniformAtom(OwnUnit, PiecewiseNoise):
     """The law of least ``E|X|**power`` under (0, delta)-differential privacy, for one release.
 
     Uniform on ``[-h, h]`` but for an atom at 0, which appears when ``delta`` is above
@@ -138,11 +139,13 @@ class UniformAtom(PiecewiseNoise):
         edges = np.array([0.0, self.half_width / self.sensitivity])
         return Cells(edges, np.array([self._free]), atom=1.0 - self._free)
 
-    def _standard_moment(self, order: float) -> float:
-        if order == 0.0:
-            return 1.0
-        reach = self.half_width / self.sensitivity
-        return self._free * math.pow(reach, order) / (order + 1.0)
+    @property
+    def _unit(self) -> float:
+        """The half width."""
+        return self.half_width
+
+    def _unit_moment(self, order: float) -> float:
+        return 1.0 if order == 0.0 else self._free / (order + 1.0)
 
     def _log_standard_moment(self, order: float) -> float:
         reach = math.log(self.half_width / self.sensitivity)
