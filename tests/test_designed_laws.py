@@ -227,7 +227,16 @@ def test_bad_numbers(law, given, name):
             DomainError,
             "epsilon must be at most",
         ),
-        (lambda: pn.TruncatedLaplace(epsilon=700, delta=1e-10), DomainError, "delta must be above"),
+        (
+            lambda: pn.TruncatedLaplace(epsilon=700, delta=2.7e-5),
+            DomainError,
+            "delta must be above exp(epsilon) / 3.5e308, got 2.7e-05",
+        ),
+        (
+            lambda: pn.TruncatedLaplace(epsilon=700, delta=3e-5, sensitivity=1.79e308),
+            DomainError,
+            "half_width must be positive and finite, got inf",
+        ),
         (
             lambda: pn.Staircase(epsilon=701.0),
             DomainError,

@@ -38,24 +38,28 @@ _LAPLACE = Laplace(scale=1.0)
 class TruncatedLaplace(OwnUnit, NoiseLaw):
     """Laplace noise on a bounded interval, for one release under (epsilon, delta)-privacy.
 
-    The density ``exp(-epsilon |x| / s)`` on ``[-A, A]``, with ``A`` as small as ``delta`` allows: a
-    shift by the sensitivity ``s`` moves a mass of exactly ``delta`` out of the support, and changes
-    the density by ``exp(epsilon)`` at most elsewhere. The noise is bounded; the privacy loss is
-    infinite with probability ``delta``.
+    The density ``exp(-epsilon |x| / s)`` on ``[-A, A]``, with ``A`` hardly above the least that
+    ``delta`` allows: a shift by the sensitivity ``s`` moves a mass of ``delta / (1 + 2**-36)`` out
+    of the support, which is below ``delta`` by 1.5e-11 of it, and changes the density by
+    ``exp(epsilon)`` at most elsewhere. With the least ``A`` rounding would move more than ``delta``
+    out of every third law. The noise is bounded; the privacy loss is infinite with the probability
+    of what is moved out.
 
     Parameters
     ----------
     epsilon : float
         In (0, 700].
     delta : float
-        In (0, 1/2).
+        In (0, 1/2), and above ``exp(epsilon) / 3.5e308``, which is 3e-5 at an epsilon of 700.
     sensitivity : float
-        By how much neighboring data sets can move the query.
+        By how much neighboring data sets can move the query. Both ``sensitivity / epsilon`` and
+        ``half_width`` are normal float64.
 
     Attributes
     ----------
     half_width : float
-        ``A = s / epsilon log(1 + (exp(epsilon) - 1) / (2 delta))``; no sample is larger.
+        ``A = s / epsilon log(1 + (1 + 2**-36) (exp(epsilon) - 1) / (2 delta))``; no sample is
+        larger.
 
     Raises
     ------
@@ -110,7 +114,8 @@ class TruncatedLaplace(OwnUnit, NoiseLaw):
         ):
             object.__setattr__(self, name, value)
         if not self._growth < math.inf:
-            raise DomainError(f"delta must be above exp(epsilon) / 1e308, got {delta!r}")
+            raise DomainError(f"delta must be above exp(epsilon) / 3.5e308, got {delta!r}")
+        _validate.positive("half_width", self.half_width)
 
     @classmethod
     def for_target(cls, target: PrivacyTarget, **arguments: Any) -> TruncatedLaplace:
