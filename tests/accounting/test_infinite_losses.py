@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import psinoise as pn
-from refusals import for_each
+from refusals import for_each, for_rows
 
 USES = 200
 
@@ -68,6 +68,23 @@ def test_there_and_back(law, uses_and_rate):
         delta = composed.delta(float(epsilon))
         assert composed.epsilon(delta.upper).lower <= epsilon
         assert composed.epsilon(delta.lower).upper >= min(epsilon, largest) * (1.0 - 1e-12)
+
+
+@for_rows(
+    [
+        (pn.TruncatedLaplace(epsilon=1.0, delta=0.1, sensitivity=0.1),),
+        (pn.UniformAtom(delta=0.1, sensitivity=0.01),),
+    ]
+)
+def test_where_all_losses_are_infinite(law):
+    """The shift is longer than the support: there was no largest finite loss."""
+    mechanism = pn.Mechanism(law, 1.0)
+    for count in (1, 3):
+        found = mechanism.profile([-1.0, 0.0, 1e-3, 50.0], count)
+        np.testing.assert_array_equal(found.upper, 1.0)
+        np.testing.assert_allclose(found.lower, 1.0, rtol=1e-9)
+        np.testing.assert_array_equal(mechanism.tradeoff([0.0, 0.1, 1.0], count), 0.0)
+        assert mechanism.epsilon(0.5, count) == math.inf
 
 
 def test_the_delta_that_a_law_was_made_for():

@@ -43,7 +43,7 @@ class Composed:
         bounds = self.bounds[direction]
         if self.question.uses == 1.0:
             # Bounds on one use are exact where their bins end.
-            bounds = [*one_use(self.question.steps, direction, _LEAST_LOG_DELTA, epsilons), *bounds]
+            bounds = [*_one_use(self.question, direction, epsilons), *bounds]
         return _logs(self.question, direction, bounds, epsilons)
 
     def delta(self, epsilons: Float) -> tuple[Float, Float]:
@@ -75,7 +75,7 @@ def composed(question: Question, epsilons: Float) -> Composed:
     question = replace(question, kept={})
     if question.uses == 1.0:
         for direction, found in bounds.items():
-            found.extend(one_use(question.steps, direction, _LEAST_LOG_DELTA, epsilons))
+            found.extend(_one_use(question, direction, epsilons))
     known = {
         direction: _logs(question, direction, found, epsilons)
         for direction, found in bounds.items()
@@ -88,6 +88,13 @@ def composed(question: Question, epsilons: Float) -> Composed:
         low[:] = np.maximum.accumulate(low[::-1])[::-1]
         np.minimum.accumulate(high, out=high)
     return Composed(question, bounds, epsilons, known)
+
+
+def _one_use(question: Question, direction: Direction, epsilons: Float) -> list[Bound]:
+    """Bounds of one use, where any of the epsilons has a finite loss above it."""
+    if not (epsilons < question.largest_loss(direction)).any():
+        return []
+    return list(one_use(question.steps, direction, _LEAST_LOG_DELTA, epsilons))
 
 
 def _logs(

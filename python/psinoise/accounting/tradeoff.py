@@ -85,7 +85,8 @@ def _highest(
     # a multiple of 1 - delta - alpha. What delta falls by beyond the end raises neither by more
     # than a part of the closeness.
     least = min(float(alphas[0]), 1.0 - float(alphas[-1]))
-    end = min(beyond(_BEYOND * (close * least + _LEAST)), _LARGEST_EPSILON)
+    # Where all losses are infinite, none is the largest finite one.
+    end = max(min(beyond(_BEYOND * (close * least + _LEAST)), _LARGEST_EPSILON), 0.0)
     # The steep line is below 0 beyond log(1/alpha), and the flat one mirrors it.
     reach = min(end, max(1.0, -math.log(float(alphas.min()))))
     lines: _Lines | None = None
