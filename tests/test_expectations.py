@@ -282,3 +282,16 @@ def test_costs_have_their_kinks():
     scale = 0.1
     exact = scale * (1.0 + np.exp(-1.0 / scale) * (1.0 + 2.0 * scale))  # and (x^2 - x)^+
     assert pn.Laplace(scale=scale).expected_cost(largest) == near(exact, 1e-12)
+
+
+def test_sizes_next_to_the_limits_of_float64(law_class):
+    """What is in units of the query has its value where the square of it has none."""
+    unit = law_class(scale=1.0)
+    for scale in (1e-300, 1e-160, 1e160, 1e300):
+        law = law_class(scale=scale)
+        for name in ("std", "mean_abs"):
+            assert getattr(law, name) == pytest.approx(
+                scale * getattr(unit, name), rel=1e-14, abs=0.0
+            )
+        square = np.inf if scale > 1.0 or unit.std == np.inf else 0.0
+        assert law.var == law.moment(2.0) == pytest.approx(square, abs=1e-300)

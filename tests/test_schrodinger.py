@@ -6,6 +6,7 @@ kinks, in test_schrodinger_kinks.py.
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 import re
@@ -225,6 +226,14 @@ def test_sizes_stretch_the_law():
     both = pn.Schrodinger(cost=costs.Log(), theta=2.0, std=3.0)
     assert both.std == near(3.0, 1e-13)
     assert both._table is pn.Schrodinger(cost=costs.Log(), theta=2.0)._table
+    # Where the square of a size is no float64.
+    for cost, (size, square) in itertools.product(
+        (costs.Power(1.5), costs.Log()), ((1e-200, 0.0), (1e200, math.inf))
+    ):
+        noise = pn.Schrodinger(cost=cost, std=size)
+        assert noise.std == pytest.approx(size, rel=1e-13, abs=0.0)
+        assert noise.var == square
+        assert noise.ground_energy == noise.theta == (0.0 if square else math.inf)
 
 
 @pytest.mark.parametrize(

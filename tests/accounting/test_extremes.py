@@ -8,6 +8,7 @@ std), a resolution criterion that ignores the rounding of large losses (halves w
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import mpmath as mp
 import numpy as np
@@ -70,3 +71,20 @@ def test_deltas_that_float64_hardly_holds():
     assert 7.5e-318 <= found.lower <= found.upper <= min(1.01 * found.lower, 7.6e-318)
     beyond = composed.delta(1.2 * composed.estimate.epsilon(1e-290))
     assert (beyond.lower, beyond.upper) == (0.0, 5e-324)
+
+
+@for_each(
+    [pn.Gaussian, pn.Laplace, pn.Airy, partial(pn.SymmetricStable, alpha=1.5), pn.Cauchy],
+    [2.0**1023, 1.7e308],
+    [2.0**1023, 1.7e308],
+    [1.0, 0.1],
+)
+def test_lengths_next_to_the_largest_float64(law, scale, shift, rate):
+    """The unit of both is a float64. Two to the 1024th was no answer but an OverflowError."""
+    unit = 2.0**1000
+    far = pn.Mechanism(law(scale=scale), shift)
+    near = pn.Mechanism(law(scale=scale / unit), shift / unit)
+    words = {"sampling_rate": rate}
+    found = far.epsilon(1e-5, **words)
+    assert tuple(found) == pytest.approx(tuple(near.epsilon(1e-5, **words)), rel=1e-12)
+    assert far.delta(0.5, **words) == pytest.approx(near.delta(0.5, **words), rel=1e-12)

@@ -132,7 +132,8 @@ def _in_a_unit(noise: Law, shift: float) -> tuple[Law, float]:
     divided = getattr(noise, "divided", None)
     if max(map(abs, exponents)) <= _FAR or divided is None:
         return noise, shift
-    unit = math.ldexp(1.0, sum(exponents) // 2)
+    # Of lengths up to 2**1024 the unit is at most 2**1023, the largest power that is a float64.
+    unit = math.ldexp(1.0, min(sum(exponents) // 2, 1023))
     return divided(unit), shift / unit
 
 

@@ -278,7 +278,7 @@ def _expected(noise: NoiseLaw, cost: Cost) -> float:
 
 
 def _mean_square(noise: NoiseLaw) -> float:
-    return float(noise.std) ** 2 if math.isfinite(noise.std) else math.inf
+    return float(noise.std) * float(noise.std)
 
 
 def _scale(row: TargetRow) -> float | None:

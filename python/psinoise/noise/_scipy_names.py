@@ -48,5 +48,5 @@ class SciPyNames:
 
     @property
     def var(self: Any) -> float:
-        """``std**2``."""
-        return float(self.std) ** 2
+        """``std**2``; ``inf`` where it does not exist or overflows."""
+        return float(self.std) * float(self.std)

@@ -247,17 +247,17 @@ class Schrodinger(Noise):
         if isinstance(self._cost, Power):
             exponent = -Decimal(2) - Decimal(self._cost.p)
             return theta * _power(Decimal(self._scale), exponent) / self._cost.weight
-        return theta / self._scale**2
+        return theta / self._scale / self._scale
 
     @property
     def ground_energy(self) -> float:
         """The smallest eigenvalue of ``-y'' + theta cost y``."""
-        return self._state.energy[0] / self._scale**2
+        return self._state.energy[0] / self._scale / self._scale
 
     @property
     def std(self) -> float:
         """Standard deviation."""
-        return math.sqrt(self.moment(2))
+        return math.sqrt(self._standard_moment(2.0)) * self._scale
 
     @property
     def mean_abs(self) -> float:
