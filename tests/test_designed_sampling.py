@@ -10,6 +10,7 @@ from scipy import stats
 
 import psinoise as pn
 from designed_members import MEMBERS
+from refusals import for_rows, refused
 
 # Small cactus laws are quick, not good.
 pytestmark = pytest.mark.filterwarnings("ignore:the divergence of:UserWarning")
@@ -149,3 +150,46 @@ print(found.hexdigest())
     for level in pn.build_config()["isa_available"]:
         assert run_python(code, PSINOISE_ISA=level) == expected
     assert run_python(code, PSINOISE_BACKEND="reference") == expected
+
+
+WIDER, FINER = "dtype must be wider", "dtype must be float64"
+
+
+@for_rows(
+    [
+        (pn.Staircase(epsilon=1.0, sensitivity=1.7e308), "f8", WIDER),
+        (pn.Staircase(epsilon=1e-300, sensitivity=1e10), "f8", WIDER),
+        (pn.Staircase(epsilon=1e-5, sensitivity=1e36), "f4", WIDER),
+        (pn.UniformAtom(delta=1e-300), "f4", WIDER),
+        (pn.Staircase(epsilon=600.0), "f4", FINER),
+        (pn.Staircase(epsilon=176.0), "f4", FINER),
+        (pn.Staircase(epsilon=300.0, power=2), "f4", FINER),
+        (pn.UniformAtom(delta=0.3, power=1e3, sensitivity=1.2e-38), "f4", FINER),
+        (pn.TruncatedLaplace(epsilon=1e-20, delta=0.4, sensitivity=1e-57), "f4", FINER),
+    ]
+)
+def test_samples_that_their_type_does_not_hold_are_refused(law, dtype, message):
+    """Whatever the scale is: draws may be far from it."""
+    refused(pn.DomainError, message, law.sample, 5, rng=1, dtype=dtype)
+    if dtype == "f4":
+        assert np.isfinite(law.sample(1000, rng=1)).all()
+
+
+@for_rows(
+    [
+        (pn.Staircase(epsilon=170.0), "f4"),
+        (pn.Staircase(epsilon=1e-30), "f4"),
+        (pn.UniformAtom(delta=0.99999, sensitivity=1e-37), "f4"),
+        (pn.UniformAtom(delta=0.5, sensitivity=1.7e308), "f8"),
+        (pn.TruncatedLaplace(epsilon=1.0, delta=1e-300, sensitivity=1e36), "f4"),
+        (pn.TruncatedLaplace(epsilon=1.0, delta=0.4, sensitivity=1e308), "f8"),
+        # Of a scale of 1.7e308, where Laplace draws are infinite, whose remainder is no number.
+        (pn.TruncatedLaplace(epsilon=1e-300, delta=0.4, sensitivity=1.7e8), "f8"),
+    ]
+)
+def test_samples_next_to_the_limits_of_their_type(law, dtype):
+    x = law.sample(100_000, rng=1, dtype=dtype).astype(np.float64)
+    assert np.isfinite(x).all()
+    outside = np.count_nonzero(np.abs(x) > law.iccdf(0.05 * (1.0 - getattr(law, "atom", 0.0))))
+    expected = 0.1 * x.size * (1.0 - getattr(law, "atom", 0.0))
+    assert abs(outside - expected) < 5.0 * math.sqrt(expected) + 5.0

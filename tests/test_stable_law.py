@@ -114,6 +114,10 @@ def test_no_sample_overflows_its_type(alpha, scale, dtype):
             pn.DiscreteStable(alpha=alpha, scale=scale).sample(2, rng=1, dtype=dtype)
     assert np.isfinite(stable(alpha, scale).sample(100_000, rng=1)).all()
     assert np.isfinite(stable(2.0, 1e30).sample(1000, rng=1, dtype=dtype)).all()
+    # The index 2 has a normal tail, and is refused where other normal laws are.
+    assert np.isfinite(stable(2.0, 1e306).sample(1000, rng=1)).all()
+    with pytest.raises(pn.DomainError, match="dtype must be wider"):
+        stable(2.0, 1.7e308).sample(1000, rng=1)
 
 
 def kolmogorov(law, x):

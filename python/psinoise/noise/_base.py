@@ -33,6 +33,8 @@ Numbers = NDArray[Any]
 
 # Shapes whose tables are kept, of 100 to 700 kB each.
 _MOST_TABLES = 64
+# Read with every sample.
+_WIDE = _checks.WIDE
 
 
 def _of_any_shape(score: Callable[[Any, Float], Float]) -> Callable[[Any, Any], Any]:
@@ -184,6 +186,8 @@ class Noise(NoiseLaw):
         return table
 
     def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
+        if self._scale > _WIDE:
+            _checks.wide_enough(self, out.dtype)
         core.sample(self._table, key, first, self._scale, out, workers)
 
     # -- what bounds of the privacy loss read ----------------------------------------------------

@@ -18,10 +18,14 @@ Float = NDArray[np.float64]
 SERIAL = 1 << 17
 # Elements of a stream are numbered up to here.
 _ELEMENTS = 1 << 62
+# Light tails of a scale up to here are no more than that beyond float64; beyond float32 are none
+# of a scale that float32 samples may have.
+WIDE = 2.0**1000
 # Draws of a type that would be infinite more often than this are refused: no sample may be infinite
 # where the law has no mass there.
 _OVERFLOW = 2.0**-64
 _SAMPLED = (np.dtype(np.float64), np.dtype(np.float32))
+_LEAST_FLOAT32 = 2.0**-126
 
 
 def real_array(name: str, values: ArrayLike) -> Float:
@@ -149,10 +153,25 @@ def worker_count(threads: int | None, size: int) -> int:
     return _validate.count("threads", threads)
 
 
-def wide_enough(law: object, dtype: np.dtype[Any], probability: float) -> None:
+def overflow(law: Any, dtype: DTypeLike) -> float:
+    """The probability of a draw beyond the largest number of a type."""
+    return 2.0 * float(law.ccdf(float(np.finfo(dtype).max)))
+
+
+def wide_enough(law: object, dtype: np.dtype[Any], probability: float | None = None) -> None:
     """Refuse a type whose largest number draws exceed with a probability that is not negligible."""
+    probability = overflow(law, dtype) if probability is None else probability
     if not probability <= _OVERFLOW:
         raise DomainError(
             f"dtype must be wider for {law!r}, draws of which exceed the largest {dtype} with "
             f"probability {probability:.1e}"
+        )
+
+
+def fine_enough(law: object, dtype: np.dtype[Any], size: float) -> None:
+    """Refuse float32 for draws whose usual size is below its normal numbers: many would be 0."""
+    if dtype.itemsize == 4 and not size >= _LEAST_FLOAT32:
+        raise DomainError(
+            f"dtype must be float64 for {law!r}, half of the draws of which are below the normal "
+            "numbers of float32"
         )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.errors import DomainError
+from psinoise.noise import _checks
 from psinoise.noise._cells import Cells
 from psinoise.noise._interface import NoiseLaw
 from psinoise.noise._overlay import Pieces, lattice_overlay, lattice_shifts, multiple, overlay
@@ -136,8 +137,25 @@ class PiecewiseNoise(NoiseLaw):
     def _table(self) -> core.CellTable:
         return self.partition.table()
 
+    @cached_property
+    def _drawn(self) -> core.CellTable:
+        """The table of draws, which float64 holds."""
+        _checks.wide_enough(self, np.dtype(np.float64))
+        return self._table
+
+    @cached_property
+    def _drawn_float32(self) -> core.CellTable:
+        """The table of draws, which float32 holds."""
+        single = np.dtype(np.float32)
+        _checks.wide_enough(self, single)
+        # The scale need not be near them: the inner step of a staircase is exp(-epsilon / 2) of it.
+        usual = self.iccdf(0.25 * float(self.partition.above[0]))
+        _checks.fine_enough(self, single, usual)
+        return self._table
+
     def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
-        core.sample_cells(self._table, key, first, self._scale, out, workers)
+        table = self._drawn if out.itemsize == 8 else self._drawn_float32
+        core.sample_cells(table, key, first, self._scale, out, workers)
 
     def _evaluate(self, quantity: str, x: Numbers, out: Numbers, workers: int) -> None:
         if quantity in ("pdf", "logpdf") and self.atom > 0.0:
@@ -176,7 +194,8 @@ class PiecewiseNoise(NoiseLaw):
     def _standard_expectation(
         self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
     ) -> float:
-        return self.partition.expectation(function, kinks)
+        with np.errstate(over="ignore"):
+            return self.partition.expectation(function, kinks)
 
     def _standard_fisher_information(self) -> float:
         return math.inf  # the density jumps

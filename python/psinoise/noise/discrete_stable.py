@@ -327,7 +327,7 @@ class DiscreteStable(NoiseLaw):
 
     def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
         """By quantiles of uniform numbers, two words of the stream for each element."""
-        _checks.wide_enough(self, out.dtype, 2.0 * self.ccdf(float(np.finfo(out.dtype).max)))
+        _checks.wide_enough(self, out.dtype)
         flat = out.reshape(-1)
         words = core.stream_words(key, _ROUNDS, 2 * first, 2 * flat.size).reshape(-1, 2)
         # Numbers in [0, 1) of 53 bits; the sign is another bit of the first word.

@@ -293,11 +293,7 @@ class SymmetricStable(Noise):
     @cached_property
     def _overflow(self) -> dict[int, float]:
         """How probable a draw beyond float32 and float64 is, by the bytes of the type."""
-        # The leading term of the tail; at alpha = 2 the sine is tiny, as normal tails are.
-        alpha = self._index[0]
-        mass = math.gamma(alpha) * math.sin(0.5 * math.pi * alpha) * 2.0 / math.pi
-        largest = {4: float(np.finfo(np.float32).max), 8: float(np.finfo(np.float64).max)}
-        return {size: mass * (self._scale / most) ** alpha for size, most in largest.items()}
+        return {4: _checks.overflow(self, np.float32), 8: _checks.overflow(self, np.float64)}
 
     def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
         _checks.wide_enough(self, out.dtype, self._overflow[out.itemsize])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from psinoise import _validate
 from psinoise._backend import core
 from psinoise.errors import CalibrationError, DomainError
-from psinoise.noise import _integrals
+from psinoise.noise import _checks, _integrals
 from psinoise.noise._blocks import fill_in_blocks
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._exponentials import exponential_minus_one
@@ -32,6 +32,8 @@ Numbers = NDArray[Any]
 
 _LARGEST_EPSILON = 700.0
 _BLOCK = 1 << 16
+# So many scales no draw is away from 0.
+_UNIT = 2.0**10
 _LAPLACE = Laplace(scale=1.0)
 
 
@@ -115,7 +117,8 @@ class TruncatedLaplace(OwnUnit, NoiseLaw):
             object.__setattr__(self, name, value)
         if not self._growth < math.inf:
             raise DomainError(f"delta must be above exp(epsilon) / 3.5e308, got {delta!r}")
-        _validate.positive("half_width", self.half_width)
+        if self._scale > _checks.WIDE:  # there are less than 2**10 scales in it
+            _validate.positive("half_width", self.half_width)
 
     @classmethod
     def for_target(cls, target: PrivacyTarget, **arguments: Any) -> TruncatedLaplace:
@@ -223,16 +226,24 @@ class TruncatedLaplace(OwnUnit, NoiseLaw):
         return np.where(valid, np.where(p > 0.5, -t, t), np.nan)
 
     def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
-        core.sample(_LAPLACE._table, key, first, self._scale, out, workers)
+        half_width, scale = self.half_width, self._scale
+        _checks.fine_enough(self, out.dtype, half_width)
+        # Next to the limits of float64 in another unit: infinite draws would have no remainder.
+        unit = _UNIT if scale > _checks.WIDE else 1.0
+        core.sample(_LAPLACE._table, key, first, scale / unit, out, workers)
         # The exponential law has no memory: beyond A it starts again. The remainder is exact.
-        flat, reach = out.reshape(-1), out.dtype.type(self.half_width)
-        if reach > self.half_width:
+        longest = half_width / unit
+        reach = out.dtype.type(min(longest, float(np.finfo(out.dtype).max)))
+        if float(reach) > longest:  # a float32 and a float are compared as float32
             reach = np.nextafter(reach, out.dtype.type(0.0))
+        flat = out.reshape(-1)
         for start in range(0, flat.size, _BLOCK):
             part = flat[start : start + _BLOCK]
             beyond = np.abs(part) > reach
             if beyond.any():
                 part[beyond] = np.fmod(part[beyond], reach)
+            if unit != 1.0:
+                part *= unit
 
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
         """``P(|X|`` rounds to ``k grid)``; see `psinoise.noise.NoiseLaw.lattice_masses`."""
