@@ -9,12 +9,13 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 
 import psinoise as pn
-from psinoise import costs
+from psinoise import costs, figures, plotting
 from psinoise.accounting import Accountant
 from psinoise.noise import DESIGNED, FAMILIES
 from refusals import GAUSSIAN, for_each, for_rows, refused
@@ -276,3 +277,66 @@ def test_what_once_failed_at_the_limits_of_numbers():
     for epsilon in epsilons:
         each = pn.calibrate(pn.Staircase, epsilon=epsilon, delta=0, count=90).epsilon
         assert each == pytest.approx(epsilon / 90.0)
+
+
+# -- True or False ---------------------------------------------------------------------------------
+
+
+LAPLACE = pn.Laplace(scale=1.0)
+FLAGS = {
+    (pn.calibrate, "on_lattice"): partial(pn.calibrate, pn.Laplace, epsilon=1.0, delta=0.0),
+    (pn.Ledger, "adaptive"): partial(pn.Ledger, 1.0, 1e-6),
+    (pn.Ledger.create, "adaptive"): partial(pn.Ledger.create, "no such/file", 1.0, 1e-6),
+    (pn.compare, "progress"): partial(pn.compare, laws=[pn.Laplace]),
+    (pn.compare, "speed"): partial(pn.compare, laws=[pn.Laplace], counts=[1], progress=False),
+    (plotting.plot_density, "log"): partial(plotting.plot_density, LAPLACE),
+    (pn.Noise.plot, "log"): LAPLACE.plot,
+    (plotting.plot_epsilon, "log"): partial(plotting.plot_epsilon, GAUSSIAN, [1], 1e-6),
+    (plotting.plot_epsilon, "progress"): partial(plotting.plot_epsilon, GAUSSIAN, [1], 1e-6),
+    (plotting.plot_lines, "log_x"): partial(plotting.plot_lines, [1, 2], {"a": [1, 2]}),
+    (plotting.plot_lines, "log_y"): partial(plotting.plot_lines, [1, 2], {"a": [1, 2]}),
+    (plotting.plot_lines, "name"): partial(plotting.plot_lines, [1, 2], {"a": [1, 2]}),
+    (figures.save_figures, "progress"): partial(figures.save_figures, "no such", []),
+}
+
+
+@for_rows((name, call) for (_, name), call in FLAGS.items())
+def test_flags(name, call):
+    """A word is true, "no" too; 1 is, and a list that happens to be full."""
+    for value in ("x", "no", 1, 0, None, [1], np.array([True])):
+        refused(TypeError, f"^{name} must be a boolean, got ", call, **{name: value})
+
+
+ERRORS = (pn.BudgetError, pn.CalibrationError, pn.CertificationError, pn.DomainError)
+
+
+def test_no_flag_is_left_out():
+    """Every public argument that is annotated as a boolean."""
+    owners = [
+        getattr(module, name) for module in (pn, plotting, figures) for name in module.__all__
+    ]
+    owners += [
+        getattr(owner, name, None)
+        for owner in owners
+        if inspect.isclass(owner)
+        for name in dir(owner)
+        if not name.startswith("_")
+    ]
+    found = {
+        (owner.__qualname__, argument.name)
+        for owner in owners
+        if callable(owner) and hasattr(owner, "__qualname__") and owner not in ERRORS
+        if (getattr(owner, "__module__", None) or "").startswith("psinoise")
+        for argument in inspect.signature(owner).parameters.values()
+        if argument.annotation == "bool"
+    }
+    # Laws inherit one method; `compare` reads its words itself.
+    listed = {(owner.__qualname__, name) for owner, name in FLAGS}
+    assert found | {("compare", "speed")} == listed
+
+
+def test_booleans_of_numpy_are_flags():
+    assert pn.Ledger(1.0, 1e-6, adaptive=np.True_).adaptive is True
+    assert isinstance(
+        pn.calibrate(pn.Laplace, epsilon=1.0, delta=0.0, on_lattice=np.False_), pn.Laplace
+    )

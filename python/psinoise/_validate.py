@@ -76,6 +76,15 @@ def positive_count(name: str, value: object) -> int:
     return number
 
 
+def flag(name: str, value: object) -> bool:
+    """True or False; other objects that are true or false, such as words, are refused."""
+    if isinstance(value, bool):
+        return value
+    if type(value).__name__ in {"bool", "bool_"}:  # of NumPy
+        return bool(value)
+    raise TypeError(f"{name} must be a boolean, got {value!r}")
+
+
 def choice(name: str, value: object, allowed: Iterable[str]) -> str:
     """One of a few words."""
     words = tuple(allowed)

@@ -101,6 +101,7 @@ def plot_epsilon(
     """
     drawn = [mechanisms] if isinstance(mechanisms, Mechanism) else list(dict.fromkeys(mechanisms))
     check_each("mechanisms", drawn, Mechanism)
+    log, progress = _validate.flag("log", log), _validate.flag("progress", progress)
     numbers = [_validate.count("counts", count) for count in counts]
     if not numbers:
         raise DomainError("counts must name at least one number of compositions, got none")
@@ -161,6 +162,8 @@ def plot_lines(
     >>> ax.get_yscale()
     'log'
     """
+    log_x, log_y = _validate.flag("log_x", log_x), _validate.flag("log_y", log_y)
+    name = _validate.flag("name", name)
     if colors is None:
         colors = [color_of(line, i) for i, line in enumerate(lines)]
     return draw_lines(x, lines, colors, ax=ax, thin=thin, log_x=log_x, log_y=log_y, name=name)

@@ -334,12 +334,6 @@ def test_what_remains_fits():
     assert not made.affords(pn.Mechanism(pn.DiscreteLaplace(epsilon=room)))
 
 
-@pytest.mark.parametrize("adaptive", [1, None, "yes"])
-def test_bad_arguments(adaptive):
-    with pytest.raises(TypeError, match="adaptive must be a boolean"):
-        pn.Ledger(1.0, 1e-6, adaptive=adaptive)
-
-
 def test_a_file_keeps_the_orders(tmp_path, monkeypatch):
     """Kills: orders that a later version chooses anew in the middle of a budget."""
     made = pn.Ledger.create(tmp_path / "a.ledger", 1.0, 1e-6, adaptive=True)

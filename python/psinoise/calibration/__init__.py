@@ -162,7 +162,7 @@ def calibrate(
         law, epsilon, delta, sensitivity, count, sampling_rate, adjacency, contribution
     )
     _validate.choice("method", method, _METHODS)
-    if not on_lattice:
+    if not _validate.flag("on_lattice", on_lattice):
         if grid is not None:
             raise DomainError("grid must not be given without on_lattice=True")
         return cast(_AnyNoise, _found(law, target, method, cost).noise)

@@ -146,7 +146,7 @@ def compare(
         "sampling_rate": _validate.probability("sampling_rate", sampling_rate),
         "adjacency": adjacency,
         "contribution": contribution,
-        "progress": progress,
+        "progress": _validate.flag("progress", progress),
     }
     _check_words(words)
     own = _made_for(words.get("cost"))

@@ -215,6 +215,7 @@ def compare_at_equal_cost(
     """
     mean_abs = _validate.positive("mean_abs", mean_abs)
     delta = _validate.probability("delta", delta)
+    speed = _validate.flag("speed", speed)
     seconds = _validate.positive("speed_seconds", speed_seconds)
     chosen_counts = _checked_counts(counts)
     left_out: list[str] = []

@@ -80,6 +80,7 @@ def save_figures(
     chosen = [_validate.choice("figure", name, FIGURES) for name in FIGURES if names is None]
     chosen += [_validate.choice("figure", name, FIGURES) for name in dict.fromkeys(names or ())]
     endings = [_validate.choice("format", ending, FORMATS) for ending in dict.fromkeys(formats)]
+    progress = _validate.flag("progress", progress)
     plotting.require_matplotlib()
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)

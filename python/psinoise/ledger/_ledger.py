@@ -354,10 +354,9 @@ class Ledger:
 
 
 def _budget(epsilon: float, delta: float, adjacency: str, adaptive: bool) -> Budget:
-    if not isinstance(adaptive, bool):
-        raise TypeError(f"adaptive must be a boolean, got {adaptive!r}")
+    chosen = _validate.flag("adaptive", adaptive)
     made = Budget.of(epsilon, delta, adjacency, None)
-    return made._replace(orders=orders_of(made.epsilon, made.delta)) if adaptive else made
+    return made._replace(orders=orders_of(made.epsilon, made.delta)) if chosen else made
 
 
 def _on_lattice(mechanism: Mechanism | LatticeMechanism) -> LatticeMechanism:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from psinoise import _validate
 from psinoise._style import MORE_COLORS, PALETTE, draw_lines, label_ends, name_in_corner
 from psinoise.errors import DomainError
 from psinoise.noise._interface import NoiseLaw
@@ -97,6 +98,7 @@ def plot_density(
     """
     noises = [noise] if isinstance(noise, NoiseLaw) else list(dict.fromkeys(noise))
     check_each("noise", noises, NoiseLaw)
+    log = _validate.flag("log", log)
     reach = max(map(_reach, noises))
     points = np.linspace(-reach, reach, 1001) if x is None else np.asarray(x, dtype=np.float64)
     for law, name, color in zip(noises, names_of(noises, noises), colors_of(noises), strict=True):
