@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import re
 from fractions import Fraction
 
 import mpmath
@@ -12,6 +13,7 @@ import pytest
 from lattice_oracles import MECHANISMS
 
 import psinoise as pn
+from refusals import for_each, refused
 
 
 @pytest.fixture(params=MECHANISMS)
@@ -275,3 +277,41 @@ def test_narrow_noise_that_is_not_unimodal():
     assert found.upper <= mechanism.epsilon(1e-3).upper * (1.0 + 1e-9)
     with pytest.raises(pn.DomainError, match="grid must be coarser for noise"):
         mechanism.on_lattice(2.0**-14).epsilon(1e-3)
+
+
+@for_each([1e-3, 1e-12, 1e-15, 1e-17, 1e-20, 1e-100, 1e-300], [1e-6, 0.1])
+def test_truncated_laws_of_any_epsilon(epsilon, delta):
+    """The density hardly falls. Masses were differences of exponentials that lost it, or all 0."""
+    law = pn.TruncatedLaplace(epsilon=epsilon, delta=delta)
+    end = int(law.half_width * 128.0)
+    masses = law.lattice_masses(1 / 128, 0, end - 2)
+    inside = -math.expm1(-law.half_width / law.scale) or law.half_width / law.scale
+    for k in (0, 1, end // 2, end - 3):
+        width = (0.5 if k == 0 else 1.0) / 128.0 / law.scale
+        low = max(k - 0.5, 0.0) / 128.0 / law.scale
+        expected = math.exp(-low) * -math.expm1(-width) / inside
+        assert masses[k] == pytest.approx(expected, rel=1e-13, abs=0.0)
+    released = pn.Mechanism(law).on_lattice()
+    assert released.epsilon(delta).upper <= epsilon * (1.0 + 1e-9)
+    assert released.delta(epsilon).lower >= delta * (1.0 - 2.0**-16)
+
+
+@for_each([0.1, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0])
+def test_wide_noise_on_whole_numbers_says_by_how_much(alpha):
+    """Numbers from 2**53 on are floats themselves: there was no next one, an IndexError."""
+    factors = []
+    for scale in (2.0**30, 2.0**34, 2.0**38, 2.0**40):
+        law = pn.DiscreteStable(alpha=alpha, scale=scale)
+        said = refused(pn.DomainError, "narrower, by a factor", pn.Mechanism(law).on_lattice)
+        factors.append(float(re.search("of some ([^,]*),", said)[1]) / scale)
+    assert max(factors) <= 2.1 * min(factors)
+
+
+def test_very_wide_geometric_noise_says_by_how_much():
+    """All of its masses are below what is listed: the factor was 1."""
+    for scale in (2.0**30, 2.0**40):
+        law = pn.DiscreteLaplace(scale=scale)
+        said = refused(pn.DomainError, "narrower, by a factor", pn.Mechanism(law).on_lattice)
+        factor = float(re.search("of some ([^,]*),", said)[1])
+        pn.Mechanism(pn.DiscreteLaplace(scale=scale / (2.0 * factor))).on_lattice()
+        assert law.lattice_masses(1.0, 1 << 62, (1 << 62) + 1).shape == (1,)

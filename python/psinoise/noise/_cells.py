@@ -324,7 +324,10 @@ class Cells:
             repeated = masses[-self.repeated :] * falls[:, None]
             edges = np.append(edges if before == 0 else edges[-1] + before * self.period, copies)
             masses = np.append(masses, repeated) if before == 0 else repeated.reshape(-1)
-        densities = np.append(masses / np.diff(edges), 0.0)
+        widths = np.diff(edges)
+        # Far out a copy of a cell may be narrower than the rounding of its edges.
+        seen = widths > 0.0
+        densities = np.append(np.divide(masses, widths, np.zeros(widths.size), where=seen), 0.0)
         inside = edges[(edges > borders[0]) & (edges < borders[-1])]
         points = distinct(np.concatenate([borders, inside]))
         middles = 0.5 * (points[1:] + points[:-1])

@@ -276,7 +276,7 @@ class DiscreteLaplace(NoiseLaw):
         """
         if grid != 1.0:
             raise DomainError(f"grid must be 1.0 for {self!r}, got {grid!r}")
-        k = np.arange(float(start), float(stop))
+        k = float(start) + np.arange(float(stop - start))
         masses = 2.0 * core.exponential(-k / self._length, np.zeros_like(k))
         center = -exponential_minus_one(-1.0 / self._length) / (1.0 + self._fall)
         return np.where(k == 0.0, 1.0, masses) * center

@@ -313,7 +313,7 @@ class DiscreteStable(NoiseLaw):
         """
         if grid != 1.0:
             raise DomainError(f"grid must be 1.0 for {self!r}, got {grid!r}")
-        k = np.arange(float(start), float(stop))
+        k = float(start) + np.arange(float(stop - start))
         masses = np.exp(log_masses(self._alpha, self._length, k))
         return masses * np.where(k == 0.0, 1.0, 2.0)
 

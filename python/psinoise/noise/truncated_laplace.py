@@ -32,6 +32,8 @@ Numbers = NDArray[Any]
 
 _LARGEST_EPSILON = 700.0
 _BLOCK = 1 << 16
+# What ends here is constant to an ulp.
+_NO_LENGTH = 2.0**-60
 # So many scales no draw is away from 0.
 _UNIT = 2.0**10
 _LAPLACE = Laplace(scale=1.0)
@@ -247,9 +249,13 @@ class TruncatedLaplace(OwnUnit, NoiseLaw):
 
     def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
         """``P(|X|`` rounds to ``k grid)``; see `psinoise.noise.NoiseLaw.lattice_masses`."""
-        borders = (np.arange(start, stop + 1.0) - 0.5) * (grid / self._scale)
-        borders = np.clip(borders, 0.0, self._reach)
-        return np.asarray(-np.diff(core.exponential(-borders, np.zeros_like(borders))))
+        end, unit = self.half_width / grid, grid / self._scale
+        borders = np.clip(np.arange(start, stop + 1.0) - 0.5, 0.0, end)
+        # Few lengths, which are exact: differences of a density that hardly falls are not.
+        lengths, place = np.unique(np.diff(borders), return_inverse=True)
+        parts = np.array([length * _mean_fall(length * unit) for length in lengths.tolist()])
+        falls = core.exponential(-borders[:-1] * unit, np.zeros(place.size))
+        return np.asarray(parts[place] * falls * (self._reach / self._inside / end))
 
     # -- expectations ----------------------------------------------------------------------------
 
@@ -301,3 +307,8 @@ class TruncatedLaplace(OwnUnit, NoiseLaw):
 
     def _arguments(self) -> dict[str, float]:
         return {"epsilon": self.epsilon, "delta": self.delta, "sensitivity": self.sensitivity}
+
+
+def _mean_fall(length: float) -> float:
+    """The mean of ``exp(-t)`` for ``t`` from 0 to a length."""
+    return -exponential_minus_one(-length) / length if length > _NO_LENGTH else 1.0

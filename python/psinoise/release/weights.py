@@ -277,12 +277,15 @@ def _mass(law: Law, grid: float, k: int) -> float:
 def _too_wide(law: Law, grid: float) -> float:
     """By what factor a law is wider than ``MOST_LISTED`` integers, or twice that."""
     if law.tail_index > 0.0:
-        set_in = _dilated(law, grid, 0, 1 << 60)
+        set_in = _dilated(law, grid, 0, 1 << 60, 0.0)
         wanted = 2.0 * _FAR * law.spread / grid if set_in is None else float(set_in.listed)
         return wanted / MOST_LISTED
     factor = 1
-    # Of a law that is narrower masses are as much larger.
-    while _mass(law, grid, factor * MOST_LISTED) * factor >= _LEAST:
+    # Of a law that is narrower masses are as much larger; of a very wide one all are small.
+    while (
+        factor * MOST_LISTED * grid < law.spread
+        or _mass(law, grid, factor * MOST_LISTED) * factor >= _LEAST
+    ):
         factor *= 2
     return float(factor)
 
@@ -301,7 +304,9 @@ def _reach(law: Law, grid: float) -> int:
     return reach
 
 
-def _dilated(law: Law, grid: float, cells: int, most: int = MOST_LISTED) -> _Plan | None:
+def _dilated(
+    law: Law, grid: float, cells: int, most: int = MOST_LISTED, rarest: float = _RAREST
+) -> _Plan | None:
     """A power law from ``count / 2`` on, if there is one, with ``count`` up to the most."""
     similar = _SELF_SIMILAR if law.tail_index == 0.0 else _STATED
     units = law.spread / grid
@@ -317,7 +322,7 @@ def _dilated(law: Law, grid: float, cells: int, most: int = MOST_LISTED) -> _Pla
                 half = count // 2
                 if law.tail_index == 0.0:
                     return _Plan(count, "dilate", half, 0.0)
-                if first < _RAREST:
+                if first < rarest:
                     return None
                 ratio = max(_in_the_end(law.tail_index), _above(2.0 * first / near))
                 return _Plan(count, "dilate", half, ratio)
