@@ -246,6 +246,56 @@ def test_messages(check, value, error, message):
     assert str(caught.value) == message
 
 
+@for_each(
+    [
+        Fraction(1, 3),
+        Fraction(2, 3),
+        Fraction(1, 7),
+        Fraction(6, 7),
+        Fraction(2**60 + 1, 2**61),
+        Fraction(1),
+    ],
+    [1, 2**53 + 1],
+)
+def test_numbers_that_are_no_float64_are_rounded_to_the_safe_side(share, size):
+    """What bounds what may happen up; targets, budgets and questions down."""
+    third, tiny = share * size, share / 10**9
+    promises = psinoise.promises
+    for kind in (promises.PureDP, promises.BoundedRange, promises.GDP, promises.ZCDP):
+        (found,) = kind(third).parameters.values()
+        assert third <= Fraction(found) <= third * (1 + Fraction(1, 2**51))
+    assert float(promises.PureDP(third).epsilon(0.0)) >= third
+    for number in promises.ApproximateDP(share, tiny).parameters.values():
+        assert Fraction(number) >= (tiny if number < 1e-6 else share)
+    assert psinoise.sampling.Poisson(share).rate >= share
+    mechanism = psinoise.Mechanism(LAWS[0], third, contribution=third)
+    assert min(mechanism.sensitivity, mechanism.contribution) >= third
+    ledger = psinoise.Ledger(share, tiny)
+    assert ledger.epsilon <= share
+    assert ledger.delta <= tiny
+    noise = psinoise.calibrate(psinoise.Laplace, epsilon=share, delta=0, sensitivity=third)
+    assert Fraction(third) / Fraction(noise.scale) <= share
+    # A law that is made for a sensitivity hides that of the query: a step of it is no shorter.
+    for law in (
+        psinoise.Staircase(epsilon=share, sensitivity=third),
+        psinoise.TruncatedLaplace(epsilon=share, delta=tiny, sensitivity=third),
+    ):
+        assert law.epsilon <= share
+        assert law.sensitivity == psinoise.Mechanism(law, third).sensitivity
+        assert float(psinoise.Mechanism(law, third).epsilon(tiny)) <= share
+    assert Fraction(1) / Fraction(psinoise.DiscreteLaplace(epsilon=share).scale) <= share
+
+
+def test_integers_of_numpy_are_compared_exactly():
+    number = np.int64(2**53 + 1)
+    assert _validate.positive_above("name", number) == 2.0**53 + 2.0
+    assert _validate.positive_below("name", number) == 2.0**53
+    for check in (_validate.probability_above, _validate.probability_below):
+        with pytest.raises(DomainError, match=r"name must be in \[0, 1\]"):
+            check("name", Fraction(10**30 + 1, 10**30))
+    assert _validate.probability_below("name", Fraction(10**30 - 1, 10**30)) < 1.0
+
+
 def test_choices():
     assert _validate.choice("name", "a", ["a", "b"]) == "a"
     with pytest.raises(DomainError, match=r"^name must be one of a, b, got 'c'$"):

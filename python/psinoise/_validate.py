@@ -12,6 +12,7 @@ import math
 import numbers
 import operator
 from collections.abc import Iterable
+from typing import Any
 
 from psinoise.errors import DomainError
 
@@ -37,18 +38,39 @@ def positive(name: str, value: object) -> float:
 
 
 def positive_above(name: str, value: object) -> float:
-    """`positive`, and not below the number that was given, which may be no float64."""
-    number = positive(name, value)
-    # Python compares integers and fractions with a float exactly.
-    return number if number >= value else math.nextafter(number, math.inf)  # type: ignore[operator]
+    """`positive`, and not below the number that was given, which may be no float64.
+
+    So are what bounds what may happen: sensitivities, rates, promises.
+    """
+    return _not_below(positive(name, value), value)
+
+
+def positive_below(name: str, value: object) -> float:
+    """`positive`, and not above the number that was given: targets and budgets."""
+    return _not_above(positive(name, value), value)
+
+
+def real_below(name: str, value: object) -> float:
+    """`real`, and not above the number that was given."""
+    return _not_above(real(name, value), value)
 
 
 def probability(name: str, value: object) -> float:
     """A number in [0, 1]."""
     number = _number(name, value)
-    if not (0.0 <= number <= 1.0):
+    if not (0.0 <= number <= 1.0 and 0.0 <= value <= 1.0):  # type: ignore[operator]
         raise DomainError(f"{name} must be in [0, 1], got {value!r}")
     return number
+
+
+def probability_above(name: str, value: object) -> float:
+    """`probability`, and not below the number that was given."""
+    return _not_below(probability(name, value), value)
+
+
+def probability_below(name: str, value: object) -> float:
+    """`probability`, and not above the number that was given."""
+    return _not_above(probability(name, value), value)
 
 
 def count(name: str, value: object) -> int:
@@ -112,6 +134,24 @@ def unknown_keyword(owner: str, name: str, names: Iterable[str]) -> TypeError:
     return TypeError(
         f"{owner}() got an unexpected keyword argument {name!r}{hint} takes {', '.join(names)}"
     )
+
+
+def _not_below(number: float, value: object) -> float:
+    if type(value) is float or number >= _exact(value):
+        return number
+    return math.nextafter(number, math.inf)
+
+
+def _not_above(number: float, value: object) -> float:
+    if type(value) is float or number <= _exact(value):
+        return number
+    return math.nextafter(number, -math.inf)
+
+
+def _exact(value: object) -> Any:
+    """A number that Python compares with a float exactly, as integers and fractions are."""
+    # NumPy's integers are rounded first.
+    return int(value) if isinstance(value, numbers.Integral) else value
 
 
 def _number(name: str, value: object) -> float:

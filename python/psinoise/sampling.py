@@ -47,7 +47,7 @@ class Poisson:
     rate: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", _validate.probability("rate", self.rate))
+        object.__setattr__(self, "rate", _validate.probability_above("rate", self.rate))
 
 
 @dataclass(frozen=True)

@@ -38,12 +38,12 @@ def check_tolerance(tolerance: float | None) -> float | None:
 
 def check_delta(delta: object) -> float:
     """A probability; NaN fails."""
-    return _validate.probability("delta", delta)
+    return _validate.probability_below("delta", delta)
 
 
 def check_epsilon(epsilon: object) -> float:
     """Any real number or infinity; NaN fails."""
-    return _validate.real("epsilon", epsilon)
+    return _validate.real_below("epsilon", epsilon)
 
 
 def check_epsilons(epsilons: ArrayLike) -> NDArray[np.float64]:

@@ -60,7 +60,7 @@ def moments_epsilon(accountant: Accountant, delta: float) -> float:
     """
     if not isinstance(accountant, Accountant):
         raise TypeError(f"accountant must be an Accountant, got {accountant!r}")
-    probability = _validate.probability("delta", delta)
+    probability = _validate.probability_below("delta", delta)
     if not 0.0 < probability < 1.0:
         raise DomainError(f"delta must be in (0, 1), got {delta!r}")
     # The Renyi divergence of order c + 1 is K(c) / c.

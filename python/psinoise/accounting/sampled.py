@@ -35,7 +35,7 @@ def sampled(
     TypeError
         if the scheme is none
     """
-    rate = _validate.probability("sampling_rate", sampling_rate)
+    rate = _validate.probability_above("sampling_rate", sampling_rate)
     if sampling is None:
         step, uses = dominating(rate)
         return step, uses if rate else 0

@@ -157,10 +157,10 @@ def _phase(entry: Iterable[Any]) -> tuple[float, float, int]:
         ) from None
     noise = _validate.real("noise_multiplier", noise)
     if noise != 0.0:
-        noise = _validate.positive("noise_multiplier", noise)
+        noise = _validate.positive_below("noise_multiplier", noise)
     if isinstance(steps, float) and steps.is_integer():
         steps = int(steps)  # as other programs write whole numbers
-    return noise, _validate.probability("sample_rate", rate), _validate.count("steps", steps)
+    return noise, _validate.probability_above("sample_rate", rate), _validate.count("steps", steps)
 
 
 def register() -> None:

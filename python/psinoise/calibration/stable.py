@@ -166,9 +166,9 @@ def calibrate_stable(
     (65.9, 0.029)
     """
     target = _Target(
-        _validate.positive("epsilon", epsilon),
-        _validate.real("delta", delta),
-        _validate.positive("sensitivity", sensitivity),
+        _validate.positive_below("epsilon", epsilon),
+        _validate.real_below("delta", delta),
+        _validate.positive_above("sensitivity", sensitivity),
         _validate.positive_count("count", count),
     )
     if not 0.0 <= target.delta < 1.0:

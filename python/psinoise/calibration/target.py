@@ -155,11 +155,11 @@ def checked(
     other = isinstance(law, type) and not issubclass(law, NoiseLaw)
     if not callable(law) or isinstance(law, NoiseLaw) or other:
         raise TypeError(f"law must be a noise class such as psinoise.Airy, got {law!r}")
-    epsilon = _validate.real("epsilon", epsilon)
-    delta = _validate.probability("delta", delta)
+    epsilon = _validate.real_below("epsilon", epsilon)
+    delta = _validate.probability_below("delta", delta)
     sensitivity = _validate.positive_above("sensitivity", sensitivity)
     count = _validate.count("count", count)
-    rate = _validate.probability("sampling_rate", rate)
+    rate = _validate.probability_above("sampling_rate", rate)
     direction = contract.check_adjacency(direction)
     if contribution is not None:
         contribution = _validate.positive_above("contribution", contribution)

@@ -142,8 +142,8 @@ def compare(
     'Airy'
     """
     shared: dict[str, Any] = {
-        "sensitivity": _validate.positive("sensitivity", sensitivity),
-        "sampling_rate": _validate.probability("sampling_rate", sampling_rate),
+        "sensitivity": _validate.positive_above("sensitivity", sensitivity),
+        "sampling_rate": _validate.probability_above("sampling_rate", sampling_rate),
         "adjacency": adjacency,
         "contribution": contribution,
         "progress": _validate.flag("progress", progress),

@@ -47,7 +47,7 @@ class Charge:
         return Charge(
             mechanism,
             _validate.count("count", count),
-            _validate.probability("sampling_rate", sampling_rate),
+            _validate.probability_above("sampling_rate", sampling_rate),
             label,
             datetime.now(UTC).isoformat(timespec="seconds"),
         )

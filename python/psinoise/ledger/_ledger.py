@@ -324,7 +324,7 @@ class Ledger:
         lattice = _on_lattice(mechanism)
         values, size, masked = read_once(x, columns)
         uses = _uses(lattice, size) if count is None else _validate.count("count", count)
-        sampling_rate = _validate.probability("sampling_rate", sampling_rate)
+        sampling_rate = _validate.probability_above("sampling_rate", sampling_rate)
         if sampling_rate != 1.0 and uses != 1:
             raise DomainError(
                 "count must be 1 where records were sampled: values of one draw are one vector, "

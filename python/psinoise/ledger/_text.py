@@ -61,8 +61,8 @@ class Budget(NamedTuple):
         TypeError, DomainError
             For arguments of the wrong kind or outside their ranges.
         """
-        epsilon = _validate.positive("epsilon", epsilon)
-        delta = _validate.probability("delta", delta)
+        epsilon = _validate.positive_below("epsilon", epsilon)
+        delta = _validate.probability_below("delta", delta)
         if not delta < 1.0:
             raise DomainError(f"delta must be in [0, 1), got {delta!r}")
         return Budget(epsilon, delta, contract.check_adjacency(adjacency), orders)

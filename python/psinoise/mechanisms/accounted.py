@@ -266,7 +266,7 @@ class Accounted(ABC):
             asked = getattr(self.composed(count, rate, adjacency, sampling=sampling), name)
             return cast(Bracket | Brackets, asked(at, tolerance=tolerance))
         count = _validate.count("count", count)
-        rate = _validate.probability("sampling_rate", rate)
+        rate = _validate.probability_above("sampling_rate", rate)
         adjacency = contract.check_adjacency_or_direction(adjacency)
         width = contract.check_tolerance(tolerance)
         return _answer(self, name, at, (count, rate, adjacency, sampling), width)

@@ -50,7 +50,10 @@ _MOST = 2.0**300
 
 
 class Promise(Accounted):
-    """What is known of a mechanism. Equal promises are equal, and immutable."""
+    """What is known of a mechanism. Equal promises are equal, and immutable.
+
+    A number that is no float64, such as a third as a fraction, is rounded up.
+    """
 
     _names: ClassVar[tuple[str, ...]]
     # The power of their size with which the number grows for groups of records.
@@ -126,7 +129,7 @@ class ApproximateDP(Promise):
     _names = ("epsilon", "delta")
 
     def __init__(self, epsilon: float, delta: float) -> None:
-        delta = _validate.probability("delta", delta)
+        delta = _validate.probability_above("delta", delta)
         if delta == 1.0:
             raise DomainError("delta must be below 1, where nothing is promised, got 1.0")
         super().__init__(_not_negative("epsilon", epsilon), delta)
@@ -231,7 +234,7 @@ class GDP(Promise):
     _names = ("mu",)
 
     def __init__(self, mu: float) -> None:
-        super().__init__(_validate.positive("mu", mu))
+        super().__init__(_validate.positive_above("mu", mu))
 
     def _step(self, sampling_rate: float) -> Step:
         return Pair(Gaussian(std=1.0), self._values[0], sampling_rate)
@@ -257,7 +260,7 @@ class ZCDP(Promise):
     _names, _degree = ("rho",), 2
 
     def __init__(self, rho: float) -> None:
-        super().__init__(_validate.positive("rho", rho))
+        super().__init__(_validate.positive_above("rho", rho))
 
     def _step(self, sampling_rate: float) -> Step:
         if 0.0 < sampling_rate < 1.0:
@@ -269,15 +272,14 @@ class ZCDP(Promise):
 
 
 def _positive(name: str, value: float) -> float:
-    number = _validate.positive(name, value)
+    number = _validate.positive_above(name, value)
     if number > _MOST:
         raise DomainError(f"{name} must be at most 2**300, got {value!r}")
     return number
 
 
 def _not_negative(name: str, value: float) -> float:
-    number = _validate.real(name, value)
-    return number if number == 0.0 else _positive(name, number)
+    return 0.0 if _validate.real(name, value) == value == 0.0 else _positive(name, value)
 
 
 def _times(size: int, value: float) -> float:

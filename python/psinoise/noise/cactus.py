@@ -232,7 +232,7 @@ class Cactus(SolvedNoise):
         chosen = checked_cost(cost)
         if isinstance(chosen, costs.Cost) and not chosen(0.0) >= 0.0:
             raise DomainError(f"cost must not be negative, got {float(chosen(0.0))!r} at x = 0.0")
-        scale = _validate.positive("sensitivity", sensitivity)
+        scale = _validate.positive_above("sensitivity", sensitivity)
         self._set(
             _scale=scale,
             sensitivity=scale,

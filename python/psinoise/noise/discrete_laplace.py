@@ -104,7 +104,8 @@ class DiscreteLaplace(NoiseLaw):
             scale = value
         else:
             steps = 1 if sensitivity is None else sensitivity
-            scale = least_quotient(float(_validate.positive_count("sensitivity", steps)), value)
+            budget = _validate.positive_below("epsilon", epsilon)
+            scale = least_quotient(float(_validate.positive_count("sensitivity", steps)), budget)
         if not (_SMALLEST_SCALE <= scale <= _LARGEST_SCALE):
             raise DomainError(f"scale must be in [0.01, 2**40], got {scale!r}")
         object.__setattr__(self, "_length", scale)

@@ -194,10 +194,10 @@ class OptimalUnimodal(SolvedNoise):
         """Check what the law is for and set it."""
         chosen_cost = checked_cost(cost)
         uses = _validate.positive_count("count", count)
-        chosen = _validate.probability("delta", delta)
+        chosen = _validate.probability_below("delta", delta)
         if not (chosen == 0.0 or 1e-100 <= chosen < 1.0):
             raise DomainError(f"delta must be 0 or in [1e-100, 1), got {delta!r}")
-        sampled = _validate.probability("sampling_rate", rate)
+        sampled = _validate.probability_above("sampling_rate", rate)
         if not sampled > 0.0:
             raise DomainError(f"sampling_rate must be in (0, 1], got {rate!r}")
         if uses == 1 and not chosen < sampled:
@@ -205,7 +205,7 @@ class OptimalUnimodal(SolvedNoise):
                 f"delta of one use must be below sampling_rate, {sampled!r}, got {delta!r}: a use "
                 "that reveals everything has no more"
             )
-        scale = _validate.positive("sensitivity", sensitivity)
+        scale = _validate.positive_above("sensitivity", sensitivity)
         self._set(_unit_cost=UnitCost(chosen_cost, scale))
         self._set(
             _scale=scale,
@@ -224,7 +224,8 @@ class OptimalUnimodal(SolvedNoise):
             if self.delta == 0.0:
                 raise DomainError("epsilon and delta must not both be 0")
             return "epsilon", 0.0
-        return _validate.exactly_one(type(self).__name__, **given)
+        name, value = _validate.exactly_one(type(self).__name__, **given)
+        return name, _validate.positive_below(name, epsilon) if name == "epsilon" else value
 
     def _take(self, found: program.Law, stated: float | None, *keys: Hashable) -> None:
         """Be the law that was found; its cost is the one that was stated, if one was."""

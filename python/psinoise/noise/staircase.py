@@ -84,13 +84,13 @@ class Staircase(OwnUnit, PiecewiseNoise):
     power: int
 
     def __init__(self, *, epsilon: float, sensitivity: float = 1.0, power: int = 1) -> None:
-        budget = _validate.positive("epsilon", epsilon)
+        budget = _validate.positive_below("epsilon", epsilon)
         if not budget <= _LARGEST_EPSILON:
             raise DomainError(f"epsilon must be at most {_LARGEST_EPSILON}, got {epsilon!r}")
         exponent = _validate.real("power", power)
         if exponent not in (1.0, 2.0):
             raise DomainError(f"power must be 1 or 2, got {power!r}")
-        scale = _validate.positive("sensitivity", sensitivity)
+        scale = _validate.positive_above("sensitivity", sensitivity)
         for name, value in (
             ("epsilon", budget),
             ("sensitivity", scale),

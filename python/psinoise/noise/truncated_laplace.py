@@ -103,13 +103,13 @@ class TruncatedLaplace(OwnUnit, NoiseLaw):
     sensitivity: float
 
     def __init__(self, *, epsilon: float, delta: float, sensitivity: float = 1.0) -> None:
-        budget = _validate.positive("epsilon", epsilon)
+        budget = _validate.positive_below("epsilon", epsilon)
         if not budget <= _LARGEST_EPSILON:
             raise DomainError(f"epsilon must be at most {_LARGEST_EPSILON}, got {epsilon!r}")
-        probability = _validate.positive("delta", delta)
+        probability = _validate.positive_below("delta", delta)
         if not probability < 0.5:
             raise DomainError(f"delta must be in (0, 1/2), got {delta!r}")
-        length = _validate.positive("sensitivity", sensitivity)
+        length = _validate.positive_above("sensitivity", sensitivity)
         for name, value in (
             ("epsilon", budget),
             ("delta", probability),

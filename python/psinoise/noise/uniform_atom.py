@@ -82,11 +82,11 @@ class UniformAtom(OwnUnit, PiecewiseNoise):
     power: float
 
     def __init__(self, *, delta: float, sensitivity: float = 1.0, power: float = 1.0) -> None:
-        probability = _validate.probability("delta", delta)
+        probability = _validate.probability_below("delta", delta)
         if not (0.0 < probability < 1.0):
             raise DomainError(f"delta must be in (0, 1), got {delta!r}")
         _validate.positive("delta", delta)
-        scale = _validate.positive("sensitivity", sensitivity)
+        scale = _validate.positive_above("sensitivity", sensitivity)
         exponent = _validate.positive("power", power)
         for name, value in (
             ("delta", probability),

@@ -162,10 +162,12 @@ def _uses(event: Any, adjacency: str) -> Iterator[_Use]:
     """What an event is that is no composition."""
     name = _name(event)
     if name == "PoissonSampled":
-        rate = _validate.probability("sampling_probability", event.sampling_probability)
+        rate = _validate.probability_above("sampling_probability", event.sampling_probability)
         inner = event.event
         while _name(inner) == "PoissonSampled":
-            further = _validate.probability("sampling_probability", inner.sampling_probability)
+            further = _validate.probability_above(
+                "sampling_probability", inner.sampling_probability
+            )
             rate, inner = rounded(Fraction(rate) * Fraction(further), up=True), inner.event
         if rate > 0.0:
             yield from (_Use(what, 1, rate) for what in _on_one_sample(inner, adjacency))
