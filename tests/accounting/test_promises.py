@@ -11,6 +11,8 @@ import pytest
 from profile_oracles import gaussian_delta, gaussian_epsilon, subsampled_delta
 
 import psinoise as pn
+from psinoise.accounting import Accountant
+from psinoise.accounting.bracket import Bracket
 from psinoise.mechanisms.promises import GDP, ZCDP, ApproximateDP, BoundedRange, PureDP
 from refusals import for_each, for_rows, refused
 
@@ -332,3 +334,27 @@ def test_groups_do_not_round_delta_down(case):
     exact = mp.mpf(delta) * mp.fsum(mp.exp(k * mp.mpf(epsilon)) for k in range(size))
     found = ApproximateDP(epsilon, delta).for_group(size)
     assert exact <= found.parameters["delta"] <= exact * (1 + mp.mpf(1e-11))
+
+
+@for_each(
+    [ZCDP(0.01), PureDP(0.3), ApproximateDP(0.1, 1e-3), BoundedRange(0.2), GDP(0.5)],
+    [(pn.Mechanism(pn.Gaussian(std=1.0)), 400), (pn.Mechanism(pn.Laplace(scale=1.0)), 2)],
+)
+def test_brackets_hold_their_estimates(promise, uses):
+    """Bounds may come from another composition than the estimate, which was below the lower one."""
+    accountant = Accountant().compose(promise).compose(*uses)
+    found = [accountant.delta(epsilon) for epsilon in (-1.0, 0.0, 0.1)]
+    found += [accountant.epsilon(delta) for delta in (0.0, 1e-5, 1.0 - 1e-12)]
+    found += list(accountant.profile([0.0, 0.1, 3.0]))
+    for lower, estimate, upper in found:
+        assert lower <= estimate <= upper
+
+
+def test_a_bracket_of_bounds_from_different_places():
+    assert tuple(Bracket.holding(1.0, 0.5, 2.0)) == (1.0, 1.0, 2.0)
+    assert tuple(Bracket.holding(1.0, 2.5, 2.0, "direct")) == (1.0, 2.0, 2.0)
+    assert (
+        tuple(Bracket.holding(2.0, 1.0, math.nextafter(2.0, 0.0)))
+        == (math.nextafter(2.0, 0.0),) * 3
+    )
+    assert tuple(Bracket.holding(1.0, math.inf, math.inf)) == (1.0, math.inf, math.inf)

@@ -63,6 +63,18 @@ class Bracket(float):
             object.__setattr__(made, name, value)
         return made
 
+    @classmethod
+    def holding(
+        cls, lower: float, estimate: float, upper: float, composer: str = "exact"
+    ) -> Bracket:
+        """A bracket of bounds that come from different places.
+
+        The upper bound is certified whatever the others are: a lower one above it, by its rounding,
+        gives way, and so does an estimate outside of both.
+        """
+        lower = min(lower, upper)
+        return cls(lower, min(max(estimate, lower), upper), upper, composer)
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Bracket cannot be changed, got {name!r}")
 

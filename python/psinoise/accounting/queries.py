@@ -78,6 +78,7 @@ def epsilons_of(question: Question, deltas: Float) -> Brackets:
     # Epsilon falls in delta: a bound holds for all larger deltas, or all smaller ones.
     lower = np.maximum.accumulate(ends[0][::-1])[::-1]
     upper = np.minimum.accumulate(ends[2])
+    lower = np.minimum(lower, upper)
     estimate = np.clip(ends[1], lower, upper)
     where = where.reshape(deltas.shape)
     return Brackets(lower[where], estimate[where], upper[where])
@@ -147,7 +148,7 @@ def deltas_of(question: Question, epsilons: Float) -> Brackets:
                 lower[finite], _ = composed(below, asked).delta(asked)
     upper = np.minimum.accumulate(upper)
     lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
-    between = lower + _BETWEEN * (upper - lower)
+    between = np.minimum(lower + _BETWEEN * (upper - lower), upper)
     return Brackets(lower[where], between[where], upper[where])
 
 

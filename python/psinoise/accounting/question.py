@@ -71,7 +71,7 @@ class Question(Asked):
             least = max(certain_finite_loss(self.steps, direction) for direction in self.directions)
             if any(infinite_mass(self.steps, direction) > 0.0 for direction in self.directions):
                 least = math.inf
-            return Bracket(min(max(least, 0.0), top), top, top)
+            return Bracket.holding(max(least, 0.0), top, top)
         if self.at_most <= delta:
             return Bracket(0.0, 0.0, 0.0)
         point = Point(math.log(delta))
@@ -113,7 +113,7 @@ class Question(Asked):
         if epsilon >= 0.0:
             # Delta falls, and deltas at 0 add up: sharp where losses are lost in their rounding.
             upper = max(min(upper, self.at_most), lower)
-        return Bracket(lower, min(max(estimate, lower), upper), upper, found.composer)
+        return Bracket.holding(lower, estimate, upper, found.composer)
 
     def bounds_at(
         self, direction: Direction, epsilon: float, ceiling: float
@@ -164,7 +164,7 @@ class Question(Asked):
         meant = max(part.meant for part in parts)
         if meant >= upper:
             upper = estimate = meant
-        return Bracket(lower, estimate, upper, dominant.composer)
+        return Bracket.holding(lower, estimate, upper, dominant.composer)
 
     @staticmethod
     def _estimated(parts: list[OneDirection]) -> float | None:
@@ -196,4 +196,4 @@ def _ahead(part: OneDirection) -> float:
 
 def _from_below(found: Bracket, below: Bracket) -> Bracket:
     """A bracket with the lower end of what is known from below."""
-    return Bracket(min(below.lower, found.upper), found.estimate, found.upper, found.composer)
+    return Bracket.holding(below.lower, found.estimate, found.upper, found.composer)
