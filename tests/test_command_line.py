@@ -50,6 +50,11 @@ def test_epsilon(capsys: pytest.CaptureFixture[str]) -> None:
     text = answer(capsys, *words, "--method", "estimate")
     assert text.startswith("epsilon = 0.9402704091")
     assert "method estimate" in text
+    # One word for what is infinite, whatever is printed.
+    words = ["epsilon", "--noise", "gaussian", "--std", "1", "--delta", "0"]
+    bounds = answer(capsys, *words).splitlines()[:3]
+    assert [line.split()[-2 if "=" in line else -1] for line in bounds] == ["inf"] * 3
+    assert strict(answer(capsys, *words, "--json"))["upper"] == "inf"
 
 
 def test_epsilon_as_json_has_full_precision(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +111,8 @@ def test_bounds_are_rounded_outwards(value: float) -> None:
     assert Fraction(up) >= Fraction(value) >= Fraction(down)
     assert float(up) == pytest.approx(value, rel=2e-9)
     assert float(down) == pytest.approx(value, rel=2e-9)
-    assert (rounded(math.inf, 1).lower(), rounded(0.0, -1)) in {("inf", "0"), ("infinity", "0")}
+    for exact in (0.0, 0.5, 1.0, 50.0, 120.0, 1e9, 1e20, math.inf, -math.inf):
+        assert rounded(exact, 1) == rounded(exact, -1) == f"{exact:.10g}"
 
 
 def test_parameters_other_than_the_size(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import argparse
 import decimal
 import functools
 import inspect
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -298,6 +299,12 @@ def print_bracket(name: str, bracket: Bracket) -> None:
 
 
 def rounded(value: float, sign: int) -> str:
-    """Ten digits, not below the value if the sign is 1 and not above it if it is -1."""
+    """Ten digits, not below the value if the sign is 1 and not above it if it is -1.
+
+    Written as floats are: "inf", "50" and not "5E+1".
+    """
+    if math.isinf(value):
+        return f"{value:g}"
     rounding = decimal.ROUND_CEILING if sign > 0 else decimal.ROUND_FLOOR
-    return f"{decimal.Context(prec=10, rounding=rounding).create_decimal(value).normalize():g}"
+    found = decimal.Context(prec=10, rounding=rounding).create_decimal(value).normalize()
+    return f"{found:{'f' if 0 <= found.adjusted() < 10 else 'g'}}"
