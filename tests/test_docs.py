@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import io
 import pkgutil
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
 
 import psinoise
+from psinoise import optimize
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(
@@ -66,3 +69,75 @@ def test_examples_of_the_pages(page):
     results = doctest.testfile(str(ROOT / "docs" / page), module_relative=False)
     assert results.attempted >= 6
     assert results.failed == 0
+
+
+DOTTED = re.compile(r"`{1,2}([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\([^`]*\))?`{1,2}")
+BY_NAME = {}
+for NAME in ("psinoise", *MODULES):
+    BY_NAME.setdefault(NAME.rpartition(".")[2], []).append(NAME)
+# Modules whose names are those of variables in examples too, of objects of these classes.
+VARIABLES = {
+    "accountant": [psinoise.Accountant],
+    "certificate": [optimize.Certificate],
+    "estimate": [type(psinoise.Accountant().estimate)],
+    "law": psinoise.noise.LAWS,
+    "ledger": [psinoise.Ledger],
+    "mechanism": [psinoise.Mechanism, psinoise.LatticeMechanism],
+    "noise": [*psinoise.noise.LAWS, *psinoise.noise.DESIGNED],
+}
+OTHERS = ("dask.array", "opacus.accountants.IAccountant", "psinoise.__main__")
+ENDINGS = ("py", "cpp", "hpp", "json", "md", "csv")
+
+
+def reaches(start, parts):
+    """Whether attributes and modules lead on from a module to a name."""
+    found, path = importlib.import_module(start), start
+    for part in parts:
+        path = f"{path}.{part}"
+        if hasattr(found, part):
+            found = getattr(found, part)
+        elif path in MODULES:
+            found = importlib.import_module(path)
+        else:
+            return part in getattr(found, "__annotations__", {})
+    return True
+
+
+def is_dead(dotted):
+    """Whether a name that begins as a module of the package does is none."""
+    first, *rest = dotted.split(".")
+    if first not in BY_NAME or dotted in OTHERS or rest[-1] in ENDINGS:
+        return False
+    if any(reaches(start, rest) for start in BY_NAME[first]):
+        return False
+    return not any(
+        hasattr(owner, rest[0]) or rest[0] in getattr(owner, "__annotations__", {})
+        for owner in VARIABLES.get(first, ())
+    )
+
+
+def dead_names(text):
+    """Dotted names in backticks."""
+    return sorted(dotted for dotted in set(DOTTED.findall(text)) if is_dead(dotted))
+
+
+@pytest.mark.parametrize("part", ["python", "docs"])
+def test_names_of_modules_exist(part):
+    """In docstrings, comments and pages: ``compose.schemes.batches``, not ``compose.batches``."""
+    dead = {}
+    for path in sorted((ROOT / part).rglob("*.py" if part == "python" else "*.md")):
+        text = path.read_text("utf-8")
+        if part == "python":
+            tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+            kinds = (tokenize.STRING, tokenize.COMMENT)
+            text = "\n".join(token.string for token in tokens if token.type in kinds)
+        if found := dead_names(text):
+            dead[str(path.relative_to(ROOT))] = found
+    assert not dead
+
+
+def test_a_dead_name_would_be_seen():
+    text = "``compose.batches``, `compose.schemes.batches`, ``law.cdf(x)``, `noise.stabel`, `a.b`"
+    assert dead_names(text) == ["compose.batches", "noise.stabel"]
+    assert dead_names("``psinoise.nothing`` and ``psinoise.noise.stable``") == ["psinoise.nothing"]
+    assert not dead_names("`accountant.renyi.epsilon`, `question.py`, `certificate.gap`")

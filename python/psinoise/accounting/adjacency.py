@@ -42,8 +42,8 @@ For ``s >= 2c`` the bound is attained by records that move the query to opposite
 be none: refused; who wants the bound gives ``s = 2c``. Laws that are not log-concave are refused,
 since no half-line is the best event for them.
 
-Sampling *without replacement* is neither of these (``compose.batches``): the numbers for Poisson
-sampling do not cover it (Lebeda, Regehr, Kamath and Steinke, "Avoiding pitfalls for privacy
+Sampling *without replacement* is neither of these (``compose.schemes.batches``): the numbers for
+Poisson sampling do not cover it (Lebeda, Regehr, Kamath and Steinke, "Avoiding pitfalls for privacy
 accounting of subsampled mechanisms under composition", 2024, have an example with ten times the
 epsilon).
 """

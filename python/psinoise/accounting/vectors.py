@@ -13,7 +13,7 @@ unsampled one (``pairs``), and the lemma of ``adjacency`` holds for vectors.
 is dominated by ``(T_s p, p)``, and products of dominating pairs dominate (Zhu, Dong and Wang 2022,
 theorem 10): ``m`` uses of the one-dimensional pair, attained at ``a = (s, ..., s)``. With sampling
 one coin decides about all coordinates at once, and these are not independent uses with a coin each:
-``compose.sampled`` has their measures.
+``compose.schemes.one_coin`` has their measures.
 
 *Laplace noise, l1.* The worst ``a`` moves a single coordinate by ``s``.
 

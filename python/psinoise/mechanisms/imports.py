@@ -1,9 +1,9 @@
 """Steps that are known only by a distribution of their privacy loss, such as an imported one.
 
 A `DiscreteLoss` is a measure on the nodes of a lattice whose profile lies *above* that of some true
-step: what the upper bound of ``compose.measure`` makes of a mechanism, and what other accountants
-exchange. It composes with everything else, from above. It says nothing from below, where the steps
-that are known otherwise count alone.
+step: what the upper bound of ``compose.measures.measure`` makes of a mechanism, and what other
+accountants exchange. It composes with everything else, from above. It says nothing from below,
+where the steps that are known otherwise count alone.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class SymmetricStable(Noise):
     -----
     Unimodal for every alpha (Yamazato, Annals of Probability 6, 1978; Wintner 1936 for symmetric
     laws), log-concave at ``alpha = 2`` alone. Relative error of the density and of both tails at
-    most 2e-14 for ``alpha >= 0.1``, and 1e-13 where ``2 - alpha < 1e-5``, at any ``x``.
+    most 2e-14 for ``alpha >= 0.1``, and 2e-13 where ``2 - alpha < 1e-5``, at any ``x``.
 
     ``sample`` raises DomainError where draws would overflow the type with a probability of more
     than 2**-64: in float32 for indices below about 0.5, and for more of them at large scales.
