@@ -214,9 +214,9 @@ class Noise(NoiseLaw):
     # -- expectations ----------------------------------------------------------------------------
 
     def _standard_moment(self, order: float) -> float:
-        return math.exp(self._log_standard_moment(order))
+        return math.exp(self._log_unit_moment(order))
 
-    def _log_standard_moment(self, order: float) -> float:
+    def _log_unit_moment(self, order: float) -> float:
         return _integrals.log_moment(self, order)
 
     def expected_cost(self, cost: Callable[[Float], ArrayLike]) -> float:

@@ -19,6 +19,7 @@ from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._evaluation import Evaluated
 from psinoise.noise._identity import Value
+from psinoise.noise._moments import Moments
 from psinoise.noise._names import Explored
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._scipy_names import SciPyNames
@@ -32,11 +33,8 @@ __all__ = ["NoiseLaw", "family_name"]
 Float = NDArray[np.float64]
 _Array = TypeVar("_Array")
 
-# Numbers with all of their digits, and the logarithm of the largest.
-_LEAST_NORMAL, _LOG_LARGEST = 2.0**-1022, 709.782712893384
 
-
-class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
+class NoiseLaw(Explored, SciPyNames, Evaluated, Moments, Value):
     """A noise law symmetric about 0.
 
     A law is immutable and hashable, pickles, and its ``repr`` evaluates back to it. Subclasses say
@@ -366,47 +364,6 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Value):
         """Fill an array from the stream of a key, with its elements from the first on."""
 
     # -- expectations ----------------------------------------------------------------------------
-
-    def moment(self, order: float) -> float:
-        """Absolute moment ``E|X|**order``.
-
-        For even whole orders this is the ordinary moment; odd ordinary moments are 0 by symmetry.
-
-        Parameters
-        ----------
-        order : float
-            At least 0.
-
-        Returns
-        -------
-        float
-            ``inf`` where the moment does not exist or overflows. Relative error below 1e-13; where
-            the power of the scale or the moment of the standardized law is beyond float64, 1e-15 of
-            their logarithms.
-        """
-        power = _validate.real("order", order)
-        if not (0.0 <= power < math.inf):
-            raise DomainError(f"order must be at least 0 and finite, got {order!r}")
-        try:
-            standard, scaled = float(self._standard_moment(power)), self._scale**power
-        except OverflowError:
-            standard = scaled = math.inf
-        if all(_LEAST_NORMAL <= factor < math.inf for factor in (standard, scaled)):
-            return float(standard * scaled)
-        log_moment = float(self._log_standard_moment(power)) + power * math.log(self._scale)
-        return math.exp(log_moment) if log_moment < _LOG_LARGEST else math.inf
-
-    def _log_standard_moment(self, order: float) -> float:
-        """Its logarithm, ``inf`` if there is none: of laws whose own moments leave float64."""
-        try:
-            moment = self._standard_moment(order)
-        except OverflowError:
-            return math.inf
-        return math.log(moment) if moment > 0.0 else -math.inf
-
-    @abstractmethod
-    def _standard_moment(self, order: float) -> float:
-        """``E|Z|**order`` of the standardized law."""
 
     def expected_cost(self, cost: Callable[[Float], ArrayLike]) -> float:
         """Expected cost ``E[cost(X)]`` of an even cost function, by quadrature on ``x > 0``.

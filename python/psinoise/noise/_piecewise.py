@@ -175,7 +175,7 @@ class PiecewiseNoise(NoiseLaw):
         part = self.partition
         return max(part.end, order * part.period / part.rate if part.repeated else 0.0)
 
-    def _log_standard_moment(self, order: float) -> float:
+    def _log_unit_moment(self, order: float) -> float:
         part, peak = self.partition, self._peak(order)
         fallen = (peak - part.end) * part.rate / part.period if part.repeated else 0.0
         if fallen > 3.0 * _LARGE_LOG:
@@ -189,7 +189,8 @@ class PiecewiseNoise(NoiseLaw):
         scaled = part.expectation(
             lambda t: np.exp(np.minimum(order * np.log(t / unit), 2.3 * _LARGE_LOG)), (peak,)
         )
-        return math.log(scaled) + order * math.log(unit) if scaled > 0.0 else -math.inf
+        own = math.log(unit) + math.log(self._scale) - math.log(self._moment_unit)
+        return math.log(scaled) + order * own if scaled > 0.0 else -math.inf
 
     def _standard_expectation(
         self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()

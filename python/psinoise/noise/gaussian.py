@@ -85,7 +85,7 @@ class Gaussian(ScaleFamily):
         """``t``."""
         return t
 
-    def _log_standard_moment(self, order: float) -> float:
+    def _log_unit_moment(self, order: float) -> float:
         return 0.5 * order * math.log(2.0) + math.lgamma(0.5 * (order + 1.0)) - math.lgamma(0.5)
 
     def _standard_fisher_information(self) -> float:

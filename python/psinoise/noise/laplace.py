@@ -62,7 +62,7 @@ class Laplace(ScaleFamily):
     def _standard_moment(self, order: float) -> float:
         return math.gamma(order + 1.0) if order < 170.0 else math.inf
 
-    def _log_standard_moment(self, order: float) -> float:
+    def _log_unit_moment(self, order: float) -> float:
         return math.lgamma(order + 1.0)
 
     def _standard_fisher_information(self) -> float:

@@ -199,7 +199,7 @@ class SymmetricStable(Noise):
         """``(2 / pi) Gamma(1 - 1 / alpha) scale``; ``inf`` for ``alpha <= 1``."""
         return _mean_abs(self._index) * self._scale
 
-    def _log_standard_moment(self, order: float) -> float:
+    def _log_unit_moment(self, order: float) -> float:
         # Nolan, Univariate Stable Distributions (2020), corollary 3.2.
         if order == 0.0:
             return 0.0

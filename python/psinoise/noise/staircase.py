@@ -14,7 +14,7 @@ from psinoise._kept import cached_property
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
 from psinoise.noise._exponentials import exponential, exponential_minus_one, logarithm
-from psinoise.noise._own_unit import OwnUnit
+from psinoise.noise._moments import OwnUnit
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 from psinoise.noise._target import PrivacyTarget
@@ -158,15 +158,18 @@ class Staircase(OwnUnit, PiecewiseNoise):
         return -exponential_minus_one(-self.epsilon)
 
     @property
-    def _unit(self) -> float:
+    def _moment_unit(self) -> float:
         """The sensitivity times the mean number of steps: their number is geometric."""
         return self.sensitivity / self._complement
 
     def _unit_moment(self, order: float) -> float:
         complement = self._complement
         if order not in (1.0, 2.0):
-            with np.errstate(over="ignore"):
-                return self.partition.expectation(lambda t: (t * complement) ** order)
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = self.partition.expectation(
+                    lambda t: (t * complement) ** order, (self._peak(order),)
+                )
+            return math.inf if math.isnan(found) else found
         # A geometric number of whole sensitivities, and a place within one, which is independent.
         gamma, (first, second), b = self.gamma, self._shares, self._fall
         place = 0.5 * complement * (first * gamma + second * (1.0 + gamma))

@@ -18,7 +18,7 @@ from psinoise.noise._blocks import fill_in_blocks
 from psinoise.noise._distribution import from_survival
 from psinoise.noise._exponentials import exponential_minus_one
 from psinoise.noise._interface import NoiseLaw
-from psinoise.noise._own_unit import OwnUnit
+from psinoise.noise._moments import OwnUnit
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._target import PrivacyTarget
 from psinoise.noise.laplace import Laplace
@@ -260,7 +260,7 @@ class TruncatedLaplace(OwnUnit, NoiseLaw):
     # -- expectations ----------------------------------------------------------------------------
 
     @property
-    def _unit(self) -> float:
+    def _moment_unit(self) -> float:
         """The half width, or the scale where that is smaller."""
         return min(1.0, self._reach) * self._scale
 

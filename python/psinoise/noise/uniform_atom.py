@@ -12,7 +12,7 @@ from psinoise import _validate
 from psinoise._kept import cached_property
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise._cells import Cells
-from psinoise.noise._own_unit import OwnUnit
+from psinoise.noise._moments import OwnUnit
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 from psinoise.noise._target import PrivacyTarget
@@ -140,16 +140,15 @@ class UniformAtom(OwnUnit, PiecewiseNoise):
         return Cells(edges, np.array([self._free]), atom=1.0 - self._free)
 
     @property
-    def _unit(self) -> float:
+    def _moment_unit(self) -> float:
         """The half width."""
         return self.half_width
 
     def _unit_moment(self, order: float) -> float:
         return 1.0 if order == 0.0 else self._free / (order + 1.0)
 
-    def _log_standard_moment(self, order: float) -> float:
-        reach = math.log(self.half_width / self.sensitivity)
-        return math.log(self._free) + order * reach - math.log(order + 1.0)
+    def _log_unit_moment(self, order: float) -> float:
+        return math.log(self._unit_moment(order))
 
     @property
     def _shape(self) -> tuple[Any, ...]:
