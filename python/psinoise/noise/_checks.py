@@ -35,6 +35,8 @@ def real_array(name: str, values: ArrayLike) -> Float:
 
 def points(name: str, values: ArrayLike) -> NDArray[Any]:
     """Real numbers as contiguous float64, or float32 where they are, of the shape they came in."""
+    if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.c_contiguous:
+        return values  # most calls
     if np.ma.is_masked(values):
         raise TypeError(f"{name} must not be masked")
     try:

@@ -289,7 +289,8 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Moments, Value):
         Raises
         ------
         TypeError, ValueError
-            For a wrong shape, dtype, ``out``, seed or offset.
+            For a wrong shape, dtype, ``out``, seed or offset, and a dtype that does not hold the
+            draws: they would be infinite, or all 0.
 
         Examples
         --------

@@ -207,8 +207,10 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
     edges = _first_edges(pair, floor)
     edges = np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
     edges = edges[np.isfinite(edges)]
-    hidden = np.clip(_hidden(pair), low, high)
-    hidden = hidden[hidden[:, 0] < hidden[:, 1]]
+    hidden = _hidden(pair)
+    if hidden.size:
+        hidden = np.clip(hidden, low, high)
+        hidden = hidden[hidden[:, 0] < hidden[:, 1]]
     for part in hidden:
         edges = distinct(np.append(edges[(edges < part[0]) | (edges > part[1])], part))
     left, right, base, loss, flat, narrow = _panels(pair, edges, floor)
