@@ -27,7 +27,7 @@ _LOW_CHANGE = -0.75
 _LEAST_MODULUS = 1e-300
 _MANY_ATOMS = 64
 # Nodes of all peaks that are looked for; sections after which they are flat.
-_MOST_LOOKED_AT, _SECTIONS = 10_000, 30
+_MOST_LOOKED_AT, _SECTIONS, _TOGETHER = 10_000, 30, 8
 
 
 def ratios(
@@ -99,7 +99,7 @@ def horizon_of(composition: Composition, saddle: Saddle, start: float, limit: fl
         alive = np.flatnonzero((level > _LOG_DEAD) & (frequencies > start))
         # Of very many uses a peak that is no parabola may be anything: it is looked for.
         if alive.size * sum(m.loss.size for m in finer[0].measures) <= _MOST_LOOKED_AT:
-            alive = alive[_log_peaks(*finer, frequencies[alive], step) > _LOG_DEAD]
+            alive = _up_to_last(*finer, frequencies, alive)
         if alive.size == 0:
             return 0.0
         if alive[-1] < probes - 2:
@@ -121,6 +121,20 @@ def _log_moduli(composition: Composition, saddle: Saddle, frequencies: Float) ->
     # A tenth more than the parabola says.
     level[1:-1] += 1.1 * gain
     return np.asarray(level)
+
+
+def _up_to_last(
+    composition: Composition, saddle: Saddle, frequencies: Float, candidates: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The candidates up to the last one that is alive: as a rule that of all, or none."""
+    for end in range(candidates.size, 0, -_TOGETHER):
+        start = max(end - _TOGETHER, 0)
+        near = frequencies[candidates[start:end]]
+        peaks = _log_peaks(composition, saddle, near, float(frequencies[1]))
+        alive = np.flatnonzero(peaks > _LOG_DEAD)
+        if alive.size:
+            return candidates[: start + int(alive[-1]) + 1]
+    return candidates[:0]
 
 
 def _log_peaks(composition: Composition, saddle: Saddle, near: Float, step: float) -> Float:
