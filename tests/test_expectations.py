@@ -247,6 +247,20 @@ def test_moments_whose_factors_leave_float64():
             )
             exact = density * mpmath.fsum(terms) * mpf("0.01") ** order
             assert law.moment(order) == near(float(exact), 4e-13)
+        for epsilon, delta, order in ((30.0, 0.49, 300), (5.0, 0.3, 450), (1.0, 0.49, 1e4)):
+            law = pn.TruncatedLaplace(epsilon=epsilon, delta=delta)
+            reach = mpf(law.half_width) * epsilon
+            inside = mpmath.gammainc(order + 1, 0, reach) / (1 - mpmath.exp(-reach))
+            exact = inside / mpf(epsilon) ** order
+            assert law.moment(order) == near(float(exact), 1e-11)
+        for order in (0.25, 0.5, 1.5):
+            law = pn.Staircase(epsilon=20.0)
+            inner, fall = mpf(law.gamma), mpmath.exp(-mpf(20))
+            power = mpf(order) + 1
+            first = inner**power + fall * (1 - inner**power)
+            second = (1 + inner) ** power - 1 + fall * (2**power - (1 + inner) ** power)
+            density = (1 - fall) / (inner + fall * (1 - inner)) / power
+            assert law.moment(order) == near(float(density * (first + fall * second)), 1e-12)
     assert pn.Cauchy(scale=1e-300).moment(2.0) == np.inf
     assert pn.Laplace(scale=1.0).moment(171.0) == np.inf
 
@@ -278,6 +292,11 @@ def test_costs_have_their_kinks():
     x = np.linspace(3.0, truncated.half_width, 100_001)
     exact = 2.0 * np.trapezoid(truncated.pdf(x) * (x - 3.0), x)
     assert truncated.expected_cost(hinge(3.0)) == near(exact, 1e-8)
+    # Masses that underflow, from 708 on, are left out.
+    for place, close in ((600.0, 1e-10), (650.0, 1e-10), (690.0, 1e-6)):
+        exact = np.exp(-place)
+        assert pn.Laplace(scale=1.0).expected_cost(hinge(place)) == near(exact, close)
+    assert 0.0 < pn.Gaussian(std=1.0).expected_cost(hinge(37.0)) < 1e-299
     largest = pn.costs.maximum(pn.costs.Power(1), pn.costs.Power(2))
     scale = 0.1
     exact = scale * (1.0 + np.exp(-1.0 / scale) * (1.0 + 2.0 * scale))  # and (x^2 - x)^+

@@ -265,6 +265,8 @@ def test_the_unit_of_length_does_not_matter(exponent, ratio):
         return pn.TruncatedLaplace(epsilon=0.7, delta=1e-6, sensitivity=0.7 * scale)
 
     for law in (pn.Gaussian, pn.Laplace, pn.Airy, pn.Cauchy, truncated):
+        if law is truncated and exponent > 1010:
+            continue  # the half width is no float64
         far, near = law(scale=4.0 * unit), law(scale=4.0)
         if not math.isfinite(4.0 * ratio * unit):
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy import optimize, special
@@ -207,3 +208,22 @@ def test_neighbors_that_hardly_differ(scale, rate):
             assert kullback == pytest.approx(noise.kl(1.0), rel=near, abs=0.0)
             assert mechanism.zcdp() == pytest.approx(kullback, rel=2e-8, abs=0.0)
             assert mechanism.zcdp() >= kullback
+
+
+@for_each([1e-9, 1e-12, 1e-16, 1e-20, 1e-30, 1e-100])
+def test_large_orders_of_small_shifts_are_right_or_refused(shift):
+    """Kills: a polynomial where its next terms are as large; divergences above the largest loss."""
+    for share in (1e-6, 1e-3, 0.1, 1.0, 10.0, 100.0):
+        order = share / shift
+        if not 1.0 < order < 1e100:
+            continue
+        try:
+            found = pn.Mechanism(pn.Laplace(scale=1.0), shift).renyi_divergence([order])[0]
+        except pn.CertificationError:
+            continue
+        with mp.workdps(60):
+            a, s = mp.mpf(order), mp.mpf(shift)
+            grown, shrunk = a * mp.exp((a - 1) * s), (a - 1) * mp.exp(-a * s)
+            exact = mp.log((grown + shrunk) / (2 * a - 1)) / (a - 1)
+        assert found == pytest.approx(float(exact), rel=1e-6, abs=0.0)
+    assert pn.Mechanism(pn.Gaussian(std=1.0)).renyi_divergence(1e160) == pytest.approx(5e159)

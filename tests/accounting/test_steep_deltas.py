@@ -100,3 +100,22 @@ def test_there_and_back(laws, epsilon):
     assert (
         fresh(laws).epsilon(found.upper).lower <= epsilon <= fresh(laws).epsilon(found.lower).upper
     )
+
+
+def test_epochs():
+    """Kills: bounded losses that count as infinite; an epoch of which all was trimmed."""
+    sampling = pn.sampling.RandomAllocation(steps=20)
+    plan = pn.Accountant().compose(pn.Mechanism(pn.Laplace(scale=3.0)), 10, sampling=sampling)
+    found = plan.delta(2.0)
+    assert 0.0 < found.lower < found.upper < 4e-19
+    one = pn.Mechanism(pn.Gaussian(std=1.0))
+    found = one.delta(10.0, sampling=pn.sampling.RandomAllocation(steps=100))
+    assert 0.0 < found.upper - found.lower < 1e-2 * found.upper < 1e-46
+    found = one.delta(30.0, 5, sampling=pn.sampling.RandomAllocation(steps=100))
+    assert 0.0 < found.lower < found.upper < 5.0 * found.lower < 1e-112
+
+
+@for_rows([(5e-324,), (1e-300,)])
+def test_rates_that_leave_masses_no_digits(rate):
+    with pytest.raises(pn.DomainError, match="sampling_rate must be 0 or at least"):
+        pn.Mechanism(pn.Gaussian(std=1.0)).delta(0.0, 10**9, rate)

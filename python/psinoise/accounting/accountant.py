@@ -338,7 +338,7 @@ class Accountant:
         -------
         numpy.ndarray
             Of the same shape; ``inf`` where outputs of one data set are impossible for the other.
-            Estimates, not rounded outwards: right to 1e-12 of themselves, to 1e-8 for sensitivities
+            Estimates, not rounded outwards: right to 1e-10 of themselves, to 1e-7 for sensitivities
             below 1e-4 of the noise. Promises of zCDP count with their bound.
 
         Raises

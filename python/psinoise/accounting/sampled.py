@@ -22,6 +22,9 @@ __all__ = ["sampled"]
 #: The step that dominates one use, and how many of them, given a sampling rate.
 Dominating = Callable[[float], tuple[Step, int]]
 
+# Products with densities keep their digits.
+_LEAST_RATE = 1e-290
+
 
 def sampled(
     dominating: Dominating, sampling_rate: float, sampling: Sampling | None, adjacency: str
@@ -36,6 +39,11 @@ def sampled(
         if the scheme is none
     """
     rate = _validate.probability_above("sampling_rate", sampling_rate)
+    if 0.0 < rate < _LEAST_RATE:
+        raise DomainError(
+            f"sampling_rate must be 0 or at least {_LEAST_RATE}: below, float64 has no digits for "
+            f"masses of records, got {sampling_rate!r}"
+        )
     if sampling is None:
         step, uses = dominating(rate)
         return step, uses if rate else 0

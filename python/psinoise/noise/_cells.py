@@ -171,8 +171,12 @@ class Cells:
         found = _means(function, self.edges[:-1], self.edges[1:])
         inside = np.array([kink for kink in kinks if kink < self.end])
         graded = np.concatenate([[0.0], self.edges[1] * 2.0 ** np.arange(-60.0, 1.0)])
-        for cell in {0, *(np.searchsorted(self.edges, inside) - 1).tolist()}:
-            ends = graded if cell == 0 else self.edges[cell : cell + 2]
+        wide = 1 + np.flatnonzero(self.edges[2:] > 2.0 * self.edges[1:-1])
+        for cell in {0, *wide.tolist(), *(np.searchsorted(self.edges, inside) - 1).tolist()}:
+            low, high = self.edges[cell : cell + 2].tolist()
+            # Powers change with each octave.
+            octaves = low * 2.0 ** np.arange(math.log2(high / low)) if low > 0.0 else graded[:-1]
+            ends = np.append(octaves, high)
             cuts = inside[(inside > ends[0]) & (inside < ends[-1])]
             ends = np.sort(np.concatenate([ends, cuts]))
             found[cell] = _integrals(function, ends[:-1], ends[1:]).sum() / self.widths[cell]

@@ -275,6 +275,12 @@ class TruncatedLaplace(OwnUnit, NoiseLaw):
             half, density = self._over_parts(lambda part: (longest * part) ** (0.5 * order))
             return float(np.sum(half * density * half))
 
+    def _log_unit_moment(self, order: float) -> float:
+        logs, density = self._over_parts(lambda part: order * np.log(part))
+        top = float(logs.max())
+        found = math.log(float(np.sum(density * np.exp(logs - top))))
+        return top + found + order * math.log(max(1.0, self._reach))
+
     def _standard_expectation(
         self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
     ) -> float:
@@ -290,8 +296,9 @@ class TruncatedLaplace(OwnUnit, NoiseLaw):
 
         Of parts, since the half width may be 1e-300 of the scale.
         """
-        graded = 2.0 ** np.arange(-60.0, 0.0)
-        edges = np.concatenate([[0.0], graded, np.arange(0.5, 1.0, 1 / 64), [1.0]])
+        # Powers of high orders are all at the end.
+        graded, last = 2.0 ** np.arange(-60.0, 0.0), 1.0 - 2.0 ** np.arange(-7.0, -40.0, -1.0)
+        edges = np.concatenate([[0.0], graded, np.arange(0.5, 1.0, 1 / 64), last, [1.0]])
         part, weights = _integrals.panels(_integrals.cut(distinct(edges), kinks))
         density = np.exp(-self._reach * part) * (self._reach / self._inside)
         return function(part), weights * density

@@ -49,9 +49,10 @@ from psinoise.errors import CertificationError
 _LATTICES, _FARTHER, _FAR = 3, 1e3, 30.0
 # Times closer than on epsilon, where bounds on delta should be.
 _STEEP = 50.0
-# Log of how far delta may be below the guess that nodes reach for; and of the next guess, if all of
-# it was trimmed.
-_MISSED, _FARTHER_DOWN = 25.0, 60.0
+# Log of how far delta may be below the guess that nodes reach for; of the next guess, if all of it
+# was trimmed; and how many more guesses there are.
+_MISSED, _FARTHER_DOWN, _GUESSES = 25.0, 60.0, 4
+_LEAST_GUESS = LEAST_LOG_DELTA + 1.0
 # Of fewer uses of atoms all products are formed, or nearly so, in less time.
 _MANY_USES = 100.0
 
@@ -110,18 +111,26 @@ def bounds(
         reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
         if reached <= enough:
             return
-    while True:
+    # An epoch alone reaches as deep as it has to.
+    alone = len(steps) == 1 and isinstance(steps[0][0], Epoch) and steps[0][1] == 1
+    reached = math.inf
+    for resolutions in [RESOLUTIONS, *[RESOLUTIONS[:1]] * _GUESSES]:
         found: dict[str, Bound] = {}
-        for bound in _products(steps, direction, log_delta, tilt, crossing, width):
+        products = _products(steps, direction, log_delta, tilt, crossing, width, resolutions)
+        for bound in products:
             found[bound.side] = bound
             yield bound
-        if not given or guess is None or "upper" not in found:
+        if not given or "upper" not in found:
             break
         # Nodes reach as far as the guess asks for, and what is beyond may be more than delta.
-        before, log_delta = log_delta, found["upper"].log_delta(guess.epsilon)
-        if "lower" not in found:
-            log_delta = min(log_delta, before - _FARTHER_DOWN)
-        if not LEAST_LOG_DELTA < log_delta < before - _MISSED:
+        upper, lower = found["upper"], found.get("lower")
+        epsilon, last, before = crossing(upper, 0.0, 1.0), reached, log_delta
+        log_delta = reached = upper.log_delta(epsilon)
+        if lower is None:
+            log_delta = max(min(reached, before - max(_FARTHER_DOWN, -before)), _LEAST_GUESS)
+        elif alone or distance(lower, upper, epsilon, tilt, crossing) <= 3.0 * width(epsilon, tilt):
+            break
+        if not (log_delta < before - _MISSED and LEAST_LOG_DELTA < reached < last - 1.0):
             break
     if choices is not None and guess is not None and not first:
         yield from choices.bounds(guess.epsilon, given, crossing, width, behind)
@@ -134,8 +143,9 @@ def _products(
     tilt: float,
     crossing: Crossing,
     width: Width,
+    resolutions: tuple[int, ...],
 ) -> Iterator[Bound]:
-    """Bounds by all products, for a delta of about that."""
+    """Bounds by all products, for a delta of about that, of epochs at some resolutions."""
     uses = uses_of(steps)
     if len(steps) == 1 and isinstance(steps[0][0], Epoch) and steps[0][1] == 1:
         epoch = steps[0][0]
@@ -147,7 +157,7 @@ def _products(
     reach, lean = reach_for(log_delta, uses), None if uses == 1.0 else tilt
     counts = tuple(count for _, count in steps)
     epochs = any(isinstance(step, Epoch) for step, _ in steps)
-    for nodes in RESOLUTIONS[: None if epochs else 1]:
+    for nodes in resolutions[: None if epochs else 1]:
         try:
             sources = tuple(_sources(step, direction, reach, lean, nodes) for step, _ in steps)
         except CertificationError:
@@ -155,8 +165,13 @@ def _products(
         composed = Direct(sources, counts, log_delta)
         if uses == 1.0:
             yield from one_use_bounds(composed, crossing)
-        else:
-            yield from direct_bounds(composed, crossing, width)
+            return
+        trimmed = True
+        for bound in direct_bounds(composed, crossing, width):
+            trimmed = trimmed and bound.side == "upper"
+            yield bound
+        if trimmed:
+            return
 
 
 def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float) -> Choices | None:

@@ -28,10 +28,10 @@ bound, so that neither has to be solved sharply.
 
 ``K`` is a quadrature over outputs out to a density of ``e^-1200`` of the peak (a sum, for losses of
 atoms), to about 1e-13 of the divergence of each use, and is not rounded outwards. Of normal noise
-it is known for all orders; for neighbors that hardly differ, by less than 1e-4 scales, to 1e-10,
-and to 1e-8 if the law has kinks (`loss.measure`). The bound at the smallest delta of a float64
-needs moments out to about ``e^-1000``; of larger orders the quadrature sees a part only, which
-bounds delta up to the mass beyond it, below any float64. Divergences of such orders are refused.
+it is known for all orders; for neighbors that hardly differ, by less than 1e-4 scales, to 1e-7
+(`loss.measure`). The bound at the smallest delta of a float64 needs moments out to about
+``e^-1000``; of larger orders the quadrature sees a part only, which bounds delta up to the mass
+beyond it, below any float64. Divergences of such orders are refused.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _tilted(steps: Pairs, direction: Direction, c: float) -> tuple[Composition, 
 def _divergence(steps: Pairs, direction: Direction, order: float) -> float:
     if order == math.inf:
         return largest_loss(steps, direction)
-    c = order - 1.0
+    c = float(order) - 1.0
     composition, saddle = _tilted(steps, direction, c)
     if c == 0.0:
         means = zip(
@@ -173,7 +173,8 @@ def _divergence(steps: Pairs, direction: Direction, order: float) -> float:
     parts = zip(composition.measures, saddle.values, strict=True)
     if not all(_covers(measure, c, value) for measure, value in parts):
         raise CertificationError(f"Renyi divergences of order {order:g} are out of reach")
-    return saddle.value / c
+    uses = zip(composition.measures, saddle.values, composition.counts, strict=True)
+    return math.fsum(count * measure.renyi(c, value) for measure, value, count in uses)
 
 
 def _kullback(measure: LossMeasure, mean: float) -> float:
@@ -189,6 +190,8 @@ def _covers(measure: LossMeasure, c: float, value: float) -> bool:
     pair, grid, direction = measure.nodes.pair, measure.nodes, measure.direction
     if isinstance(pair, AtomPair) or math.isfinite(pair.noise.support) or measure.quadratic(c):
         return True
+    if not measure.resolved:
+        return False
     if pair.noise.score_limit == 0.0:
         # Heavy tails end where the loss is next to 0, and ``phi - 1`` has it squared (`measure`).
         loss = float(np.abs(pair.loss(grid.ends)).max())

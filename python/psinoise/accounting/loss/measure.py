@@ -36,6 +36,8 @@ from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes
 LARGEST_EXPONENT = 600.0
 # What rounding makes of the moments of a shift by one scale, relative; measured, of all laws.
 _LOSS_ROUNDING = 2.0**-58
+# What the polynomial may miss, and what nodes may miss beside it, as shares of a moment.
+_MOST_MISSED, _MOST_LOST = 1e-8, 1e-7
 # Of the sums of `core.tilted_moments`, relative, beside what the sizes of logs make.
 _SUM_ROUNDING = 1e-14
 
@@ -119,7 +121,8 @@ class LossMeasure:
         moved = pair.sampling_rate * distance
         if moved == 0.0:
             return math.inf
-        room = _LOSS_ROUNDING / distance - (distance if pair.noise.kinks else 0.0)
+        room = min(_LOSS_ROUNDING / distance, _MOST_MISSED)
+        room -= distance if pair.noise.kinks else 0.0
         return (math.sqrt(max(room, 0.0)) - distance) / moved
 
     @property
@@ -136,19 +139,32 @@ class LossMeasure:
         pair, std = self.nodes.pair, self._normal_std
         assert not isinstance(pair, AtomPair)
         if std is not None:
-            return 1.0 / std / std
+            return float(1.0 / std / std)
         one, other = pair.shifts("remove")
         moved = pair.sampling_rate * (one - other) / pair.noise.scale
-        return moved * moved * pair.noise._standard_fisher_information()
+        return float(moved * moved * pair.noise._standard_fisher_information())
 
     def quadratic(self, c: float) -> bool:
         """Whether ``K(c)`` takes no nodes."""
         return c <= self._quadratic_up_to
 
+    def renyi(self, c: float, value: float) -> float:
+        """``K(c) / c``, which is a number where ``K`` may be none."""
+        return 0.5 * (c + 1.0) * self._variance if self.quadratic(c) else value / c
+
+    @property
+    def resolved(self) -> bool:
+        """Whether nodes know moments of the loss to a share that matters."""
+        pair = self.nodes.pair
+        if isinstance(pair, AtomPair):
+            return True
+        one, other = pair.shifts("remove")
+        return abs(one - other) * _MOST_LOST >= _LOSS_ROUNDING * pair.noise.scale
+
     def cumulants(self, c: float) -> Cumulants:
         """``K``, ``K'`` and ``K''`` at a real ``c > 0``; relative error about 1e-15 of each.
 
-        Of shifts by less than 1e-4 scales 1e-11, and 1e-8 if the law has kinks.
+        Of shifts by less than 1e-4 scales 1e-7; less is known of those that are not `resolved`.
         """
         if self.quadratic(c):
             variance = self._variance

@@ -148,7 +148,10 @@ class Nodes:
         pair = self.pair
         assert isinstance(pair, Pair)
         noise, q = pair.noise, pair.sampling_rate
-        if math.isfinite(noise.support):
+        bounded = 0.0 < noise.score_limit < math.inf and self.atom_loss.size
+        if math.isfinite(noise.support) or bounded:
+            # Runs of the largest and the least loss reach to the ends: what is beyond has the same
+            # losses, and is e^-reach beside them.
             return 0.0, 0.0
         centers = np.array([0.0, *pair.shifts("remove")])
         base, *moved = noise.cdf(self.ends[0] - centers) + noise.ccdf(self.ends[1] - centers)

@@ -44,8 +44,9 @@ _SHARING = 8
 # whose nodes are as far apart as its deviation asks for if its spread costs no more.
 _LEFT_OUT = 0.1
 # Nodes of no step are closer by more powers of two than those of another, unless its spread asks
-# for that; so many passes fill a sum of squares to a hundredth.
-_COARSER, _PASSES = 2.0, 3
+# for that; of few steps, whose nodes cost little, by none. So many passes fill a sum of squares
+# to a hundredth.
+_COARSER, _FEW, _PASSES = 2.0, 64, 3
 # Nodes of a loss that matters are at most this share of its deviation apart.
 _SPREAD = 0.36
 # Part of the width that cutting off tails may cost.
@@ -150,7 +151,8 @@ class Target:
                     bulk = varies
                 most[-1] = max(min(_LARGEST_STEP, _SPREAD * min(bulk, varies)), least)
         wanted = np.log2(np.maximum(deviations / counts, 1e-300)) / 3.0
-        shares = np.exp2(np.maximum(np.round(wanted - wanted.max()), -_COARSER))
+        coarser = _COARSER if len(most) > _FEW else 0.0
+        shares = np.exp2(np.maximum(np.round(wanted - wanted.max()), -coarser))
         steps = _filled(np.array(most), shares, counts, 3.0 * self.width / (self.tilt + 1.0))
         return {pair: step for (pair, _), step in zip(self.steps, steps.tolist(), strict=True)}
 
