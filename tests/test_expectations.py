@@ -174,7 +174,7 @@ def test_shifts_of_any_size():
         assert laplace.kl(shift) == near(shift - 1.0 + np.exp(-shift), 1e-11)
         if shift > 50.0:
             assert laplace.kl_variance(shift) == near(3.0, 1e-11)
-    for alpha in (0.5, 1.7):
+    for alpha in (0.5, 1.0):
         stable = pn.SymmetricStable(alpha=alpha, scale=1.0)
         for low, high in ((1e30, 1e60), (1e60, 1e200)):
             rise = (1.0 + alpha) * (np.log(high) - np.log(low))
