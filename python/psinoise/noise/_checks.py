@@ -25,7 +25,7 @@ WIDE = 2.0**1000
 # where the law has no mass there.
 _OVERFLOW = 2.0**-64
 _SAMPLED = (np.dtype(np.float64), np.dtype(np.float32))
-_LEAST_FLOAT32 = 2.0**-126
+LEAST_FLOAT32 = 2.0**-126
 
 
 def real_array(name: str, values: ArrayLike) -> Float:
@@ -172,7 +172,7 @@ def wide_enough(law: object, dtype: np.dtype[Any], probability: float | None = N
 
 def fine_enough(law: object, dtype: np.dtype[Any], size: float) -> None:
     """Refuse float32 for draws whose usual size is below its normal numbers: many would be 0."""
-    if dtype.itemsize == 4 and not size >= _LEAST_FLOAT32:
+    if dtype.itemsize == 4 and not size >= LEAST_FLOAT32:
         raise DomainError(
             f"dtype must be float64 for {law!r}, half of the draws of which are below the normal "
             "numbers of float32"

@@ -308,7 +308,7 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Moments, Value):
             return few
         array = _checks.output(shape, dtype, out)
         scale = self._scale
-        if array.itemsize == 4 and not (2.0**-126 <= scale <= 2.0**120):
+        if array.itemsize == 4 and not (_checks.LEAST_FLOAT32 <= scale <= 2.0**120):
             raise DomainError(f"scale must be within the range of float32, got {scale!r}")
         size = array.size
         workers = _checks.worker_count(threads, size)

@@ -147,9 +147,6 @@ class UniformAtom(OwnUnit, PiecewiseNoise):
     def _unit_moment(self, order: float) -> float:
         return 1.0 if order == 0.0 else self._free / (order + 1.0)
 
-    def _log_unit_moment(self, order: float) -> float:
-        return math.log(self._unit_moment(order))
-
     @property
     def _shape(self) -> tuple[Any, ...]:
         return (self.delta, self.power)

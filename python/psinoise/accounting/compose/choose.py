@@ -111,9 +111,7 @@ def bounds(
         reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
         if reached <= enough:
             return
-    # An epoch alone reaches as deep as it has to.
-    alone = len(steps) == 1 and isinstance(steps[0][0], Epoch) and steps[0][1] == 1
-    reached = math.inf
+    alone, reached = _epoch_alone(steps) is not None, math.inf
     for resolutions in [RESOLUTIONS, *[RESOLUTIONS[:1]] * _GUESSES]:
         found: dict[str, Bound] = {}
         products = _products(steps, direction, log_delta, tilt, crossing, width, resolutions)
@@ -136,6 +134,12 @@ def bounds(
         yield from choices.bounds(guess.epsilon, given, crossing, width, behind)
 
 
+def _epoch_alone(steps: Steps) -> Epoch | None:
+    """A single epoch, which is composed as deep as it has to be."""
+    (step, count), *others = steps
+    return step if isinstance(step, Epoch) and count == 1 and not others else None
+
+
 def _products(
     steps: Steps,
     direction: Direction,
@@ -147,8 +151,8 @@ def _products(
 ) -> Iterator[Bound]:
     """Bounds by all products, for a delta of about that, of epochs at some resolutions."""
     uses = uses_of(steps)
-    if len(steps) == 1 and isinstance(steps[0][0], Epoch) and steps[0][1] == 1:
-        epoch = steps[0][0]
+    epoch = _epoch_alone(steps)
+    if epoch is not None:
         with contextlib.suppress(CertificationError):  # of ratios that are no float64
             yield from direct_bounds(epoch.allocation(direction, log_delta, tilt), crossing, width)
         return

@@ -107,6 +107,12 @@ class LossMeasure:
         return mirrored + (self.lost[1] - self.lost[0])
 
     @cached_property
+    def _distance(self) -> float:
+        """Of the centers, in scales; inf of losses that are atoms alone."""
+        pair = self.nodes.pair
+        return math.inf if isinstance(pair, AtomPair) else pair.distance / pair.noise.scale
+
+    @cached_property
     def _quadratic_up_to(self) -> float:
         """Up to which ``c`` nodes know less of ``K`` than the polynomial says."""
         pair = self.nodes.pair
@@ -116,9 +122,7 @@ class LossMeasure:
             return math.inf
         if not hasattr(pair.noise, "_table"):
             return -math.inf  # nothing is known but its density
-        one, other = pair.shifts("remove")
-        distance = abs(one - other) / pair.noise.scale
-        moved = pair.sampling_rate * distance
+        distance, moved = self._distance, pair.sampling_rate * self._distance
         if moved == 0.0:
             return math.inf
         room = min(_LOSS_ROUNDING / distance, _MOST_MISSED)
@@ -140,8 +144,7 @@ class LossMeasure:
         assert not isinstance(pair, AtomPair)
         if std is not None:
             return float(1.0 / std / std)
-        one, other = pair.shifts("remove")
-        moved = pair.sampling_rate * (one - other) / pair.noise.scale
+        moved = pair.sampling_rate * self._distance
         return float(moved * moved * pair.noise._standard_fisher_information())
 
     def quadratic(self, c: float) -> bool:
@@ -155,11 +158,7 @@ class LossMeasure:
     @property
     def resolved(self) -> bool:
         """Whether nodes know moments of the loss to a share that matters."""
-        pair = self.nodes.pair
-        if isinstance(pair, AtomPair):
-            return True
-        one, other = pair.shifts("remove")
-        return abs(one - other) * _MOST_LOST >= _LOSS_ROUNDING * pair.noise.scale
+        return self._distance * _MOST_LOST >= _LOSS_ROUNDING
 
     def cumulants(self, c: float) -> Cumulants:
         """``K``, ``K'`` and ``K''`` at a real ``c > 0``; relative error about 1e-15 of each.
