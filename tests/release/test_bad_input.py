@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -309,3 +310,17 @@ def test_damaged_text(name):
     refused(ValueError, "", read, json.dumps({**members, "more": 1}))
     refused(TypeError, "", read, text.encode())
     refused(TypeError, "", read, None)
+
+
+@for_each([pn.Gaussian, pn.Laplace, pn.Airy, pn.Cauchy], [1.0, 1e200], [2e-8, 1e-10, 1e-200])
+def test_noise_too_narrow_for_any_grid_is_what_is_named(law, sensitivity, share):
+    """Not a grid that nobody gave; half the factor that is named is not enough."""
+    narrow = pn.Mechanism(law(scale=share * sensitivity), sensitivity)
+    with pytest.raises(pn.DomainError, match="noise must be wider") as caught:
+        narrow.on_lattice()
+    power = int(re.search(r"by a factor of 2\*\*(\d+):", str(caught.value)).group(1))
+    wider = math.ldexp(share * sensitivity, power)
+    assert pn.Mechanism(law(scale=wider), sensitivity).on_lattice().cells <= 2**31
+    with pytest.raises(pn.DomainError, match=r"by a factor of 2\*\*1:"):
+        pn.Mechanism(law(scale=wider / 2), sensitivity).on_lattice()
+    assert narrow.on_lattice(grid=sensitivity / 2**31).cells == 2**31

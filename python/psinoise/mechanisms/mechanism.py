@@ -206,8 +206,9 @@ class Mechanism(Accounted):
         ------
         TypeError, DomainError
             If ``grid`` is too fine or too coarse, or the noise too wide for the sensitivity (by
-            more than 2**40, and some 2**15 for laws other than `Gaussian`); for vectors with
-            another norm than "linf" and other noise than Gaussian.
+            more than 2**40, and some 2**15 for laws other than `Gaussian`), or without a ``grid``
+            too narrow (by some 2**24); for vectors with another norm than "linf" and other noise
+            than Gaussian.
 
         Notes
         -----

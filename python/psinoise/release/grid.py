@@ -100,6 +100,11 @@ def default_grid(
     unimodal : bool
         Whether the largest shift is the worst. Of other noise all are accounted, and the
         sensitivity is ``2**9`` cells at most.
+
+    Raises
+    ------
+    DomainError
+        If the grid would be beyond all grids, or a sensitivity more than ``MOST_CELLS``.
     """
     halvings = max(0, math.frexp(sensitivity)[1] - math.frexp(spread)[1] + _FINENESS)
     if halvings and math.ldexp(sensitivity, 1 - halvings) * 2.0**_FINENESS <= spread:
@@ -114,5 +119,12 @@ def default_grid(
         raise DomainError(
             f"sensitivity must be at least 2**-1000, and not so large against the noise that its "
             f"grid is beyond 2**-1000 to 2**900, got {sensitivity!r}"
+        )
+    too_many = halvings - (MOST_CELLS.bit_length() - 1)
+    if too_many > 0:
+        raise DomainError(
+            f"noise must be wider for sensitivity {sensitivity!r}, by a factor of 2**{too_many}: "
+            f"it is more than 2**31 cells of the grid {grid!r} that resolves the noise; a coarser "
+            "one can be given as grid"
         )
     return grid if halvings or fits(grid) else None
