@@ -312,7 +312,7 @@ def test_damaged_text(name):
     refused(TypeError, "", read, None)
 
 
-@for_each([pn.Gaussian, pn.Laplace, pn.Airy, pn.Cauchy], [1.0, 1e200], [2e-8, 1e-10, 1e-200])
+@for_each([pn.Gaussian, pn.Laplace, pn.Airy, pn.Cauchy], [1.0, 1e200], [2e-8, 1e-10, 1e-305])
 def test_noise_too_narrow_for_any_grid_is_what_is_named(law, sensitivity, share):
     """Not a grid that nobody gave; half the factor that is named is not enough."""
     narrow = pn.Mechanism(law(scale=share * sensitivity), sensitivity)
@@ -324,3 +324,9 @@ def test_noise_too_narrow_for_any_grid_is_what_is_named(law, sensitivity, share)
     with pytest.raises(pn.DomainError, match=r"by a factor of 2\*\*1:"):
         pn.Mechanism(law(scale=wider / 2), sensitivity).on_lattice()
     assert narrow.on_lattice(grid=sensitivity / 2**31).cells == 2**31
+
+
+@for_each([1e-303, 1e280])
+def test_sensitivities_beyond_all_grids(sensitivity):
+    with pytest.raises(pn.DomainError, match="sensitivity must be such that its grid is in"):
+        pn.Mechanism(pn.Laplace(scale=sensitivity), sensitivity).on_lattice()

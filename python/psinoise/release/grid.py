@@ -104,7 +104,7 @@ def default_grid(
     Raises
     ------
     DomainError
-        If the grid would be beyond all grids, or a sensitivity more than ``MOST_CELLS``.
+        If a sensitivity would be more than ``MOST_CELLS``, or the grid beyond all grids.
     """
     halvings = max(0, math.frexp(sensitivity)[1] - math.frexp(spread)[1] + _FINENESS)
     if halvings and math.ldexp(sensitivity, 1 - halvings) * 2.0**_FINENESS <= spread:
@@ -115,16 +115,16 @@ def default_grid(
     while halvings and not fits(math.ldexp(sensitivity, -halvings)):
         halvings -= 1
     grid = math.ldexp(sensitivity, -halvings)
-    if not LEAST_GRID <= grid <= LARGEST_GRID:
-        raise DomainError(
-            f"sensitivity must be at least 2**-1000, and not so large against the noise that its "
-            f"grid is beyond 2**-1000 to 2**900, got {sensitivity!r}"
-        )
     too_many = halvings - (MOST_CELLS.bit_length() - 1)
     if too_many > 0:
         raise DomainError(
             f"noise must be wider for sensitivity {sensitivity!r}, by a factor of 2**{too_many}: "
-            f"it is more than 2**31 cells of the grid {grid!r} that resolves the noise; a coarser "
-            "one can be given as grid"
+            "it is more than 2**31 cells of a grid that resolves the noise; a coarser one can be "
+            "given as grid"
+        )
+    if not LEAST_GRID <= grid <= LARGEST_GRID:
+        raise DomainError(
+            "sensitivity must be such that its grid is in [2**-1000, 2**900], got "
+            f"{sensitivity!r}, whose grid would be {grid!r}"
         )
     return grid if halvings or fits(grid) else None
