@@ -20,6 +20,20 @@ inline constexpr std::size_t kRegisters = 4;
 inline constexpr std::size_t kTile = kRegisters * kLanes;
 static_assert(kTile <= kSumPadding);
 
+// So many vectors of sums over `terms` runs of values.
+template <std::size_t Registers>
+void tile_of_sums(const double* values, const std::int64_t* places, const double* weights,
+                  std::size_t terms, double* out) {
+  Reals sums[Registers] = {};
+  for (std::size_t i = 0; i < terms; ++i) {
+    const double* at = values + places[i];
+    for (std::size_t r = 0; r < Registers; ++r) {
+      sums[r] += weights[i] * load_vector(at + r * kLanes);
+    }
+  }
+  __builtin_memcpy(out, sums, sizeof(sums));
+}
+
 }  // namespace
 
 void lattice_sums(const double* a, std::size_t m, const double* b, std::size_t n,
@@ -46,13 +60,16 @@ void placed_sums(const double* values, const std::int64_t* places, const double*
                  std::size_t terms, std::size_t count, double* out) {
   std::size_t j = 0;
   for (; j + kTile <= count; j += kTile) {
-    Reals sums[kRegisters] = {};
-    for (std::size_t i = 0; i < terms; ++i) {
-      const double* at = values + places[i] + j;
-      for (std::size_t r = 0; r < kRegisters; ++r)
-        sums[r] += weights[i] * load_vector(at + r * kLanes);
-    }
-    __builtin_memcpy(out + j, sums, sizeof(sums));
+    tile_of_sums<kRegisters>(values + j, places, weights, terms, out + j);
+  }
+  for (; j + kLanes <= count; j += kLanes) {
+    tile_of_sums<1>(values + j, places, weights, terms, out + j);
+  }
+  if (j < count && count >= kLanes) {
+    // The last sums with some of those before once more.
+    j = count - kLanes;
+    tile_of_sums<1>(values + j, places, weights, terms, out + j);
+    return;
   }
   for (; j < count; ++j) {
     double sum = 0.0;

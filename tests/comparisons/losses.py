@@ -87,7 +87,8 @@ def compare_placed_sums(tables):
     """The same terms in the same order: equal but where products are fused with sums."""
     generator = np.random.default_rng(79)
     values = generator.uniform(size=500) ** 9
-    for terms, count in ((0, 5), (1, 1), (7, 33), (200, 131)):
+    # All counts up to two tiles at every level, whose last sums are made in several ways.
+    for terms, count in ((0, 5), (200, 131), *((7, count) for count in range(1, 65))):
         places = generator.integers(0, values.size - count + 1, terms)
         weights = generator.uniform(size=terms)
         ours, theirs = (
