@@ -9,6 +9,7 @@ import math
 import pickle
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from lattice_oracles import MECHANISMS, SMALL, beyond, made, probability
@@ -141,6 +142,19 @@ def test_pmf_is_exact_to_four_ulp(small):
         small.pmf(0.5)
 
 
+@pytest.mark.parametrize("stop", [2**40, 2**20, 2**3])
+def test_pmf_far_in_a_slow_tail_is_right_to_four_ulp(stop):
+    """Powers of a ratio near 1, of up to 2**60 (of one that stops with 2**-61)."""
+    noise = made([2**62, 2**61, 2**61], "translate", 1, 2**64 - stop)
+    reach = min(700 * 2**64 // stop, 2**60)
+    k = np.array([2, 2 + 255, 2 + 256, 2 + 257, 2**16 + 1, reach // 10**6, reach // 7, reach])
+    with mpmath.workprec(200):
+        rho = 1 - mpmath.mpf(stop) / 2**64
+        for i, found in zip(k.tolist(), noise.pmf(k).tolist(), strict=True):
+            exact = mpmath.mpf(2**61) / 2**64 * (1 - rho) * rho ** (i - 2)
+            assert abs(found - exact) <= 4 * math.ulp(found), i
+
+
 def hockey_stick(moved, base, gamma):
     return sum(max(a - gamma * b, 0) for a, b in zip(moved, base, strict=True))
 
@@ -217,7 +231,7 @@ def test_shifts_are_multiples_of_the_grid(small, shift):
 
 def test_a_shift_of_too_many_pieces_is_refused(small):
     if small.tail not in ("dilate", "blocks"):
-        with pytest.raises(pn.DomainError, match="grid must be coarser"):
+        with pytest.raises(pn.DomainError, match="grid must be coarser, or noise wider"):
             small.pieces(2.0**31)
 
 

@@ -41,6 +41,9 @@ Integers = NDArray[np.int64]
 
 # Below this logarithm probabilities are subnormal.
 _LOG_NORMAL = -708.0
+# Digits of copies.
+_BITS = 8
+_DIGIT = (1 << _BITS) - 1
 # Integers that are pieces one by one.
 _MOST_PIECES = 1 << 24
 
@@ -94,20 +97,29 @@ def _dilated(weights: Weights, i: int) -> float:
 
 
 def _falls(weights: Weights, copies: Integers) -> Float:
-    """``(1 - rho) rho**copies``, by pairs of doubles and squaring."""
-    most = int(copies.max(initial=0))
-    if most + 1 < copies.size:
-        return np.asarray(_falls(weights, np.arange(most + 1))[copies])
-    stop, square = _pair(ONE - weights.ratio), _pair(weights.ratio)
-    total = np.full(copies.shape, stop[0]), np.full(copies.shape, stop[1])
-    left = copies.copy()
+    """``(1 - rho) rho**copies``, by pairs of doubles: a factor for each digit of the copies."""
+    high, low = _powers(weights.ratio, 0)
+    digit, left, place = copies & _DIGIT, copies >> _BITS, 1
+    total = high[digit], low[digit]
     while left.any():
-        odd = (left & 1).astype(bool)
-        product = dd.multiply(total, square)
-        total = (np.where(odd, product[0], total[0]), np.where(odd, product[1], total[1]))
-        square = dd.multiply(square, square)
-        left >>= 1
+        high, low = _powers(weights.ratio, place)
+        digit, left, place = left & _DIGIT, left >> _BITS, place + 1
+        total = dd.multiply(total, (high[digit], low[digit]))
     return np.asarray(total[0] + total[1])
+
+
+@functools.lru_cache(maxsize=64)
+def _powers(parts: int, place: int) -> dd.Pair:
+    """``rho`` to the power of each digit at a place, those at the first one times ``1 - rho``."""
+    step = _pair(parts)
+    for _ in range(_BITS * place):
+        step = dd.multiply(step, step)
+    high, low = _pair(ONE - parts) if place == 0 else _pair(ONE)
+    for _ in range(_BITS):
+        more = dd.multiply((high, low), step)
+        high, low = np.append(high, more[0]), np.append(low, more[1])
+        step = dd.multiply(step, step)
+    return high, low
 
 
 def log_probabilities(weights: Weights, k: Integers) -> Float:
@@ -123,12 +135,11 @@ def log_probabilities(weights: Weights, k: Integers) -> Float:
     return found
 
 
-@functools.lru_cache(maxsize=64)
 def _pair(parts: int) -> dd.Pair:
     """A share of `ONE`, by its whole number of parts."""
     value = Fraction(parts, ONE)
     high = float(value)
-    return np.asarray(high), np.asarray(float(value - Fraction(high)))
+    return np.array([high]), np.array([float(value - Fraction(high))])
 
 
 def pieces(weights: Weights, cells: int) -> tuple[Float, Float]:
@@ -191,8 +202,8 @@ def _half(weights: Weights, cells: int) -> _Half:
 def _limit(count: int) -> None:
     if count > _MOST_PIECES:
         raise DomainError(
-            f"grid must be coarser: there are {count} pieces for this shift, and at most "
-            f"{_MOST_PIECES} are accounted for"
+            f"grid must be coarser, or noise wider: there are {count} pieces for this shift, and "
+            f"at most {_MOST_PIECES} are accounted for"
         )
 
 
