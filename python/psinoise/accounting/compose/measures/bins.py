@@ -6,16 +6,15 @@ bin two integrals are kept, both of positive terms: ``A = P(bin)`` and the exces
 ``exp(t j h - k)`` with a common ``k``, so that the bins around the epsilon of interest are of order
 1 when delta is 1e-100.
 
-Edges of bins are level points of the loss, found to rounding on the panels of the quadrature, on
-which the loss is monotone. What is left of ``loss(x_j) - j h`` is reported as *slack*: bins whose
-edges are off by it are exact bins of a loss that is off by it.
+Edges are level points of the loss, found to rounding on the panels of the quadrature, on which the
+loss is monotone. What is left of ``loss(x_j) - j h`` is the *slack*: bins whose edges are off by it
+are exact bins of a loss that is off by it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +28,9 @@ Index = NDArray[np.int64]
 
 # Relative error of a mass of a bin (csrc/kernels/pieces.cpp), beside what the sizes of logs make.
 _MASS_ROUNDING = 4e-14
-# Masses of which less is known are 0, and stay it.
+# Masses whose logs are known less well are 0, and stay it.
 _MOST_DOUBT = 600.0
-# Of a level, relative to the largest.
+# Error of a level, relative to the largest.
 _LEVEL_ROUNDING = 2.0**-50
 # Parts of bins over which the kernel integrates, and how far above a level its excess is a mass.
 _RESOLVED, _FLAT = 0.5, 40.0
@@ -113,20 +112,22 @@ def _resolving(levels: Float) -> tuple[Float, Index | None]:
 
 
 def _gathered(
-    fine: Float, owner: Index, mass: Float, excess: Float, count: int, tilt: float
+    levels: Float, fine: Float, owner: Index, mass: Float, excess: Float, tilt: float
 ) -> tuple[Float, Float]:
     """Masses and excesses of bins from those of their parts: sums of positive terms.
 
     Parts are tilted by their own lower levels, and bins by theirs.
     """
-    first = np.searchsorted(owner, np.arange(count))
-    below = fine[first][owner] - fine[:-1]
+    below = levels[owner] - fine[:-1]
     far = np.diff(fine) > 2.0 * _RESOLVED
     weight = np.exp(tilt * below)
     mass, excess = mass * weight, excess * weight
     over = np.where(far, mass, excess * np.exp(below) + mass * -np.expm1(below))
-    sums = (np.bincount(owner, part, count).astype(np.float64) for part in (mass, over))
-    return next(sums), next(sums)
+    return _sums(owner, mass, levels.size - 1), _sums(owner, over, levels.size - 1)
+
+
+def _sums(place: Index, parts: Float, count: int) -> Float:
+    return np.bincount(place, parts, count).astype(np.float64)
 
 
 def masses_in_bins(
@@ -137,45 +138,36 @@ def masses_in_bins(
     tilt: float = 0.0,
     log_norm: float = 0.0,
 ) -> BinMasses:
-    """Bins of the loss on the chosen panels and atoms; the others count as below or above.
+    """Bins of the loss between rising levels.
 
-    Parameters
-    ----------
-    source
-        the loss of one step
-    chosen, large
-        which panels, then which atoms are cut into bins, and which count as above all of them; the
-        others count as below
-    levels
-        edges of the bins, rising; they hold all of the chosen losses
-    tilt, log_norm
-        see `Bins`
+    ``chosen`` says which panels, then which atoms are cut into bins, whose levels hold all of their
+    losses; ``large`` which count as above all of them. The others count as below.
     """
     count = levels.size - 1
-    mass = np.zeros(count)
-    excess = np.zeros(count)
-    # Of one number: most steps have no atoms.
-    at_edges = np.broadcast_to(0.0, levels.size)
+    mass, excess, at_edges = np.zeros(count), np.zeros(count), np.zeros(levels.size)
     rounding = np.full(levels.size, _MASS_ROUNDING)
     slack = source.rounding
     rows = np.flatnonzero(chosen[: source.panels])
     if rows.size:
-        assert source.pair is not None
+        pair = source.pair
+        assert pair is not None
         fine, owner = _resolving(levels)
+        shifts = pair.shifts("remove" if source.sign > 0.0 else "add")
+        law = pair.noise._table, pair.noise.scale, *shifts, pair.sampling_rate
         samples = source.x[rows], source.loss[rows], source.slope[rows]
         # A bounded law is a part of that of its table.
-        norm = log_norm + source.pair.noise._log_kept
-        mass, excess, error = core.loss_bins(
-            *_arguments(source), *samples, fine, tilt, norm, source.rounding
-        )
+        norm = log_norm + pair.noise._log_kept
+        mass, excess, error = core.loss_bins(*law, *samples, fine, tilt, norm, source.rounding)
         # Edges are off by what they miss their levels by, and by the rounding of that.
         slack += error
         if owner is not None:
-            mass, excess = _gathered(fine, owner, mass, excess, count, tilt)
+            mass, excess = _gathered(levels, fine, owner, mass, excess, tilt)
         # A bin has parts of masses a_k on K panels, of A in all. If their errors are at most
         # g (1 - log m_k), m_k >= a_k the masses of the panels, that of A is the mean of these, no
         # more than g (1 - log A + log K): the entropy of the parts is at most log K.
-        untilted = _log_masses(mass, levels[:-1], tilt, log_norm)
+        with np.errstate(divide="ignore"):
+            log_mass = log_norm - tilt * levels[:-1] + np.log(mass)
+        untilted = np.where(mass > 0.0, np.maximum(-log_mass, 0.0), 0.0)
         growth = source.error[rows] / (1.0 + np.maximum(-source.log_mass[rows], 0.0))
         rounding[:-1] += float(growth.max()) * (1.0 + math.log(rows.size) + untilted)
     atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
@@ -184,23 +176,22 @@ def masses_in_bins(
         # An atom that is a node but for rounding, its own and that of the level, is that node: next
         # below would be a bin too low.
         near = source.rounding + _LEVEL_ROUNDING * float(np.abs(levels[[0, -1]]).max())
-        bins = np.searchsorted(levels, values + near, side="right") - 1
-        bins = np.clip(bins, 0, count)
+        bins = np.clip(np.searchsorted(levels, values + near, side="right") - 1, 0, count)
         above = levels[bins] - values
         weights = np.exp(source.log_mass[atoms] + tilt * levels[bins] - log_norm)
         on_edge = (np.abs(above) <= near) | (bins == count)
         # What an atom is moved by comes on top of its own rounding.
         moved = np.where(on_edge, np.abs(above), above)
         slack = max(slack, source.rounding + float(moved.max()))
-        at_edges = np.bincount(bins[on_edge], weights[on_edge], levels.size).astype(np.float64)
+        at_edges = _sums(bins[on_edge], weights[on_edge], levels.size)
         size = np.abs(tilt * levels[bins]) + abs(log_norm)
         doubt = source.doubt[atoms] + EXP_ROUNDING * size
         np.maximum.at(rounding, bins, _MASS_ROUNDING + np.expm1(np.minimum(doubt, _MOST_DOUBT)))
         bins = np.minimum(bins, count - 1)
         weights[on_edge] = 0.0
         over = weights * -np.expm1(np.minimum(above, 0.0))
-        mass += np.bincount(bins, weights=weights, minlength=count)
-        excess += np.bincount(bins, weights=over, minlength=count)
+        mass += _sums(bins, weights, count)
+        excess += _sums(bins, over, count)
     small = ~(chosen | large)
     below, beyond = source.mass_of(small), source.mass_of(large) + source.beyond
     # Of what is below there is no less than nothing.
@@ -210,13 +201,6 @@ def masses_in_bins(
     return BinMasses(
         mass, excess, at_edges, rounding, below, beyond, cut, slack, ceiling, source.whole
     )
-
-
-def _log_masses(mass: Float, levels: Float, tilt: float, log_norm: float) -> Float:
-    """How large minus the logs of the masses are, tilted ones as they were before; 0 of none."""
-    with np.errstate(divide="ignore"):
-        found = log_norm - tilt * levels + np.log(mass)
-    return np.where(mass > 0.0, np.maximum(-found, 0.0), 0.0)
 
 
 def loss_bins(
@@ -232,19 +216,4 @@ def loss_bins(
     step, offset = lattice
     levels: Float = np.asarray(offset + edges * step, dtype=np.float64)
     found = masses_in_bins(source, chosen, large, levels, tilt, log_norm)
-    return Bins(
-        **vars(found),
-        step=step,
-        offset=offset,
-        edges=edges,
-        tilt=tilt,
-        log_norm=log_norm,
-    )
-
-
-def _arguments(source: Dense) -> tuple[Any, float, float, float, float]:
-    """The law and the pair, as kernels take them."""
-    pair = source.pair
-    assert pair is not None
-    shifts = pair.shifts("remove" if source.sign > 0.0 else "add")
-    return (pair.noise._table, pair.noise.scale, *shifts, pair.sampling_rate)
+    return Bins(**vars(found), step=step, offset=offset, edges=edges, tilt=tilt, log_norm=log_norm)

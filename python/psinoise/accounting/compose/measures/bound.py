@@ -69,9 +69,8 @@ class Bound(ABC):
 
         Delta falls in epsilon. So where a bound from above is at most ``delta`` epsilon has been
         passed, and where one from below is at least ``delta`` it has not: every such point is an
-        answer, whether or not the bound falls everywhere. The search begins ``around`` a guess and
-        strides out from there, as far as it takes if delta falls by a factor of e over a ``scale``;
-        ``inf`` and 0 claim nothing.
+        answer, whether or not the bound falls everywhere; ``inf`` and 0 claim nothing. The search
+        strides out from ``around``, at first as if delta fell by a factor of e over a ``scale``.
         """
         upper = self.side == "upper"
 
@@ -113,12 +112,7 @@ class ChernoffBound(Bound):
     def __init__(self, log_norm: float, tilt: float) -> None:
         self.log_norm, self.tilt = log_norm, tilt
 
-    def log_delta(self, epsilon: float) -> float:
-        """Log of the bound on delta at ``epsilon``."""
-        return min(self.log_norm - self.tilt * epsilon, 0.0)
-
     def log_deltas(self, epsilons: Float) -> Float:
-        """The same at many epsilons."""
         return np.minimum(self.log_norm - self.tilt * epsilons, 0.0)
 
 

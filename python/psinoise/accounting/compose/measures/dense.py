@@ -1,8 +1,4 @@
-"""The loss of one use, densely: on the panels of its quadrature, or as atoms.
-
-What is known of each panel and of each atom: the least and the largest loss, the probability under
-``P`` and how far its logarithm may be off, and the error of losses, which grows with their size.
-"""
+"""The loss of one use, densely: on the panels of its quadrature, or as atoms."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
 from psinoise._kept import kept
@@ -32,55 +29,26 @@ _WHOLE = 1e-12
 # Of the losses of atoms: logs of masses that are right to a few ulp, and what merging moves.
 _ATOM_ROUNDING = 8e-15
 
-_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(ORDER)
+_POINTS, _WEIGHTS = legendre.leggauss(ORDER)
 _SAMPLES = np.concatenate([[-1.0], _POINTS, [1.0]])
-
-
-def _differentiation_matrix() -> Float:
-    """Derivative at the nodes and both ends of the polynomial through the nodes."""
-    vandermonde = np.polynomial.legendre.legvander(_POINTS, ORDER - 1)
-    slopes = np.stack(
-        [
-            np.polynomial.legendre.legval(
-                _SAMPLES,
-                np.polynomial.legendre.legder([0.0] * k + [1.0]),
-            )
-            for k in range(ORDER)
-        ],
-        axis=1,
-    )
-    return np.asarray(slopes @ np.linalg.inv(vandermonde))
-
-
-def _integration_matrix() -> Float:
-    """Shape ``(ORDER, ORDER + 1)``: from masses at the nodes to those between the samples."""
-    vandermonde = np.polynomial.legendre.legvander(_POINTS, ORDER - 1)
-    antiderivatives = np.stack(
-        [
-            np.polynomial.legendre.legval(
-                _SAMPLES,
-                np.polynomial.legendre.legint([0.0] * k + [1.0]),
-            )
-            for k in range(ORDER)
-        ],
-        axis=1,
-    )
-    between = np.diff(antiderivatives, axis=0) @ np.linalg.inv(vandermonde)
-    return np.asarray((between / _WEIGHTS).T)
-
-
-_DIFFERENTIATION = _differentiation_matrix()
-BETWEEN_SAMPLES = _integration_matrix()
+# From values at the nodes to the coefficients of Legendre polynomials, whose derivatives and
+# integrals at the samples give those of the polynomial through the nodes.
+_COEFFICIENTS = np.linalg.inv(legendre.legvander(_POINTS, ORDER - 1))
+_SLOPES = legendre.legval(_SAMPLES, legendre.legder(np.eye(ORDER))).T
+_INTEGRALS = legendre.legval(_SAMPLES, legendre.legint(np.eye(ORDER))).T
+_DIFFERENTIATION = _SLOPES @ _COEFFICIENTS
+# From masses at the nodes to those between the samples.
+BETWEEN_SAMPLES = (np.diff(_INTEGRALS, axis=0) @ _COEFFICIENTS / _WEIGHTS).T
 
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """The loss of one step in one direction, densely on the panels of its quadrature.
+    """The loss of one step in one direction: what is known of its panels, and then of its atoms.
 
     Attributes
     ----------
     x, loss, slope : at both ends and at the nodes of each panel, shape ``(panels, ORDER + 2)``
-    lowest, highest : of the loss on each panel, then of each atom, whose loss is between them
+    lowest, highest : of the loss on each panel, and bounds on that of each atom
     log_mass : log of the probability under ``P`` of each panel, then of each atom
     log_weights : log of ``P`` at the nodes of each panel times the weight there
     doubt : how far these logs may be off; for panels they are sums with losses that may be large
@@ -175,14 +143,13 @@ class Dense:
         pair = self.pair
         if pair is None:
             return self
+        rate = pair.sampling_rate
         low, high = float(self.lowest[chosen].min()), float(self.highest[chosen].max())
         largest = max(abs(low), abs(high), abs(level))
         # Of outputs too, where losses are steep.
-        size = largest - math.log(pair.sampling_rate)
-        ratio = 4.0 * _LOG_ROUNDING * (len(pair.centers) - 1) * size
-        rounding = self.rounding + ratio
-        if pair.sampling_rate < 1.0:
-            rate = pair.sampling_rate
+        size = largest - math.log(rate)
+        rounding = self.rounding + 4.0 * _LOG_ROUNDING * (len(pair.centers) - 1) * size
+        if rate < 1.0:
             end = abs(high) if self.sign > 0.0 else abs(low)
             if pair.replaced:
                 # Of two ratios at most one is positive, the law being log-concave, and the loss of
@@ -195,19 +162,6 @@ class Dense:
         unknown = 0.5 * (self.highest - self.lowest)[self.panels :][chosen[self.panels :]]
         rounding = max(rounding, self.tail) + float(unknown.max(initial=0.0))
         return dataclasses.replace(self, rounding=rounding)
-
-
-def _laid_out(
-    sign: float, left: Float, right: Float, inner: Float, outer: Float
-) -> tuple[Float, Float, Float]:
-    """Outputs, losses and slopes on panels, of losses under "remove" at the nodes and the ends."""
-    half = 0.5 * (right - left)
-    x = (left + half)[:, None] + half[:, None] * _SAMPLES
-    x[:, 0], x[:, -1] = left, right
-    loss = np.empty(x.shape)
-    loss[:, 1:-1], loss[:, :: ORDER + 1] = inner, outer
-    slope = (inner @ _DIFFERENTIATION.T) / half[:, None]
-    return (x, loss, slope) if sign > 0.0 else (x, -loss, -slope)
 
 
 # Samples are large, and those of a thousand steps are asked for once.
@@ -223,7 +177,12 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
     if isinstance(pair, AtomPair):
         return _atoms_alone(pair, direction)
     sign = 1.0 if direction == "remove" else -1.0
-    x, loss, slope = _laid_out(sign, grid.left, grid.right, grid.loss, grid.outer_loss)
+    half = 0.5 * (grid.right - grid.left)
+    x = (grid.left + half)[:, None] + half[:, None] * _SAMPLES
+    x[:, 0], x[:, -1] = grid.left, grid.right
+    loss = np.empty(x.shape)
+    loss[:, 1:-1], loss[:, :: ORDER + 1] = sign * grid.loss, sign * grid.outer_loss
+    slope = sign * (grid.loss @ _DIFFERENTIATION.T) / half[:, None]
     atom_loss = sign * grid.atom_loss
     # Lambda is a loss under "remove", where P = Q e^Lambda.
     log_p = grid.log_mass + (grid.loss if sign > 0.0 else 0.0)
@@ -233,8 +192,7 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
     # A replaced record adds the error of a second ratio.
     rounding = _LOG_ROUNDING * (len(pair.centers) - 1)
     rounding *= 16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))
-    beyond = grid.beyond[place]
-    tail = 0.0
+    beyond, tail = grid.beyond[place], 0.0
     if pair.noise.score_limit == 0.0:
         # Heavy tails are cut where the loss is next to 0, to which it falls: their mass is an atom
         # at 0, off by no more than the loss at the ends.
@@ -248,23 +206,12 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
     atom_log_p = np.append(atom_log_p, narrow.log_mass)
     doubt = np.append(doubt, narrow.doubt + EXP_ROUNDING * np.abs(narrow.log_mass))
     beyond += narrow.beyond
-    return Dense(
-        pair,
-        sign,
-        x,
-        loss,
-        slope,
-        np.concatenate([loss.min(axis=1, initial=math.inf), atom_loss, narrow.lowest]),
-        np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss, narrow.highest]),
-        np.concatenate([log_masses[place], atom_log_p]),
-        log_p,
-        doubt,
-        errors[place],
-        beyond,
-        rounding,
-        pair.infinite(direction) == 0.0 and not grid.narrow.size,
-        tail,
-    )
+    lowest = np.concatenate([loss.min(axis=1, initial=math.inf), atom_loss, narrow.lowest])
+    highest = np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss, narrow.highest])
+    log_mass = np.concatenate([log_masses[place], atom_log_p])
+    known = lowest, highest, log_mass, log_p, doubt, errors[place]
+    whole = pair.infinite(direction) == 0.0 and not grid.narrow.size
+    return Dense(pair, sign, x, loss, slope, *known, beyond, rounding, whole, tail)
 
 
 def _atoms_alone(pair: AtomPair, direction: Direction) -> Dense:
@@ -274,9 +221,8 @@ def _atoms_alone(pair: AtomPair, direction: Direction) -> Dense:
     slope, ``1 - (1 - q) e^{-Lambda}``, the largest at the largest loss; and that of the map itself.
     """
     log_mass, loss = pair.atoms
-    found = atoms_source(log_mass, -loss)
-    if direction == "remove":
-        found = atoms_source(log_mass + loss, loss)
+    removed = direction == "remove"
+    found = atoms_source(log_mass + loss, loss) if removed else atoms_source(log_mass, -loss)
     without, rate = pair.unsampled[1], pair.sampling_rate
     rounding = _atom_rounding(without, 0.0 if pair.stated else 1.0)
     if rate < 1.0:
@@ -292,23 +238,9 @@ def _atoms_alone(pair: AtomPair, direction: Direction) -> Dense:
 
 def atoms_source(log_mass: Float, loss: Float) -> Dense:
     """A loss of atoms alone, with the logs of their masses under ``P``."""
-    none, nowhere = np.empty((0, ORDER + 2)), np.empty(0)
-    doubt, rounding = EXP_ROUNDING * np.abs(log_mass), _atom_rounding(loss, 1.0)
-    return Dense(
-        None,
-        1.0,
-        none,
-        none,
-        none,
-        loss,
-        loss,
-        log_mass,
-        none[:, 1:-1],
-        doubt,
-        nowhere,
-        0.0,
-        rounding,
-    )
+    none, doubt = np.empty((0, ORDER + 2)), EXP_ROUNDING * np.abs(log_mass)
+    known = loss, loss, log_mass, none[:, 1:-1], doubt, none[:, 0]
+    return Dense(None, 1.0, none, none, none, *known, 0.0, _atom_rounding(loss, 1.0))
 
 
 def _atom_rounding(loss: Float, least: float) -> float:

@@ -1,12 +1,11 @@
 """The finite likelihood-ratio measure: what one use, or a composition, becomes before it is read.
 
-A measure gives masses ``p_k`` under ``P`` to losses ``l_k``; its profile is
+A measure gives masses ``p_k`` under ``P`` to losses ``l_k``, anywhere; its profile is
 ``delta(eps) = sum p_k (1 - e^{eps - l_k})^+``. It has a *side*: it bounds the profile of a pair,
-and of whatever the pair is composed with, from below or from above. Nodes are free: they need not
-lie on a lattice.
+and of whatever the pair is composed with, from below or from above.
 
-Every measure is made from bins of the loss. A bin ``[a, a + w]`` has a mass, and its *excess* is
-the mean of ``1 - e^{-x}`` under ``P``, ``x = l - a``: what it has less under ``Q`` than at ``a``.
+Measures are made from bins of the loss. A bin ``[a, a + w]`` has a mass, and its *excess* is the
+mean of ``1 - e^{-x}`` under ``P``, ``x = l - a``: what it has less under ``Q`` than at ``a``.
 
 *Lower.* The outputs of a bin are merged to one node, at ``a - log(1 - excess)``. Merging is
 post-processing and can only lower the profile; so does a smaller excess.
@@ -17,20 +16,19 @@ the likelihood ratio under ``Q`` is spread with its mean kept, and ``(P/Q - e^ep
 it, so that the profile can only rise, in every composition (Blackwell's order). A larger excess
 moves mass up, which raises it further.
 
+Both are off by the variance of ``x`` times the curvature of the rest of the composition: by the
+square of the width of a bin.
+
 Of a bin of a product two moments ``m = E x`` and ``s = E x^2`` are known. ``1 - e^{-x}`` is
 ``x phi(x)`` with ``phi(x) = (1 - e^{-x}) / x``, which falls and is convex, an average of
 exponentials. Under the weights ``x`` Jensen's inequality gives ``excess >= m phi(s / m)``, and the
 chord of ``phi`` over the bin ``excess <= m - (s / w) (1 - phi(w))``. Both are off by the third
 power of the width. ``excess <= 1 - e^{-m}`` is less for some wide bins.
 
-Both constructions are off by the variance of ``x`` times the curvature of the rest of the
-composition, that is by the square of the width of a bin.
-
-Rounding
---------
-Masses are right to a relative ``rounding``, losses to ``slack``. Sums of products of masses are
-sums of positive terms, so that roundings add up and nothing cancels; the moments are exact ones of
-losses that are off by a slack, but for a relative error (``csrc/losses/binned_products.cpp``).
+*Rounding.* Masses are right to a relative ``rounding``, losses to ``slack``. Sums of products of
+masses are sums of positive terms, so that roundings add up and nothing cancels; the moments are
+exact ones of losses that are off by a slack, but for a relative error
+(``csrc/losses/binned_products.cpp``).
 
 Very many uses would raise the rounding of masses to their number. But where it is known what all of
 them lack of 1 it need not grow: masses above some loss are rounded outwards, those below it the
@@ -82,31 +80,24 @@ def lattice_edges(ends: Float, counts: Float) -> Float:
     unit = 2.0 ** int(levels.min())
     widths = [1 << int(level) for level in levels - levels.min()]
     place = math.floor(float(ends[0]) / unit) // widths[0] * widths[0]
-    runs: list[tuple[int, int, int]] = []
+    start, runs = place, []
     for end, width, after in zip((ends[1:] / unit).tolist(), widths, [*widths[1:], 0], strict=True):
         # To a multiple of the width, on by it, and down to the next one if that is smaller.
         while place % width and place < end:
-            runs.append((place, place & -place, 1))
+            runs.append((place & -place, 1))
             place += place & -place
         count = (end - place) / width
         whole = max(math.floor(count) if after else math.ceil(count), 0)
-        runs.append((place, width, whole))
+        runs.append((width, whole))
         place += width * whole
         smaller = width
         while 0 < after < smaller and place < end:
             smaller >>= 1
             if place + smaller <= end:
-                runs.append((place, smaller, 1))
+                runs.append((smaller, 1))
                 place += smaller
-    first, width, count = np.array(runs).T
-    inner = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    return np.append(np.repeat(first, count) + inner * np.repeat(width, count), place) * unit
-
-
-def _inner(mass: Float) -> slice:
-    """From the first to the last that is not empty: nodes between keep a lattice."""
-    held = np.flatnonzero(mass)
-    return slice(int(held[0]), int(held[-1]) + 1) if held.size else slice(0, 1)
+    width, count = np.array(runs).T
+    return np.append(start, start + np.cumsum(np.repeat(width, count))) * unit
 
 
 def transform_units(points: int) -> float:
@@ -129,11 +120,6 @@ class Bins:
     @property
     def middle(self) -> Float:
         return np.asarray(self.edges[:-1] + self.mean)
-
-    @property
-    def centers(self) -> Float:
-        """The loss halfway between the edges of each bin."""
-        return np.asarray(0.5 * (self.edges[:-1] + self.edges[1:]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +153,6 @@ class Measure:
         return float(min(loss[0], point[0])), float(max(loss[-1], point[-1]))
 
 
-Nodes = tuple[Float, Float, Float]
-
-
 def in_order(
     loss: Float, mass: Float, rounding: Float | float, total: float, sign: float
 ) -> Float | None:
@@ -194,37 +177,24 @@ def in_order(
     return found
 
 
-def _settled(measure: Measure) -> Measure:
-    """The same measure, its rounding turned into an order where that can be."""
-    if not measure.missing < 1.0 or measure.side == "middle":
-        return measure
-    sign = 1.0 if measure.side == "upper" else -1.0
-    rounding = measure.rounding + 4.0 * UNIT
-    found = in_order(measure.loss, measure.mass, rounding, 1.0 - measure.missing, sign)
-    return measure if found is None else dataclasses.replace(measure, mass=found, rounding=0.0)
-
-
-def _missing(a: Measure, b: Measure) -> float:
-    """What a product lacks of 1."""
-    if a.side == "lower":
-        return (a.missing + b.missing) * (1.0 + 4.0 * UNIT)
-    return (a.missing + b.missing - a.missing * b.missing) * (1.0 - 8.0 * UNIT)
+# Losses, points and masses of nodes.
+Nodes = tuple[Float, Float, Float]
 
 
 def lower_nodes(bins: Bins, excess: Float, below: Float | float = 0.0) -> Nodes:
     """One node for each bin; the excess is that over a loss below its edge."""
     loss = bins.edges[:-1] - below - np.log1p(-np.minimum(excess, _MOST_EXCESS))
-    return _in_order(bins, loss)
+    return _rising(bins, loss)
 
 
 def middle_nodes(bins: Bins) -> Nodes:
     """One node at the mean of each bin."""
-    return _in_order(bins, bins.middle)
+    return _rising(bins, bins.middle)
 
 
-def _in_order(bins: Bins, loss: Float) -> Nodes:
+def _rising(bins: Bins, loss: Float) -> Nodes:
     """Nodes that rise: a merged loss may lie above the next, and is lowered to it."""
-    held, centers = _inner(bins.mass), bins.centers
+    held, centers = _inner(bins.mass), 0.5 * (bins.edges[:-1] + bins.edges[1:])
     loss = np.where(bins.mass > 0.0, loss, centers)[held]
     falling = np.minimum.accumulate(loss[::-1])
     return falling[::-1].copy(), centers[held], bins.mass[held]
@@ -238,6 +208,12 @@ def upper_nodes(bins: Bins, excess: Float) -> Nodes:
     nodes[1:] += up
     held = _inner(nodes)
     return bins.edges[held], bins.edges[held], nodes[held]
+
+
+def _inner(mass: Float) -> slice:
+    """From the first to the last that is not empty: nodes between keep a lattice."""
+    held = np.flatnonzero(mass)
+    return slice(int(held[0]), int(held[-1]) + 1) if held.size else slice(0, 1)
 
 
 def _flatness(x: Float) -> Float:
@@ -279,17 +255,8 @@ def product(a: Measure, b: Measure, edges: Float) -> tuple[Measure, Bins]:
         nodes = upper_nodes(bins, most_excess(most, least, np.diff(edges)))
     else:
         nodes = middle_nodes(bins)
-    lost = _LEAST * (float(a.loss.size) * b.loss.size) if a.side == "upper" else 0.0
     largest = max(abs(value) for value in (*a.span, *b.span, *edges[[0, -1]].tolist()))
-    made = Measure(
-        a.side,
-        *nodes,
-        a.infinite + b.infinite + lost,
-        a.rounding + b.rounding + UNIT * terms,
-        a.slack + b.slack + 32.0 * UNIT * largest,
-        _missing(a, b),
-    )
-    return _settled(made), bins
+    return _composed(a, b, nodes, terms, 32.0 * UNIT * largest), bins
 
 
 def exact_product(a: Measure, b: Measure) -> Measure:
@@ -306,32 +273,40 @@ def exact_product(a: Measure, b: Measure) -> Measure:
     starts = np.flatnonzero(np.diff(loss, prepend=-np.inf) > _SAME_LOSS * UNIT * largest)
     ends = np.append(starts[1:], loss.size) - 1
     nodes = loss[ends if a.side == "upper" else starts]
-    made = Measure(
-        a.side,
-        nodes,
-        nodes,
-        np.add.reduceat(mass, starts),
-        a.infinite + b.infinite + (_LEAST * mass.size if a.side == "upper" else 0.0),
-        a.rounding + b.rounding + UNIT * (8 + a.loss.size + b.loss.size),
-        a.slack + b.slack + 4.0 * UNIT * largest,
-        _missing(a, b),
-    )
-    return _settled(made)
+    masses = np.add.reduceat(mass, starts)
+    terms = a.loss.size + b.loss.size + 8
+    return _composed(a, b, (nodes, nodes, masses), terms, 4.0 * UNIT * largest)
+
+
+def _composed(a: Measure, b: Measure, nodes: Nodes, terms: int, moved: float) -> Measure:
+    """A product with given nodes, its rounding turned into an order where that can be.
+
+    Masses are sums of about so many ``terms``, and losses are ``moved`` by rounding.
+    """
+    upper = a.side == "upper"
+    rounding = a.rounding + b.rounding + UNIT * terms
+    infinite = a.infinite + b.infinite
+    if upper:
+        infinite += _LEAST * (float(a.loss.size) * b.loss.size)
+        missing = (a.missing + b.missing - a.missing * b.missing) * (1.0 - 8.0 * UNIT)
+    else:
+        missing = (a.missing + b.missing) * (1.0 + 4.0 * UNIT)
+    loss, point, mass = nodes
+    if missing < 1.0:
+        sign, each = 1.0 if upper else -1.0, rounding + 4.0 * UNIT
+        ordered = in_order(loss, mass, each, 1.0 - missing, sign)
+        if ordered is not None:
+            mass, rounding = ordered, 0.0
+    slack = a.slack + b.slack + moved
+    return Measure(a.side, loss, point, mass, infinite, rounding, slack, missing)
 
 
 def trimmed(measure: Measure, log_large: float, log_small: Float | None) -> Measure:
     """A measure without nodes that hardly matter, still a bound on its side.
 
-    Parameters
-    ----------
-    measure
-        a bound
-    log_large
-        log of the mass of large losses that may be moved: from above to infinity, from below to the
-        last node that stays
-    log_small
-        for each node the log of the mass, up to it, that may be moved: from above to that node,
-        from below away
+    ``log_large`` is the log of the mass of large losses that may be moved: from above to infinity,
+    from below to the last node that stays. ``log_small`` is for each node the log of the mass, up
+    to it, that may be moved: from above to that node, from below away.
     """
     loss, mass, infinite = measure.loss, measure.mass, measure.infinite
     beyond = np.cumsum(mass[::-1])[::-1]

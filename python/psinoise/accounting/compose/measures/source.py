@@ -25,9 +25,6 @@ _UNDERFLOW = 1e-316
 # Of wider bins nothing is known of the mean.
 _WIDEST = 1e150
 
-# Which way masses are rounded.
-_OUTWARDS: dict[Side, float] = {"lower": -1.0, "middle": 0.0, "upper": 1.0}
-
 
 def covering(source: Dense, chosen: Mask) -> tuple[float, float]:
     """An interval with all chosen losses inside, and their rounding."""
@@ -45,38 +42,21 @@ def apart(edges: Float, distance: float) -> Float:
 
 
 def measure_of(
-    source: Dense,
-    chosen: Mask,
-    large: Mask,
-    edges: Float,
-    side: Side,
-    *,
-    up: bool | None = None,
+    source: Dense, chosen: Mask, large: Mask, edges: Float, side: Side
 ) -> tuple[Measure, Bins]:
-    """The measure of one use on one side, and the bins that hold all chosen losses.
-
-    Parameters
-    ----------
-    source
-        the loss of one use
-    chosen, large
-        which of its panels and atoms are cut into bins, and which count as above all of them; the
-        others count as below
-    edges
-        of the bins, rising
-    side
-        of the bound
-    up
-        which way losses are rounded; by default up for an upper bound
-    """
+    """The measure of one use on one side, and its bins; the masks are those of `masses_in_bins`."""
     found = masses_in_bins(source, chosen, large, edges)
-    return measure_of_masses(found, edges, side, smooth=source.panels > 0, up=up)
+    return measure_of_masses(found, edges, side, smooth=source.panels > 0)
 
 
 def measure_of_masses(
     found: BinMasses, edges: Float, side: Side, *, smooth: bool, up: bool | None = None
 ) -> tuple[Measure, Bins]:
-    """The same from the masses; ``smooth`` where there are panels among what they are of."""
+    """The same from the masses.
+
+    ``smooth`` says whether they are of panels too, and ``up`` which way losses are rounded: by
+    default up for an upper bound.
+    """
     width = np.diff(edges)
     held = found.mass > 0.0
     share = np.zeros(width.size)
@@ -84,8 +64,8 @@ def measure_of_masses(
     # Q(bin) / P(bin) e^a = 1 - excess / mass.
     sign = 1.0 if (side == "upper" if up is None else up) else -1.0
     share = np.clip(share * (1.0 + 2.0 * sign * found.rounding[:-1]), 0.0, -np.expm1(-width))
-    # The mean of an even density: the logarithm of a mean ratio is less by half the variance, which
-    # very many uses would notice. Bounds do not use it.
+    # The mean of an even density, for plans: the logarithm of a mean ratio is less by half the
+    # variance, which very many uses would notice.
     mean = -np.log1p(-np.minimum(share, 1.0 - 2.0**-53)) + np.minimum(width, _WIDEST) ** 2 / 24.0
     inside, at_edges, settled = _outwards(found, edges, side)
     bins = Bins(edges, inside, np.clip(mean, 0.0, width))
@@ -97,11 +77,8 @@ def measure_of_masses(
     else:
         loss, point, mass = upper_nodes(bins, share)
         infinite = found.above + (_UNDERFLOW if smooth else 0.0)
-        if found.below > 0.0:
-            first = int(np.searchsorted(loss, edges[found.ceiling]))
-            first = min(first, loss.size - 1)
-            mass = mass.copy()
-            mass[first] += found.below
+        first = int(np.searchsorted(loss, edges[found.ceiling]))
+        mass[min(first, loss.size - 1)] += found.below
     on_edge = at_edges > 0.0
     if on_edge.any():
         bins = _with_edges(bins, at_edges)
@@ -113,8 +90,7 @@ def measure_of_masses(
     missing = math.nan
     if found.whole and settled:
         missing = 0.0 if side == "upper" else (found.below + found.above) * (1.0 + 1e-9)
-    made = Measure(side, loss, point, mass, infinite, 4.0 * UNIT, found.slack, missing)
-    return made, bins
+    return Measure(side, loss, point, mass, infinite, 4.0 * UNIT, found.slack, missing), bins
 
 
 def _outwards(found: BinMasses, edges: Float, side: Side) -> tuple[Float, Float, bool]:
