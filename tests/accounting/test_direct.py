@@ -13,20 +13,22 @@ from profile_oracles import atoms_delta, gaussian_delta, gaussian_epsilon, lapla
 import psinoise as pn
 from psinoise.accounting.compose import choose
 from psinoise.accounting.compose.direct.composition import Composition
+from psinoise.accounting.compose.direct.plan import lattice_edges
+from psinoise.accounting.compose.direct.products import (
+    exact_product,
+    least_excess,
+    most_excess,
+    product,
+    trimmed,
+)
 from psinoise.accounting.compose.direct.profile import DirectBound, SampledBound
 from psinoise.accounting.compose.direct.refine import direct_bounds
 from psinoise.accounting.compose.measures.dense import atoms_source, dense
 from psinoise.accounting.compose.measures.measure import (
     Bins,
     Measure,
-    exact_product,
     in_order,
-    lattice_edges,
-    least_excess,
     lower_nodes,
-    most_excess,
-    product,
-    trimmed,
     upper_nodes,
 )
 from psinoise.accounting.loss.pairs import Pair

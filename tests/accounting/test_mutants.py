@@ -29,13 +29,14 @@ import psinoise as pn
 from psinoise.accounting import one_direction, question
 from psinoise.accounting.compose import choose
 from psinoise.accounting.compose.direct import composition as direct
+from psinoise.accounting.compose.direct import products
 from psinoise.accounting.compose.direct.profile import DirectBound
 from psinoise.accounting.compose.frequencies import frequency_bound
 from psinoise.accounting.compose.frequencies.frequency_bound import lattice_profile
 from psinoise.accounting.compose.frequencies.lattice import NodeMeasure
 from psinoise.accounting.compose.frequencies.target import Target, profile_bound
 from psinoise.accounting.compose.frequencies.window import window_needed
-from psinoise.accounting.compose.measures import measure, source
+from psinoise.accounting.compose.measures import measure
 from psinoise.accounting.compose.measures.dense import atoms_source, dense
 from psinoise.accounting.compose.measures.measure import (
     Measure,
@@ -119,7 +120,7 @@ def test_nodes_of_products(monkeypatch, name):
     """Where the mass of a bin goes, in the products; seen on atoms with an exact convolution."""
     side, function, mutant, epsilon = PRODUCTS[name]
     assert wrong(side, epsilon=epsilon) <= 0.0
-    monkeypatch.setattr(measure, function, mutant)
+    monkeypatch.setattr(products, function, mutant)
     assert wrong(side, epsilon=epsilon) > 1e-6
 
 
@@ -128,13 +129,13 @@ def test_nodes_of_products(monkeypatch, name):
 )
 def test_nodes_of_one_use(monkeypatch, mutant):
     assert wrong_density("upper", nodes=100) <= 0.0
-    monkeypatch.setattr(source, "upper_nodes", mutant)
+    monkeypatch.setattr(measure, "upper_nodes", mutant)
     assert wrong_density("upper", nodes=100) > 1e-6
 
 
 def test_trimmed_mass_is_lost(monkeypatch):
     """Of a bound from above: large losses that are left out instead of infinite ones."""
-    honest = measure.trimmed
+    honest = products.trimmed
 
     def lost(held, log_large, log_small):
         cut = honest(held, math.log(0.02), log_small)
@@ -152,14 +153,14 @@ def test_trimmed_mass_is_lost(monkeypatch):
 
 def test_small_losses_are_moved_up_from_below(monkeypatch):
     """From below small losses are left out: moved up they would count as more than they are."""
-    honest = measure.trimmed
+    honest = products.trimmed
 
     def moved(held, log_large, log_small):
         small = np.full(held.loss.size, math.log(0.3))
         cut = honest(dataclasses.replace(held, side="upper"), -800.0, small)
         return dataclasses.replace(cut, side=held.side)
 
-    monkeypatch.setattr(measure, "_LARGEST_TRIMMED", 0.0)
+    monkeypatch.setattr(products, "_LARGEST_TRIMMED", 0.0)
     monkeypatch.setattr(direct, "trimmed", moved)
     assert wrong("upper") <= 0.0
     assert wrong("lower", nodes=2000) > 1e-6
@@ -198,14 +199,14 @@ def test_infinite_mass_is_dropped(monkeypatch):
 
 def test_excesses_are_forgotten(monkeypatch):
     """One use, with bins as if all of their losses were at the lower edge."""
-    honest = source.masses_in_bins
+    honest = measure.masses_in_bins
     assert wrong_density("upper") <= 0.0
 
     def without(*arguments):
         found = honest(*arguments)
         return dataclasses.replace(found, excess=np.zeros_like(found.excess))
 
-    monkeypatch.setattr(source, "masses_in_bins", without)
+    monkeypatch.setattr(measure, "masses_in_bins", without)
     assert wrong_density("upper") > 1e-3
 
 

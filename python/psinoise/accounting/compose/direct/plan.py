@@ -18,28 +18,19 @@ Nothing here is part of a proof: any nodes give bounds.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from psinoise.accounting.compose.direct.profile import DirectBound
-from psinoise.accounting.compose.measures.measure import Bins
+from psinoise.accounting.compose.measures.measure import UNIT, Bins, averages
 from psinoise.accounting.loss.pairs import Float
 from psinoise.numerics.distinct import distinct
 
-__all__ = [
-    "Ends",
-    "Key",
-    "LossPlan",
-    "Plan",
-    "Rest",
-    "Stages",
-    "doubling",
-    "first_edges",
-    "grouped",
-    "spread",
-    "spread_of",
-]
+#: A step, by its number, or a product, by its place in the order of products.
+Key = tuple[str, int]
+#: The bins of each stage, and for how many uses they stand.
+Stages = dict[Key, tuple[Bins, float]]
 
 # Of nodes, for stages that matter least: what moves up there is composed most often.
 _LEAST_NODES, _LEAST_SHARE = 24, 0.5
@@ -55,6 +46,8 @@ _GRID = 193
 _REACHES = (1, 4, 12)
 # Parts of a plan, and the fewest bins of a run of equal width.
 _GROUPS, _LEAST_RUN = 256, 16
+# Roundings of the largest edge that a bin of a product is wide, at least.
+_LEAST_WIDTH = 64.0
 
 
 @dataclass(frozen=True)
@@ -98,6 +91,38 @@ def doubling(first: float, reach: float) -> Float:
     return first * np.expm1(math.log(2.0) * np.arange(1.0, math.log2(reach / first) + 1.0))
 
 
+def lattice_edges(ends: Float, counts: Float) -> Float:
+    """Edges that hold the ends, with about so many bins of equal width between neighbors.
+
+    Widths are powers of 2, and edges multiples of them: products of nodes that come of such edges
+    are sums on lattices.
+    """
+    finest = _LEAST_WIDTH * UNIT * max(abs(float(ends[0])), abs(float(ends[-1])))
+    wanted = np.log2(np.maximum(np.diff(ends) / np.maximum(counts, 1.0), finest))
+    levels = np.rint(wanted).astype(np.int64)
+    unit = 2.0 ** int(levels.min())
+    widths = [1 << int(level) for level in levels - levels.min()]
+    place = math.floor(float(ends[0]) / unit) // widths[0] * widths[0]
+    start, runs = place, []
+    for end, width, after in zip((ends[1:] / unit).tolist(), widths, [*widths[1:], 0], strict=True):
+        # To a multiple of the width, on by it, and down to the next one if that is smaller.
+        while place % width and place < end:
+            runs.append((place & -place, 1))
+            place += place & -place
+        count = (end - place) / width
+        whole = max(math.floor(count) if after else math.ceil(count), 0)
+        runs.append((width, whole))
+        place += width * whole
+        smaller = width
+        while 0 < after < smaller and place < end:
+            smaller >>= 1
+            if place + smaller <= end:
+                runs.append((smaller, 1))
+                place += smaller
+    width, count = np.array(runs).T
+    return np.append(start, start + np.cumsum(np.repeat(width, count))) * unit
+
+
 def first_edges(low: float, high: float, center: float, deviation: float, count: int) -> Float:
     """Edges that are close around the center and apart in proportion to their distance from it."""
     deviation = max(deviation, 1e-12 * (high - low), 1e-300)
@@ -108,92 +133,81 @@ def first_edges(low: float, high: float, center: float, deviation: float, count:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
-    """A falling function ``D`` of epsilon, tabled: its logarithm, and that of ``D t (t + 1)``."""
-
-    epsilon: float
-    at: Float
-    log_value: Float
-    log_curvature: Float
-
-    @classmethod
-    def of(cls, epsilon: float, at: Float, log_value: Float) -> Curve:
-        """From the values; the slope ``t`` is the steepest over some distances.
-
-        A coarse profile has kinks, between which it is flat.
-        """
-        index = np.arange(at.size)
-        slope = np.zeros(at.size)
-        for reach in _REACHES:
-            first, last = np.maximum(index - reach, 0), np.minimum(index + reach, at.size - 1)
-            fall, far = log_value[first] - log_value[last], at[last] - at[first]
-            # Epsilons may be closer than their rounding.
-            slope = np.maximum(slope, np.divide(fall, far, out=np.zeros(at.size), where=far > 0.0))
-        with np.errstate(divide="ignore"):
-            log_curvature = np.maximum(log_value + np.log(slope * (slope + 1.0)), _LEAST_LOG)
-        return cls(epsilon, at, log_value, log_curvature)
-
-    def hull(self) -> Curve:
-        """The least concave function above the logarithm."""
-        kept: list[int] = []
-        for i in range(self.at.size):
-            while len(kept) >= 2:
-                a, b = kept[-2], kept[-1]
-                rise = (self.log_value[b] - self.log_value[a]) * (self.at[i] - self.at[a])
-                if rise > (self.log_value[i] - self.log_value[a]) * (self.at[b] - self.at[a]):
-                    break
-                kept.pop()
-            kept.append(i)
-        log_value = np.interp(self.at, self.at[kept], self.log_value[kept])
-        return Curve.of(self.epsilon, self.at, log_value)
-
-    def __call__(self, loss: Float) -> Float:
-        """``log D(eps - l)``."""
-        return np.interp(self.epsilon - loss, self.at, self.log_value)
-
-    def log_gaps(self, bins: Bins, mean: float) -> Float:
-        """Log of what splitting each bin to its ends adds to delta, for one use of a part.
-
-        ``D`` is the profile of what is composed with the part; ``mean`` is that of the part, from
-        which its losses are counted.
-        """
-        width, rest = np.diff(bins.edges), self.epsilon - (bins.middle - mean)
-        log_curvature = np.interp(rest, self.at, self.log_curvature)
-        with np.errstate(divide="ignore"):
-            log_mass = np.log(bins.mass)
-        return np.asarray(log_mass + log_curvature + 2.0 * np.log(width) - math.log(12.0))
-
-
-@dataclass(frozen=True, eq=False)
 class Rest:
-    """What a part is composed with: the profile of the whole, from the mean of the part on.
+    """What a part is composed with: the profile ``D`` of the whole, from the mean of the part on.
 
-    ``curve`` is that profile, and ``hull`` its logarithm's hull: as large as the profile becomes
-    where bounds from above fill the gaps between losses of different sizes.
+    Tabled are the hull of its logarithm, which it becomes where bounds from above fill the gaps
+    between losses of different sizes, and of ``D`` and of the hull the log of ``D t (t + 1)``.
+
+    Attributes
+    ----------
+    epsilon, log_delta : of the question
+    at : epsilons of the tables
     """
 
+    epsilon: float
     log_delta: float
-    curve: Curve
-    hull: Curve
+    at: Float
+    hull: Float
+    log_curvatures: tuple[Float, Float]
 
     @classmethod
-    def of(cls, profile: DirectBound, epsilon: float, slope: float, ends: Ends) -> Rest:
+    def of(
+        cls, profile: DirectBound, epsilon: float, slope: float, ends: tuple[float, float]
+    ) -> Rest:
         """For losses of parts between some ends, counted from the mean of the part."""
         (low, high), scale = ends, 1.0 / slope
         far = np.arcsinh(np.array([-high, -low]) / scale)
         at = epsilon + scale * np.sinh(np.linspace(min(far[0], -1e-3), max(far[1], 1e-3), _GRID))
-        log_delta = profile.log_deltas(at)
-        curve = Curve.of(epsilon, at, np.maximum(log_delta, _LEAST_LOG_DELTA))
-        return cls(profile.log_delta(epsilon), curve, curve.hull())
+        log_value = np.maximum(profile.log_deltas(at), _LEAST_LOG_DELTA)
+        hull = _hull(at, log_value)
+        curvatures = _log_curvature(at, log_value), _log_curvature(at, hull)
+        return cls(epsilon, profile.log_delta(epsilon), at, hull, curvatures)
+
+    def log_gaps(self, bins: Bins, mean: float, uses: float) -> list[Float]:
+        """Logs of what splitting each bin to its ends adds to delta, for one use of a part.
+
+        By ``D`` and by its hull. Losses of the part are counted from its ``mean``.
+        """
+        width, rest = np.diff(bins.edges), self.epsilon - (bins.middle - mean)
+        with np.errstate(divide="ignore"):
+            log_mass = np.log(bins.mass)
+        # A bin that is much too wide tells that, and no more.
+        most = self.log_delta - math.log(uses)
+        curvatures = [np.interp(rest, self.at, table) for table in self.log_curvatures]
+        return [
+            np.minimum(log_mass + curvature + 2.0 * np.log(width) - math.log(12.0), most)
+            for curvature in curvatures
+        ]
 
 
-def spread_of(bins: Bins, rest: Rest, mean: float, uses: float) -> Spread:
-    """Where the nodes of a stage should be, from bins of a coarser one."""
-    bins = grouped(bins)
-    # A bin that is much too wide tells that, and no more.
-    most = rest.log_delta - math.log(uses)
-    gaps = [np.minimum(c.log_gaps(bins, mean), most) for c in (rest.curve, rest.hull)]
-    return spread(bins, gaps, np.diff(bins.edges), uses)
+def _log_curvature(at: Float, log_value: Float) -> Float:
+    """Log of ``D t (t + 1)``, with the steepest slope ``t`` over some distances.
+
+    A coarse profile has kinks, between which it is flat.
+    """
+    index, slope = np.arange(at.size), np.zeros(at.size)
+    for reach in _REACHES:
+        first, last = np.maximum(index - reach, 0), np.minimum(index + reach, at.size - 1)
+        fall, far = log_value[first] - log_value[last], at[last] - at[first]
+        # Epsilons may be closer than their rounding.
+        slope = np.maximum(slope, averages(fall, far))
+    with np.errstate(divide="ignore"):
+        return np.maximum(log_value + np.log(slope * (slope + 1.0)), _LEAST_LOG)
+
+
+def _hull(at: Float, values: Float) -> Float:
+    """The least concave function above some values."""
+    kept: list[int] = []
+    for i in range(at.size):
+        while len(kept) >= 2:
+            a, b = kept[-2], kept[-1]
+            rise = (values[b] - values[a]) * (at[i] - at[a])
+            if rise > (values[i] - values[a]) * (at[b] - at[a]):
+                break
+            kept.pop()
+        kept.append(i)
+    return np.interp(at, at[kept], values[kept])
 
 
 def spread(
@@ -247,8 +261,7 @@ def grouped(bins: Bins) -> Bins:
     mass = np.add.reduceat(bins.mass, starts)
     owner = np.arange(bins.mass.size) // each
     mean = np.add.reduceat(bins.mass * (bins.middle - edges[owner]), starts)
-    mean = np.divide(mean, mass, out=np.zeros(mass.size), where=mass > 0.0)
-    return Bins(edges, mass, np.clip(mean, 0.0, np.diff(edges)))
+    return Bins(edges, mass, np.clip(averages(mean, mass), 0.0, np.diff(edges)))
 
 
 def _widened(values: Float) -> Float:
@@ -259,21 +272,28 @@ def _widened(values: Float) -> Float:
     return found
 
 
-Ends = tuple[float, float]
-#: A step, by its number, or a product, by its place in the order of products.
-Key = tuple[str, int]
-#: The bins of each stage, and for how many uses they stand.
-Stages = dict[Key, tuple[Bins, float]]
-
-
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Where nodes go in every stage, and how many reach a gap."""
+    """Where nodes go in every stage, and how many reach a gap.
+
+    Of losses there is also the rest of the composition, and the mean of each stage.
+    """
 
     spreads: dict[Key, Spread]
+    rest: Rest | None = None
+    means: dict[Key, float] = field(default_factory=dict)
+
+    def log_rest(self, key: Key, loss: Float) -> Float | None:
+        """The hull of the rest for losses of one stage; None if nothing is planned for it."""
+        if self.rest is None or key not in self.means:
+            return None
+        places = self.rest.epsilon - (loss - self.means[key])
+        return np.interp(places, self.rest.at, self.rest.hull)
 
     def count(self, key: Key, nodes: int) -> int:
-        """Nodes of one stage, if that with the largest gap has so many."""
+        """Nodes of one stage, if that with the largest gap has so many; of others all of them."""
+        if key not in self.spreads:
+            return nodes
         largest = max(spread.log_gap for spread in self.spreads.values())
         share = math.exp(0.25 * (self.spreads[key].log_gap - largest))
         return max(int(nodes * max(share, _LEAST_SHARE)), _LEAST_NODES)
@@ -289,11 +309,3 @@ class Plan:
             return 0.0
         shares = float(np.exp(0.5 * (gaps - gaps.max())).sum())
         return math.exp(min(0.5 * (float(gaps.max()) - log_gap), 40.0)) * math.sqrt(shares)
-
-
-@dataclass(frozen=True, eq=False)
-class LossPlan(Plan):
-    """The same, with what may be trimmed in every stage."""
-
-    rest: Rest
-    means: dict[Key, float]

@@ -10,7 +10,7 @@ import numpy as np
 
 from psinoise.accounting.compose.direct.composition import Composition
 from psinoise.accounting.compose.direct.plan import Plan, Stages, doubling
-from psinoise.accounting.compose.direct.profile import DirectBound
+from psinoise.accounting.compose.direct.profile import DirectBound, SampledBound
 from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.measure import Side
 
@@ -134,9 +134,9 @@ def one_use_bounds(composition: Composition, crossing: Crossing) -> Iterator[Dir
     Bins get wider with their distance from where it is thought to be: the samples of the loss know
     that so well that the first ones do, as a rule.
     """
-    below, above = composition.span
-    least = max(composition.rounding, 1e-13 * (above - below), 1e-290)
-    low = high = crossing(composition.sampled, 0.0, above - below)
+    source, chosen, _, below, above = composition.alone[1]
+    least = max(source.rounding, 1e-13 * (above - below), 1e-290)
+    low = high = crossing(SampledBound(source, chosen), 0.0, above - below)
     before = math.inf
     for _ in range(_MOST_ROUNDS):
         near = max(high - low, 1e-9 * abs(low), least)

@@ -19,12 +19,6 @@ moves mass up, which raises it further.
 Both are off by the variance of ``x`` times the curvature of the rest of the composition: by the
 square of the width of a bin.
 
-Of a bin of a product two moments ``m = E x`` and ``s = E x^2`` are known. ``1 - e^{-x}`` is
-``x phi(x)`` with ``phi(x) = (1 - e^{-x}) / x``, which falls and is convex, an average of
-exponentials. Under the weights ``x`` Jensen's inequality gives ``excess >= m phi(s / m)``, and the
-chord of ``phi`` over the bin ``excess <= m - (s / w) (1 - phi(w))``. Both are off by the third
-power of the width. ``excess <= 1 - e^{-m}`` is less for some wide bins.
-
 *Rounding.* Masses are right to a relative ``rounding``, losses to ``slack``. Sums of products of
 masses are sums of positive terms, so that roundings add up and nothing cancels; the moments are
 exact ones of losses that are off by a slack, but for a relative error
@@ -39,14 +33,14 @@ order, and ``(1 - e^{eps - L})^+`` rises with ``L``.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from psinoise._backend import core
+from psinoise.accounting.compose.measures.bins import BinMasses, masses_in_bins
+from psinoise.accounting.compose.measures.dense import Dense, Mask
 from psinoise.accounting.loss.pairs import Float
 
 #: "middle" is no bound: a bin stands at its mean, which is what plans are made of.
@@ -54,50 +48,14 @@ Side = Literal["lower", "middle", "upper"]
 
 #: The largest relative error of a rounded operation.
 UNIT = 2.0**-53
-# Log of the most mass that is ever moved as too small to matter.
-_LARGEST_TRIMMED = -20.0
-# Roundings of the largest edge that a bin of a product is wide, at least.
-_LEAST_WIDTH = 64.0
 # Excesses beyond are those of losses that are far above their edge.
 _MOST_EXCESS = 1.0 - 2.0**-53
-# Losses are the same that are so many roundings of the largest apart.
-_SAME_LOSS = 16.0
+# What masses of panels may lose below the least float64, all together.
+_UNDERFLOW = 1e-316
+# Of wider bins nothing is known of the mean.
+_WIDEST = 1e150
 # What is left for a node is its mass but for so many times the rounding of all.
 _AGREE = 4.0
-# The least positive float64 bounds what one product loses by underflow.
-_LEAST = 5e-324
-
-
-def lattice_edges(ends: Float, counts: Float) -> Float:
-    """Edges that hold the ends, with about so many bins of equal width between neighbors.
-
-    Widths are powers of 2, and edges multiples of them: products of nodes that come of such edges
-    are sums on lattices.
-    """
-    finest = _LEAST_WIDTH * UNIT * max(abs(float(ends[0])), abs(float(ends[-1])))
-    wanted = np.log2(np.maximum(np.diff(ends) / np.maximum(counts, 1.0), finest))
-    levels = np.rint(wanted).astype(np.int64)
-    unit = 2.0 ** int(levels.min())
-    widths = [1 << int(level) for level in levels - levels.min()]
-    place = math.floor(float(ends[0]) / unit) // widths[0] * widths[0]
-    start, runs = place, []
-    for end, width, after in zip((ends[1:] / unit).tolist(), widths, [*widths[1:], 0], strict=True):
-        # To a multiple of the width, on by it, and down to the next one if that is smaller.
-        while place % width and place < end:
-            runs.append((place & -place, 1))
-            place += place & -place
-        count = (end - place) / width
-        whole = max(math.floor(count) if after else math.ceil(count), 0)
-        runs.append((width, whole))
-        place += width * whole
-        smaller = width
-        while 0 < after < smaller and place < end:
-            smaller >>= 1
-            if place + smaller <= end:
-                runs.append((smaller, 1))
-                place += smaller
-    width, count = np.array(runs).T
-    return np.append(start, start + np.cumsum(np.repeat(width, count))) * unit
 
 
 def transform_units(points: int) -> float:
@@ -153,6 +111,15 @@ class Measure:
         return float(min(loss[0], point[0])), float(max(loss[-1], point[-1]))
 
 
+# Losses, points and masses of nodes.
+Nodes = tuple[Float, Float, Float]
+
+
+def averages(sums: Float, masses: Float) -> Float:
+    """Means of what was summed over some masses; 0 where there are none."""
+    return np.divide(sums, masses, out=np.zeros(masses.size), where=masses > 0.0)
+
+
 def in_order(
     loss: Float, mass: Float, rounding: Float | float, total: float, sign: float
 ) -> Float | None:
@@ -175,10 +142,6 @@ def in_order(
         return None
     found[pivot] = left
     return found
-
-
-# Losses, points and masses of nodes.
-Nodes = tuple[Float, Float, Float]
 
 
 def lower_nodes(bins: Bins, excess: Float, below: Float | float = 0.0) -> Nodes:
@@ -216,124 +179,100 @@ def _inner(mass: Float) -> slice:
     return slice(int(held[0]), int(held[-1]) + 1) if held.size else slice(0, 1)
 
 
-def _flatness(x: Float) -> Float:
-    """``(1 - e^{-x}) / x``."""
-    return np.divide(-np.expm1(-x), x, out=np.ones(x.size), where=x > 0.0)
+def covering(source: Dense, chosen: Mask) -> tuple[float, float]:
+    """An interval with all chosen losses inside, and their rounding."""
+    low, high = float(source.lowest[chosen].min()), float(source.highest[chosen].max())
+    room = 2.0 * source.rounding + 1e-15 * max(abs(low), abs(high)) + 1e-300
+    return low - room, high + room
 
 
-def least_excess(mean: Float, square: Float) -> Float:
-    """Nowhere above the mean of ``1 - e^{-x}``, for the first two moments of ``x >= 0``."""
-    ratio = np.divide(square, mean, out=np.zeros(mean.size), where=mean > 0.0)
-    return np.asarray(mean * _flatness(ratio))
+def apart(edges: Float, distance: float) -> Float:
+    """Edges that rise by more than a distance, but for the last one."""
+    place = np.floor((edges - edges[0]) / distance) if distance > 0.0 else np.arange(edges.size)
+    kept = np.diff(place, prepend=-1.0) > 0.0
+    kept[-1] = True
+    return edges[kept]
 
 
-def most_excess(mean: Float, square: Float, width: Float) -> Float:
-    """Nowhere below it, for ``x`` between 0 and the width."""
-    chord = mean - square / width * (1.0 - _flatness(width))
-    return np.minimum(chord, -np.expm1(-mean))
+def measure_of(
+    source: Dense, chosen: Mask, large: Mask, edges: Float, side: Side
+) -> tuple[Measure, Bins]:
+    """The measure of one use on one side, and its bins; the masks are those of `masses_in_bins`."""
+    found = masses_in_bins(source, chosen, large, edges)
+    return measure_of_masses(found, edges, side, smooth=source.panels > 0)
 
 
-def product(a: Measure, b: Measure, edges: Float) -> tuple[Measure, Bins]:
-    """The composition of two measures of one side, binned again by edges that hold all sums."""
-    mass, *moments, below = core.binned_products(
-        a.loss, a.point, a.mass, b.loss, b.point, b.mass, edges, 0
-    )
-    terms = a.loss.size + b.loss.size + 32
-    relative = 2.0 * UNIT * terms
-    held = mass > 0.0
-    mean, square = (np.divide(m, mass, out=np.zeros(mass.size), where=held) for m in moments)
-    bins = Bins(edges, mass, mean)
-    if a.side == "lower":
-        # Above a loss from which none is negative; terms are this much larger than their sums.
-        square = square + below * (2.0 * mean + below)
-        mean = np.maximum(mean + below, 0.0)
-        least = np.maximum(mean - relative * (mean + 2.0 * below), 0.0)
-        most = square + relative * (square + 4.0 * below * (mean + below))
-        nodes = lower_nodes(bins, least_excess(least, most), below)
-    elif a.side == "upper":
-        least, most = square * (1.0 - relative), np.maximum(mean, 0.0) * (1.0 + relative)
-        nodes = upper_nodes(bins, most_excess(most, least, np.diff(edges)))
-    else:
-        nodes = middle_nodes(bins)
-    largest = max(abs(value) for value in (*a.span, *b.span, *edges[[0, -1]].tolist()))
-    return _composed(a, b, nodes, terms, 32.0 * UNIT * largest), bins
+def measure_of_masses(
+    found: BinMasses, edges: Float, side: Side, *, smooth: bool, up: bool | None = None
+) -> tuple[Measure, Bins]:
+    """The same from the masses.
 
-
-def exact_product(a: Measure, b: Measure) -> Measure:
-    """The composition of two measures with few nodes: every product is a node of its own.
-
-    Nodes that only rounding keeps apart become one, at the end of them that is on the side of the
-    bound: losses on a lattice stay on it, in any number of uses.
+    ``smooth`` says whether they are of panels too, and ``up`` which way losses are rounded: by
+    default up for an upper bound.
     """
-    loss = np.add.outer(a.loss, b.loss).ravel()
-    mass = np.multiply.outer(a.mass, b.mass).ravel()
-    order = np.argsort(loss, kind="stable")
-    loss, mass = loss[order], mass[order]
-    largest = max(abs(value) for value in (*a.span, *b.span))
-    starts = np.flatnonzero(np.diff(loss, prepend=-np.inf) > _SAME_LOSS * UNIT * largest)
-    ends = np.append(starts[1:], loss.size) - 1
-    nodes = loss[ends if a.side == "upper" else starts]
-    masses = np.add.reduceat(mass, starts)
-    terms = a.loss.size + b.loss.size + 8
-    return _composed(a, b, (nodes, nodes, masses), terms, 4.0 * UNIT * largest)
-
-
-def _composed(a: Measure, b: Measure, nodes: Nodes, terms: int, moved: float) -> Measure:
-    """A product with given nodes, its rounding turned into an order where that can be.
-
-    Masses are sums of about so many ``terms``, and losses are ``moved`` by rounding.
-    """
-    upper = a.side == "upper"
-    rounding = a.rounding + b.rounding + UNIT * terms
-    infinite = a.infinite + b.infinite
-    if upper:
-        infinite += _LEAST * (float(a.loss.size) * b.loss.size)
-        missing = (a.missing + b.missing - a.missing * b.missing) * (1.0 - 8.0 * UNIT)
+    width = np.diff(edges)
+    sign = 1.0 if (side == "upper" if up is None else up) else -1.0
+    # Q(bin) / P(bin) e^a = 1 - excess / mass.
+    share = averages(found.excess, found.mass) * (1.0 + 2.0 * sign * found.rounding[:-1])
+    share = np.clip(share, 0.0, -np.expm1(-width))
+    # The mean of an even density, for plans: the logarithm of a mean ratio is less by half the
+    # variance, which very many uses would notice.
+    mean = -np.log1p(-np.minimum(share, 1.0 - 2.0**-53)) + np.minimum(width, _WIDEST) ** 2 / 24.0
+    inside, at_edges, missing = _outwards(found, edges, side)
+    bins = Bins(edges, inside, np.clip(mean, 0.0, width))
+    infinite = 0.0
+    if side == "middle":
+        loss, point, mass = middle_nodes(bins)
+    elif side == "lower":
+        loss, point, mass = lower_nodes(bins, share)
     else:
-        missing = (a.missing + b.missing) * (1.0 + 4.0 * UNIT)
-    loss, point, mass = nodes
-    if missing < 1.0:
-        sign, each = 1.0 if upper else -1.0, rounding + 4.0 * UNIT
-        ordered = in_order(loss, mass, each, 1.0 - missing, sign)
+        loss, point, mass = upper_nodes(bins, share)
+        infinite = found.above + (_UNDERFLOW if smooth else 0.0)
+        first = int(np.searchsorted(loss, edges[found.ceiling]))
+        mass[min(first, loss.size - 1)] += found.below
+    on_edge = at_edges > 0.0
+    if on_edge.any():
+        bins = _with_edges(bins, at_edges)
+        loss = np.concatenate([loss, edges[on_edge]])
+        mass = np.concatenate([mass, at_edges[on_edge]])
+        order = np.argsort(loss, kind="stable")
+        loss, mass = loss[order], mass[order]
+        point = loss
+    return Measure(side, loss, point, mass, infinite, 4.0 * UNIT, found.slack, missing), bins
+
+
+def _outwards(found: BinMasses, edges: Float, side: Side) -> tuple[Float, Float, float]:
+    """Masses of bins and on edges with their rounding, outwards; and what all together lack of 1.
+
+    Bins keep the shares of their mass that go to their ends, so that nodes are in order if bins
+    are. Else each mass bears its own rounding, as those of rare ones are not those of all, and what
+    they lack is not known.
+    """
+    if side == "middle":
+        return found.mass, found.at_edges, math.nan
+    sign = 1.0 if side == "upper" else -1.0
+    if found.whole:
+        # Edges, and the bins between.
+        loss, mass, rounding = (np.empty(2 * edges.size - 1) for _ in range(3))
+        loss[::2], loss[1::2] = edges, edges[:-1]
+        mass[::2], mass[1::2] = found.at_edges, found.mass
+        rounding[::2], rounding[1::2] = found.rounding, found.rounding[:-1]
+        # What is below gets its mass, rounded up, once more in an upper bound.
+        left_out = found.below * (1.0 - found.cut)
+        missing = 0.0
+        if side == "lower":
+            left_out = missing = (found.below + found.above) * (1.0 + 1e-9)
+        ordered = in_order(loss, mass, rounding, 1.0 - left_out, sign)
         if ordered is not None:
-            mass, rounding = ordered, 0.0
-    slack = a.slack + b.slack + moved
-    return Measure(a.side, loss, point, mass, infinite, rounding, slack, missing)
+            return ordered[1::2].copy(), ordered[::2].copy(), missing
+    outwards = np.maximum(1.0 + sign * found.rounding, 0.0)
+    return found.mass * outwards[:-1], found.at_edges * outwards, math.nan
 
 
-def trimmed(measure: Measure, log_large: float, log_small: Float | None) -> Measure:
-    """A measure without nodes that hardly matter, still a bound on its side.
-
-    ``log_large`` is the log of the mass of large losses that may be moved: from above to infinity,
-    from below to the last node that stays. ``log_small`` is for each node the log of the mass, up
-    to it, that may be moved: from above to that node, from below away.
-    """
-    loss, mass, infinite = measure.loss, measure.mass, measure.infinite
-    beyond = np.cumsum(mass[::-1])[::-1]
-    # One node stays, and a second for the edges between.
-    end = max(int(np.count_nonzero(beyond > np.exp(log_large))), min(2, loss.size))
-    begin = 0
-    if log_small is not None:
-        with np.errstate(divide="ignore"):
-            small = np.log(np.cumsum(mass)) < np.minimum(log_small, _LARGEST_TRIMMED)
-        begin = min(int(small.size if small.all() else np.argmin(small)), max(end - 2, 0))
-    if begin == 0 and end == loss.size:
-        return measure
-    kept, missing = mass[begin:end].copy(), measure.missing
-    if measure.side == "upper":
-        kept[0] += float(mass[:begin].sum())
-        moved = float(mass[end:].sum())
-        infinite += moved * (1.0 + 1e-12)
-        missing += moved * (1.0 - 1e-12 - measure.rounding)
-    else:
-        missing += float(mass[:begin].sum()) * (1.0 + 1e-12 + measure.rounding)
-        kept[-1] += float(mass[end:].sum())
-    return dataclasses.replace(
-        measure,
-        loss=loss[begin:end],
-        point=measure.point[begin:end],
-        mass=kept,
-        infinite=infinite,
-        rounding=measure.rounding + UNIT * loss.size,
-        missing=missing,
-    )
+def _with_edges(bins: Bins, at_edges: Float) -> Bins:
+    """The bins, with what lies on an edge counted in the bin above it, or in the last one."""
+    more = at_edges[:-1].copy()
+    more[-1] += at_edges[-1]
+    mass, moment = bins.mass + more, bins.mass * bins.mean
+    moment[-1] += at_edges[-1] * (bins.edges[-1] - bins.edges[-2])
+    return Bins(bins.edges, mass, averages(moment, mass))

@@ -17,7 +17,7 @@ import numpy as np
 
 from psinoise._kept import cached_property
 from psinoise.accounting.compose.direct.plan import Key, Plan, Stages, first_edges
-from psinoise.accounting.compose.direct.powers import halves
+from psinoise.accounting.compose.direct.products import halves
 from psinoise.accounting.compose.measures.measure import Side
 from psinoise.accounting.compose.schemes.ratio_plan import edges_of_sum, plan_for
 from psinoise.accounting.compose.schemes.ratio_profile import AllocationBound

@@ -54,8 +54,14 @@ import numpy as np
 from psinoise._backend import core
 from psinoise.accounting.compose.measures.bins import masses_in_bins
 from psinoise.accounting.compose.measures.dense import Dense, Mask, dense
-from psinoise.accounting.compose.measures.measure import UNIT, Bins, Side
-from psinoise.accounting.compose.measures.source import apart, covering, measure_of_masses
+from psinoise.accounting.compose.measures.measure import (
+    UNIT,
+    Bins,
+    Side,
+    apart,
+    covering,
+    measure_of_masses,
+)
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.errors import CertificationError
