@@ -213,21 +213,11 @@ def _hull(at: Float, values: Float) -> Float:
 def spread(
     bins: Bins, log_gaps: list[Float], even: Float, uses: float, share_even: float = _EVEN
 ) -> Spread:
-    """Nodes that go with the cube roots of gaps in delta.
+    """Nodes that go with the cube roots of gaps in delta, from bins of a coarser composition.
 
-    Parameters
-    ----------
-    bins
-        of a coarser composition
-    log_gaps
-        logs of what each bin adds to delta for one use, by one estimate or more; the first says how
-        many nodes there should be
-    even
-        for each bin a share of the nodes that it should have in any case
-    uses
-        that the stage stands for
-    share_even
-        of nodes that go with ``even``, beside 2 that go with gaps
+    ``log_gaps`` are logs of what each bin adds to delta for one use, by one estimate or more; the
+    first says how many nodes the stage should have, which stands for some ``uses``. To 2 nodes that
+    go with gaps ``share_even`` go with ``even``, a number for each bin.
     """
     width = np.diff(bins.edges)
     parts, totals = [], []
@@ -242,11 +232,8 @@ def spread(
     log_density = np.log(np.maximum(bins.mass, _LEAST_MASS)) - np.log(width)
     rough = _widened(np.abs(np.gradient(log_density))) if width.size > 1 else np.ones(1)
     rough = np.minimum(rough, _STEEPEST) + 1e-9
-    share = (
-        (2.0 / len(parts)) * sum(parts)
-        + (_ROUGH / rough.sum()) * rough
-        + (share_even / even.sum()) * even
-    )
+    share = (2.0 / len(parts)) * sum(parts) + (_ROUGH / rough.sum()) * rough
+    share = share + (share_even / even.sum()) * even
     points = np.concatenate([[0.0], np.cumsum(share)])
     return Spread(bins.edges, points / points[-1], totals[0])
 

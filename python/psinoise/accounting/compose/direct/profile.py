@@ -41,8 +41,9 @@ class DirectBound(Bound):
         self.side = first.side
         self.infinite = math.fsum(m.infinite for m in both)
         self.slack = math.fsum(m.slack for m in both)
-        self._offset = np.zeros(1) if second is None else first.loss
-        self._weight = np.ones(1) if second is None else first.mass
+        self._offset, self._weight = np.zeros(1), np.ones(1)
+        if second is not None:
+            self._offset, self._weight = first.loss, first.mass
         last = both[-1]
         self._loss = last.loss
         total, excess = core.suffix_sums(last.loss, last.mass)
@@ -66,11 +67,9 @@ class DirectBound(Bound):
         """About where the profile of one measure is ``delta``: it is linear in e^epsilon."""
         seen = (delta - self.infinite) / (1.0 + self.sign * self.rounding)
         # The first node at which there is less, and the distance to it.
-        place = int(np.searchsorted(-self._excess, -seen))
-        if not seen > 0.0 or place == self._loss.size:
-            return None
+        place = min(int(np.searchsorted(-self._excess, -seen)), self._loss.size)
         excess, total = float(self._excess[place]), float(self._total[place])
-        if not excess <= seen < total:
+        if not (seen > 0.0 and excess <= seen < total):
             return None
         before = -math.log1p(-(seen - excess) / (total - excess))
         return float(self._loss[place]) - before + self.sign * self.slack
@@ -83,9 +82,8 @@ class DirectBound(Bound):
         place = int(self._loss.searchsorted(at, side="right"))
         above = -max(float(self._ends[place]) - at, 0.0)
         excess, total = float(self._excess[place]), float(self._total[place])
-        value = (excess * math.exp(above) - total * math.expm1(above)) * (
-            1.0 + self.sign * self.rounding
-        )
+        seen = excess * math.exp(above) - total * math.expm1(above)
+        value = seen * (1.0 + self.sign * self.rounding)
         found = min(max(value, 0.0) + self.infinite, 1.0)
         return math.log(found) if found > 0.0 else -math.inf
 
@@ -117,23 +115,21 @@ class SampledBound(DirectBound):
     """
 
     def __init__(self, source: Dense, chosen: Mask) -> None:
-        rows = np.flatnonzero(chosen[: source.panels])
-        atoms = np.flatnonzero(chosen[source.panels :])
+        rows, atoms = np.flatnonzero(chosen[: source.panels]), chosen[source.panels :]
         ends, weight = source.loss[rows], np.exp(source.log_weights[rows])
         low, high = np.minimum(ends[:, 1:], ends[:, :-1]), np.maximum(ends[:, 1:], ends[:, :-1])
         least = source.lowest[rows, None]
         mass = np.maximum(weight @ BETWEEN_SAMPLES, 0.0)
+        atom_loss, atom_log_mass = source.atom_loss[atoms], source.log_mass[source.panels :][atoms]
         with np.errstate(divide="ignore", invalid="ignore"):
             other = (weight * np.exp(least - ends[:, 1:-1])) @ BETWEEN_SAMPLES
             mean = np.fmin(np.fmax(least + np.log(mass / other), low), high)
-        loss = np.concatenate([low, source.atom_loss[atoms], mean], axis=None)
-        mass = np.concatenate(
-            [np.zeros(low.size), np.exp(source.log_mass[source.panels :][atoms]), mass], axis=None
-        )
+        loss = np.concatenate([low, atom_loss, mean], axis=None)
+        mass = np.concatenate([np.zeros(low.size), np.exp(atom_log_mass), mass], axis=None)
         order = np.argsort(loss, kind="stable")
         loss, mass = loss[order], mass[order]
         super().__init__(Measure("lower", loss, loss, mass, 0.0, 0.0, 0.0), None)
-        self._samples = np.flatnonzero(order < low.size + atoms.size)
+        self._samples = np.flatnonzero(order < low.size + atom_loss.size)
 
     def epsilon(self, log_delta: float, around: float, scale: float) -> float:
         """About where delta is: on the cubic in e^epsilon between two samples."""
@@ -141,7 +137,8 @@ class SampledBound(DirectBound):
         delta = math.exp(log_delta)
         after = int(np.searchsorted(-self._excess[self._samples], -delta))
         if after in (0, self._samples.size):
-            return max(float(self._loss[self._samples[min(after, self._samples.size - 1)]]), 0.0)
+            nearest = self._samples[0 if after == 0 else -1]
+            return max(float(self._loss[nearest]), 0.0)
         first, last = (int(k) for k in self._samples[after - 1 : after + 1])
         width = math.expm1(min(float(self._loss[last] - self._loss[first]), _FARTHEST))
         fall, missing = (float(self._excess[k]) for k in (first, last))
