@@ -38,8 +38,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from psinoise.accounting.compose.measures.dense import Dense, atoms_source
-from psinoise.accounting.compose.measures.measured import Measured
+from psinoise.accounting.compose.measures.dense import Dense, Measured, atoms_source
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.noise import Gaussian

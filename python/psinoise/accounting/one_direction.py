@@ -14,7 +14,7 @@ from typing import NamedTuple
 from psinoise._kept import cached_property
 from psinoise.accounting.compose.choose import Guess, bounds
 from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound
-from psinoise.accounting.compose.measures.measured import uses_of
+from psinoise.accounting.compose.measures.dense import uses_of
 from psinoise.accounting.concentrated import added
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, NotConvergedError
 from psinoise.accounting.estimate.estimate import (

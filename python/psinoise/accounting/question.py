@@ -15,7 +15,7 @@ import numpy as np
 from psinoise._kept import cached_property
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound
-from psinoise.accounting.compose.measures.measured import Measured
+from psinoise.accounting.compose.measures.dense import Measured
 from psinoise.accounting.gaussians import gaussians
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.steps import (

@@ -67,8 +67,7 @@ from typing import Any, cast
 
 from psinoise import _validate
 from psinoise.accounting.adjacency import worst_shift
-from psinoise.accounting.compose.measures.dense import Dense, dense
-from psinoise.accounting.compose.measures.measured import Measured
+from psinoise.accounting.compose.measures.dense import Dense, Measured, dense
 from psinoise.accounting.compose.schemes.one_coin import SampledVector
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.blocks import BlockLaw, BlockPair, in_blocks

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psinoise.accounting.compose.measures.dense import Dense, atoms_source, dense
+from psinoise.accounting.compose.measures.dense import Dense, Measured, atoms_source, dense
 from psinoise.accounting.compose.measures.measure import covering, measure_of
-from psinoise.accounting.compose.measures.measured import Measured
 from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import DIRECTIONS, Direction, Float
 from psinoise.accounting.loss.steps import Step, largest_loss

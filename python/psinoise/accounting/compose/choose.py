@@ -34,8 +34,7 @@ from psinoise.accounting.compose.direct.refine import (
 )
 from psinoise.accounting.compose.frequencies.target import Target, profile_bound
 from psinoise.accounting.compose.measures.bound import Bound
-from psinoise.accounting.compose.measures.dense import Dense, dense
-from psinoise.accounting.compose.measures.measured import Measured, uses_of
+from psinoise.accounting.compose.measures.dense import Dense, Measured, dense, uses_of
 from psinoise.accounting.compose.schemes.epoch import RESOLUTIONS, Epoch
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.loss.atoms import AtomPair, Dominating

@@ -11,10 +11,9 @@ import numpy as np
 from psinoise.accounting.compose.measures.measure import Side
 from psinoise.accounting.loss.pairs import Float
 
-_MOST_STRIDES = 80
 # The first stride goes a little beyond where the answer should be; in scales at least so far.
 _FARTHER, _LEAST_STRIDE = 1.02, 1e-6
-_MOST_ITERATIONS = 80
+_MOST_STRIDES = _MOST_ITERATIONS = 80
 # Crossings are found to this share of themselves.
 _RESOLUTION = 1e-13
 
@@ -38,7 +37,7 @@ class Bound(ABC):
 
     @property
     def sign(self) -> float:
-        """1 for an upper bound, -1 for a lower one: where errors go."""
+        """1 for an upper bound, -1 for a lower one."""
         return 1.0 if self.side == "upper" else -1.0
 
     @abstractmethod
@@ -50,9 +49,9 @@ class Bound(ABC):
         return float(self.log_deltas(np.array([epsilon]))[0])
 
     def slope(self, epsilon: float, scale: float) -> float:
-        """How fast the logarithm of delta falls around epsilon, over a factor of e or so.
+        """How fast the logarithm of delta falls from epsilon on, over a factor of e or so.
 
-        The slope at epsilon itself is that of a profile with kinks at the nodes.
+        At epsilon itself kinks at the nodes would be seen.
         """
         value = self.log_delta(epsilon)
         if not value > -700.0:
@@ -76,8 +75,7 @@ class Bound(ABC):
 
         def excess(epsilon: float) -> float:
             """At most 0 where the point is an answer."""
-            value = self.log_delta(epsilon) - log_delta
-            return value if upper else -value
+            return self.sign * (self.log_delta(epsilon) - log_delta)
 
         point = max(around, 0.0)
         at_point = excess(point)

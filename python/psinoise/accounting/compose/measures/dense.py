@@ -1,9 +1,10 @@
-"""The loss of one use, densely: on the panels of its quadrature, or as atoms."""
+"""The loss of one use: on the panels of its quadrature, or as atoms that bound it."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from psinoise.accounting.loss.coverage import nodes
 from psinoise.accounting.loss.narrow import atoms_of
 from psinoise.accounting.loss.pairs import DIRECTIONS, Direction, Float, Pair
 from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes
+from psinoise.accounting.loss.steps import Step, Steps
 
 Mask = NDArray[np.bool_]
 
@@ -246,3 +248,70 @@ def atoms_source(log_mass: Float, loss: Float) -> Dense:
 def _atom_rounding(loss: Float, least: float) -> float:
     """Losses are right to some ulp of the largest of them, or of a least number."""
     return _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), least)
+
+
+class Measured(ABC):
+    """A step that is known by two measures of its loss: one from below and one from above.
+
+    The profile of the first lies below that of the step, and of the second above, in every
+    composition. Both are made by `atoms_source`; their mass ``beyond`` counts as infinite from
+    above, and `infinite` is the mass of infinite losses that they have in common. The direct
+    composer takes it; it has no transform, so that estimates lie between its bounds.
+    """
+
+    #: How many uses of a mechanism one of it stands for.
+    steps: int = 1
+
+    @property
+    def attained(self) -> Step | None:
+        """What stands for it where lower ends of brackets are computed; None leaves it out.
+
+        Itself, unless both measures are so far apart that no composition brings the ends of a
+        bracket together; then a step that is nowhere above. Leaving a step out is post-processing,
+        which can only lower the profile.
+        """
+        return self
+
+    @abstractmethod
+    def sources(self, direction: Direction) -> tuple[Dense, Dense]:
+        """The loss of one use, from below and from above; the same twice if it is not attained."""
+
+    def infinite(self, direction: Direction) -> float:
+        """Probability under ``P`` of an infinite loss."""
+        del direction
+        return 0.0
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both directions are the same."""
+        return False
+
+    def largest_loss(self, direction: Direction) -> float:
+        """A bound from above on the finite losses."""
+        above = self.sources(direction)[1]
+        if above.beyond > 0.0:
+            return math.inf
+        return float(above.highest.max(initial=-math.inf)) + above.rounding
+
+    def certain_loss(self, direction: Direction) -> float:
+        """A bound from below on the largest finite loss."""
+        below = self.sources(direction)[0]
+        return float(below.lowest.max(initial=-math.inf)) - below.rounding
+
+    @property
+    def total_variation_bound(self) -> float:
+        """An upper bound on delta(0) of one use."""
+        total = 0.0
+        for direction in DIRECTIONS:
+            above = self.sources(direction)[1]
+            share = -np.expm1(-np.maximum(above.highest + above.rounding, 0.0))
+            beyond = above.beyond + self.infinite(direction)
+            total = max(total, float(np.exp(above.log_mass) @ share) + beyond)
+        return min(total * (1.0 + 1e-12), 1.0)
+
+
+def uses_of(steps: Steps) -> float:
+    """How many uses of mechanisms there are in all."""
+    return float(
+        sum(count * (step.steps if isinstance(step, Measured) else 1) for step, count in steps)
+    )

@@ -41,9 +41,8 @@ import numpy as np
 
 from psinoise._kept import kept
 from psinoise.accounting.compose.direct.plan import first_edges
-from psinoise.accounting.compose.measures.dense import Dense, atoms_source, dense
+from psinoise.accounting.compose.measures.dense import Dense, Measured, atoms_source, dense
 from psinoise.accounting.compose.measures.measure import apart, covering, measure_of
-from psinoise.accounting.compose.measures.measured import Measured
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.quadrature import REACHES

@@ -14,9 +14,8 @@ import numpy as np
 
 from psinoise._kept import kept
 from psinoise.accounting.compose.direct.plan import Plan, first_edges
-from psinoise.accounting.compose.measures.dense import Dense, atoms_source, dense
+from psinoise.accounting.compose.measures.dense import Dense, Measured, atoms_source, dense
 from psinoise.accounting.compose.measures.measure import Side
-from psinoise.accounting.compose.measures.measured import Measured
 from psinoise.accounting.compose.schemes.allocation import Allocation, unseen_in
 from psinoise.accounting.compose.schemes.ratio_plan import plan_for
 from psinoise.accounting.compose.schemes.ratios import Ratios

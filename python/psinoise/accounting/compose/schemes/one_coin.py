@@ -23,9 +23,8 @@ import numpy as np
 
 from psinoise._kept import kept
 from psinoise.accounting.compose.direct.composition import Composition
-from psinoise.accounting.compose.measures.dense import Dense, atoms_source, dense
+from psinoise.accounting.compose.measures.dense import Dense, Measured, atoms_source, dense
 from psinoise.accounting.compose.measures.measure import Measure
-from psinoise.accounting.compose.measures.measured import Measured
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, mixture_loss
 from psinoise.accounting.loss.quadrature import reach_for
