@@ -87,6 +87,16 @@ def test_where_all_losses_are_infinite(law):
         assert mechanism.epsilon(0.5, count) == math.inf
 
 
+@for_each([pn.Gaussian(std=1.0), pn.Laplace(scale=1.0)], [1, 3])
+def test_no_step_makes_infinite_losses_finite(law, count):
+    """Kills: a largest loss that adds infinity to that of a step without finite losses."""
+    alone = pn.Mechanism(pn.UniformAtom(delta=0.4), 2.5)
+    accountant = pn.Accountant().compose(alone, count).compose(pn.Mechanism(law), 2)
+    for delta in (0.0, 1e-5, 0.999):
+        assert accountant.epsilon(delta).lower == math.inf
+    assert accountant.delta(1.0).lower >= 1.0 - 1e-9
+
+
 def test_the_delta_that_a_law_was_made_for():
     """Kills: an infinite epsilon at it."""
     for delta in (1e-3, 1e-9, 1e-30, 1e-200):

@@ -118,6 +118,8 @@ def certain_finite_loss(steps: Steps, direction: Direction) -> float:
 
 def _total(losses: list[tuple[float, int]], *, up: bool) -> float:
     """``sum count * loss``, rounded once, to one side."""
+    if any(loss == -math.inf for loss, _ in losses):
+        return -math.inf  # a step whose losses are all infinite
     if not all(math.isfinite(loss) for loss, _ in losses):
         return math.fsum(count * loss for loss, count in losses)
     return rounded(sum((count * Fraction(loss) for loss, count in losses), Fraction(0)), up=up)
