@@ -21,7 +21,7 @@ from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.question import Question
 from psinoise.mechanisms.imports import DiscreteLoss, LossNodes
 from psinoise.sampling import Poisson, RandomAllocation
-from refusals import for_rows
+from refusals import for_each, for_rows
 
 WIDTH = 1e-4
 DIRECTIONS = ("remove", "add")
@@ -241,6 +241,14 @@ def test_small_delta_keeps_its_digits():
     # One in 50 steps is at most one step, and P(loss of the step > eps + log t) is within.
     assert found.upper < mechanism.epsilon(1e-40).lower
     assert found.lower > mechanism.epsilon(1e-40).upper - math.log(50)
+
+
+@for_each(["add", "remove"], [0.0, 100.0])
+def test_ratios_that_are_all_as_small_as_can_be(direction, epsilon):
+    """Noise of 1e-5 of the sensitivity. Kills: a plan for a stage without bins."""
+    mechanism, sampling = pn.Mechanism(pn.Airy(mean_abs=1e-5), 0.3), RandomAllocation(10)
+    found = mechanism.delta(epsilon, adjacency=direction, sampling=sampling)
+    assert found.lower <= 1.0 == found.upper
 
 
 def test_several_participations_are_bounded_from_above():

@@ -137,7 +137,9 @@ class Allocation:
         edges = base_edges(parts, inner, 0 < parts.atoms.size <= nodes)
         made = base(parts, edges, side)
         if side == "middle" and (parts.panels or parts.atoms.size > nodes):
-            stages[key] = base_bins(parts, edges, made), float(self.steps)
+            bins = base_bins(parts, edges, made)
+            if bins.mass.size:  # unless all ratios are as small as can be
+                stages[key] = bins, float(self.steps)
         return made
 
     def _parts(self, side: Side) -> Parts:
