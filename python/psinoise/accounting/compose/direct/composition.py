@@ -157,7 +157,7 @@ class Composition:
 
 @dataclass(frozen=True, eq=False)
 class _Composing:
-    """A composition on one side, with nodes where a plan has them; its stages, as they are made."""
+    """A composition on one side as it is made, with nodes where a plan has them."""
 
     whole: Composition
     side: Side

@@ -1,18 +1,16 @@
-"""Where the direct composer puts its nodes.
+"""Where the direct composer puts its nodes; no part of a proof, since any nodes give bounds.
 
 A bin of width ``w`` and mass ``m`` of a part that stands for ``c`` uses adds about
-``c m w^2 k(l) / 12`` to delta, with ``k`` the curvature ``t (t + 1) D(eps - l)`` of the profile
-``D`` of the rest of the composition, and ``t`` its logarithmic slope. A first, coarse composition
-knows the masses of every stage, the profile of the rest and so the gap of every bin. The sum over
-bins of equal total number is least where the number of nodes goes with the cube root of the gap,
-and that over stages where it goes with the fourth root of a stage's gap. So a few hundred nodes
-make a plan, and the plan says how many nodes reach a width.
+``c m w^2 k(l) / 12`` to delta, its *gap*, with ``k`` the curvature ``t (t + 1) D(eps - l)`` of the
+profile ``D`` of the rest of the composition, and ``t`` its logarithmic slope. A first, coarse
+composition knows the masses of every stage and the profile of the rest. The sum of the gaps of so
+many bins is least where the number of nodes goes with the cube root of the gap, and that over
+stages where it goes with the fourth root of a stage's gap. So a plan says how many nodes reach a
+width.
 
 Bounds from above move mass up, and what has moved is composed again. Where masses fall steeply it
 would soon outweigh what is there, so that a part of the nodes goes where masses fall, and another
 where a profile that has been filled up, the hull of ``D``, would see gaps.
-
-Nothing here is part of a proof: any nodes give bounds.
 """
 
 from __future__ import annotations
@@ -64,9 +62,8 @@ class Spread:
     def runs(self, low: float, high: float, count: int) -> tuple[Float, Float]:
         """Ends of runs of bins of equal width, from ``low`` to ``high``, and the bins of each."""
         # Few bins of one width are no gain: then a run is that of several parts of the plan.
-        chosen = distinct(
-            np.linspace(0, self.points.size - 1, max(count // _LEAST_RUN, 2) + 1, dtype=int)
-        )
+        parts = max(count // _LEAST_RUN, 2)
+        chosen = distinct(np.linspace(0, self.points.size - 1, parts + 1, dtype=int))
         points, share = self.points[chosen], self.share[chosen]
         first, last = np.diff(points)[[0, -1]] / np.maximum(np.diff(share)[[0, -1]] * count, 1)
         below = points[0] - doubling(float(first), float(points[0]) - low)
@@ -136,20 +133,15 @@ def first_edges(low: float, high: float, center: float, deviation: float, count:
 class Rest:
     """What a part is composed with: the profile ``D`` of the whole, from the mean of the part on.
 
-    Tabled are the hull of its logarithm, which it becomes where bounds from above fill the gaps
-    between losses of different sizes, and of ``D`` and of the hull the log of ``D t (t + 1)``.
-
-    Attributes
-    ----------
-    epsilon, log_delta : of the question
-    at : epsilons of the tables
+    Its logarithm becomes its hull where bounds from above fill the gaps between losses of different
+    sizes.
     """
 
-    epsilon: float
+    epsilon: float  # of the question, and log delta there
     log_delta: float
-    at: Float
+    at: Float  # epsilons of the tables
     hull: Float
-    log_curvatures: tuple[Float, Float]
+    log_curvatures: tuple[Float, Float]  # of D and of its hull
 
     @classmethod
     def of(

@@ -88,7 +88,7 @@ class DirectBound(Bound):
         return math.log(found) if found > 0.0 else -math.inf
 
     def log_deltas(self, epsilons: Float) -> Float:
-        """Logs of the bound at some epsilons, what was moved to infinity included.
+        """Logs of the bound, what was moved to infinity included.
 
         With ``d`` the distance of the first node above, ``1 - e^{-(x + d)}`` is
         ``(1 - e^{-d}) + e^{-d} (1 - e^{-x})``: all terms are positive, however small the losses.
@@ -110,8 +110,8 @@ class DirectBound(Bound):
 class SampledBound(DirectBound):
     """The profile of one use by the quadrature itself: no bound, but where to look for one.
 
-    Masses between neighboring samples of a panel are integrals of the polynomials through its
-    nodes. So the profile and its slope are known at the samples, where the loss is monotone.
+    Integrals of the polynomials through the nodes give the masses between samples, and so the
+    profile and its slope at the samples, where the loss is monotone.
     """
 
     def __init__(self, source: Dense, chosen: Mask) -> None:

@@ -60,8 +60,7 @@ class Composing(Protocol):
 def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> Iterator[Bound]:
     """Bounds from above and below, each pair finer than the last, until the work is spent.
 
-    One from above alone if all that reaches epsilon is trimmed: delta is far less than the
-    composition is for.
+    One from above alone if all that reaches epsilon is trimmed: delta is far less than thought.
     """
     sided = {side: composition.sided(side) for side in _SIDES}
     plans: dict[Side, Plan] = {}
@@ -82,8 +81,8 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
                 yield sided[side].compose("upper", planning, plans.get(side))[0]
                 return
             slope = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * middle.largest, 1e-300))
-            # What may be trimmed is a share of delta, which is known by now.
-            # Of very many uses a coarse composition says nothing: what is assumed limits it.
+            # What may be trimmed is a share of delta, which is known by now; or, of very many uses,
+            # of which a coarse composition says nothing, of what is assumed.
             composition = composition.at(min(middle.log_delta(epsilon), most_log_delta))
             plans[side] = composition.plan(middle, stages, epsilon, slope)
         sided = {side: composition.sided(side) for side in _SIDES}
@@ -131,8 +130,8 @@ def distance(lower: Bound, upper: Bound, epsilon: float, slope: float, crossing:
 def one_use_bounds(composition: Composition, crossing: Crossing) -> Iterator[DirectBound]:
     """Of one use: bins that end where epsilon is, closer and closer until only rounding is left.
 
-    Bins get wider with their distance from where it is thought to be: the samples of the loss know
-    that so well that the first ones do, as a rule.
+    They get wider with their distance from where the samples of the loss say that it is; as a rule
+    the first ones do.
     """
     source, chosen, _, below, above = composition.alone[1]
     least = max(source.rounding, 1e-13 * (above - below), 1e-290)

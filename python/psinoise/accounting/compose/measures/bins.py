@@ -45,8 +45,7 @@ class BinMasses:
     mass, excess : tilted ``A`` and ``u``
     at_edges : tilted masses of atoms that lie on the edges, and in no bin
     rounding : relative error of the masses of the bin above each edge, and of those on it
-    below, above : probability under ``P`` of what was left out, with small and with large losses,
-        rounded up
+    below, above : probability under ``P`` of smaller and of larger losses, rounded up
     cut : by which share of it ``below`` may be too large
     slack : largest error of a loss
     ceiling : number of the first edge that no loss that counts as below exceeds
@@ -73,8 +72,7 @@ class Bins(BinMasses):
     ----------
     step, offset : of the lattice
     edges : whole numbers that rise, one more than there are bins
-    tilt, log_norm : a bin was multiplied by ``exp(tilt * level - log_norm)``, its level being that
-        of its lower edge
+    tilt, log_norm : a bin that begins at a level was multiplied by ``exp(tilt * level - log_norm)``
     """
 
     step: float
@@ -85,7 +83,7 @@ class Bins(BinMasses):
 
     @property
     def widths(self) -> Float:
-        """Lengths of the bins, in units of loss."""
+        """Lengths of the bins."""
         return np.asarray(np.diff(self.edges) * self.step)
 
 
@@ -173,8 +171,7 @@ def masses_in_bins(
     atoms = np.flatnonzero(chosen[source.panels :]) + source.panels
     if atoms.size:
         values = source.atom_loss[atoms - source.panels]
-        # An atom that is a node but for rounding, its own and that of the level, is that node: next
-        # below would be a bin too low.
+        # An atom that is a node but for rounding, its own and that of the level, is that node.
         near = source.rounding + _LEVEL_ROUNDING * float(np.abs(levels[[0, -1]]).max())
         bins = np.clip(np.searchsorted(levels, values + near, side="right") - 1, 0, count)
         above = levels[bins] - values

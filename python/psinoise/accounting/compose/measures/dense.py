@@ -102,20 +102,16 @@ class Dense:
         return large
 
     def finest(self, chosen: Mask) -> tuple[Float, Float, Float]:
-        """Where the mass of some panels and atoms lies: from the node before to that after.
+        """Least and largest loss and log of the mass at each chosen node and then of each atom.
 
-        The least and the largest loss and the log of the mass, of each node and then of each atom.
+        The mass of a node lies from the node before to that after.
         """
-        rows = chosen[: self.panels]
-        chosen = chosen[self.panels :]
+        rows, chosen = chosen[: self.panels], chosen[self.panels :]
         loss, atoms = self.loss[rows], self.atom_loss[chosen]
         ends = np.stack([loss[:, :-2], loss[:, 1:-1], loss[:, 2:]])
+        low, high = (np.concatenate([end, atoms], axis=None) for end in (ends.min(0), ends.max(0)))
         log_mass = self.log_weights[rows], self.log_mass[self.panels :][chosen]
-        return (
-            np.concatenate([ends.min(axis=0), atoms], axis=None),
-            np.concatenate([ends.max(axis=0), atoms], axis=None),
-            np.concatenate(log_mass, axis=None),
-        )
+        return low, high, np.concatenate(log_mass, axis=None)
 
     def only(self, chosen: Mask) -> Dense:
         """The loss on some panels and atoms, as if there were no others."""
@@ -246,7 +242,7 @@ def atoms_source(log_mass: Float, loss: Float) -> Dense:
 
 
 def _atom_rounding(loss: Float, least: float) -> float:
-    """Losses are right to some ulp of the largest of them, or of a least number."""
+    """Some ulp of the largest loss, or of a least number."""
     return _ATOM_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), least)
 
 
@@ -312,6 +308,5 @@ class Measured(ABC):
 
 def uses_of(steps: Steps) -> float:
     """How many uses of mechanisms there are in all."""
-    return float(
-        sum(count * (step.steps if isinstance(step, Measured) else 1) for step, count in steps)
-    )
+    each = ((step.steps if isinstance(step, Measured) else 1, count) for step, count in steps)
+    return float(sum(uses * count for uses, count in each))
