@@ -83,15 +83,14 @@ class Bound(ABC):
         stride = max(stride, 1e-15 * point, 1e-300)
         # Towards 0 if the answer can be smaller (upper) or must be (lower).
         towards_zero = (at_point <= 0.0) == upper
-        other, at_other = point, at_point
         for _ in range(_MOST_STRIDES):
-            if (at_other <= 0.0) != (at_point <= 0.0):
-                break
-            if towards_zero and other == 0.0:
+            if towards_zero and point == 0.0:
                 return 0.0
-            point, at_point = other, at_other
             other = max(point - stride, 0.0) if towards_zero else point + stride
             at_other = excess(other)
+            if (at_other <= 0.0) != (at_point <= 0.0):
+                break
+            point, at_point = other, at_other
             stride *= 2.0
         else:
             return math.inf if upper else (point if at_point <= 0.0 else 0.0)

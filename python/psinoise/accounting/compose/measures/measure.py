@@ -257,9 +257,8 @@ def _outwards(found: BinMasses, edges: Float, side: Side) -> tuple[Float, Float,
         loss[::2], loss[1::2] = edges, edges[:-1]
         mass[::2], mass[1::2] = found.at_edges, found.mass
         rounding[::2], rounding[1::2] = found.rounding, found.rounding[:-1]
-        # What is below gets its mass, rounded up, once more in an upper bound.
-        left_out = found.below * (1.0 - found.cut)
-        missing = 0.0
+        # At most what is not in the bins, of which a node gets ``below``; from below at least that.
+        left_out, missing = found.below * (1.0 - found.cut), 0.0
         if side == "lower":
             left_out = missing = (found.below + found.above) * (1.0 + 1e-9)
         ordered = in_order(loss, mass, rounding, 1.0 - left_out, sign)
