@@ -13,8 +13,8 @@ import pytest
 import psinoise as pn
 from psinoise._backend import core
 from psinoise.accounting.compose import choose
-from psinoise.accounting.compose.choices.losses import Losses
 from psinoise.accounting.compose.choices.recursion import Recursion
+from psinoise.accounting.compose.choices.steps import Losses
 from psinoise.accounting.compose.choices.waves import Frame, Grid, between, hinge
 from psinoise.accounting.compose.measures.measure import Measure
 from refusals import for_each, for_rows

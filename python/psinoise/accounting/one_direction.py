@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from psinoise._kept import cached_property
-from psinoise.accounting.compose.choose import Guess, bounds
+from psinoise.accounting.compose.choose import Guess, Sought, bounds
 from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound
 from psinoise.accounting.compose.measures.dense import uses_of
 from psinoise.accounting.concentrated import added
@@ -239,7 +239,7 @@ class OneDirection:
         # Where no contour converges there are atoms, of which lattices do not know a millionth.
         if self.question.estimating:
             guess = None
-        return bounds(
+        sought = Sought(
             self.question.steps,
             self.direction,
             log_delta,
@@ -249,8 +249,8 @@ class OneDirection:
             self._width,
             self._enough,
             self.point.log_delta is None,
-            self.ceiling > -math.inf,
         )
+        return bounds(sought, self.ceiling > -math.inf)
 
     @property
     def _enough(self) -> float:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from psinoise.accounting.compose.choices.composer import Choices
@@ -64,73 +65,74 @@ class Guess(NamedTuple):
     composition: Composition
 
 
-def bounds(
-    steps: Steps,
-    direction: Direction,
-    log_delta: float,
-    tilt: float,
-    guess: Guess | None,
-    crossing: Crossing,
-    width: Width,
-    enough: float,
-    given: bool,
-    behind: bool,
-) -> Iterator[Bound]:
-    """Bounds on the finite losses of one direction, until nothing is left to try.
+@dataclass(frozen=True, eq=False)
+class Sought:
+    """Bounds on the finite losses of one direction of a composition.
 
-    Each pair has one from above first: of the direction that is behind no other is needed.
-
-    Parameters
+    Attributes
     ----------
-    steps, direction
-        the composition
-    log_delta, tilt
-        about the log delta that is asked for, and the slope there
-    guess
-        a point on the profile, about; without it nothing but all products is tried
-    crossing, width
-        what is asked of a bound, and how close both should be
-    enough
-        how close they may stay where coming closer takes all products; 0 if that is no matter
-    given
-        whether epsilon is what is asked at, and not looked for
-    behind
-        whether the other direction may be ahead
+    steps, direction : the composition
+    log_delta, tilt : about the log delta that is asked for, and the slope there
+    guess : a point on the profile, about; without it nothing but all products is tried
+    crossing, width : what is asked of a bound, and how close both should be
+    enough : how close they may stay where coming closer takes all products; 0 if that is no matter
+    given : whether epsilon is what is asked at, and not looked for
     """
-    uses, choices = uses_of(steps), None
-    # The envelope lets neighbors choose a shift for each outcome, which nobody can.
-    first = several(steps) or uses >= _MANY_USES
+
+    steps: Steps
+    direction: Direction
+    log_delta: float
+    tilt: float
+    guess: Guess | None
+    crossing: Crossing
+    width: Width
+    enough: float
+    given: bool
+
+
+def bounds(sought: Sought, behind: bool) -> Iterator[Bound]:
+    """Bounds from above and below in turn, until nothing is left to try.
+
+    If the direction is ``behind`` another one its first bound from above is enough as a rule.
+    """
+    steps, guess = sought.steps, sought.guess
+    uses, choices, first = uses_of(steps), None, False
     if guess is not None and uses > 1.0 and are_pairs(steps):
-        choices = choices_of(steps, direction, log_delta, tilt)
-    if choices is not None and guess is not None and first:
-        closest = yield from choices.bounds(guess.epsilon, given, crossing, width, behind)
-        if closest:
+        choices = _choices(sought, steps, guess.epsilon)
+        # The envelope lets neighbors choose a shift for each outcome, which nobody can.
+        first = several(steps) or uses >= _MANY_USES
+        if choices is not None and first and (yield from choices.bounds(behind)):
             return
-    if guess is not None and uses > 1.0 and are_pairs(steps):
-        reached = yield from _on_lattices(steps, direction, guess, tilt, crossing, width, enough)
-        if reached <= enough:
+        if (yield from _on_lattices(sought, steps, guess)) <= sought.enough:
             return
-    alone, reached = _epoch_alone(steps) is not None, math.inf
+    yield from _by_products(sought)
+    if choices is not None and not first:
+        yield from choices.bounds(behind)
+
+
+def _by_products(sought: Sought) -> Iterator[Bound]:
+    """Bounds by all products, for smaller deltas while what nodes do not reach may be more."""
+    alone, reached = _epoch_alone(sought.steps) is not None, math.inf
+    crossing, log_delta = sought.crossing, sought.log_delta
     for resolutions in [RESOLUTIONS, *[RESOLUTIONS[:1]] * _GUESSES]:
         found: dict[str, Bound] = {}
-        products = _products(steps, direction, log_delta, tilt, crossing, width, resolutions)
-        for bound in products:
+        for bound in _products(sought, log_delta, resolutions):
             found[bound.side] = bound
             yield bound
-        if not given or "upper" not in found:
-            break
-        # Nodes reach as far as the guess asks for, and what is beyond may be more than delta.
+        if not sought.given or "upper" not in found:
+            return
         upper, lower = found["upper"], found.get("lower")
         epsilon, last, before = crossing(upper, 0.0, 1.0), reached, log_delta
         log_delta = reached = upper.log_delta(epsilon)
         if lower is None:
             log_delta = max(min(reached, before - max(_FARTHER_DOWN, -before)), _LEAST_GUESS)
-        elif alone or distance(lower, upper, epsilon, tilt, crossing) <= 3.0 * width(epsilon, tilt):
-            break
+        elif alone or (
+            distance(lower, upper, epsilon, sought.tilt, crossing)
+            <= 3.0 * sought.width(epsilon, sought.tilt)
+        ):
+            return
         if not (log_delta < before - _MISSED and LEAST_LOG_DELTA < reached < last - 1.0):
-            break
-    if choices is not None and guess is not None and not first:
-        yield from choices.bounds(guess.epsilon, given, crossing, width, behind)
+            return
 
 
 def _epoch_alone(steps: Steps) -> Epoch | None:
@@ -139,50 +141,42 @@ def _epoch_alone(steps: Steps) -> Epoch | None:
     return step if isinstance(step, Epoch) and count == 1 and not others else None
 
 
-def _products(
-    steps: Steps,
-    direction: Direction,
-    log_delta: float,
-    tilt: float,
-    crossing: Crossing,
-    width: Width,
-    resolutions: tuple[int, ...],
-) -> Iterator[Bound]:
+def _products(sought: Sought, log_delta: float, resolutions: tuple[int, ...]) -> Iterator[Bound]:
     """Bounds by all products, for a delta of about that, of epochs at some resolutions."""
-    uses = uses_of(steps)
-    epoch = _epoch_alone(steps)
+    steps, direction, asked = sought.steps, sought.direction, (sought.crossing, sought.width)
+    epoch, uses = _epoch_alone(steps), uses_of(steps)
     if epoch is not None:
         with contextlib.suppress(CertificationError):  # of ratios that are no float64
-            yield from direct_bounds(epoch.allocation(direction, log_delta, tilt), crossing, width)
+            yield from direct_bounds(epoch.allocation(direction, log_delta, sought.tilt), *asked)
         return
     # A single use has the supremum of the profiles of all shifts from below too. Of several the
     # worst shift is a guess, by a moment.
-    reach, lean = reach_for(log_delta, uses), None if uses == 1.0 else tilt
-    counts = tuple(count for _, count in steps)
+    reach, lean = reach_for(log_delta, uses), None if uses == 1.0 else sought.tilt
     epochs = any(isinstance(step, Epoch) for step, _ in steps)
     for nodes in resolutions[: None if epochs else 1]:
         try:
             sources = tuple(_sources(step, direction, reach, lean, nodes) for step, _ in steps)
         except CertificationError:
             return  # an epoch has ratios that are no float64
-        composed = Direct(sources, counts, log_delta)
+        composed = Direct(sources, tuple(count for _, count in steps), log_delta)
         if uses == 1.0:
-            yield from one_use_bounds(composed, crossing)
+            yield from one_use_bounds(composed, sought.crossing)
             return
         trimmed = True
-        for bound in direct_bounds(composed, crossing, width):
+        for bound in direct_bounds(composed, *asked):
             trimmed = trimmed and bound.side == "upper"
             yield bound
         if trimmed:
             return
 
 
-def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float) -> Choices | None:
+def _choices(sought: Sought, steps: Pairs, epsilon: float) -> Choices | None:
     """What composes uses of a pair whose losses are atoms with all others; None if there is none.
 
     Of pairs that dominate several the one whose envelope costs most, by a moment, else the one that
     is used most.
     """
+    direction, tilt = sought.direction, sought.tilt
 
     def cost(step: tuple[Dominating, int]) -> tuple[float, int]:
         pair, count = step
@@ -197,15 +191,19 @@ def choices_of(steps: Pairs, direction: Direction, log_delta: float, tilt: float
     pair, count = most
     if cost(most)[0] < 0.0 or not isinstance(pair, AtomPair):
         return None
-    reach = reach_for(log_delta, uses_of(steps))
-    sources = tuple((_sources(step, direction, reach, tilt), n) for step, n in steps)
-    others = tuple(
-        source for source, (step, _) in zip(sources, steps, strict=True) if step is not pair
+    reach = reach_for(sought.log_delta, uses_of(steps))
+    return Choices(
+        pair,
+        count,
+        _sources(pair, direction, reach, tilt),
+        tuple((_sources(step, direction, reach, tilt), n) for step, n in steps if step is not pair),
+        direction,
+        sought.log_delta,
+        epsilon,
+        sought.given,
+        sought.crossing,
+        sought.width,
     )
-    alone = next(
-        source for (source, _), (step, _) in zip(sources, steps, strict=True) if step is pair
-    )
-    return Choices(pair, count, alone, others, direction, log_delta)
 
 
 def one_use(
@@ -239,38 +237,24 @@ def _sources(
     return dense(below, direction, reach), dense(step, direction, reach)
 
 
-def _on_lattices(
-    steps: Pairs,
-    direction: Direction,
-    guess: Guess,
-    tilt: float,
-    crossing: Crossing,
-    width: Width,
-    enough: float,
-) -> Generator[Bound, None, float]:
+def _on_lattices(sought: Sought, steps: Pairs, guess: Guess) -> Generator[Bound, None, float]:
     """Bounds by frequencies, and how far apart they are in the end; inf if there are none."""
     if any(isinstance(pair, AtomPair) for pair, _ in steps):
         return math.inf  # what a lower bound takes from an isolated atom falls slowly with the step
-    asked, reached = width(guess.epsilon, tilt), math.inf
+    direction, tilt, enough = sought.direction, sought.tilt, sought.enough
+    asked, reached = sought.width(guess.epsilon, tilt), math.inf
     with contextlib.suppress(CertificationError):
         # Where delta falls steeply lattices with nodes there need not be as fine as is said.
         for wanted in (enough, asked) if enough > _STEEP * asked else (asked,):
-            target = Target(
-                steps,
-                direction,
-                guess.log_delta,
-                guess.epsilon,
-                tilt,
-                wanted,
-                guess.composition,
-            )
+            point = guess.log_delta, guess.epsilon, tilt
+            target = Target(steps, direction, *point, wanted, guess.composition)
             step, ratio, before = target.first_step, 1.0, math.inf
             for _ in range(_LATTICES):
                 upper = profile_bound(target, step, "upper")
                 yield upper
                 lower = profile_bound(target, step, "lower")
                 yield lower
-                found = distance(lower, upper, guess.epsilon, tilt, crossing)
+                found = distance(lower, upper, guess.epsilon, tilt, sought.crossing)
                 reached = min(reached, found)
                 if found <= wanted and wanted > asked:
                     break

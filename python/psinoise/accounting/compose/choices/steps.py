@@ -1,4 +1,8 @@
-"""The steps of a composition under a tilt: moments of all, saddle points, and a frame for them."""
+"""Steps under a tilt: moments, what a use multiplies waves by, saddle points, and a frame.
+
+*Rounding.* A symbol ``E_P[e^{(c + i w) L}]`` is off by its transform (`Frame.transformed`), and
+every argument ``(c + i w) L`` by some roundings of its parts, whose means count.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psinoise._kept import cached_property
-from psinoise.accounting.compose.choices.losses import Losses, largest
-from psinoise.accounting.compose.choices.waves import MOVED, SMOOTHING, STEEPEST, Frame, degree_of
+from psinoise.accounting.compose.choices.waves import (
+    MOVED,
+    SMOOTHING,
+    STEEPEST,
+    Complex,
+    Frame,
+    degree_of,
+)
+from psinoise.accounting.compose.measures.measure import UNIT, Measure
 from psinoise.accounting.loss.pairs import Float
 
 #: Of the first recursion; see `Recursion`.
@@ -33,6 +45,80 @@ _HINGE = 0.4
 _FARTHEST_LOG, _MOST_HALVES = 40.0, 40
 
 
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """One use of each of several shifts, on one side."""
+
+    measures: tuple[Measure, ...]
+
+    @property
+    def infinite(self) -> float:
+        return max(measure.infinite for measure in self.measures)
+
+    @property
+    def rounding(self) -> float:
+        return max(measure.rounding for measure in self.measures)
+
+    @property
+    def slack(self) -> float:
+        return max(measure.slack for measure in self.measures)
+
+    @cached_property
+    def _joined(self) -> tuple[Float, Float, NDArray[np.intp], NDArray[np.intp], Float]:
+        """All losses and masses in a row; where those of each shift begin; whose they are; the
+        largest losses."""
+        sizes = [measure.loss.size for measure in self.measures]
+        loss = np.concatenate([measure.loss for measure in self.measures])
+        mass = np.concatenate([measure.mass for measure in self.measures])
+        first = np.cumsum([0, *sizes[:-1]])
+        owner = np.repeat(np.arange(first.size), sizes)
+        return loss, mass, first, owner, np.maximum.reduceat(loss, first)
+
+    def each(self, tilt: float) -> Float:
+        """A row for each shift: ``log E_P[e^{tilt L}]``, and its first two derivatives."""
+        loss, mass, first, owner, top = self._joined
+        weight = mass * np.exp(tilt * (loss - top[owner]))
+        total = np.add.reduceat(weight, first)
+        mean = np.add.reduceat(weight * loss, first) / total
+        variance = np.add.reduceat(weight * (loss - mean[owner]) ** 2, first) / total
+        return np.stack([np.log(total) + tilt * top, mean, variance], axis=-1)
+
+    def cumulants(self, tilt: float) -> tuple[float, float, float]:
+        """Those of the largest."""
+        value, mean, variance = _largest(self.each(tilt))
+        return float(value), float(mean), float(variance)
+
+    def near(self, tilt: float, most: float) -> Losses:
+        """Without shifts whose log moment is farther behind the largest."""
+        logs = self.each(tilt)[:, 0]
+        held = np.flatnonzero(logs >= logs.max() - most)
+        return Losses(tuple(self.measures[k] for k in held))
+
+    def symbols(self, frame: Frame, log_scale: float, most: float) -> tuple[Complex, Float]:
+        """``E_P[e^{(c + i w) L}] / e^log_scale`` for each shift and frequency; their errors.
+
+        Losses of shifts whose log moment is farther behind are moved up to where it is not.
+        """
+        made, error, tilt = [], np.zeros(frame.degree + 1), frame.tilt
+        for measure, log_moment in zip(self.measures, self.each(tilt)[:, 0].tolist(), strict=True):
+            loss, behind = measure.loss, log_scale - log_moment
+            moved = max(behind - most, 0.0) / tilt
+            weight = measure.mass * np.exp(tilt * loss - log_moment)
+            sums, rounding = frame.transformed(loss, weight)
+            size = float(weight @ np.abs(loss))
+            logs = tilt * size + abs(log_moment) + abs(log_scale)
+            rounding = rounding + 4.0 * UNIT * (logs + frame.waves * (size + moved))
+            scaled = math.exp(-min(behind, most))
+            made.append(sums * (scaled * np.exp(1j * moved * frame.waves)))
+            error = np.maximum(error, scaled * rounding)
+        return np.array(made), error
+
+
+def _largest(each: Float) -> Float:
+    """The row with the largest moment."""
+    return np.asarray(each[int(np.argmax(each[:, 0]))])
+
+
 @dataclass(frozen=True)
 class Steps:
     """Losses of one use of each step, on one side, and the counts: the first has the choices."""
@@ -50,7 +136,7 @@ class Steps:
     def cumulants(self, tilt: float) -> tuple[float, float, float]:
         """The largest log moment of all together, its mean and variance."""
         found, choices = self._all.each(tilt), len(self.each[0][0].measures)
-        rows = np.vstack([largest(found[:choices]), found[choices:]])
+        rows = np.vstack([_largest(found[:choices]), found[choices:]])
         value, mean, variance = self._counts @ rows
         return float(value), float(mean), float(variance)
 
@@ -122,7 +208,7 @@ def best_frame(
     known = [(share * saddle, *steps.cumulants(share * saddle)) for share in _TILTS]
     deviation = math.sqrt(max(known[0][3], 1e-300))
     farther = [saddle + far / deviation for far in _FARTHER]
-    moments = sorted([each[:2] for each in known] + [(t, steps.cumulants(t)[0]) for t in farther])
+    moments = [each[:2] for each in known] + [(t, steps.cumulants(t)[0]) for t in farther]
     # What images may add is a small share of what is asked.
     rare = min(max(math.log(_NEGLIGIBLE) - math.log(saddle) - math.log(asked), 10.0), 25.0)
     found = []
@@ -158,11 +244,8 @@ def _frame(tilt: float, period: float, asked: float, fineness: int) -> Frame | N
     smoothing = math.sqrt(_HINGE * asked / (1.0 + tilt)) * FINENESS / fineness
     if smoothing > STEEPEST:
         smoothing = max(STEEPEST, min(smoothing, _HINGE * asked / MOVED))
-    waves = SMOOTHING * period / smoothing
-    if not waves < _MOST_DEGREE:
-        waves = float(_MOST_DEGREE)
-    frame = Frame(tilt, period, degree_of(max(waves, _LEAST_DEGREE)))
+    waves = min(max(SMOOTHING * period / smoothing, _LEAST_DEGREE), _MOST_DEGREE)
+    frame = Frame(tilt, period, degree_of(waves))
     s = frame.smoothing
-    if not (tilt * s <= MOVED and 0.5 * tilt * (1.0 + tilt) * s**2 <= MOST_LOG):
-        return None
-    return frame
+    short = tilt * s <= MOVED and 0.5 * tilt * (1.0 + tilt) * s**2 <= MOST_LOG
+    return frame if short else None
