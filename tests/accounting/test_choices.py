@@ -16,7 +16,7 @@ import psinoise as pn
 from psinoise.accounting.compose.choices import composer
 from psinoise.accounting.compose.choices.followed import Followed
 from psinoise.accounting.compose.choices.induction import Grid as Points
-from psinoise.accounting.compose.choices.induction import GridBound, Induction, Use, Values
+from psinoise.accounting.compose.choices.induction import GridBound, Induction, Use
 from psinoise.accounting.compose.choices.late_choices import Target, with_one_shift
 from psinoise.accounting.compose.measures.dense import atoms_source
 from psinoise.accounting.compose.measures.measure import Measure
@@ -116,7 +116,7 @@ def test_induction_on_any_grid(step, rate, direction):
             last = Induction(use_of([other]), grid, values)
             last.advance()
             values = last.values
-        above = GridBound(Values(grid, values), 0.0, 0.0)
+        above = GridBound(grid, values, 0.0, 0.0)
         for epsilon in (0.0, 0.1, 0.8, 1.7):
             exact = adaptive_delta(shifts, epsilon, count, other)
             over = math.exp(above.log_delta(epsilon)) - exact

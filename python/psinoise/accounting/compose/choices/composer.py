@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from psinoise._kept import cached_property
 from psinoise.accounting.compose.choices.choice_bound import MOST_WORK, choice_bound
 from psinoise.accounting.compose.choices.induction import Use
-from psinoise.accounting.compose.choices.late_choices import Target, induced_bounds
+from psinoise.accounting.compose.choices.late_choices import UNTRIMMED, Target, induced_bounds
 from psinoise.accounting.compose.choices.steps import FINENESS, MOST_LOG, Losses, Steps, best_frame
 from psinoise.accounting.compose.direct.composition import Composition as Direct
 from psinoise.accounting.compose.direct.refine import Crossing, Width, distance
@@ -64,8 +64,6 @@ _LARGE, _NEXT_TO_1, _APART = math.log(0.9), math.log(0.999), 0.3
 _PROGRESS = 0.7
 # Share of the width that a side may lose to errors.
 _SHARE = 0.2
-# What one use may leave out of its losses is so much less than of delta, as a log.
-_UNTRIMMED = 40.0
 # Nodes of a composition with a fixed shift; what one block may say else about the log of delta, and
 # its error as a share of delta.
 _FIRST_NODES, _NEAR, _NEGLIGIBLE = 512, 2.0, 1e-3
@@ -261,7 +259,7 @@ class Choices:
     def _measure(self, source: Dense, side: Side, nodes: int) -> Measure:
         key = source, side, nodes
         if key not in self._measures:
-            one = Direct(((source, source),), (1,), self.log_delta - _UNTRIMMED)
+            one = Direct(((source, source),), (1,), self.log_delta - UNTRIMMED)
             self._measures[key] = one.measure(side, nodes)
         return self._measures[key]
 

@@ -8,6 +8,7 @@ as much as chords add.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,20 +37,13 @@ class FollowedBound(DirectBound):
 
 
 class Followed:
-    """Losses of uses one after the other, merged on a grid; sharp at an epsilon.
-
-    Parameters
-    ----------
-    grid
-        labels of losses so far, less epsilon
-    epsilon, delta
-        where delta is asked for, and what it is, about: that says what does not matter
-    """
+    """Losses of uses one after the other, merged on a grid of labels; sharp at an epsilon, where
+    delta is about what is said: that says what does not matter."""
 
     def __init__(self, grid: Grid, epsilon: float, delta: float) -> None:
         self.grid, self.epsilon, self.delta = grid, epsilon, delta
         label = max(-round(epsilon / grid.step), -grid.below)
-        # Of each label the mass, and that under Q times e^y.
+        # Of each label, a loss so far less epsilon, the mass, and that under Q times e^y.
         self._mass, self._base = np.zeros((2, grid.points))
         self._mass[label + grid.below] = 1.0
         self._base[label + grid.below] = math.exp(label * grid.step + epsilon)
@@ -62,12 +56,10 @@ class Followed:
 
     def choosing(self, use: Use, after: Sequence[tuple[Float, Shift]]) -> None:
         """Uses with the choices of an `Induction`, the first of which come last in it."""
-        labels: dict[int, _Labels] = {}
 
-        def of(shift: int) -> _Labels:
-            if shift not in labels:
-                labels[shift] = _Labels.of(use.shifts[shift][0], self.grid)
-            return labels[shift]
+        @functools.cache
+        def labels(shift: int) -> _Labels:
+            return _Labels.of(use.shifts[shift][0], self.grid)
 
         for values, choice in after[::-1]:
             nearest = np.rint(self._loss() / self.grid.step) + self.grid.below
@@ -75,7 +67,7 @@ class Followed:
             weight = self._mass * values[place]
             limit = _NEGLIGIBLE * self.delta / (len(after) * self.grid.points)
             held = np.where(weight >= min(limit, float(weight.max())), self._mass, 0.0)
-            self._follow(of, choice[place], held)
+            self._follow(labels, choice[place], held)
 
     def bound(self, relative: float, slack: float) -> FollowedBound:
         """What has been followed, with the errors of all uses."""

@@ -84,6 +84,22 @@ class Grid:
     def y(self) -> Float:
         return np.asarray(np.arange(-self.below, self.above + 1) * self.step, dtype=float)
 
+    def chords(self, values: Float, y: Float) -> Float:
+        """A function by its values at the points: on chords in ``e^{-y}``, beyond the last point on
+        that to 1, and before the first one its value there."""
+        place = np.clip(np.floor(y / self.step) + self.below, 0.0, self.points - 2.0)
+        index = place.astype(np.int64)
+        over = np.maximum(y - (place - self.below) * self.step, 0.0)
+        share = _far_share(np.minimum(over, self.step), self.step)
+        found = values[index] * (1.0 - share) + values[index + 1] * share
+        beyond = np.maximum(y - self.last, 0.0)
+        return np.asarray(np.where(beyond > 0.0, 1.0 - (1.0 - values[-1]) * np.exp(-beyond), found))
+
+
+def _far_share(distance: Float, length: float) -> Float:
+    """Of a chord in ``e^{-y}``, the share of its far end at distances from the near one."""
+    return np.minimum(np.expm1(-distance) / math.expm1(-length), 1.0)
+
 
 @dataclass(frozen=True, eq=False)
 class Use:
@@ -113,25 +129,6 @@ class Use:
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
-    """A function of ``y`` by its values at the points of a grid, with chords in ``e^{-y}``."""
-
-    grid: Grid
-    at_points: Float
-
-    def at(self, y: Float) -> Float:
-        """The chords; the first value before it, and beyond the last one the chord to 1."""
-        grid, values = self.grid, self.at_points
-        place = np.clip(np.floor(y / grid.step) + grid.below, 0.0, grid.points - 2.0)
-        index = place.astype(np.int64)
-        over = np.maximum(y - (place - grid.below) * grid.step, 0.0)
-        share = far_share(np.minimum(over, grid.step), grid.step)
-        found = values[index] * (1.0 - share) + values[index + 1] * share
-        beyond = np.maximum(y - grid.last, 0.0)
-        return np.asarray(np.where(beyond > 0.0, 1.0 - (1.0 - values[-1]) * np.exp(-beyond), found))
-
-
-@dataclass(frozen=True, eq=False)
 class _Mean:
     """``E[V(y_i + L)]`` of one shift, as sums of values at points that are padded at both ends."""
 
@@ -140,18 +137,16 @@ class _Mean:
     weights: Float
     certain: float
 
+    def sums(self, padded: Float, first: int, count: int) -> Float:
+        """At so many points from one on."""
+        sums = core.placed_sums(padded, self.places + first, self.weights, count)
+        return np.asarray(sums + self.certain)
+
 
 class Induction:
-    """Uses of a step with several shifts, from the last one on.
+    """Uses of a step with several shifts, from the last one on: functions at the points of a grid.
 
-    Parameters
-    ----------
-    use
-        the step
-    grid
-        where functions are known
-    values
-        what comes after; nothing by default
+    ``values`` are of what comes after; of nothing by default.
     """
 
     def __init__(self, use: Use, grid: Grid, values: Float | None = None) -> None:
@@ -189,9 +184,7 @@ class Induction:
 
     def without_choice(self, shift: int) -> Float:
         """What the values would be if the last use had had one shift."""
-        mean = self._means[shift]
-        sums = core.placed_sums(self._padded, mean.places, mean.weights, self.grid.points)
-        return np.asarray(sums + mean.certain)
+        return self._means[shift].sums(self._padded, 0, self.grid.points)
 
     def split(self, shift: int) -> tuple[Float, Float, float]:
         """The losses of one shift on points of the grid, their masses, and that of infinite ones.
@@ -211,20 +204,18 @@ class Induction:
         """Shares of chords: every loss is split between the points around."""
         step = self.grid.step
         place = np.floor(losses.loss / step)
-        over = np.maximum(losses.loss - place * step, 0.0)
-        share = far_share(over, step)
+        share = _far_share(np.maximum(losses.loss - place * step, 0.0), step)
         place = np.clip(place, -float(self._before), float(self._beyond))
         at = np.concatenate([place, place + 1.0]).astype(np.int64)
         places, where = np.unique(at, return_inverse=True)
-        mass = np.concatenate([losses.mass * (1.0 - share), losses.mass * share])
         weights = np.zeros(places.size)
+        mass = np.concatenate([losses.mass * (1.0 - share), losses.mass * share])
         np.add.at(weights, where, mass)
         inside = places <= self._beyond
         certain = losses.infinite + float(weights[~inside].sum()) * (1.0 + 1e-12)
         held = inside & (weights > 0.0)
         places = np.maximum(places[held] + self._before, 0)
-        row = self.points // _COARSE
-        coarse = places % _COARSE * row + places // _COARSE
+        coarse = places % _COARSE * (self.points // _COARSE) + places // _COARSE
         return _Mean(places, coarse, weights[held], certain)
 
     def _pad(self, values: Float) -> Float:
@@ -235,19 +226,17 @@ class Induction:
 
     def _largest(self, padded: Float) -> tuple[Float, Shift]:
         """The largest mean at every point, and which it is."""
-        means, points = self._means, self.grid.points
-        tiles = points // _COARSE
+        means, tiles = self._means, self.grid.points // _COARSE
         rows = np.ascontiguousarray(padded.reshape(-1, _COARSE).T).ravel()
         ends = np.empty((len(means), tiles + 1))
         for k, mean in enumerate(means):
             ends[k] = core.placed_sums(rows, mean.coarse, mean.weights, tiles + 1) + mean.certain
         best = np.zeros((tiles, _COARSE))
         choice = np.zeros(best.shape, dtype=np.int16)
-        places = np.arange(float(_COARSE))
-        share = far_share(self.grid.step * places, self.grid.step * _COARSE)
-        done = np.zeros((len(means), tiles), dtype=bool)
+        share = _far_share(self.grid.step * np.arange(float(_COARSE)), self.grid.step * _COARSE)
         # Of those that are the same the first: neighboring points have the same shift.
         first = (ends >= ends.max(axis=0) * (1.0 - SAME)).argmax(axis=0)
+        done = np.zeros((len(means), tiles), dtype=bool)
         done[first[:-1], np.arange(tiles)] = True
         done[first[1:], np.arange(tiles)] = True
         self._form(padded, done, best, choice)
@@ -259,38 +248,24 @@ class Induction:
         last = int(first[-1])
         return np.append(best, ends[last, -1]), np.append(choice, last)
 
-    def _form(
-        self,
-        padded: Float,
-        where: NDArray[np.bool_],
-        best: Float,
-        choice: Shift,
-    ) -> None:
+    def _form(self, padded: Float, where: NDArray[np.bool_], best: Float, choice: Shift) -> None:
         """Means of some shifts on some tiles, where they are the largest so far."""
         shifts, edges = np.nonzero(np.diff(np.pad(where, ((0, 0), (1, 1))), axis=1))
-        for k, (start, end) in zip(
-            shifts[::2].tolist(), edges.reshape(-1, 2).tolist(), strict=True
-        ):
-            mean = self._means[k]
-            found = core.placed_sums(
-                padded, mean.places + start * _COARSE, mean.weights, (end - start) * _COARSE
-            )
-            found = found.reshape(-1, _COARSE) + mean.certain
+        tiles = zip(shifts[::2].tolist(), edges.reshape(-1, 2).tolist(), strict=True)
+        for k, (start, end) in tiles:
+            found = self._means[k].sums(padded, start * _COARSE, (end - start) * _COARSE)
+            found = found.reshape(-1, _COARSE)
             above = found > best[start:end] * (1.0 + SAME)
             best[start:end][above] = found[above]
             choice[start:end][above] = k
-
-
-def far_share(distance: Float, length: float) -> Float:
-    """Of a chord in ``e^{-y}``, the share of its far end at distances from the near one."""
-    return np.minimum(np.expm1(-distance) / math.expm1(-length), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class GridBound(Bound):
     """Values at ``y = -epsilon``; ``relative`` is their error, ``slack`` that of epsilon."""
 
-    values: Values
+    grid: Grid
+    values: Float
     relative: float
     slack: float
     side = "upper"
@@ -300,6 +275,7 @@ class GridBound(Bound):
     def log_deltas(self, epsilons: Float) -> Float:
         """Logs of the bound on delta at some epsilons, rounded outwards."""
         y = self.slack - np.asarray(epsilons, dtype=float)
-        y = y + 8.0 * UNIT * (np.abs(y) + self.values.grid.step)
+        y = y + 8.0 * UNIT * (np.abs(y) + self.grid.step)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.minimum(np.log(self.values.at(y)) + self.relative, 0.0))
+            found = np.log(self.grid.chords(self.values, y)) + self.relative
+        return np.asarray(np.minimum(found, 0.0))

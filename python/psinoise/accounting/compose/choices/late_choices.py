@@ -36,19 +36,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.accounting.compose.choices.followed import Followed, FollowedBound
-from psinoise.accounting.compose.choices.induction import (
-    SAME,
-    Grid,
-    GridBound,
-    Induction,
-    Use,
-    Values,
-)
+from psinoise.accounting.compose.choices.induction import SAME, Grid, GridBound, Induction, Use
 from psinoise.accounting.compose.direct.composition import Composition as Direct
 from psinoise.accounting.compose.direct.refine import Crossing, Width, distance
 from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Dense, atoms_source
-from psinoise.accounting.compose.measures.measure import UNIT, Measure, Side
+from psinoise.accounting.compose.measures.measure import UNIT, Side
 from psinoise.accounting.loss.pairs import Float
 
 # Uses with choices: after so many, and after no more than so many, it is asked whether one shift is
@@ -69,7 +62,7 @@ _MOST_SUMS, _MOST_POINTS, _MOST_KEPT, _MOST_REACHED = 3e10, 2**19, 1e7, 2**23
 _CLOSER, _PROGRESS = 0.85, 0.7
 _SIDES: tuple[Side, Side] = ("lower", "upper")
 # What one use may leave out of its losses is so much less than of delta, as a log.
-_UNTRIMMED = 40.0
+UNTRIMMED = 40.0
 # Nodes of a first composition, and of others.
 _FIRST_NODES, _LEAST_NODES, _MOST_NODES = 512, 1024, 8192
 
@@ -79,14 +72,8 @@ Step = tuple[tuple[Dense, Dense], int]
 
 @dataclass(frozen=True)
 class Target:
-    """Where a bound is asked for, about.
-
-    Attributes
-    ----------
-    epsilon, delta : a point of the profile
-    tilt : how fast the log of delta falls there
-    asked : how wide a bracket of epsilon may be
-    """
+    """Where a bound is asked for, about: a point of the profile, how fast the log of delta falls
+    there, and how wide a bracket of epsilon may be."""
 
     epsilon: float
     delta: float
@@ -140,7 +127,7 @@ class LateChoices:
         # Delta rises with y.
         values = np.minimum.accumulate(values[::-1])[::-1]
         relative, slack = self._errors("upper")
-        return GridBound(Values(grid, values), relative + self.relative, slack)
+        return GridBound(grid, values, relative + self.relative, slack)
 
     def lower(self, epsilon: float, delta: float) -> FollowedBound:
         """A bound from below that is sharp at an epsilon, by the choices made from above."""
@@ -171,18 +158,8 @@ def induced_bounds(
 ) -> Generator[Bound, None, bool]:
     """Bounds from above and below on finer and finer grids; whether they are as close as asked.
 
-    Parameters
-    ----------
-    use, count
-        the step with the choices
-    others
-        steps without a choice
-    target
-        where bounds are asked for, about
-    loose
-        whether choices before the last uses may add more than a small share of the width
-    crossing, width
-        what is asked of a bound, and how close both should be
+    With so many uses with choices, beside steps without one. If it is ``loose`` choices before the
+    last uses may add more than a small share of the width.
     """
     finer, spent, before = 1.0, 0.0, math.inf
     while spent <= _MOST_SUMS:
@@ -218,22 +195,17 @@ def _late(
 ) -> LateChoices | None:
     """As few uses with choices as will do; None if they are too many."""
     rise = math.inf if others else use.fall(count)
-    few = _MOST_FEW if loose else _few(use, count, target)
+    few = min(_MOST_FEW, count) if loose else _few(use, count, target)
     if few is None:
         return None
-    if few < count:
-        made = _after(few, use, target, _CHOSEN, rise)
-        return None if made is None else with_one_shift(made, count, others, target)
-    made = _after(count, use, target, _CHOSEN if others else _ALONE, rise)
-    return None if made is None else LateChoices(made, count, _composed(others, target))
-
-
-def _induction(use: Use, grid: Grid, after: Values | None = None) -> Induction | None:
-    """None if there are too many points, of the grid or of what losses reach beyond it."""
-    if grid.points > _MOST_POINTS:
+    made = _induction(use, target.grid(few, _CHOSEN if others or few < count else _ALONE, rise))
+    if made is None or few * made.grid.points > _MOST_KEPT or few * made.sums > _MOST_SUMS:
         return None
-    made = Induction(use, grid, None if after is None else after.at(grid.y))
-    return made if made.points <= _MOST_REACHED else None
+    for _ in range(few):
+        made.advance()
+    if few < count:
+        return with_one_shift(made, count, others, target)
+    return LateChoices(made, count, _composed(others, target))
 
 
 def _few(use: Use, count: int, target: Target) -> int | None:
@@ -258,46 +230,13 @@ def _few(use: Use, count: int, target: Target) -> int | None:
     return count if count <= _MOST_CHOSEN else None
 
 
-def _reference(made: Induction, spare: Float) -> tuple[float, int]:
-    """The least surplus of choices in the last use over a shift, and which that is."""
-    found = (
-        (_surplus(made.values, made.without_choice(shift), spare), shift)
-        for shift in np.unique(made.after[-1][1]).tolist()
-    )
-    return min(found)
-
-
-def _after(count: int, use: Use, target: Target, share: float, rise: float) -> Induction | None:
-    """Uses with choices on a grid that takes a share of the width; None if they take too much."""
-    made = _induction(use, target.grid(count, share, rise))
-    if made is None or count * made.grid.points > _MOST_KEPT or count * made.sums > _MOST_SUMS:
-        return None
-    for _ in range(count):
-        made.advance()
-    return made
-
-
-def _surplus(best: Float, one: Float, spare: Float) -> float:
-    """The least ``a`` with ``best <= (1 + a) one + spare``."""
-    more = best - one - spare
-    with np.errstate(over="ignore"):
-        found = np.divide(more, one, out=np.where(more > 0.0, np.inf, 0.0), where=one > 0.0)
-    return max(float(found.max()), 0.0)
-
-
-def _spare(grid: Grid, uses: int, tilt: float, growth: float, target: Target) -> Float:
-    """``b e^{-t y}``, of which so many make a share of delta."""
-    share = target.added * target.delta / uses
-    return np.asarray(share * np.exp(-growth - tilt * (grid.y + target.epsilon)))
-
-
 def with_one_shift(
     made: Induction, count: int, others: Sequence[Step], target: Target
 ) -> LateChoices | None:
     """All uses before of one shift, with (1)."""
     rest = count - len(made.after)
     grid = target.grid(rest, _SPLIT, made.grid.last)
-    check = _induction(made.use, grid, Values(made.grid, made.values))
+    check = _induction(made.use, grid, made)
     if check is None:
         return None
     first = check.values
@@ -317,16 +256,43 @@ def with_one_shift(
     relative = rest * (surplus + (8.0 * UNIT * (mass.size + 64) + 4.0 * SAME) / first[-1])
     if not relative <= 1.0:
         return None
+    measure = made.use.shifts[shift][0]
+    held = measure.mass > 0.0
+    below = atoms_source(np.log(measure.mass[held]), measure.loss[held])
     above = dataclasses.replace(atoms_source(np.log(mass), loss), beyond=infinite)
-    below = _source(made.use.shifts[shift][0])
     composed = _composed([*others, ((below, above), rest)], target)
     return LateChoices(made, count, composed, relative, (log_added + 1e-9, tilt))
 
 
-def _source(measure: Measure) -> Dense:
-    """A measure as the loss of one use."""
-    held = measure.mass > 0.0
-    return atoms_source(np.log(measure.mass[held]), measure.loss[held])
+def _induction(use: Use, grid: Grid, after: Induction | None = None) -> Induction | None:
+    """None if there are too many points, of the grid or of what losses reach beyond it."""
+    if grid.points > _MOST_POINTS:
+        return None
+    values = None if after is None else after.grid.chords(after.values, grid.y)
+    made = Induction(use, grid, values)
+    return made if made.points <= _MOST_REACHED else None
+
+
+def _reference(made: Induction, spare: Float) -> tuple[float, int]:
+    """The least surplus of choices in the last use over a shift, and which that is."""
+    return min(
+        (_surplus(made.values, made.without_choice(shift), spare), shift)
+        for shift in np.unique(made.after[-1][1]).tolist()
+    )
+
+
+def _surplus(best: Float, one: Float, spare: Float) -> float:
+    """The least ``a`` with ``best <= (1 + a) one + spare``."""
+    more = best - one - spare
+    with np.errstate(over="ignore"):
+        found = np.divide(more, one, out=np.where(more > 0.0, np.inf, 0.0), where=one > 0.0)
+    return max(float(found.max()), 0.0)
+
+
+def _spare(grid: Grid, uses: int, tilt: float, growth: float, target: Target) -> Float:
+    """``b e^{-t y}``, of which so many make a share of delta."""
+    share = target.added * target.delta / uses
+    return np.asarray(share * np.exp(-growth - tilt * (grid.y + target.epsilon)))
 
 
 def _composed(steps: Sequence[Step], target: Target) -> tuple[Use, ...]:
@@ -341,7 +307,7 @@ def _composed(steps: Sequence[Step], target: Target) -> tuple[Use, ...]:
         scale = max(1e-3 * middle.largest, 1e-300)
         slope = middle.slope(target.epsilon, 1e-3 * max(target.epsilon, scale))
         log_delta = middle.log_delta(target.epsilon)
-        sided = sided.at(log_delta - _UNTRIMMED)
+        sided = sided.at(log_delta - UNTRIMMED)
         plan = sided.plan(middle, stages, target.epsilon, slope)
         nodes = plan.nodes_for(math.log(_COMPOSED * target.asked * slope) + log_delta)
         bound, _ = sided.compose(side, int(min(max(nodes, _LEAST_NODES), _MOST_NODES)), plan)

@@ -15,8 +15,8 @@ then ``p_j <= f_j + e_0 + j e``, by induction; and with ``f_{j+1} <= max_s A_s f
 
 *Functions* are trigonometric polynomials of a long period, on which ``A_s`` multiplies the
 coefficient of ``e^{i w y}`` by ``E_{P_s}[e^{(c + i w) L}] / M``. A period adds the images of
-``p_0``, which are positive: nothing has to be said from above, and from below they are bounded
-(``composer``).
+``p_0``, which are positive: from above they may stay, from below they are bounded
+(``choice_bound``).
 
 *Uses in blocks.* All ``y`` are taken from where the uses so far have moved the mean of one shift:
 that is a factor ``e^{-i w m}`` of every symbol, and nothing above depends on it. With a reference
@@ -34,8 +34,8 @@ what is left of ``t``, ``A_r^j t``, but for what is affine: they differ from the
 shift is held at each place for a block. Where no other shift adds enough to matter ``g`` is left
 out, and then a block may have any number of uses (`_most`).
 
-*Rounding.* The error of a symbol (``losses``) times its coefficient counts for each use (of uses
-without a block, of what they leave of it), that of transforms for each block.
+*Rounding.* The error of a symbol times its coefficient counts for each use (of uses without a
+block, of what they leave of it), that of transforms for each block.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ _LEAST_OVER, _MOST_POINTS = 2, 2**16
 _HOPELESS, _LONG = 16.0, 0.5
 # Share of the error of a use that may be missed between points.
 _MISSED = 0.5
-# Uses of a block for each use before it: first, least, and most.
-_BLOCK, _SMALLEST_BLOCK, _LARGEST_BLOCK = 0.02, 1e-4, 0.1
+# Uses of a block for each use before it: first, least, and most; and how that grows.
+_BLOCK, _SMALLEST_BLOCK, _LARGEST_BLOCK, _GROWTH = 0.02, 1e-4, 0.1, 1.4
 # Transforms of a block beside those for each shift.
 _OTHER_TRANSFORMS = 9
 # Rows that are held, where all are.
@@ -84,17 +84,17 @@ class Recursion:
 
     Attributes
     ----------
-    coefficients : of the function after the uses so far
-    error : how far it may be on the wrong side
-    drift : by how much a use moves the function
+    symbols, doubt : what a use of each shift multiplies waves by, and the errors of that
+    coefficients, error : of the function after the uses so far; how far it may be on the wrong side
     fineness : shortest waves of all for one of what the function is made of
+    drift : by how much a use moves the function
     work : points of transforms so far
     """
 
     side: Side
     frame: Frame
     symbols: Complex
-    doubt: Float  # of a symbol
+    doubt: Float
     coefficients: Complex
     error: float
     fineness: int
@@ -123,9 +123,8 @@ class Recursion:
         # The logarithm: of a number next to 1 its size has no digits to spare.
         size = np.maximum(np.abs(self._reference), 1e-300)
         square = np.maximum(self._lag.real * (self._lag.real - 2.0) + self._lag.imag**2, -0.9)
-        near = 0.5 * np.log1p(square)
         turn = np.arctan2(self._reference.imag, self._reference.real)
-        self._log = np.where(size > 0.5, near, np.log(size)) + 1j * turn
+        self._log = np.where(size > 0.5, 0.5 * np.log1p(square), np.log(size)) + 1j * turn
         self._grid = Grid(self.frame, _LEAST_OVER)
         self._values: Float | None = None
 
@@ -147,19 +146,20 @@ class Recursion:
             self._shorten(allowed / _CUT, self.fineness)
             block = min(max(int(pace * (done + before)), 1), count - done)
             wanted = share * math.log1p(block / (done + before))
-            if (count - done) * self._most() <= 0.25 * allowed:
-                self._stay(count - done)
+            most = self._most()
+            if (count - done) * most <= 0.25 * allowed:
+                self._stay(count - done, most)
                 break
-            if block * self._most() <= 0.5 * wanted:
-                self._stay(block)
-                pace, done = min(1.4 * pace, _LARGEST_BLOCK), done + block
+            if block * most <= 0.5 * wanted:
+                self._stay(block, most)
+                pace, done = min(_GROWTH * pace, _LARGEST_BLOCK), done + block
                 continue
             made, error, curved = self._block(block, 0.5 * wanted)
             if curved > 2.0 * wanted and block > 1 and pace > _SMALLEST_BLOCK:
                 pace *= max(0.7 * math.sqrt(wanted / curved), 0.1)
                 continue
             if curved < 0.5 * wanted:
-                pace = min(1.4 * pace, _LARGEST_BLOCK)
+                pace = min(_GROWTH * pace, _LARGEST_BLOCK)
             self.coefficients, self._values, self._turn = made
             self.error += error
             done += block
@@ -177,9 +177,9 @@ class Recursion:
             self.error += float(rest[degree + 1])
             self._take(degree)
 
-    def _seen(self, coefficients: Complex, among: NDArray[np.intp] | None = None) -> Float:
+    def _seen(self, coefficients: Complex, among: slice | NDArray[np.intp] = slice(-1)) -> Float:
         """What other shifts add, or some of them, on the grid, and at last the reference."""
-        rows = self._differences[slice(-1) if among is None else among]
+        rows = self._differences[among]
         self.work += self._grid.points * rows.shape[0]
         values = np.zeros((rows.shape[0] + 1, self._grid.points))
         self._grid.products(rows, coefficients, out=values[:-1])
@@ -210,8 +210,7 @@ class Recursion:
         highest = start.max(axis=0)
         top = np.flatnonzero((start[:-1] >= highest).any(axis=1))
         kept = np.append(top, start.shape[0] - 1)
-        before = start if kept.size == start.shape[0] else start[kept]
-        after = before
+        after = before = start if kept.size == start.shape[0] else start[kept]
         if uses > 1:
             # Where the block ends, about: as if what is added changed as before.
             added = once * self._grid.smooth(highest) + rising * self._turn
@@ -224,24 +223,27 @@ class Recursion:
         made = powers * c + once * first + rising * turn
         end = self._seen(made)
         bend, missed = self._bend(uses, wanted, c, first, last, powers)
-        fourth = self._grid.fourth
-        steady = self._largest(np.abs(c) * fourth) + float(np.abs(first) @ fourth)
         failed = [self._beyond(start, first, c, held, bend)]
         if uses > 1:
             failed.append(self._beyond(end, last, made, held, bend))
         error = float(np.max(failed)) + missed
         self.work += _OTHER_TRANSFORMS * self._grid.points
+        fourth = self._grid.fourth
+        steady = self._largest(np.abs(c) * fourth) + float(np.abs(first) @ fourth)
         curved = uses * max(error - steady, 0.0)
-        error += 8.0 * float(self.doubt @ self._reached(uses, c, first, last))
+        # What waves may be at most in a block.
+        reach = np.minimum(uses, 1.0 / np.maximum(1.0 - np.abs(self._reference), 1e-300))
+        reached = np.abs(c) + reach * np.maximum(np.abs(first), np.abs(last))
+        error += 8.0 * float(self.doubt @ reached)
         return (made, end, turn), uses * error + 1e-12 * total_of(rising * turn), curved
 
     def _bend(
         self, uses: int, wanted: float, c: Complex, first: Complex, last: Complex, powers: Complex
     ) -> tuple[Float, float]:
         """How far what shifts add may be from chords: in each part of a period, and anywhere."""
+        count = self._differences.shape[0]
         if uses == 1:
-            parts = self._grid.parts(1)
-            return np.zeros((self._differences.shape[0], self._grid.points // parts)), 0.0
+            return np.zeros((count, self._grid.points // self._grid.parts(1))), 0.0
         turn = (last - first) / uses
         bent, lag = turn - self._lag * (first - self._lag * c), np.abs(self._lag)
         most = uses**2 / 8.0
@@ -257,7 +259,7 @@ class Recursion:
         seen = np.where(long, most * bent, 0.0)[held]
         whole = weighted_sums(self._sizes[:, held], 2.0 * np.abs(seen))
         rows = np.flatnonzero(whole > wanted / (8.0 * uses))
-        bend = np.zeros((self._differences.shape[0], self._grid.points // parts))
+        bend = np.zeros((count, self._grid.points // parts))
         if rows.size:
             self.work += 2 * (self._grid.points // parts) * rows.size
             each = self._differences[rows, held]
@@ -267,11 +269,6 @@ class Recursion:
         rounding = self._grid.error(float(whole.max()))
         whole[rows] = 0.0
         return bend, float((missed + whole).max()) + rounding
-
-    def _reached(self, uses: int, c: Complex, first: Complex, last: Complex) -> Float:
-        """What waves may be at most in a block."""
-        reach = np.minimum(uses, 1.0 / np.maximum(1.0 - np.abs(self._reference), 1e-300))
-        return np.asarray(np.abs(c) + reach * np.maximum(np.abs(first), np.abs(last)))
 
     def _largest(self, column: Float) -> float:
         """Of sums of sizes of all differences, with factors."""
@@ -286,16 +283,16 @@ class Recursion:
             return 0.0
         if self._values is None:
             self._values = self._seen(self.coefficients)
-        between = weighted_sums(self._sizes, np.abs(self.coefficients) * self._grid.second)
-        highest = float((self._values.max(axis=1) + between).max())
-        return max(highest, 0.0) + self._grid.error(self._largest(2.0 * np.abs(self.coefficients)))
+        size = np.abs(self.coefficients)
+        highest = self._values.max(axis=1) + weighted_sums(self._sizes, size * self._grid.second)
+        return max(float(highest.max()), 0.0) + self._grid.error(self._largest(2.0 * size))
 
-    def _stay(self, uses: int) -> None:
+    def _stay(self, uses: int, most: float) -> None:
         """Some uses of the reference alone: from below nothing is wrong with that."""
         doubt = power_error(self._reference, self.doubt, uses)
         self.error += total_of(doubt * self.coefficients)
         if self.side == "upper":
-            self.error += uses * self._most()
+            self.error += uses * most
         self.coefficients = np.exp(uses * self._log) * self.coefficients
         self._values, self._turn = None, np.zeros_like(self._turn)
 
@@ -321,7 +318,9 @@ class Recursion:
         """A polynomial above what every shift adds, or below what those that are held add."""
         if held is None:
             return self._grid.above(values.max(axis=0))
-        return -self._grid.above(-_of_held(values, held).min(axis=0))
+        # Of each point the shifts that are held after and before it.
+        near = values[np.stack([held, np.roll(held, 1)]), np.arange(held.size)]
+        return -self._grid.above(-near.min(axis=0))
 
     def _beyond(
         self,
@@ -340,9 +339,3 @@ class Recursion:
         highest += fourth + float(size_followed @ self._grid.fourth)
         total = self._largest(2.0 * size) + 2.0 * float(size_followed.sum())
         return max(float(highest.max()), 0.0) + 1.5 * self._grid.error(total)
-
-
-def _of_held(values: Float, held: NDArray[np.intp]) -> Float:
-    """Values of the shifts that are held after and before each point."""
-    points = np.arange(held.size)
-    return values.ravel()[np.stack([held, np.roll(held, 1)]) * held.size + points]
