@@ -13,8 +13,8 @@ import pytest
 import psinoise as pn
 from psinoise._backend import core
 from psinoise.accounting.compose import choose
+from psinoise.accounting.compose.choices.blocks import Losses
 from psinoise.accounting.compose.choices.recursion import Recursion
-from psinoise.accounting.compose.choices.steps import Losses
 from psinoise.accounting.compose.choices.waves import Frame, Grid, between, hinge
 from psinoise.accounting.compose.measures.measure import Measure
 from refusals import for_each, for_rows
@@ -75,7 +75,7 @@ def test_long_waves_are_seen_at_every_so_many_points(degree, parts):
     for _ in range(50):
         rows = generator.normal(size=(3, degree + 1)) + 1j * generator.normal(size=(3, degree + 1))
         rows[:, 0] = rows[:, 0].real
-        ends = between(grid.products(rows, np.ones(degree + 1, complex), parts))
+        ends = between(grid.values(rows, np.ones(degree + 1, complex), parts))
         more = np.abs(rows) @ grid.second[: degree + 1] * parts**2
         for row, highest, beyond in zip(rows, ends, more, strict=True):
             inside = fine.values(row).reshape(highest.size, -1).max(axis=1)

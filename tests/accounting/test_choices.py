@@ -14,10 +14,9 @@ from cell_oracles import cactus_pieces, integer_atoms, merged
 
 import psinoise as pn
 from psinoise.accounting.compose.choices import composer
-from psinoise.accounting.compose.choices.followed import Followed
+from psinoise.accounting.compose.choices.induction import Followed, Induction, Use
 from psinoise.accounting.compose.choices.induction import Grid as Points
-from psinoise.accounting.compose.choices.induction import GridBound, Induction, Use
-from psinoise.accounting.compose.choices.late_choices import Target, with_one_shift
+from psinoise.accounting.compose.choices.late_choices import GridBound, Target, with_one_shift
 from psinoise.accounting.compose.measures.dense import atoms_source
 from psinoise.accounting.compose.measures.measure import Measure
 from psinoise.accounting.loss.envelope import undominated

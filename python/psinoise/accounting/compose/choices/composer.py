@@ -29,10 +29,17 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 
 from psinoise._kept import cached_property
-from psinoise.accounting.compose.choices.choice_bound import MOST_WORK, choice_bound
+from psinoise.accounting.compose.choices.blocks import (
+    FINENESS,
+    MOST_LOG,
+    MOST_WORK,
+    Losses,
+    Steps,
+    best_frame,
+    choice_bound,
+)
 from psinoise.accounting.compose.choices.induction import Use
 from psinoise.accounting.compose.choices.late_choices import UNTRIMMED, Target, induced_bounds
-from psinoise.accounting.compose.choices.steps import FINENESS, MOST_LOG, Losses, Steps, best_frame
 from psinoise.accounting.compose.direct.composition import Composition as Direct
 from psinoise.accounting.compose.direct.refine import Crossing, Width, distance
 from psinoise.accounting.compose.measures.bound import Bound
@@ -143,7 +150,7 @@ class Choices:
             around, log_delta = steps.estimate(tilt)
             asked = self.width(around, tilt)
             found = best_frame(steps, tilt, around, asked, FINENESS, log_delta)
-            made = found and choice_bound(side, steps, *found[:2], FINENESS, _NEGLIGIBLE * found[2])
+            made = found and choice_bound(side, steps, found, FINENESS, _NEGLIGIBLE)
             # Where rare large losses decide that may be far off, and of large deltas it is.
             value = made[0].log_delta(around) if made else math.inf
             if made and abs(value - log_delta) <= _NEAR and value < _LARGE:
@@ -189,7 +196,7 @@ class Choices:
             found = best_frame(rough, tilt, epsilon, asked, fineness, log_delta)
             if found is None:
                 return False
-            frame, farther, size = found
+            frame = found[0]
             each = _TIMES * min(self.count, _BLOCKS) * frame.degree
             groups = min(max(int(MOST_WORK / each), _LEAST_GROUPS), _MOST_GROUPS)
             once, untried = 0.0, loose == 1.0 and spent == 0.0
@@ -200,9 +207,9 @@ class Choices:
                     break
                 # From below an error has to be small, from above it costs its logarithm.
                 most = 0.1 if side == "lower" else MOST_LOG
-                allowed = size * math.expm1(min(_SHARE * tilt * asked, most))
+                allowed = math.expm1(min(_SHARE * tilt * asked, most))
                 steps = self._steps(side, shifts, fineness)
-                bound = choice_bound(side, steps, frame, farther, fineness, allowed)
+                bound = choice_bound(side, steps, found, fineness, allowed)
                 if bound is None and untried and self._apart(tilt) > asked:
                     loose, spent = _LOOSE, MOST_WORK
                     break

@@ -1,41 +1,40 @@
-"""Choices of shifts for few uses: backward induction on a grid, from above.
+"""Choices of shifts for few uses, on a grid: from above by backward induction, from below followed.
 
-Let ``V_k(y)`` be what ``k`` further uses add to delta where the losses so far, less epsilon, are
-``y`` (``composer``):
+*Convex.* As a function of ``x = e^{-y}`` every ``V_k`` (``composer``) is convex and falls, from 1
+at ``x = 0``: ``V_0 = (1 - x)^+`` does, and means over factors of ``x`` and maxima leave that so.
 
-    ``V_0(y) = (1 - e^{-y})^+``,   ``V_k(y) = max_s E_{P_s}[V_{k-1}(y + L_s)]``.               (1)
+*From above* they are followed at the points ``y_i = i h``. Between two of them, and from the last
+one to ``x = 0``, a convex function is at most its chord, and before the first one at most its value
+there. So every loss is split to the points around it, as in the upper construction of ``measure``;
+and as the shares do not depend on ``i``, the mean of one shift is the same sum of values at points
+for all ``i``: positive terms, whatever the tilt. Every sixteenth point comes first, for all shifts.
+Between these the mean of one shift, being convex, is at most its chord, and it is formed only where
+that is above what others have.
 
-*Convex.* As a function of ``x = e^{-y}`` every ``V_k`` is convex and falls, from 1 at ``x = 0``:
-``V_0 = (1 - x)^+`` is, and means over factors of ``x`` and maxima leave that as it is.
-
-*On a grid* (1) is followed at the points ``y_i = i h``. Between two of them, and from the last one
-to ``x = 0``, a convex function is at most its chord, and before the first one it is at most its
-value there. So every loss is split to the points around it, as in the upper construction of
-``measure``; and as the shares do not depend on ``i``, the mean of one shift is the same sum of
-values at points for all ``i``: positive terms, whatever the tilt.
-
-*Shifts that cannot be the largest.* Every sixteenth point comes first, for all shifts. Between
-these the mean of one shift, being convex, is at most its chord, and it is formed only where that
-is above what others have.
+*From below* every choice is a bound. Neighbors take the shift that is the largest, from above, at
+the point that is nearest to the loss so far. After each use the bins of the grid are merged
+(``measure``): these are neighbors who forget some of what they have seen.
 
 *Width.* A chord is above by ``h^2/8`` of the second derivative, about ``c (1 + c)`` of ``V`` where
-delta falls by ``e^{-c epsilon}``; that adds up over the uses.
+delta falls by ``e^{-c epsilon}``; that adds up over the uses. Merging takes away as much.
 
 *Rounding.* A sum of ``T`` terms is right to ``(T + 8) u`` of itself, the share of a chord as for a
-loss that is off by ``8 u (|L| + h)``. As (1) is monotone and moves with ``y``, what is relative
-adds up over the uses, and so does what losses are off by.
+loss that is off by ``8 u (|L| + h)``. As maxima of means are monotone and move with ``y``, what is
+relative adds up over the uses, and so does what losses are off by.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.accounting.compose.measures.bound import Bound
+from psinoise.accounting.compose.direct.profile import DirectBound
 from psinoise.accounting.compose.measures.measure import UNIT, Measure, Side
 from psinoise.accounting.loss.pairs import Float
 
@@ -53,8 +52,14 @@ _LAST, _RARE = 4.0, 14.0
 _FORMED = 4.0
 #: Means that are above others by less, relative to these, are the same.
 SAME = 1e-13
-# Where a choice is between upper bounds and lower ones, of several uses.
+#: Where a choice is between upper bounds and lower ones, of several uses.
 BETWEEN = 0.35
+# Nodes are left out from below which have such a share of delta together.
+_NEGLIGIBLE = 1e-7
+# Labels are followed together over so many, at least.
+_LEAST_BAND = 512
+# Log of the least factor of sums that fade.
+_FADE = 32.0
 
 
 @dataclass(frozen=True)
@@ -77,10 +82,6 @@ class Grid:
         return self.below + self.above + 1
 
     @property
-    def last(self) -> float:
-        return self.above * self.step
-
-    @property
     def y(self) -> Float:
         return np.asarray(np.arange(-self.below, self.above + 1) * self.step, dtype=float)
 
@@ -92,7 +93,7 @@ class Grid:
         over = np.maximum(y - (place - self.below) * self.step, 0.0)
         share = _far_share(np.minimum(over, self.step), self.step)
         found = values[index] * (1.0 - share) + values[index + 1] * share
-        beyond = np.maximum(y - self.last, 0.0)
+        beyond = np.maximum(y - self.above * self.step, 0.0)
         return np.asarray(np.where(beyond > 0.0, 1.0 - (1.0 - values[-1]) * np.exp(-beyond), found))
 
 
@@ -260,22 +261,129 @@ class Induction:
             choice[start:end][above] = k
 
 
-@dataclass(frozen=True, eq=False)
-class GridBound(Bound):
-    """Values at ``y = -epsilon``; ``relative`` is their error, ``slack`` that of epsilon."""
+class FollowedBound(DirectBound):
+    """What one choice makes of delta."""
 
-    grid: Grid
-    values: Float
-    relative: float
-    slack: float
-    side = "upper"
     composer = "choices"
     between = BETWEEN
 
-    def log_deltas(self, epsilons: Float) -> Float:
-        """Logs of the bound on delta at some epsilons, rounded outwards."""
-        y = self.slack - np.asarray(epsilons, dtype=float)
-        y = y + 8.0 * UNIT * (np.abs(y) + self.grid.step)
-        with np.errstate(divide="ignore"):
-            found = np.log(self.grid.chords(self.values, y)) + self.relative
-        return np.asarray(np.minimum(found, 0.0))
+
+class Followed:
+    """Losses of uses one after the other, merged on a grid of labels; sharp at an epsilon, where
+    delta is about what is said: that says what does not matter."""
+
+    def __init__(self, grid: Grid, epsilon: float, delta: float) -> None:
+        self.grid, self.epsilon, self.delta = grid, epsilon, delta
+        label = max(-round(epsilon / grid.step), -grid.below)
+        # Of each label, a loss so far less epsilon, the mass, and that under Q times e^y.
+        self._mass, self._base = np.zeros((2, grid.points))
+        self._mass[label + grid.below] = 1.0
+        self._base[label + grid.below] = math.exp(label * grid.step + epsilon)
+
+    def once(self, losses: Measure) -> None:
+        """A use without a choice."""
+        labels = _Labels.of(losses, self.grid)
+        none = np.zeros(self.grid.points, dtype=np.int16)
+        self._follow(lambda _: labels, none, self._mass)
+
+    def choosing(self, use: Use, after: Sequence[tuple[Float, Shift]]) -> None:
+        """Uses with the choices of an `Induction`, the first of which come last in it."""
+
+        @functools.cache
+        def labels(shift: int) -> _Labels:
+            return _Labels.of(use.shifts[shift][0], self.grid)
+
+        for values, choice in after[::-1]:
+            nearest = np.rint(self._loss() / self.grid.step) + self.grid.below
+            place = np.clip(nearest, 0.0, self.grid.points - 1.0).astype(np.int64)
+            weight = self._mass * values[place]
+            limit = _NEGLIGIBLE * self.delta / (len(after) * self.grid.points)
+            held = np.where(weight >= min(limit, float(weight.max())), self._mass, 0.0)
+            self._follow(labels, choice[place], held)
+
+    def bound(self, relative: float, slack: float) -> FollowedBound:
+        """What has been followed, with the errors of all uses."""
+        loss = self._loss() + self.epsilon
+        order = np.argsort(loss, kind="stable")
+        order = order[self._mass[order] > 0.0]
+        loss, mass = loss[order], self._mass[order]
+        # A loss is a ratio of two sums that are right to the error, beside a label.
+        slack += 2.0 * relative + 8.0 * UNIT * (self.epsilon + self.grid.points * self.grid.step)
+        return FollowedBound(Measure("lower", loss, loss, mass, 0.0, relative, slack), None)
+
+    def _follow(self, labels: Callable[[int], _Labels], taken: Shift, held: Float) -> None:
+        """One use: of each label with a mass that is held the shift that is taken there."""
+        found = np.zeros((2, held.size))
+        for shift in np.unique(taken[held > 0.0]).tolist():
+            here = np.flatnonzero((held > 0.0) & (taken == shift))
+            found += labels(shift).follow(here, np.stack([held[here], self._base[here]]))
+        self._mass, self._base = found
+
+    def _loss(self) -> Float:
+        """Of each label, ``y = j h - log(base / mass)``."""
+        mass = self._mass
+        ratio = np.divide(self._base, mass, out=np.ones(mass.size), where=mass > 0.0)
+        return np.asarray(self.grid.y - np.log(ratio))
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """Losses of one shift from below, merged where the nearest whole number of steps is the same.
+
+    Of each number that there is, from as many below 0 as there are labels on, the mass, and that
+    under ``Q`` times ``e^{number h}``; and the sums of both over all numbers from each on, with the
+    factor of that one for ``Q``.
+    """
+
+    labels: int
+    number: Index
+    weights: Float
+    sums_from: Float
+
+    @classmethod
+    def of(cls, losses: Measure, grid: Grid) -> _Labels:
+        points, step = grid.points, grid.step
+        held = losses.loss > (0.5 - points) * step
+        loss, mass = losses.loss[held], losses.mass[held]
+        number = np.minimum(np.rint(loss / step), float(points))
+        place = number.astype(np.int64) + points
+        whole = np.zeros((2, 2 * points + 1))
+        np.add.at(whole[0], place, mass)
+        np.add.at(whole[1], place, mass * np.exp(number * step - loss))
+        sums_from = np.stack([np.cumsum(whole[0, ::-1])[::-1], _faded(whole[1], step)])
+        there = np.flatnonzero(whole[0])
+        return cls(points, there - points, whole[:, there], sums_from)
+
+    def follow(self, labels: Index, sums: Float) -> Float:
+        """What masses, and those under ``Q``, on labels that rise become."""
+        first, last = int(labels[0]), int(labels[-1])
+        length = max(last + 1 - first, _LEAST_BAND)
+        # What is on the labels, with room for numbers of losses that differ by less.
+        band = np.zeros((2, last + 1 - first + 2 * length))
+        band[:, labels - first + length] = sums
+        found, group = np.zeros((2, self.labels)), self.number // length
+        for start in np.unique(group).tolist():
+            here = group == start
+            low = max(first + start * length, 0)
+            high = min(last + (start + 1) * length, self.labels)
+            if low < high:
+                places = low - self.number[here] - first + length
+                for k in range(2):
+                    found[k, low:high] += core.placed_sums(
+                        band[k], places, self.weights[k, here], high - low
+                    )
+        beyond = 2 * self.labels - 1 - labels
+        found[:, -1] = (sums * self.sums_from[:, beyond]).sum(axis=1)
+        return found
+
+
+def _faded(values: Float, step: float) -> Float:
+    """Sums of all from each on, of which one ``k`` farther counts ``e^{-k h}`` times."""
+    found, rest = np.empty(values.size), 0.0
+    length = max(int(_FADE / step), 1)
+    for start in range((values.size - 1) // length * length, -1, -length):
+        part = values[start : start + length]
+        fade = np.exp(-step * np.arange(part.size + 1))
+        sums = np.cumsum((part * fade[:-1])[::-1])[::-1] / fade[:-1] + rest * fade[:0:-1]
+        found[start : start + length], rest = sums, float(sums[0])
+    return found

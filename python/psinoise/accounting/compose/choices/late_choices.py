@@ -23,7 +23,7 @@ last point ``f`` is the chord to 1 at ``x = e^{-y} = 0``. ``T_s f``, which is co
 below its own chord to 1; ``f`` lies nowhere below the line of its chord, and ``T_r f`` not either,
 but for rounding. So there the premise holds where it holds at the last point with ``b = 0``.
 
-*From below* neighbors take ``r`` first, and choose later (``followed``).
+*From below* neighbors take ``r`` first, and choose later.
 """
 
 from __future__ import annotations
@@ -35,8 +35,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psinoise.accounting.compose.choices.followed import Followed, FollowedBound
-from psinoise.accounting.compose.choices.induction import SAME, Grid, GridBound, Induction, Use
+from psinoise.accounting.compose.choices.induction import (
+    BETWEEN,
+    SAME,
+    Followed,
+    FollowedBound,
+    Grid,
+    Induction,
+    Use,
+)
 from psinoise.accounting.compose.direct.composition import Composition as Direct
 from psinoise.accounting.compose.direct.refine import Crossing, Width, distance
 from psinoise.accounting.compose.measures.bound import Bound
@@ -89,6 +96,27 @@ class Target:
         """A grid whose chords take a share of the width in so many uses."""
         step = math.sqrt(8.0 * share * self.asked / (uses * (1.0 + self.tilt)))
         return Grid.of(step, self.epsilon, self.tilt, rise)
+
+
+@dataclass(frozen=True, eq=False)
+class GridBound(Bound):
+    """Values at ``y = -epsilon``; ``relative`` is their error, ``slack`` that of epsilon."""
+
+    grid: Grid
+    values: Float
+    relative: float
+    slack: float
+    side = "upper"
+    composer = "choices"
+    between = BETWEEN
+
+    def log_deltas(self, epsilons: Float) -> Float:
+        """Logs of the bound on delta at some epsilons, rounded outwards."""
+        y = self.slack - np.asarray(epsilons, dtype=float)
+        y = y + 8.0 * UNIT * (np.abs(y) + self.grid.step)
+        with np.errstate(divide="ignore"):
+            found = np.log(self.grid.chords(self.values, y)) + self.relative
+        return np.asarray(np.minimum(found, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +263,7 @@ def with_one_shift(
 ) -> LateChoices | None:
     """All uses before of one shift, with (1)."""
     rest = count - len(made.after)
-    grid = target.grid(rest, _SPLIT, made.grid.last)
+    grid = target.grid(rest, _SPLIT, made.grid.above * made.grid.step)
     check = _induction(made.use, grid, made)
     if check is None:
         return None

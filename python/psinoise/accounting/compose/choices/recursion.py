@@ -1,8 +1,7 @@
 """What further uses add to delta when neighbors choose each shift: one side of the recursion.
 
-Let ``V_k(y)`` be what ``k`` further uses add to delta where the losses so far, less epsilon, are
-``y`` (``composer``). With a tilt ``c > 0`` and ``M`` at least every ``E_{P_s}[e^{c L}]``, write
-``V_k(y) = M^k e^{c y} p_k(y)`` and ``A_s p(y) = E_{P_s}[e^{c L} p(y + L)] / M``. Then
+With a tilt ``c > 0`` and ``M`` at least every ``E_{P_s}[e^{c L}]``, write the ``V_k`` of
+``composer`` as ``M^k e^{c y} p_k(y)``, and ``A_s p(y) = E_{P_s}[e^{c L} p(y + L)] / M``. Then
 
     ``p_k = max_s A_s p_{k-1}``,                                                               (1)
 
@@ -16,23 +15,23 @@ then ``p_j <= f_j + e_0 + j e``, by induction; and with ``f_{j+1} <= max_s A_s f
 *Functions* are trigonometric polynomials of a long period, on which ``A_s`` multiplies the
 coefficient of ``e^{i w y}`` by ``E_{P_s}[e^{(c + i w) L}] / M``. A period adds the images of
 ``p_0``, which are positive: from above they may stay, from below they are bounded
-(``choice_bound``).
+(``blocks``).
 
 *Uses in blocks.* All ``y`` are taken from where the uses so far have moved the mean of one shift:
-that is a factor ``e^{-i w m}`` of every symbol, and nothing above depends on it. With a reference
-shift ``r``, the worst at the tilt, and from the start of a block of ``B`` uses on:
-``f_{j+1} = A_r f_j + g_j``, ``g_j = g_0 + (j/B) (g_B - g_0)``, which has a closed form. (2) asks
-for ``g_j >= (A_s - A_r) f_j - e``. At both ends of the block that is seen on a grid. In between the
+a factor ``e^{-i w m}`` of every symbol, on which nothing above depends. With a reference shift
+``r``, the worst at the tilt, from the start of a block of ``B`` uses on:
+``f_{j+1} = A_r f_j + g_j`` with ``g_j = g_0 + (j/B) (g_B - g_0)``, in closed form. (2) asks for
+``g_j >= (A_s - A_r) f_j - e``. At both ends of the block that is seen on a grid. In between the
 right side differs from its chord by ``B^2/8`` of its second difference in ``j`` at most, to the
 side that this bends to. As ``g_j`` is affine, ``f_j`` is an affine function of ``j`` and
 ``A_r^j t`` for some ``t``; so the second difference is ``A_r^j W_s`` with
 ``W_s = (A_s - A_r) (1 - A_r)^2 t``. It is seen at both ends of the block, on a grid that is fine
 enough for its waves (`Grid.parts`), and in between it differs from its own chord by ``B^2/8`` of
 the sum of ``|1 - A_r|^2`` times its size (`Recursion._bend`). Waves that change much in a block are
-what is left of ``t``, ``A_r^j t``, but for what is affine: they differ from their chord by
-``2 |t|`` at most. Chords lie above the largest of the right sides but for that; from below one
-shift is held at each place for a block. Where no other shift adds enough to matter ``g`` is left
-out, and then a block may have any number of uses (`_most`).
+``A_r^j t`` but for what is affine: they differ from their chord by ``2 |t|`` at most. Chords lie
+above the largest of the right sides but for that; from below one shift is held at each place for a
+block. Where no other shift adds enough to matter ``g`` is left out, and a block may have any number
+of uses (`_most`).
 
 *Rounding.* The error of a symbol times its coefficient counts for each use (of uses without a
 block, of what they leave of it), that of transforms for each block.
@@ -182,7 +181,7 @@ class Recursion:
         rows = self._differences[among]
         self.work += self._grid.points * rows.shape[0]
         values = np.zeros((rows.shape[0] + 1, self._grid.points))
-        self._grid.products(rows, coefficients, out=values[:-1])
+        self._grid.values(rows, coefficients, out=values[:-1])
         return values
 
     def _on_grid(self, wanted: float) -> Float:
@@ -263,7 +262,7 @@ class Recursion:
         if rows.size:
             self.work += 2 * (self._grid.points // parts) * rows.size
             each = self._differences[rows, held]
-            ends = [self._grid.products(each, s, parts) for s in (seen, seen * powers[held])]
+            ends = [self._grid.values(each, s, parts) for s in (seen, seen * powers[held])]
             sign = -1.0 if self.side == "upper" else 1.0
             bend[rows] = between(np.maximum(sign * ends[0], sign * ends[1]))
         rounding = self._grid.error(float(whole.max()))

@@ -6,16 +6,11 @@
 but for ``h^2/12`` of the fourth derivative, and between points it differs by ``h^2/8`` of that
 (`Grid.fourth`): functions that bend in a few places alone cost little elsewhere.
 
-*The largest of several* has kinks. What its smoothed version misses is added near them alone
-(`Grid.above`), so that it costs the square of the resolution.
-
 *Sums of* ``e^{i w L}`` *over masses* (`Frame.transformed`): these are spread to the points of a
 grid by a normal law of deviation ``s``, in units of their distance, whose transform divides that of
 the grid. With ``N`` points wave ``k`` is off by the waves ``k + r N``, of which there is
 ``e^{-(2 pi s / N)^2 ((N - k)^2 - k^2) / 2}`` as much (Poisson's formula), and by what is cut off:
 1e-16 for both.
-
-*Rounding* of transforms is a share of the sum of all sizes (`Grid.error`).
 """
 
 from __future__ import annotations
@@ -51,10 +46,8 @@ _WIDER = (2.05, 2.1, 2.2, 2.5, 3.0)
 # The normal law that spreads masses to points: deviation, and where it ends, in their distance; and
 # points for each wave.
 _WIDTH, _REACH, _FINER = 1.604, 14, 8
-#: Deviations of smoothing up to which it need not be moved from below.
-STEEPEST = 0.6
-#: Deviations by which a hinge that is smoothed is moved to stay below it.
-MOVED = 7.0
+#: Deviations of smoothing up to which a hinge need not be moved to stay below, and of the move.
+STEEPEST, MOVED = 0.6, 7.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,16 +106,15 @@ class Grid:
     def spacing(self) -> float:
         return self.frame.period / self.points
 
-    def values(self, coefficients: Complex) -> Float:
-        """Of a polynomial, at all points."""
-        return _transform_of(self.points).inverse(coefficients)
-
-    def products(
-        self, rows: Complex, coefficients: Complex, parts: int = 1, out: Float | None = None
+    def values(
+        self,
+        coefficients: Complex,
+        factors: Complex | None = None,
+        parts: int = 1,
+        out: Float | None = None,
     ) -> Float:
-        """Of polynomials whose coefficients are those of each row times those of one, at every
-        so many points."""
-        return _transform_of(self.points // parts).inverse(rows, coefficients, out)
+        """Of a polynomial, or of rows of them times factors, at every so many points."""
+        return _transform_of(self.points // parts).inverse(coefficients, factors, out)
 
     def parts(self, degree: int) -> int:
         """Each so many points are enough to see waves of a degree: a power of two."""
@@ -153,18 +145,20 @@ class Grid:
         return np.asarray(self._transformed(values) * self._flat)
 
     def above(self, values: Float) -> Complex:
-        """A polynomial above values, but for what is checked."""
+        """A polynomial above values, but for what is checked.
+
+        What a smooth one misses is added near kinks alone: it costs the square of the resolution.
+        """
         made = self.smooth(values)
-        at = self.values(made)
         reach = round(_SPREAD * self.frame.smoothing / self.spacing)
-        spread = core.missing_near(values, at, _MARGIN, reach)
+        spread = core.missing_near(values, self.values(made), _MARGIN, reach)
         return made + _RAISED * self._transformed(spread) * self._smoother
 
     def _transformed(self, values: Float) -> Complex:
         return _transformed(values, self.frame.degree) / self.points
 
     def error(self, total: float) -> float:
-        """Of values whose coefficients, maybe products, add up to a total, by transforms."""
+        """Of values, by transforms, whose coefficients, maybe products, have sizes of a total."""
         return (transform_units(self.points) + _PRODUCT) * UNIT * total
 
 
@@ -200,9 +194,9 @@ def weighted_sums(rows: Float, column: Float) -> Float:
     return np.asarray(np.einsum("...k,k->...", rows, column))
 
 
-def total_of(coefficients: Complex | Float) -> float:
+def total_of(coefficients: Complex) -> float:
     """The sum of all coefficients, a bound on values."""
-    return float(2.0 * np.abs(coefficients).sum(axis=-1).max())
+    return float(2.0 * np.abs(coefficients).sum())
 
 
 def power_error(value: Complex, error: Float, count: int) -> Float:
@@ -227,26 +221,21 @@ def hinge(frame: Frame, side: Side) -> tuple[Complex, float]:
     hinge rises and is at most 1, ``V(y - 7 s + Z)`` for a normal ``Z`` of mean 0 exceeds ``V(y)``
     only if ``Z > 7 s``; with ``c s <= 7`` that is ``e^{-24.5}`` of ``e^{c y}`` at most.
     """
-    count = 4 * frame.degree
-    waves = 2.0 * math.pi / frame.period * np.arange(count + 1)
+    waves = 2.0 * math.pi / frame.period * np.arange(4 * frame.degree + 1)
     z = frame.tilt + 1j * waves
     whole = np.asarray(1.0 / (z * (z + 1.0)) / frame.period, dtype=complex)
-    s = frame.smoothing
+    s, missed = frame.smoothing, 0.0
 
     def smoothed(deviation: float) -> Complex:
         return np.asarray(np.exp((z + z * z) * (0.5 * deviation**2)))
 
-    missed = 0.0
+    wider = [b for b in _WIDER if s * s <= 8.0 * math.log(b / 2.0) / (b * b - 1.0)]
     if side == "upper":
         whole = whole * smoothed(s)
+    elif wider:
+        whole = whole * (2.0 * smoothed(s) - smoothed(wider[0] * s))
     else:
-        wider = [b for b in _WIDER if s * s <= 8.0 * math.log(b / 2.0) / (b * b - 1.0)]
-        if wider:
-            whole = whole * (2.0 * smoothed(s) - smoothed(wider[0] * s))
-        else:
-            whole = whole * np.exp(z * (0.5 * s * s * z - MOVED * s))
-            missed = math.exp(-0.5 * MOVED**2) if frame.tilt * s <= MOVED else math.inf
-    cut = float(2.0 * np.abs(whole[frame.degree + 1 :]).sum())
-    return np.asarray(whole[: frame.degree + 1]), 1.01 * cut + missed + 64.0 * UNIT * total_of(
-        whole
-    )
+        whole = whole * np.exp(z * (0.5 * s * s * z - MOVED * s))
+        missed = math.exp(-0.5 * MOVED**2) if frame.tilt * s <= MOVED else math.inf
+    cut = 1.01 * float(2.0 * np.abs(whole[frame.degree + 1 :]).sum())
+    return whole[: frame.degree + 1], cut + missed + 64.0 * UNIT * total_of(whole)

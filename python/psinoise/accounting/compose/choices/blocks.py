@@ -1,7 +1,19 @@
-"""Steps under a tilt: moments, what a use multiplies waves by, saddle points, and a frame.
+"""Bounds by blocks of uses: steps under a tilt, a frame, and what a recursion makes of them.
+
+*Shifts that are far behind.* Of very many uses a shift whose moment is smaller than another's by
+some hundred, over all of them, is a choice only in the last few. From above its losses may be moved
+up until it is no farther behind, as every ``V_k`` (``composer``) rises; from below it is left out.
+What such a shift takes away from the functions then is not large beside what matters.
+
+*Images.* A period ``p`` adds ``e^{-c k p} V_0(y + k p)`` to ``V_0(y)``, for all ``k`` but 0. From
+below they have to go. As ``V_0 <= 1``, those of ``k > 0`` are ``1/(e^{c p} - 1)`` together at most.
+With ``V_0(y) <= e^{m y}`` for any ``m > 0`` those of ``k < 0`` become at most
+``M(m)^n e^{m y} / (e^{(m - c) p} - 1)`` for ``m > c``.
 
 *Rounding.* A symbol ``E_P[e^{(c + i w) L}]`` is off by its transform (`Frame.transformed`), and
-every argument ``(c + i w) L`` by some roundings of its parts, whose means count.
+every argument ``(c + i w) L`` by some roundings of its parts, whose means count. Each use adds a
+relative error of the masses, and one of ``y``. As the recursion is monotone and moves with ``y``,
+these add up over the uses, whatever is chosen.
 """
 
 from __future__ import annotations
@@ -14,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._kept import cached_property
+from psinoise.accounting.compose.choices.recursion import Recursion
 from psinoise.accounting.compose.choices.waves import (
     MOVED,
     SMOOTHING,
@@ -21,10 +34,16 @@ from psinoise.accounting.compose.choices.waves import (
     Complex,
     Frame,
     degree_of,
+    hinge,
+    power_error,
+    total_of,
 )
-from psinoise.accounting.compose.measures.measure import UNIT, Measure
+from psinoise.accounting.compose.measures.bound import Bound
+from psinoise.accounting.compose.measures.measure import UNIT, Measure, Side
 from psinoise.accounting.loss.pairs import Float
 
+#: Points of all transforms of one recursion, at most.
+MOST_WORK = 3.5e8
 #: Of the first recursion; see `Recursion`.
 FINENESS = 8
 #: The log of an error from above, at most, for one of delta.
@@ -43,6 +62,8 @@ _FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
 _HINGE = 0.4
 # Logs of tilts are sought within these, in so many parts at most.
 _FARTHEST_LOG, _MOST_HALVES = 40.0, 40
+# Logs of moments of all uses by which a shift may be behind.
+_BEHIND = 400.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,18 +71,6 @@ class Losses:
     """One use of each of several shifts, on one side."""
 
     measures: tuple[Measure, ...]
-
-    @property
-    def infinite(self) -> float:
-        return max(measure.infinite for measure in self.measures)
-
-    @property
-    def rounding(self) -> float:
-        return max(measure.rounding for measure in self.measures)
-
-    @property
-    def slack(self) -> float:
-        return max(measure.slack for measure in self.measures)
 
     @cached_property
     def _joined(self) -> tuple[Float, Float, NDArray[np.intp], NDArray[np.intp], Float]:
@@ -249,3 +258,101 @@ def _frame(tilt: float, period: float, asked: float, fineness: int) -> Frame | N
     s = frame.smoothing
     short = tilt * s <= MOVED and 0.5 * tilt * (1.0 + tilt) * s**2 <= MOST_LOG
     return frame if short else None
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceBound(Bound):
+    """``e^{log_scale + c y} (p(y) +- error)`` with ``y = -epsilon``, and what is added apart.
+
+    ``relative`` is the error of delta, ``slack`` that of epsilon; ``images``, from below, are logs
+    of two terms, with the tilts by which they change.
+    """
+
+    side: Side
+    frame: Frame
+    coefficients: Complex
+    log_scale: float
+    error: float
+    infinite: float
+    relative: float
+    slack: float
+    images: tuple[tuple[float, float], ...]
+    composer = "choices"
+    between = 0.5
+
+    def log_deltas(self, epsilons: Float) -> Float:
+        """Logs of the bound on delta at some epsilons, rounded outwards."""
+        y = self.sign * self.slack - np.asarray(epsilons, dtype=float)
+        turns = np.exp(1j * np.multiply.outer(y, self.frame.waves[1:]))
+        value = self.coefficients[0].real + 2.0 * (turns @ self.coefficients[1:]).real
+        # Of arguments of waves, and of their sum.
+        size = 2.0 * np.abs(self.coefficients)
+        rounding = np.abs(y) * float(size @ self.frame.waves) + (size.size + 64.0) * size.sum()
+        value += self.sign * (self.error + 4.0 * UNIT * rounding)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = self.log_scale + self.frame.tilt * y + np.log(np.maximum(value, 0.0))
+        found = found + self.sign * self.relative
+        if self.infinite > 0.0:
+            found = np.logaddexp(found, math.log(self.infinite))
+        for log_norm, tilt in self.images:
+            found = _less(found, log_norm + tilt * y)
+        return np.asarray(np.minimum(found, 0.0))
+
+
+def _less(found: Float, term: Float) -> Float:
+    """Log of the difference of two exponentials; of nothing where there is none."""
+    gap = np.minimum(term - found, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(found > term, found + np.log(-np.expm1(gap)), -np.inf))
+
+
+def choice_bound(
+    side: Side, steps: Steps, found: tuple[Frame, float, float], fineness: int, allowed: float
+) -> tuple[ChoiceBound, float] | None:
+    """A bound of one side, and the work that it took; None if it takes too much.
+
+    What `best_frame` found is used with a `Recursion` whose error may be a share of the function.
+    """
+    frame, farther, size = found
+    (losses, count), *others = steps.each
+    tilt, period = frame.tilt, frame.period
+    log_scale, drift, variance = losses.cumulants(tilt)
+    log_scale += _sum_rounding(losses)
+    chosen = losses if side == "upper" else losses.near(tilt, _BEHIND / count)
+    symbols, doubt = chosen.symbols(frame, log_scale, _BEHIND / count)
+    start, error = hinge(frame, side)
+    made = Recursion(side, frame, symbols, doubt, start, error, fineness, drift)
+    if not made.advance(count, allowed * size, variance, MOST_WORK):
+        return None
+    scale = count * log_scale
+    for other, uses in others:
+        scaled = other.cumulants(tilt)[0] + _sum_rounding(other)
+        factor, more = other.symbols(made.frame, scaled, math.inf)
+        made.error += total_of(power_error(factor[0], more, uses) * made.coefficients)
+        made.coefficients = made.coefficients * np.exp(uses * np.log(factor[0]))
+        scale += uses * scaled
+    infinite = relative = slack = 0.0
+    for each, uses in steps.each:
+        infinite += uses * max(measure.infinite for measure in each.measures)
+        relative += uses * (max(measure.rounding for measure in each.measures) + 4.0 * UNIT)
+        slack += uses * max(measure.slack for measure in each.measures)
+    relative += 16.0 * UNIT * (1.0 + abs(scale) + tilt * period)
+    slack += 4.0 * UNIT * count * abs(drift)
+    images: tuple[tuple[float, float], ...] = ()
+    if side == "lower":
+        before = steps.cumulants(farther)[0] + _log_image((farther - tilt) * period) + relative
+        infinite, images = 0.0, ((_log_image(tilt * period), 0.0), (before, farther))
+    bound = ChoiceBound(
+        side, made.frame, made.coefficients, scale, made.error, infinite, relative, slack, images
+    )
+    return bound, made.work
+
+
+def _log_image(power: float) -> float:
+    """Log of ``1/(e^power - 1)``, rounded up."""
+    return -power - math.log1p(-math.exp(-power)) + 1e-9
+
+
+def _sum_rounding(losses: Losses) -> float:
+    """Of the logarithm of a moment."""
+    return 16.0 * UNIT * (max(measure.loss.size for measure in losses.measures) + 32)
