@@ -45,10 +45,8 @@ from psinoise.accounting.loss.steps import Pairs, Step, Steps, are_pairs, severa
 from psinoise.errors import CertificationError
 
 # So many lattices are tried, if bounds are no more times farther apart than asked: of the first,
-# and of later ones.
-_LATTICES, _FARTHER, _FAR = 3, 1e3, 30.0
-# Times closer than on epsilon, where bounds on delta should be.
-_STEEP = 50.0
+# and of later ones; and first for a width that is so many times as large, where that is enough.
+_LATTICES, _FARTHER, _FAR, _STEEP = 3, 1e3, 30.0, 50.0
 # Log of how far delta may be below the guess that nodes reach for; of the next guess, if all of it
 # was trimmed; and how many more guesses there are.
 _MISSED, _FARTHER_DOWN, _GUESSES = 25.0, 60.0, 4

@@ -3,23 +3,23 @@
 Neighbors may choose the shift of each use by what they have seen before. With ``y`` for the loss so
 far less epsilon, what ``k`` further uses contribute to delta is at most
 
-    ``V_0(y) = (1 - e^{-y})^+``,   ``V_k(y) = max_s E_{P_s}[V_{k-1}(y + L_s)]``,                 (1)
+    ``V_0(y) = (1 - e^{-y})^+``,   ``V_k(y) = max_s E_{P_s}[V_{k-1}(y + L_s)]``,
 
-and ``delta(eps) = V_n(-eps)``: the largest value over all such choices, which is attained by one of
-them (dynamic programming). Uses are followed one by one until one shift is the worst for all that
-come before (``late_choices``). Where that takes too many, or losses are many and small, they are
-followed in blocks (``recursion``), in a time that rises with the logarithm of ``n``. Of one shift
-there is nothing to choose, and all uses are one block.
+and ``delta(eps) = V_n(-eps)`` is attained by one of all such choices (dynamic programming). Uses
+are followed one by one until one shift is the worst for all that come before (``late_choices``).
+Where that takes too many, or losses are many and small, they are followed in blocks
+(``recursion``), in a time that rises with the logarithm of ``n``. Of one shift there is nothing to
+choose, and all uses are one block.
 
 *Losses.* A shift has the measures of its loss from below and from above (``measure``). From above
 several shifts may share the pair that dominates them all, their envelope; from below some may be
 left out.
 
 *Other steps.* A step with one worst pair is an average ``T``, which commutes with that of any
-shift, and ``max_s T_s T f <= T max_s T_s f``: it is the worst if it comes first, and neighbors see
-it before they choose. So it is the last factor here. Of steps of two kinds with several worst
-shifts each the order that is the worst is not known: the shifts of one kind are chosen, the others
-have their envelope from above and a fixed shift from below.
+shift, and ``max_s T_s T f <= T max_s T_s f``: it is the worst if neighbors see it before they
+choose. So it is the last factor here. Of two kinds with several worst shifts the worst order is not
+known: the shifts of one are chosen, the other has its envelope from above and a fixed shift from
+below.
 """
 
 from __future__ import annotations
@@ -56,21 +56,17 @@ _BLOCKS, _TIMES = 150, 6
 # One that takes more than a share of all work is for a bracket so many times wider first; the next
 # one has to be narrower by a factor.
 _MUCH, _LOOSE, _CLOSER = 0.08, 16.0, 0.5
-# Groups of shifts, and nodes of the loss of one for each fineness.
-_LEAST_GROUPS, _MOST_GROUPS, _LOSSES, _MOST_LOSSES = 8, 128, 128, 4096
-# As groups, each shift.
-_ALL = 2**20
-# Few uses.
+# Groups of shifts, or each shift; nodes of the loss of one for each fineness.
+_LEAST_GROUPS, _MOST_GROUPS, _ALL, _LOSSES, _MOST_LOSSES = 8, 128, 2**20, 128, 4096
 _FEW_USES = 500
 # Logs of deltas below are those of no float64, or nearly so.
 _LEAST_LOG = -690.0
 # Logs of deltas that are large, or next to 1; a share of what the envelope and one shift are apart
 # by their moments that bounds are, surely.
 _LARGE, _NEXT_TO_1, _APART = math.log(0.9), math.log(0.999), 0.3
-# A finer recursion brings both sides closer than this share, or nothing does.
-_PROGRESS = 0.7
-# Share of the width that a side may lose to errors.
-_SHARE = 0.2
+# A finer recursion brings both sides closer than this share, or nothing does; and the share of the
+# width that a side may lose to errors.
+_PROGRESS, _SHARE = 0.7, 0.2
 # Nodes of a composition with a fixed shift; what one block may say else about the log of delta, and
 # its error as a share of delta.
 _FIRST_NODES, _NEAR, _NEGLIGIBLE = 512, 2.0, 1e-3
@@ -83,8 +79,7 @@ class Choices:
     Attributes
     ----------
     pair, count : what has several worst shifts, and how often it is used
-    alone : its losses with one fixed shift, from below, which says where to look, and of the pair
-        that dominates all of its shifts, from above
+    alone : its losses with one fixed shift, from below, and of its envelope, from above
     others : the losses of the other steps from below and from above, and their counts
     direction, log_delta : where the profile is asked about
     epsilon, given : where bounds are asked for, and whether that is given, or a guess
@@ -140,9 +135,11 @@ class Choices:
         return self.count * (self.pair.moment(self.direction, tilt) - alone) / tilt
 
     def _fixed(self, side: Side) -> tuple[Bound, float, float]:
-        """With one shift from below, or the envelope from above: all uses are one block, or, where
-        that cannot be, products, which are no bound but something between for the former. Epsilon,
-        if it is not given, and a distance that matters there, about."""
+        """With one shift from below, or the envelope from above; epsilon, if it is not given, and a
+        distance that matters there, about.
+
+        All uses are one block. Where that cannot be, products are, for one shift between bounds.
+        """
         steps = self._steps(side, [self.alone[side == "upper"]], FINENESS)
         tilt = steps.saddle(self.epsilon) if self.given else steps.saddle_at(self.log_delta)
         # Products of few uses of one step take little time.

@@ -54,7 +54,7 @@ from psinoise.accounting.loss.pairs import Float
 # Uses with choices: after so many, and after no more than so many, it is asked whether one shift is
 # the worst from there on; of so many in all, if none is, all have choices.
 _LEAST, _MOST_FEW, _MOST_CHOSEN = 4, 128, 500
-# What choices add is not seen to fall faster than with this power of the uses after them.
+# What choices add does not fall faster than with this power of the uses after them, by experience.
 _FASTEST = 10.0
 # Shares of a width that go to the uses with choices, to splitting losses of the uses before, to
 # composing these, and to what choices could still add there; to the first where there is nothing
@@ -121,15 +121,10 @@ class GridBound(Bound):
 
 @dataclass(frozen=True, eq=False)
 class LateChoices:
-    """Uses with choices, and what comes before them.
+    """Uses with choices, of so many of the pair, and what comes before them.
 
-    Attributes
-    ----------
-    induction : of the uses with choices
-    count : of all uses of the pair
-    others : steps without a choice
-    relative, added : what choices among them could add, as a share of delta, and apart: a log
-        where ``y = 0``, and how fast it falls with ``y``
+    What choices could add there is ``relative``, as a share of delta, and ``added`` apart: a log
+    where ``y = 0``, and how fast it falls with ``y``.
     """
 
     induction: Induction

@@ -10,7 +10,7 @@ and every ``A_s`` keeps order and takes 1 to 1 at most. So if ``f_0, f_1, ...`` 
     ``f_{j+1} >= A_s f_j - e``  for every ``s``,  from  ``f_0 >= p_0 - e_0``,                  (2)
 
 then ``p_j <= f_j + e_0 + j e``, by induction; and with ``f_{j+1} <= max_s A_s f_j + e`` from
-``f_0 <= p_0 + e_0`` the same from below. No ``f`` has to be solved for: (2) is checked.
+``f_0 <= p_0 + e_0`` the same from below. Any ``f`` will do: (2) is checked.
 
 *Functions* are trigonometric polynomials of a long period, on which ``A_s`` multiplies the
 coefficient of ``e^{i w y}`` by ``E_{P_s}[e^{(c + i w) L}] / M``. A period adds the images of
@@ -79,26 +79,17 @@ _CUT = 256.0
 
 @dataclass
 class Recursion:
-    """The functions (2) of one side, block after block.
-
-    Attributes
-    ----------
-    symbols, doubt : what a use of each shift multiplies waves by, and the errors of that
-    coefficients, error : of the function after the uses so far; how far it may be on the wrong side
-    fineness : shortest waves of all for one of what the function is made of
-    drift : by how much a use moves the function
-    work : points of transforms so far
-    """
+    """The functions (2) of one side, block after block."""
 
     side: Side
     frame: Frame
-    symbols: Complex
+    symbols: Complex  # what a use of each shift multiplies waves by, and the errors of that
     doubt: Float
-    coefficients: Complex
+    coefficients: Complex  # of the function so far, and how far it may be on the wrong side
     error: float
-    fineness: int
-    drift: float
-    work: float = 0.0
+    fineness: int  # shortest waves of all for one of what the function is made of
+    drift: float  # by how much a use moves the function
+    work: float = 0.0  # points of transforms so far
 
     def __post_init__(self) -> None:
         # Coordinates that move with the mean of the reference: what is left changes slowly.
@@ -128,10 +119,8 @@ class Recursion:
         self._values: Float | None = None
 
     def advance(self, count: int, allowed: float, variance: float, most_work: float) -> bool:
-        """Uses one after the other in blocks, with about so much error more, if that can be.
-
-        False, and nothing is known, if it takes more work than is allowed, or has much more error.
-        """
+        """Uses in blocks, with about so much error more; False, and nothing is known, if that takes
+        more work than is allowed, or there is much more error."""
         # A smooth function changes as if some uses had been before.
         before = 1.0 + self.frame.smoothing**2 / max(variance, 1e-300)
         before = min(before, 1e6 * count)
@@ -200,10 +189,8 @@ class Recursion:
     def _block(
         self, uses: int, wanted: float
     ) -> tuple[tuple[Complex, Float, Complex], float, float]:
-        """The function after a block, what shifts add there and how that changes.
-
-        By how much it may fail, and how much of that is for blocks of several uses.
-        """
+        """The function after a block, what shifts add there and how that changes; by how much it
+        may fail, and how much of that is for blocks of several uses."""
         start, c = self._on_grid(wanted / uses), self.coefficients
         powers, once, rising = self._sums(uses)
         highest = start.max(axis=0)

@@ -35,12 +35,10 @@ SMOOTHING = 1.1 / 2.0
 _RAISED, _SPREAD = 1.1, 2.0
 # Room between points, for what bends: of both functions, and of what is added.
 _MARGIN = 0.4
-# Points of the shortest wave that is seen on a coarser grid, at least.
-_POINTS = 8
+# Points of the shortest wave that is seen on a coarser grid, at least; roundings of a product.
+_POINTS, _PRODUCT = 8, 3.0
 # Of a fourth derivative, an eighth of 1/12 for second differences and of 1/8 between points.
 _FOURTH = 5.0 / 192.0
-# Roundings of a product with a complex number.
-_PRODUCT = 3.0
 # What a hinge is smoothed by twice, in terms of the first time.
 _WIDER = (2.05, 2.1, 2.2, 2.5, 3.0)
 # The normal law that spreads masses to points: deviation, and where it ends, in their distance; and
@@ -69,10 +67,8 @@ class Frame:
         return SMOOTHING * self.period / self.degree
 
     def transformed(self, loss: Float, weight: Float) -> tuple[Complex, Float]:
-        """Sums of ``weight e^{i w loss}``; their errors, relative to the sum of weights.
-
-        Those of phases aside.
-        """
+        """Sums of ``weight e^{i w loss}``; their errors, but for those of phases, relative to the
+        sum of weights."""
         points = _FINER * self.degree
         order = np.argsort(weight)
         place, weight = loss[order] * (points / self.period), weight[order]
@@ -186,11 +182,8 @@ def _transformed(values: Float, degree: int) -> Complex:
 
 
 def weighted_sums(rows: Float, column: Float) -> Float:
-    """A matrix times a vector, on one thread.
-
-    The threads of a library wait for each other: up to twenty times as long as it takes, where
-    other processes have their cores.
-    """
+    """A matrix times a vector, on one thread: those of a library wait for each other, up to twenty
+    times as long as it takes where other processes have their cores."""
     return np.asarray(np.einsum("...k,k->...", rows, column))
 
 
