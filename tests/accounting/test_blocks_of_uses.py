@@ -13,7 +13,7 @@ import pytest
 import psinoise as pn
 from psinoise._backend import core
 from psinoise.accounting.compose import choose
-from psinoise.accounting.compose.choices.blocks import Losses
+from psinoise.accounting.compose.choices.blocks import Steps, symbols
 from psinoise.accounting.compose.choices.recursion import Recursion
 from psinoise.accounting.compose.choices.waves import Frame, Grid, between, hinge
 from psinoise.accounting.compose.measures.measure import Measure
@@ -225,10 +225,10 @@ def test_shifts_that_are_far_behind(behind, most):
     near, far = np.array([-0.01, 0.0123]), behind + np.array([-0.0123, 0.623])
     mass = np.array([0.4, 0.6])
     each = (Measure("upper", loss, loss, mass, 0.0, 0.0, 0.0) for loss in (near, far))
-    losses, tilt, frame = Losses(tuple(each)), 0.5, Frame(0.5, 3.0, 512)
-    log_scale = losses.cumulants(tilt)[0] + 1e-13
-    symbols, error = losses.symbols(frame, log_scale, most)
-    away = log_scale - losses.each(tilt)[1][0]
+    steps, tilt, frame = Steps(tuple(each), (), (1,)), 0.5, Frame(0.5, 3.0, 512)
+    logs, log_scale = steps.moments(tilt)[:, 0], steps.cumulants(tilt)[0] + 1e-13
+    found, error = symbols("upper", frame, steps.shifts, logs, log_scale, most)
+    away = log_scale - logs[1]
     moved = max(away - most, 0.0) / tilt
     for k in (0, 1, 100, 511):
         power = mpmath.mpc(tilt, 2 * mpmath.pi * k / 3)
@@ -236,8 +236,9 @@ def test_shifts_that_are_far_behind(behind, most):
             mpmath.mpf(m) * mpmath.exp(power * (mpmath.mpf(x) + moved) - mpmath.mpf(log_scale))
             for m, x in zip(mass.tolist(), far.tolist(), strict=True)
         )
-        assert abs(complex(symbols[1, k]) - complex(exact)) <= error[k]
-    assert len(losses.near(tilt, most).measures) == (2 if away <= most else 1)
+        assert abs(complex(found[1, k]) - complex(exact)) <= error[k]
+    kept, _ = symbols("lower", frame, steps.shifts, logs, log_scale, most)
+    assert len(kept) == (2 if away <= most else 1)
 
 
 @pytest.mark.deep

@@ -19,7 +19,7 @@ these add up over the uses, whatever is chosen.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,24 +67,28 @@ _BEHIND = 400.0
 
 
 @dataclass(frozen=True, eq=False)
-class Losses:
-    """One use of each of several shifts, on one side."""
+class Steps:
+    """Losses of one use of each step, on one side: of the first, which has the choices, those of
+    each of its shifts. And how often each step is used."""
 
-    measures: tuple[Measure, ...]
+    shifts: tuple[Measure, ...]
+    others: tuple[Measure, ...]
+    counts: tuple[int, ...]
 
     @cached_property
     def _joined(self) -> tuple[Float, Float, NDArray[np.intp], NDArray[np.intp], Float]:
-        """All losses and masses in a row; where those of each shift begin; whose they are; the
+        """All losses and masses in a row; where those of each measure begin; whose they are; the
         largest losses."""
-        sizes = [measure.loss.size for measure in self.measures]
-        loss = np.concatenate([measure.loss for measure in self.measures])
-        mass = np.concatenate([measure.mass for measure in self.measures])
+        measures = self.shifts + self.others
+        sizes = [measure.loss.size for measure in measures]
+        loss = np.concatenate([measure.loss for measure in measures])
+        mass = np.concatenate([measure.mass for measure in measures])
         first = np.cumsum([0, *sizes[:-1]])
         owner = np.repeat(np.arange(first.size), sizes)
         return loss, mass, first, owner, np.maximum.reduceat(loss, first)
 
-    def each(self, tilt: float) -> Float:
-        """A row for each shift: ``log E_P[e^{tilt L}]``, and its first two derivatives."""
+    def moments(self, tilt: float) -> Float:
+        """A row for each measure: ``log E_P[e^{tilt L}]``, and its first two derivatives."""
         loss, mass, first, owner, top = self._joined
         weight = mass * np.exp(tilt * (loss - top[owner]))
         total = np.add.reduceat(weight, first)
@@ -92,61 +96,14 @@ class Losses:
         variance = np.add.reduceat(weight * (loss - mean[owner]) ** 2, first) / total
         return np.stack([np.log(total) + tilt * top, mean, variance], axis=-1)
 
-    def cumulants(self, tilt: float) -> tuple[float, float, float]:
-        """Those of the largest."""
-        value, mean, variance = _largest(self.each(tilt))
-        return float(value), float(mean), float(variance)
-
-    def near(self, tilt: float, most: float) -> Losses:
-        """Without shifts whose log moment is farther behind the largest."""
-        logs = self.each(tilt)[:, 0]
-        held = np.flatnonzero(logs >= logs.max() - most)
-        return Losses(tuple(self.measures[k] for k in held))
-
-    def symbols(self, frame: Frame, log_scale: float, most: float) -> tuple[Complex, Float]:
-        """``E_P[e^{(c + i w) L}] / e^log_scale`` for each shift and frequency; their errors.
-
-        Losses of shifts whose log moment is farther behind are moved up to where it is not.
-        """
-        made, error, tilt = [], np.zeros(frame.degree + 1), frame.tilt
-        for measure, log_moment in zip(self.measures, self.each(tilt)[:, 0].tolist(), strict=True):
-            loss, behind = measure.loss, log_scale - log_moment
-            moved = max(behind - most, 0.0) / tilt
-            weight = measure.mass * np.exp(tilt * loss - log_moment)
-            sums, rounding = frame.transformed(loss, weight)
-            size = float(weight @ np.abs(loss))
-            logs = tilt * size + abs(log_moment) + abs(log_scale)
-            rounding = rounding + 4.0 * UNIT * (logs + frame.waves * (size + moved))
-            scaled = math.exp(-min(behind, most))
-            made.append(sums * (scaled * np.exp(1j * moved * frame.waves)))
-            error = np.maximum(error, scaled * rounding)
-        return np.array(made), error
-
-
-def _largest(each: Float) -> Float:
-    """The row with the largest moment."""
-    return np.asarray(each[int(np.argmax(each[:, 0]))])
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Losses of one use of each step, on one side, and the counts: the first has the choices."""
-
-    each: tuple[tuple[Losses, int], ...]
-
-    @cached_property
-    def _all(self) -> Losses:
-        return Losses(tuple(measure for losses, _ in self.each for measure in losses.measures))
-
-    @cached_property
-    def _counts(self) -> Float:
-        return np.array([count for _, count in self.each], dtype=float)
+    def each(self, tilt: float) -> Float:
+        """A row for each step: of the shift with the largest moment, and of the others."""
+        found, shifts = self.moments(tilt), len(self.shifts)
+        return np.vstack([found[int(np.argmax(found[:shifts, 0]))], found[shifts:]])
 
     def cumulants(self, tilt: float) -> tuple[float, float, float]:
         """The largest log moment of all together, its mean and variance."""
-        found, choices = self._all.each(tilt), len(self.each[0][0].measures)
-        rows = np.vstack([_largest(found[:choices]), found[choices:]])
-        value, mean, variance = self._counts @ rows
+        value, mean, variance = np.array(self.counts, dtype=float) @ self.each(tilt)
         return float(value), float(mean), float(variance)
 
     def central(self, epsilon: float, log_delta: float) -> bool:
@@ -306,6 +263,36 @@ def _less(found: Float, term: Float) -> Float:
         return np.asarray(np.where(found > term, found + np.log(-np.expm1(gap)), -np.inf))
 
 
+def symbols(
+    side: Side,
+    frame: Frame,
+    measures: Sequence[Measure],
+    log_moments: Float,
+    log_scale: float,
+    most: float,
+) -> tuple[Complex, Float]:
+    """``E_P[e^{(c + i w) L}] / e^log_scale`` for each measure and frequency; their errors.
+
+    What is farther behind the largest log moment is left out from below, and moved up from above.
+    """
+    made, error, tilt = [], np.zeros(frame.degree + 1), frame.tilt
+    least = float(log_moments.max()) - most
+    for measure, log_moment in zip(measures, log_moments.tolist(), strict=True):
+        if side == "lower" and not log_moment >= least:
+            continue
+        loss, behind = measure.loss, log_scale - log_moment
+        moved = max(behind - most, 0.0) / tilt
+        weight = measure.mass * np.exp(tilt * loss - log_moment)
+        sums, rounding = frame.transformed(loss, weight)
+        size = float(weight @ np.abs(loss))
+        logs = tilt * size + abs(log_moment) + abs(log_scale)
+        rounding = rounding + 4.0 * UNIT * (logs + frame.waves * (size + moved))
+        scaled = math.exp(-min(behind, most))
+        made.append(sums * (scaled * np.exp(1j * moved * frame.waves)))
+        error = np.maximum(error, scaled * rounding)
+    return np.array(made), error
+
+
 def choice_bound(
     side: Side, steps: Steps, found: tuple[Frame, float, float], fineness: int, allowed: float
 ) -> tuple[ChoiceBound, float] | None:
@@ -314,28 +301,28 @@ def choice_bound(
     What `best_frame` found is used with a `Recursion` whose error may be a share of the function.
     """
     frame, farther, size = found
-    (losses, count), *others = steps.each
-    tilt, period = frame.tilt, frame.period
-    log_scale, drift, variance = losses.cumulants(tilt)
-    log_scale += _sum_rounding(losses)
-    chosen = losses if side == "upper" else losses.near(tilt, _BEHIND / count)
-    symbols, doubt = chosen.symbols(frame, log_scale, _BEHIND / count)
+    shifts, count, tilt, period = steps.shifts, steps.counts[0], frame.tilt, frame.period
+    logs, others = np.split(steps.moments(tilt)[:, 0], [len(shifts)])
+    log_scale, drift, variance = steps.each(tilt)[0].tolist()
+    log_scale += _sum_rounding(shifts)
+    once, doubt = symbols(side, frame, shifts, logs, log_scale, _BEHIND / count)
     start, error = hinge(frame, side)
-    made = Recursion(side, frame, symbols, doubt, start, error, fineness, drift)
+    made = Recursion(side, frame, once, doubt, start, error, fineness, drift)
     if not made.advance(count, allowed * size, variance, MOST_WORK):
         return None
     scale = count * log_scale
-    for other, uses in others:
-        scaled = other.cumulants(tilt)[0] + _sum_rounding(other)
-        factor, more = other.symbols(made.frame, scaled, math.inf)
+    for k, (other, uses) in enumerate(zip(steps.others, steps.counts[1:], strict=True)):
+        scaled = float(others[k]) + _sum_rounding([other])
+        factor, more = symbols(side, made.frame, [other], others[k : k + 1], scaled, math.inf)
         made.error += total_of(power_error(factor[0], more, uses) * made.coefficients)
         made.coefficients = made.coefficients * np.exp(uses * np.log(factor[0]))
         scale += uses * scaled
     infinite = relative = slack = 0.0
-    for each, uses in steps.each:
-        infinite += uses * max(measure.infinite for measure in each.measures)
-        relative += uses * (max(measure.rounding for measure in each.measures) + 4.0 * UNIT)
-        slack += uses * max(measure.slack for measure in each.measures)
+    alike = [shifts, *((other,) for other in steps.others)]
+    for measures, uses in zip(alike, steps.counts, strict=True):
+        infinite += uses * max(measure.infinite for measure in measures)
+        relative += uses * (max(measure.rounding for measure in measures) + 4.0 * UNIT)
+        slack += uses * max(measure.slack for measure in measures)
     relative += 16.0 * UNIT * (1.0 + abs(scale) + tilt * period)
     slack += 4.0 * UNIT * count * abs(drift)
     images: tuple[tuple[float, float], ...] = ()
@@ -353,6 +340,6 @@ def _log_image(power: float) -> float:
     return -power - math.log1p(-math.exp(-power)) + 1e-9
 
 
-def _sum_rounding(losses: Losses) -> float:
+def _sum_rounding(measures: Sequence[Measure]) -> float:
     """Of the logarithm of a moment."""
-    return 16.0 * UNIT * (max(measure.loss.size for measure in losses.measures) + 32)
+    return 16.0 * UNIT * (max(measure.loss.size for measure in measures) + 32)

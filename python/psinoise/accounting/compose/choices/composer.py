@@ -33,7 +33,6 @@ from psinoise.accounting.compose.choices.blocks import (
     FINENESS,
     MOST_LOG,
     MOST_WORK,
-    Losses,
     Steps,
     best_frame,
     choice_bound,
@@ -251,13 +250,12 @@ class Choices:
 
     def _steps(self, side: Side, shifts: Iterable[Dense], fineness: int) -> Steps:
         """The losses of one use of each shift, and those of the other steps."""
-        others = (([pair[side == "upper"]], count) for pair, count in self.others)
         nodes = min(_LOSSES * fineness, _MOST_LOSSES)
+        others = [pair[side == "upper"] for pair, _ in self.others]
         return Steps(
-            tuple(
-                (Losses(tuple(self._measure(loss, side, nodes) for loss in losses)), count)
-                for losses, count in ((shifts, self.count), *others)
-            )
+            tuple(self._measure(loss, side, nodes) for loss in shifts),
+            tuple(self._measure(loss, side, nodes) for loss in others),
+            (self.count, *(count for _, count in self.others)),
         )
 
     def _measure(self, source: Dense, side: Side, nodes: int) -> Measure:
