@@ -241,6 +241,16 @@ def test_shifts_that_are_far_behind(behind, most):
     assert len(kept) == (2 if away <= most else 1)
 
 
+def test_nothing_is_moved_up_from_below():
+    """Where a shift may be less far behind than the scale is rounded up by, as of 1e15 uses."""
+    loss, mass, frame = np.array([-0.01, 0.0123]), np.array([0.4, 0.6]), Frame(0.5, 3.0, 512)
+    measure = Measure("lower", loss, loss, mass, 0.0, 0.0, 0.0)
+    logs = Steps((measure,), (), (1,)).moments(0.5)[:, 0]
+    (found,), error = symbols("lower", frame, [measure], logs, float(logs[0]) + 1e-3, 1e-4)
+    exact = float(mass @ np.exp(0.5 * loss)) * math.exp(-float(logs[0]) - 1e-3)
+    assert abs(float(found[0].real) - exact) <= error[0]
+
+
 @pytest.mark.deep
 @for_rows([(5e13, 1e-8, 12.51), (1e14, 1e-8, 22.86)])
 def test_where_blocks_say_nothing(count, rate, most):

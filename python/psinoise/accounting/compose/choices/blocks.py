@@ -277,17 +277,18 @@ def symbols(
     """
     made, error, tilt = [], np.zeros(frame.degree + 1), frame.tilt
     least = float(log_moments.max()) - most
+    reach = most if side == "upper" else math.inf
     for measure, log_moment in zip(measures, log_moments.tolist(), strict=True):
         if side == "lower" and not log_moment >= least:
             continue
         loss, behind = measure.loss, log_scale - log_moment
-        moved = max(behind - most, 0.0) / tilt
+        moved = max(behind - reach, 0.0) / tilt
         weight = measure.mass * np.exp(tilt * loss - log_moment)
         sums, rounding = frame.transformed(loss, weight)
         size = float(weight @ np.abs(loss))
         logs = tilt * size + abs(log_moment) + abs(log_scale)
         rounding = rounding + 4.0 * UNIT * (logs + frame.waves * (size + moved))
-        scaled = math.exp(-min(behind, most))
+        scaled = math.exp(-min(behind, reach))
         made.append(sums * (scaled * np.exp(1j * moved * frame.waves)))
         error = np.maximum(error, scaled * rounding)
     return np.array(made), error
