@@ -20,8 +20,8 @@ import psinoise as pn
 from psinoise.accounting.compose.measures.dense import dense
 from psinoise.accounting.estimate.renyi import renyi_delta
 from psinoise.accounting.loss.cells import CellPair
-from psinoise.accounting.loss.coverage import nodes
 from psinoise.accounting.loss.pairs import Pair
+from psinoise.accounting.loss.quadrature import nodes
 from refusals import for_each, for_rows
 
 SMALL = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=6, cells=48, tail_ratio=0.5)

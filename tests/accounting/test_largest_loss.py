@@ -12,10 +12,7 @@ import numpy as np
 import pytest
 
 import psinoise as pn
-from psinoise.accounting.loss.pairs import (
-    largest_log_ratio_bounds,
-    turning_point,
-)
+from psinoise.accounting.loss.largest import largest_log_ratio_bounds, turning_distance
 from refusals import for_each, for_rows
 
 INDICES = [0.1, 0.12, 0.13, 0.17, 0.3, 0.5, 0.7, 0.99, 1.0, 1.01, 1.5, 1.8, 1.9, 1.99, 1.9999]
@@ -38,7 +35,7 @@ def test_no_loss_exceeds_the_bound(alpha, scale):
     or a tail that is left out; values on nodes taken for bounds (at 1e-12 of the loss)."""
     law = stable(alpha, scale)
     lower, upper = largest_log_ratio_bounds(law, 1.0)
-    turn = max(turning_point(law, 1.0) - 1.0, 1e-30)
+    turn = max(turning_distance(law, 1.0), 1e-30)
     beyond = np.concatenate(
         [scale * np.geomspace(1e-30, 1e15, 100_000), turn * np.linspace(0.9, 1.1, 4001), [0.0]]
     )
@@ -68,7 +65,7 @@ def test_small_shifts_against_the_score(alpha, scale):
     that is a difference of floats (off by 1e-5 at index 0.7)."""
     law = stable(alpha, scale)
     lower, upper = largest_log_ratio_bounds(law, 1.0)
-    t = (turning_point(law, 1.0) - 1.0) / scale * np.linspace(0.999, 1.001, 2001)
+    t = turning_distance(law, 1.0) / scale * np.linspace(0.999, 1.001, 2001)
     steepest = float(law.score(t).max()) / scale
     assert upper >= steepest * (1.0 - 1e-8)
     assert lower <= steepest * (1.0 + 1e-12)
@@ -81,7 +78,7 @@ def test_the_loss_rises_and_falls_at_the_turning_point(alpha, scale):
     """The quadrature takes it for monotone on both sides. Kills: the old grid; a place found from
     values alone, which are flat (relative error 1e-5 at small shifts)."""
     law = stable(alpha, scale)
-    turn = turning_point(law, 1.0)
+    turn = 1.0 + turning_distance(law, 1.0)
     beyond = turn - 1.0
     if beyond < 1e-6:  # the loss turns where the shift does, to the digits of the output
         assert losses(law, np.array([0.0])) >= losses(law, np.array([1e-5])) - 1e-9 or alpha > 1
@@ -211,7 +208,7 @@ def test_light_tails_that_are_not_log_concave():
             return np.logaddexp(-0.5 * t * t, -0.02 * t * t - 1.6)
 
     assert largest_log_ratio_bounds(Normals(), 1.0) == (math.inf, math.inf)
-    assert turning_point(Normals(), 1.0) == math.inf
+    assert turning_distance(Normals(), 1.0) == math.inf
 
 
 def test_log_concave_laws_have_their_closed_form():

@@ -10,7 +10,7 @@ import pytest
 from profile_oracles import gaussian_epsilon
 
 import psinoise as pn
-from psinoise.accounting.loss import coverage, quadrature
+from psinoise.accounting.loss import quadrature
 from psinoise.accounting.loss.narrow import masses_of
 from psinoise.accounting.loss.pairs import DIRECTIONS, Pair
 
@@ -55,7 +55,7 @@ def test_epsilon_is_never_small(law, scale, count, rate, delta, adjacency):
 def test_what_is_lost_counts_as_infinite(law, rate, monkeypatch):
     """Whatever loses it: here what a quadrature would miss without `_hidden`. Kills masses that are
     not added up, in bounds and in Chernoff's lines."""
-    monkeypatch.setattr(quadrature, "_hidden", lambda pair: np.empty((0, 2)))
+    monkeypatch.setattr(quadrature, "_hidden", lambda *_: np.empty((0, 2)))
     bracket = pn.Mechanism(LAWS[law](scale=1.3e-20)).epsilon(1e-6, 3, rate)
     assert bracket.upper > 80.0
 
@@ -115,7 +115,7 @@ def test_panels_of_a_peak_are_kept(scale, rate):
     """Whether a panel matters is asked of log Q + loss, where hundreds are lost to rounding. Kills
     panels that are left out by that: five millionths of the peak were left."""
     noise = pn.Schrodinger(cost=pn.costs.Power(10.0), scale=scale)
-    grid = coverage.nodes(Pair(noise, 1.0, rate, replaced=False), 100.0)
+    grid = quadrature.nodes(Pair(noise, 1.0, rate, replaced=False), 100.0)
     peak = np.abs(0.5 * (grid.left + grid.right) - 1.0) < 0.3
     held = float(np.exp((grid.log_mass + grid.loss)[peak]).sum())
     assert held + masses_of(grid.pair, grid.narrow, "remove")[0].sum() > 0.98 * rate

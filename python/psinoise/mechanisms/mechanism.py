@@ -11,8 +11,9 @@ from psinoise._kept import kept
 from psinoise.accounting import vectors
 from psinoise.accounting.loss.blocks import BlockLaw
 from psinoise.accounting.loss.cells import CellLaw, in_cells
+from psinoise.accounting.loss.largest import turning_distance
 from psinoise.accounting.loss.law import Law
-from psinoise.accounting.loss.pairs import Pair, turning_point
+from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
 from psinoise.mechanisms.accounted import Accounted
@@ -181,7 +182,7 @@ class Mechanism(Accounted):
             )
         if pair.noise.log_concave:
             return math.inf
-        return turning_point(pair.noise, pair.distance)
+        return pair.distance + turning_distance(pair.noise, pair.distance)
 
     # -- release ---------------------------------------------------------------------------------
 

@@ -10,8 +10,6 @@ import numpy as np
 from psinoise._kept import cached_property
 from psinoise.accounting.loss.pairs import Direction, Float, Pair, mixture_loss
 
-__all__ = ["LOSS_ROUNDING", "AtomPair", "Dominating"]
-
 #: Losses of atoms are right to this share of the largest of them, or of 1.
 LOSS_ROUNDING = 1e-15
 

@@ -31,8 +31,6 @@ from psinoise._kept import cached_property, kept
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float
 
-__all__ = ["BlockLaw", "BlockPair", "in_blocks"]
-
 # Lengths of blocks in units of that on which the law is smooth: for the likeliest law, and for
 # others.
 _LENGTHS = 2.0**-8, 2.0**-6
@@ -175,8 +173,8 @@ def _blocks(law: BlockLaw, shift: float, length: float) -> _Blocks:
     log_moved, log_base = (float(law.log_tail(np.array([k]))[0]) for k in (end - shift, end))
     if law.bounded_loss:
         # Losses fall to 0 there.
-        loss = _loss(law, shift, np.array([end]))[0] + _ROUNDING
-        parts.append((*(np.array([value]) for value in (log_moved, log_base, 0.0, loss)),))
+        highest = _single(law, shift, np.array([end]))[3]
+        parts.append((np.array([log_moved]), np.array([log_base]), np.zeros(1), highest))
     else:
         beyond = max(math.exp(log_moved), 5e-324)
     if shift % 2.0 == 0.0:
@@ -196,10 +194,6 @@ def _edges(law: BlockLaw, shift: float, start: float, length: float) -> tuple[Fl
         firsts.append(k + max(1.0, math.floor(length * smooth)))
     first = np.array(firsts)
     return first[:-1], first[1:] - 1.0
-
-
-def _loss(law: BlockLaw, shift: float, k: Float) -> Float:
-    return law.log_mass(np.abs(k - shift)) - law.log_mass(k)
 
 
 def _single(law: BlockLaw, shift: float, k: Float) -> tuple[Float, ...]:

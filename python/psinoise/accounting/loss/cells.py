@@ -29,8 +29,6 @@ from psinoise.accounting.loss.envelope import Envelope, envelope, undominated
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.errors import DomainError
 
-__all__ = ["CellLaw", "CellPair", "in_cells"]
-
 
 class CellLaw(Protocol):
     """What accounting needs to know about noise in cells: hashable, symmetric about 0.
@@ -179,13 +177,10 @@ def _alone(noise: CellLaw, shift: float) -> Envelope:
     stated = getattr(noise, "piece_losses", None)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_shifted, log_base = np.log(shifted), np.log(base)
-        if stated is not None:
-            loss = stated(shift)
-        elif hasattr(noise, "log_pieces") and not (shifted.all() and base.all()):
+        underflown = not (shifted.all() and base.all())
+        if stated is None and underflown and hasattr(noise, "log_pieces"):
             log_shifted, log_base = noise.log_pieces(shift)
-            loss = log_shifted - log_base
-        else:
-            loss = log_shifted - log_base
+        loss = log_shifted - log_base if stated is None else stated(shift)
         log_base = np.where(np.isfinite(log_base), log_base, log_shifted - loss)
     infinite = float(shifted[loss == np.inf].sum())
     there = np.isfinite(loss) & np.isfinite(log_base)

@@ -12,17 +12,6 @@ from psinoise._kept import kept
 from psinoise.accounting.loss.law import Float, Law
 from psinoise.numerics.rational import rounded
 
-
-class _Tabulated(Law, Protocol):
-    """What laws from tables know besides, for sharper bounds."""
-
-    @property
-    def _panel_edges(self) -> Float: ...
-    @property
-    def _steepest(self) -> tuple[float, float]: ...
-    def score(self, t: Float) -> Float: ...
-
-
 # A polynomial of degree n on its interval reaches its largest absolute value on the nodes of
 # Chebyshev's polynomial of degree N, but for the factor cos(n pi / (2 N)) (Ehlich and Zeller,
 # Mathematische Zeitschrift 86, 1964). Log densities have degree 10 on their panels.
@@ -42,23 +31,32 @@ _GAUSS, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _DEEPEST, _FARTHEST, _FARTHEST_SHIFT = 1000.0, 2.0**1020, 2.0**1000
 
 
+class _Tabulated(Law, Protocol):
+    """What laws from tables know besides, for sharper bounds."""
+
+    @property
+    def _panel_edges(self) -> Float: ...
+    @property
+    def _steepest(self) -> tuple[float, float]: ...
+    def score(self, t: Float) -> Float: ...
+
+
 def largest_log_ratio_bounds(noise: Law, sensitivity: float) -> tuple[float, float]:
     """A lower and an upper bound of the supremum of ``log p(x - a)/p(x)``.
 
     Log-concave: ``log p(x - s) - log p(x) <= s score(x) <= s score_limit``, approached at infinity;
     both bounds are that product, rounded outwards. Otherwise the shift ``a = s`` is worst by the
-    lemma, and ``_rise`` has the proof.
+    lemma, and `_rise` has the proof.
     """
     if noise.score_limit == math.inf:
         return math.inf, math.inf
-    if noise.log_concave:
-        standard = getattr(noise, "_score_limit", None)
-        if standard is None:
-            exact = Fraction(sensitivity) * Fraction(noise.score_limit)
-            return rounded(exact, up=False), rounded(exact, up=True)
-        exact = Fraction(sensitivity) * Fraction(standard) / Fraction(noise.scale)
-        return rounded(exact, up=False), rounded(exact, up=True)
-    return _rise(noise, sensitivity)[1:]
+    if not noise.log_concave:
+        return _rise(noise, sensitivity)[1:]
+    limit = Fraction(noise.score_limit)
+    if hasattr(noise, "_score_limit"):  # of the standardized law
+        limit = Fraction(noise._score_limit) / Fraction(noise.scale)
+    exact = Fraction(sensitivity) * limit
+    return rounded(exact, up=False), rounded(exact, up=True)
 
 
 def largest_score(noise: Law) -> float:
@@ -72,16 +70,11 @@ def largest_score(noise: Law) -> float:
     return cast(_Tabulated, noise)._steepest[1] / noise.scale * (1.0 + 4.0 * _UNIT)
 
 
-def turning_point(noise: Law, sensitivity: float) -> float:
-    """Where ``log p(x - s)/p(x)`` is largest, for a law that is not log-concave.
-
-    Relative error 1e-6, of its distance from ``s`` too unless that is below the table.
-    """
-    return sensitivity + turning_distance(noise, sensitivity)
-
-
 def turning_distance(noise: Law, sensitivity: float) -> float:
-    """How far beyond the shift the loss turns."""
+    """How far beyond ``s`` the loss ``log p(x - s)/p(x)`` of a law that is not log-concave turns.
+
+    Relative error 1e-6, also of the sum with ``s`` where the distance is below the table.
+    """
     return _rise(noise, sensitivity)[0] if noise.score_limit < math.inf else math.inf
 
 
@@ -202,9 +195,11 @@ def _integral(noise: _Tabulated, u: float, shift: float) -> tuple[float, float]:
     return shift * (mean - error), shift * (mean + error)
 
 
-def _error(noise: Law, logs: Float) -> Float:
+def _logs(noise: Law, t: Float) -> tuple[Float, Float]:
+    """Log densities, and how far they may be off."""
+    logs = noise.logpdf(t)
     standard = np.abs(logs + math.log(noise.scale))
-    return np.asarray(_LOG_ERROR * np.maximum(1.0, standard) + _UNIT * np.abs(logs))
+    return logs, _LOG_ERROR * np.maximum(1.0, standard) + _UNIT * np.abs(logs)
 
 
 def _edges(noise: Law, s: float) -> Float:
@@ -230,15 +225,9 @@ def _far_out(noise: Law, s: float, last: float) -> float:
     """A bound of ``L`` beyond the last edge."""
     if math.isfinite(noise.support):
         return -math.inf
-    logs = noise.logpdf(np.array([0.5 * last, last]))
-    mean = float(logs[0] - logs[1] + _error(noise, logs).sum()) / (0.5 * last)
+    logs, errors = _logs(noise, np.array([0.5 * last, last]))
+    mean = float(logs[0] - logs[1] + errors.sum()) / (0.5 * last)
     return s * max(mean, noise.score_limit) * (1.0 + 4.0 * _UNIT)
-
-
-def _sharper(values: Float) -> Float:
-    """Bounds of polynomials by their values on the nodes."""
-    most, half = values.max(axis=1), 0.5 * np.ptp(values, axis=1)
-    return np.asarray(most + (_OVERSHOOT - 1.0) * half)
 
 
 def _branch_and_bound(
@@ -255,10 +244,6 @@ def _branch_and_bound(
     low, high = cuts[:-1][outside], cuts[1:][outside]
     place, least, floor = 0.0, -math.inf, -math.inf
 
-    def logs(t: Float) -> tuple[Float, Float]:
-        found = noise.logpdf(t)
-        return found, _error(noise, found)
-
     def note(u: Float, values: Float, errors: Float) -> None:
         """The best value, and what a bound must be above to be followed."""
         nonlocal place, least, floor
@@ -269,16 +254,17 @@ def _branch_and_bound(
         floor = max(floor, least + 3.0 * float(errors.flat[best]) + gap)
 
     def bound(low: Float, high: Float) -> Float:
-        (near, e), (far, e_far), (end, e_end) = logs(low), logs(low + s), logs(high + s)
+        (near, e), (far, e_far), (end, e_end) = (_logs(noise, t) for t in (low, low + s, high + s))
         note(low, near - far, e + e_far)
         bounds = np.asarray(near - end + e + e_end)
         left = bounds > floor
         if polynomial and left.any():
             u = low[left, None] + (high - low)[left, None] * (0.5 + 0.5 * _NODES)
-            (near, e), (far, e_far) = logs(u), logs(u + s)
-            note(u, near - far, e + e_far)
-            sharper = _sharper(near - far) + (e + e_far).max(axis=1)
-            bounds[left] = np.minimum(bounds[left], sharper)
+            (near, e), (far, e_far) = _logs(noise, u), _logs(noise, u + s)
+            values, errors = near - far, e + e_far
+            note(u, values, errors)
+            most = values.max(axis=1) + (_OVERSHOOT - 1.0) * (0.5 * np.ptp(values, axis=1))
+            bounds[left] = np.minimum(bounds[left], most + errors.max(axis=1))
         return bounds
 
     bounds, most, evaluated = bound(low, high), _far_out(noise, s, float(cuts[-1])), 0

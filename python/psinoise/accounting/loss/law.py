@@ -7,8 +7,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Float", "Law"]
-
 Float = NDArray[np.float64]
 
 

@@ -20,7 +20,6 @@ any shift.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -29,9 +28,8 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
-from psinoise.accounting.loss.coverage import nodes
 from psinoise.accounting.loss.pairs import Direction, Float, normal_std
-from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes
+from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes, nodes
 
 LARGEST_EXPONENT = 600.0
 # What rounding makes of the moments of a shift by one scale, relative; measured, of all laws.
@@ -50,47 +48,37 @@ class Cumulants(NamedTuple):
     variance: float
 
 
-def _turned(direction: Direction, log_mass: Float, loss: Float) -> tuple[Float, Float]:
-    """From ``Q`` and ``Lambda`` of "remove" to ``P`` and the loss of a direction."""
-    return (log_mass + loss, loss) if direction == "remove" else (log_mass, -loss)
-
-
-@dataclass(frozen=True, eq=False)
 class LossMeasure:
-    """Quadrature of ``E_P[f(L)]`` for one step in one direction.
+    """Quadrature of ``E_P[f(L)]`` for one step in one direction; nobody changes it.
 
     Attributes
     ----------
-    log_mass, loss : log-weights under ``P`` and losses; panel nodes first, then ``atoms`` atoms
+    log_mass, loss : log-weights under ``P`` and losses; panel nodes first, then atoms
     lost : probability of infinite losses, under ``P`` and under ``Q``
     """
 
-    nodes: Nodes
-    direction: Direction
-    log_mass: Float
-    loss: Float
-    atoms: int
-    lost: tuple[float, float] = (0.0, 0.0)
-
-    @classmethod
-    def of(
-        cls,
-        grid: Nodes,
-        direction: Direction,
-        lost: tuple[float, float] = (0.0, 0.0),
-    ) -> LossMeasure:
+    def __init__(self, grid: Nodes, direction: Direction) -> None:
+        opposite: Direction = "add" if direction == "remove" else "remove"
+        self.nodes, self.direction = grid, direction
+        self.lost = grid.pair.infinite(direction), grid.pair.infinite(opposite)
         log_mass, loss = grid.log_mass.ravel(), grid.loss.ravel()
         if grid.atom_loss.size:
             # Else no copies: a composition may have thousands of steps.
             log_mass = np.concatenate([log_mass, grid.atom_log_mass])
             loss = np.concatenate([loss, grid.atom_loss])
-        log_mass, loss = _turned(direction, log_mass, loss)
-        return cls(grid, direction, log_mass, loss, grid.atom_loss.size, lost)
+        # From Q and Lambda of "remove" to P and the loss.
+        remove = direction == "remove"
+        self.log_mass, self.loss = (log_mass + loss, loss) if remove else (log_mass, -loss)
 
     @property
     def panels(self) -> int:
         """Number of panels; the first nodes are theirs."""
         return int(self.nodes.left.size)
+
+    @property
+    def atoms(self) -> int:
+        """Number of atoms, which come last."""
+        return int(self.nodes.atom_loss.size)
 
     @cached_property
     def mass(self) -> Float:
@@ -112,6 +100,14 @@ class LossMeasure:
         pair = self.nodes.pair
         return math.inf if isinstance(pair, AtomPair) else pair.distance / pair.noise.scale
 
+    @property
+    def _normal_std(self) -> float | None:
+        """That of normal noise without sampling."""
+        pair = self.nodes.pair
+        if isinstance(pair, AtomPair) or pair.sampling_rate < 1.0:
+            return None
+        return normal_std(pair)
+
     @cached_property
     def _quadratic_up_to(self) -> float:
         """Up to which ``c`` nodes know less of ``K`` than the polynomial says."""
@@ -129,21 +125,13 @@ class LossMeasure:
         room -= distance if pair.noise.kinks else 0.0
         return (math.sqrt(max(room, 0.0)) - distance) / moved
 
-    @property
-    def _normal_std(self) -> float | None:
-        """That of normal noise without sampling."""
-        pair = self.nodes.pair
-        if isinstance(pair, AtomPair) or pair.sampling_rate < 1.0:
-            return None
-        return normal_std(pair)
-
     @cached_property
     def _variance(self) -> float:
         """``V``."""
         pair, std = self.nodes.pair, self._normal_std
-        assert not isinstance(pair, AtomPair)
         if std is not None:
-            return float(1.0 / std / std)
+            return 1.0 / std / std
+        assert not isinstance(pair, AtomPair)
         moved = pair.sampling_rate * self._distance
         return float(moved * moved * pair.noise._standard_fisher_information())
 
@@ -231,11 +219,9 @@ class LossMeasure:
         return core.panel_pieces(self.log_mass, self.loss, self.panels, ORDER, c, value, frequency)
 
     def split(self, pieces: NDArray[np.int64]) -> LossMeasure:
-        return LossMeasure.of(self.nodes.split(pieces), self.direction, self.lost)
+        return LossMeasure(self.nodes.split(pieces), self.direction)
 
 
 def loss_measure(pair: Dominating, direction: Direction, reach: float) -> LossMeasure:
     """The finite loss of one step, from nodes out to ``log p(0) - reach``."""
-    opposite: Direction = "add" if direction == "remove" else "remove"
-    lost = pair.infinite(direction), pair.infinite(opposite)
-    return LossMeasure.of(nodes(pair, reach), direction, lost)
+    return LossMeasure(nodes(pair, reach), direction)

@@ -48,27 +48,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psinoise._kept import cached_property
-from psinoise.accounting.loss.largest import (
-    largest_log_ratio_bounds,
-    turning_distance,
-    turning_point,
-)
-from psinoise.accounting.loss.law import Float, Law
+from psinoise.accounting.loss.largest import largest_log_ratio_bounds, turning_distance
+from psinoise.accounting.loss.law import Law
 from psinoise.errors import DomainError
 
-__all__ = [
-    "DIRECTIONS",
-    "Direction",
-    "Float",
-    "Pair",
-    "largest_log_ratio_bounds",
-    "mixture_loss",
-    "normal_std",
-    "turning_point",
-]
-
+Float = NDArray[np.float64]
 Direction = Literal["remove", "add"]
 #: What a record that is removed, or added, changes.
 DIRECTIONS: tuple[Direction, ...] = ("remove", "add")
@@ -207,44 +194,40 @@ class Pair:
 
     def certain_loss(self, direction: Direction) -> float:
         """A lower bound on that supremum."""
-        pure, _ = largest_log_ratio_bounds(self.noise, self.sensitivity)
-        found = self._losses_of(pure)[direction]
-        return found * (1.0 - math.copysign(_LOSS_ROUNDING, found)) if self._composite else found
-
-    @property
-    def _composite(self) -> bool:
-        """Whether the largest loss takes more than that of a shift."""
-        return self.replaced or self.sampling_rate < 1.0
+        return self._losses(up=False)[direction]
 
     @cached_property
     def _largest_losses(self) -> dict[Direction, float]:
-        """Suprema of each direction, rounded up."""
-        found = self._losses_of(largest_log_ratio_bounds(self.noise, self.sensitivity)[1])
-        if not self._composite:
+        return self._losses(up=True)
+
+    def _losses(self, *, up: bool) -> dict[Direction, float]:
+        """Bounds on the largest losses: those of a bound on the loss of the shift, rounded up once
+        more, or down, where they take more than that."""
+        low, high = largest_log_ratio_bounds(self.noise, self.sensitivity)
+        found = self._losses_of(high if up else low)
+        if self.sampling_rate == 1.0 and not self.replaced:
             return found
-        return {
-            direction: x * (1.0 + math.copysign(_LOSS_ROUNDING, x))
-            for direction, x in found.items()
-        }
+        outwards = _LOSS_ROUNDING if up else -_LOSS_ROUNDING
+        return {each: x * (1.0 + outwards * math.copysign(1.0, x)) for each, x in found.items()}
 
     def _losses_of(self, pure: float) -> dict[Direction, float]:
         """The largest loss of each direction, from that of the shift; right to some ulp."""
-        if self.sampling_rate == 0.0:
+        q, bounded = self.sampling_rate, math.isfinite(self.noise.support)
+        if q == 0.0:
             return {"remove": 0.0, "add": 0.0}
         if 2.0 * self.noise.support <= self.sensitivity:
             # Neighbors have no output in common.
-            alone = math.log1p(-self.sampling_rate) if self.sampling_rate < 1.0 else -math.inf
-            return {"remove": alone, "add": -alone if alone > -math.inf else alone}
+            alone = math.log1p(-q) if q < 1.0 else -math.inf
+            return {"remove": alone, "add": -alone if q < 1.0 else alone}
         gain = loss = pure
-        if self.sampling_rate < 1.0:
+        if q < 1.0:
             if math.isfinite(pure):
-                gain = float(mixture_loss(np.array(pure), self.sampling_rate))
+                gain = float(mixture_loss(np.array(pure), q))
             # Where the support of the shifted law ends, sampling leaves log(1 - q).
-            least = -math.inf if math.isfinite(self.noise.support) else -pure
-            loss = -math.log1p(self.sampling_rate * math.expm1(least))
+            loss = -math.log1p(q * math.expm1(-math.inf if bounded else -pure))
         if self.replaced:
             # log P/p is largest and log Q/p least at the same end, both being monotone.
-            return {"remove": gain + loss, "add": gain + loss}
+            gain = loss = gain + loss
         return {"remove": gain, "add": loss}
 
 

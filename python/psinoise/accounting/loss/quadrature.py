@@ -34,10 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise._kept import cached_property
+from psinoise._kept import cached_property, kept
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
-from psinoise.accounting.loss.narrow import pieces_of
-from psinoise.accounting.loss.pairs import Float, Pair
+from psinoise.accounting.loss.narrow import masses_of, pieces_of
+from psinoise.accounting.loss.pairs import DIRECTIONS, Float, Pair
 from psinoise.errors import CertificationError
 from psinoise.numerics.distinct import distinct
 from psinoise.numerics.panels import Panels, refined_panels
@@ -73,6 +73,8 @@ _HIDDEN = 64.0
 # Heavy tails end at 2^37 scales, within the tables of the law: what is cut off has mass times
 # squared loss below 1e-32.
 _MOST_OCTAVES = 37
+# What quadratures may miss: seventy times what they do.
+_LOST = 1e-11
 
 
 def reach_for(log_delta: float, count: float) -> float:
@@ -160,20 +162,21 @@ class Nodes:
 
     def split(self, pieces: NDArray[np.int64]) -> Nodes:
         """The same integral with panel ``k`` cut into ``pieces[k]`` equal panels."""
+        assert isinstance(self.pair, Pair)
         cut = pieces > 1
-        if isinstance(self.pair, AtomPair) or not cut.any():
-            return self
         owner = np.repeat(np.flatnonzero(cut), pieces[cut])
         first = np.repeat(np.cumsum(pieces[cut]) - pieces[cut], pieces[cut])
         index = np.arange(owner.size) - first
         width = (self.right - self.left)[owner] / pieces[owner]
         left = self.left[owner] + index * width
-        log_mass, loss = sample(self.pair, left, left + width)
+        right = left + width
+        half = 0.5 * (right - left)[:, None]
+        base, _, loss = _sample(self.pair, left[:, None] + half + half * _POINTS)
         return replace(
             self,
             left=np.concatenate([self.left[~cut], left]),
-            right=np.concatenate([self.right[~cut], left + width]),
-            log_mass=np.concatenate([self.log_mass[~cut], log_mass]),
+            right=np.concatenate([self.right[~cut], right]),
+            log_mass=np.concatenate([self.log_mass[~cut], _log_weights(left, right) + base]),
             loss=np.concatenate([self.loss[~cut], loss]),
         )
 
@@ -188,15 +191,41 @@ def _sample(pair: Pair, x: Float) -> tuple[Float, Float, Float]:
     return base, ratio, loss
 
 
-def sample(pair: Pair, left: Float, right: Float) -> tuple[Float, Float]:
-    """Log of weight times ``Q``, and ``Lambda``, at the nodes of any panels."""
-    half = 0.5 * (right - left)
-    base, _, loss = _sample(pair, (left + half)[:, None] + half[:, None] * _POINTS)
-    return np.log(half[:, None] * _WEIGHTS) + base, loss
+def _log_weights(left: Float, right: Float) -> Float:
+    """Logs of the weights of the nodes of each panel."""
+    return np.log((0.5 * (right - left))[:, None] * _WEIGHTS)
 
 
-def quadrature(pair: Dominating, reach: float) -> Nodes:
-    """Build the nodes of a pair out to ``log p(0) - reach``; see `coverage.nodes`."""
+@kept()
+def nodes(pair: Dominating, reach: float) -> Nodes:
+    """The nodes of a pair out to ``log p(0) - reach``; all is narrow if some of a law is lost."""
+    found = _quadrature(pair, reach)
+    # Nothing is certified of a law without a table.
+    if isinstance(pair, Pair) and hasattr(pair.noise, "_table") and not _holds_all(pair, found):
+        return replace(found, narrow=np.array([[-np.inf, np.inf]]))
+    return found
+
+
+def _holds_all(pair: Pair, grid: Nodes) -> bool:
+    """Whether the masses of both laws add up to 1, but for the errors that they are charged with.
+
+    What heavy tails have beyond their ends, and what panels leave out, is bounded by the law's own
+    distribution. Where something is missing nothing is known of the losses that are left.
+    """
+    (log_masses, errors), panels, doubt = grid.of_panels, grid.left.size, grid.doubt
+    atoms = np.stack([grid.atom_log_mass + grid.atom_loss, grid.atom_log_mass])
+    held = (np.exp(log_masses) * (1.0 + errors + doubt[:panels])).sum(axis=1)
+    held += (np.exp(atoms) * (1.0 + doubt[panels:])).sum(axis=1)
+    # Of other tails less is beyond the ends than is known of masses.
+    tails = grid.beyond if pair.noise.score_limit == 0.0 else (0.0, 0.0)
+    for mass, beyond, direction in zip(held, tails, DIRECTIONS, strict=True):
+        narrow = float(masses_of(pair, grid.narrow, direction)[1].sum())
+        if not mass + beyond + narrow + pair.infinite(direction) > 1.0 - _LOST:
+            return False
+    return True
+
+
+def _quadrature(pair: Dominating, reach: float) -> Nodes:
     if isinstance(pair, AtomPair):
         return _no_panels(pair, *pair.atoms)
     if math.isfinite(pair.noise.support):
@@ -210,34 +239,33 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
     edges = _first_edges(pair, floor)
     edges = np.concatenate([[low], edges[(edges > low) & (edges < high)], [high]])
     edges = edges[np.isfinite(edges)]
-    hidden = _hidden(pair)
-    if hidden.size:
-        hidden = np.clip(hidden, low, high)
-        hidden = hidden[hidden[:, 0] < hidden[:, 1]]
+    hidden = _hidden(pair, low, high)
     for part in hidden:
         edges = distinct(np.append(edges[(edges < part[0]) | (edges > part[1])], part))
     left, right, base, loss, flat, narrow = _panels(pair, edges, floor)
-    for part in hidden:
-        narrow |= (left >= part[0]) & (right <= part[1])
     if not narrow.any() and not hidden.size:
         return _assemble(pair, left, right, base, loss, flat)
-    held, parts = ~narrow, np.stack([left, right], axis=1)[narrow]
+    inside = np.zeros(left.size, dtype=bool)
     for part in hidden:
-        parts = parts[(parts[:, 0] < part[0]) | (parts[:, 1] > part[1])]
-    parts = np.concatenate([parts, hidden])
-    outline = np.array([min(left.min(), parts.min()), max(right.max(), parts.max())])
-    if held.any():
-        found = _assemble(pair, left[held], right[held], base[held], loss[held], flat[held])
-    else:
-        found = _no_panels(pair, np.empty(0), np.empty(0))
-    return replace(found, narrow=pieces_of(pair, parts), ends=outline)
+        inside |= (left >= part[0]) & (right <= part[1])
+    parts = np.concatenate([np.stack([left, right], axis=1)[narrow & ~inside], hidden])
+    ends = np.array([min(left.min(), parts.min()), max(right.max(), parts.max())])
+    held = ~(narrow | inside)
+    found = _assemble(pair, left[held], right[held], base[held], loss[held], flat[held])
+    return replace(found, narrow=pieces_of(pair, parts), ends=ends)
 
 
-def _hidden(pair: Pair) -> Float:
-    """Around centers whose noise falls between two outputs: panels would not see it at all."""
-    outputs = {center: math.ulp(center) for center in pair.centers}
-    room = {c: _HIDDEN * each for c, each in outputs.items() if pair.noise.scale < 2.0 * each}
-    return np.array([[c - each, c + each] for c, each in room.items()]).reshape(-1, 2)
+def _hidden(pair: Pair, low: float, high: float) -> Float:
+    """Around centers between two points whose noise falls between two outputs: panels would not see
+    it at all."""
+    outputs = [(center, math.ulp(center)) for center in pair.centers]
+    found = [
+        (center - _HIDDEN * output, center + _HIDDEN * output)
+        for center, output in outputs
+        if pair.noise.scale < 2.0 * output
+    ]
+    parts: Float = np.clip(np.array(found).reshape(-1, 2), low, high)
+    return parts[parts[:, 0] < parts[:, 1]]
 
 
 def _panels(pair: Pair, edges: Float, floor: float) -> Panels:
@@ -305,11 +333,10 @@ def _assemble(
     pair: Pair, left: Float, right: Float, base: Float, loss: Float, flat: NDArray[np.bool_]
 ) -> Nodes:
     """Separate atoms from panels: a constant loss over a whole panel is an atom."""
-    log_mass = np.log((0.5 * (right - left))[:, None] * _WEIGHTS) + base
-    outline = np.array([left[0], right[-1]])
+    log_mass, none = _log_weights(left, right) + base, np.empty(0)
+    ends = np.array([left.min(initial=math.inf), right.max(initial=-math.inf)])
     if not flat.any():
-        none = np.empty(0)
-        return Nodes(pair, left, right, log_mass, loss, none, none, outline)
+        return Nodes(pair, left, right, log_mass, loss, none, none, ends)
     rounding = 8.0 * _EPS * np.maximum(1.0, np.abs(base).max(axis=1))
     # A run continues while the next panel touches and its loss agrees to rounding.
     joins = (
@@ -334,5 +361,5 @@ def _assemble(
         loss[~flat],
         np.array(atom_log_mass),
         np.array(atom_loss),
-        outline,
+        ends,
     )

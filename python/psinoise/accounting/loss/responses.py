@@ -52,8 +52,6 @@ from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.numerics.golden import peak
 
-__all__ = ["RandomizedResponse", "RangePair"]
-
 # Bins of a loss of bounded range: both bounds on one use are 3e-7 of the range apart.
 _BINS = 4096
 # Values of t of two answers, among which the worst is sought first.

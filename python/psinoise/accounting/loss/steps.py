@@ -25,23 +25,6 @@ from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.numerics.rational import rounded
 
-__all__ = [
-    "MASS_ROUNDING",
-    "Pairs",
-    "Share",
-    "Step",
-    "Steps",
-    "are_pairs",
-    "certain_finite_loss",
-    "directions",
-    "finite_share",
-    "infinite_mass",
-    "largest_finite_loss",
-    "largest_loss",
-    "several",
-    "some_of",
-]
-
 
 class Step(Protocol):
     """Anything that is composed: a pair, or a step that is known by measures of its loss.

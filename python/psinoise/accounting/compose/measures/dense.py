@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from psinoise._kept import kept
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
-from psinoise.accounting.loss.coverage import nodes
 from psinoise.accounting.loss.narrow import atoms_of
 from psinoise.accounting.loss.pairs import DIRECTIONS, Direction, Float, Pair
-from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes
+from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes, nodes
 from psinoise.accounting.loss.steps import Step, Steps
 
 Mask = NDArray[np.bool_]
