@@ -16,7 +16,7 @@ from psinoise.accounting.compose.choose import Guess, Sought, bounds
 from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound
 from psinoise.accounting.compose.measures.dense import uses_of
 from psinoise.accounting.concentrated import added
-from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition, NotConvergedError
+from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, NotConvergedError
 from psinoise.accounting.estimate.estimate import (
     contour_epsilon,
     contour_log_delta,
@@ -127,7 +127,6 @@ class OneDirection:
     tilt: float = 1.0
     guess: Guess | None = None
     around: float = 0.0
-    composition: Composition | None = None
     rounds: Iterator[Bound] | None = None
     found: dict[str, Bound] = field(default_factory=dict)
     crossed: dict[str, tuple[Bound, float]] = field(default_factory=dict)
@@ -137,9 +136,8 @@ class OneDirection:
 
     def begin(self) -> None:
         """What is known without composing anything, and where to look."""
-        steps = self.question.steps
-        direction, point = self.direction, self.point
-        top = self.question.largest_loss(direction)
+        question, direction, point = self.question, self.direction, self.point
+        steps, top = question.steps, question.largest_loss(direction)
         if point.log_delta is not None:
             share = finite_share(steps, direction, point.log_delta)
             if share is None:
@@ -152,38 +150,39 @@ class OneDirection:
                     self.meant, self.share = top, share._replace(least=share.most)
         elif point.epsilon >= top:
             self.lower = self.upper = -math.inf
-        countless = self.question.uses > _MOST_USES and not self.question.estimating
+        countless = question.uses > _MOST_USES and not question.estimating
         self.done = countless or not self.lower < self.upper
+        if self.done:
+            return
         # One use is read from its bins; only of a delta one must know how small it may be.
-        more = self.question.uses > 1.0 or point.log_delta is None
-        if not self.done and more and are_pairs(steps):
+        if (question.uses > 1.0 or point.log_delta is None) and are_pairs(steps):
             self._start(steps, top)
-        for bound in () if self.done else self.question.kept.get(direction, ()):
+        for bound in question.kept.get(direction, ()):
             self.read(bound)
         # Of a delta below all float64 nothing more is to be known.
         below = point.log_delta is None and self.upper < LEAST_LOG_DELTA
-        self.done = countless or below or not self.lower < self.upper
+        self.done = below or not self.lower < self.upper
 
     def _start(self, steps: Pairs, top: float) -> None:
         """A first guess, from the saddle point; none where outputs do not resolve the noise."""
-        direction, point, uses = self.direction, self.point, self.question.uses
-        start = start_at_epsilon if point.log_delta is None else start_at_delta
-        at = point.epsilon if point.log_delta is None else self.share.middle
+        given, uses = self.point.log_delta is None, self.question.uses
+        start = start_at_epsilon if given else start_at_delta
+        epsilon, log_delta = self.point.epsilon, self.share.middle
+        at = epsilon if given else log_delta
         try:
-            self.composition, saddle = start(steps, direction, at, uses)
+            composition, saddle = start(steps, self.direction, at, uses)
         except CertificationError:
             return
-        if point.log_delta is not None:
-            epsilon, log_delta = min(max(saddle.epsilon, 0.0), top), self.share.middle
-        else:
-            epsilon, log_delta = point.epsilon, max(saddle.log_delta, LEAST_LOG_DELTA)
-            if not saddle.saturated and saddle.log_chernoff(point.epsilon) < UNDERFLOW:
+        if given:
+            log_delta = max(saddle.log_delta, LEAST_LOG_DELTA)
+            if not saddle.saturated and saddle.log_chernoff(epsilon) < UNDERFLOW:
                 # Masses underflow there. With the errors of its quadrature, which does not resolve
                 # a loss near its largest value under the tilts that belong there.
-                log_norm = self.composition.certain_chernoff(0.0, saddle.c)
-                self.line = ChernoffBound(log_norm, saddle.c)
+                self.line = ChernoffBound(composition.certain_chernoff(0.0, saddle.c), saddle.c)
                 self.read(self.line)
-        self.guess = Guess(epsilon, log_delta, self.composition)
+        else:
+            epsilon = min(max(saddle.epsilon, 0.0), top)
+        self.guess = Guess(epsilon, log_delta, composition)
         self.tilt, self.around = saddle.c, epsilon
 
     def read(self, bound: Bound) -> None:
@@ -203,9 +202,9 @@ class OneDirection:
 
     def stays_below(self, value: float) -> bool:
         """Whether the value is at most this one, by Chernoff's bound; quick."""
-        if self.composition is None or self.point.log_delta is None or math.isinf(value):
+        if self.guess is None or self.point.log_delta is None or math.isinf(value):
             return False
-        return self.composition.stays_below(value, self.share.least, self.tilt)
+        return self.guess.composition.stays_below(value, self.share.least, self.tilt)
 
     def sharpen(self) -> None:
         """One more bound: from above, from below, and finer ones in turn."""
@@ -216,7 +215,7 @@ class OneDirection:
         if found is None:
             self.done = True
             return
-        if self.composition is None and self.point.log_delta is None and found.side == "upper":
+        if self.guess is None and self.point.log_delta is None and found.side == "upper":
             # There is no saddle point that knows how fast delta falls.
             epsilon = self.point.epsilon
             self.tilt = max(found.slope(epsilon, 1e-3 * max(epsilon, 1e-6)), _LEAST_TILT)
@@ -271,15 +270,16 @@ class OneDirection:
 
     def converged(self) -> float | None:
         """The value by contour integration, if that converges in a moment."""
-        if self.composition is None or self.question.uses == 1.0:
+        if self.guess is None or self.question.uses == 1.0:
             return None
-        saddle = self.composition.saddle(self.tilt)
+        composition = self.guess.composition
+        saddle = composition.saddle(self.tilt)
         try:
             if self.point.log_delta is None:
-                return contour_log_delta(self.composition, saddle, self.point.epsilon)
+                return contour_log_delta(composition, saddle, self.point.epsilon)
             if self.meant > -math.inf:
                 return self.meant
-            value = contour_epsilon(self.composition, saddle, self.share.middle)
+            value = contour_epsilon(composition, saddle, self.share.middle)
             return min(max(value, 0.0), self.upper)
         except NotConvergedError:
             return None

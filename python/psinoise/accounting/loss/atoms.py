@@ -17,8 +17,8 @@ LOSS_ROUNDING = 1e-15
 class AtomPair(ABC):
     """One use with a loss of atoms, for both directions at once; hashable. See `Pair` for sampling.
 
-    Mass where the other distribution has none is an infinite loss, kept apart; everything else here
-    is about the finite part, whose masses add up to less than 1 then.
+    Mass where the other distribution has none is an infinite loss, kept apart: all else here is
+    about the finite part, whose masses add up to less than 1 then.
     """
 
     sampling_rate: float
@@ -57,7 +57,7 @@ class AtomPair(ABC):
 
     @property
     def stated(self) -> bool:
-        """Whether small losses keep their digits, being no difference of logarithms."""
+        """Whether small losses keep their digits, being no differences of logarithms."""
         return False
 
     @property
@@ -72,17 +72,13 @@ class AtomPair(ABC):
 
     def at_tilt(self, direction: Direction, tilt: float) -> AtomPair:
         """The one of them with the largest `moment` at a tilt."""
-        del direction, tilt
         return self
 
     def groups(
         self, direction: Direction, tilt: float, most: int
     ) -> tuple[tuple[AtomPair, AtomPair], ...]:
-        """The pairs that it dominates in so many groups: of each one of them, and what dominates.
-
-        Groups are the finer the nearer they are to the worst pair at a tilt.
-        """
-        del direction, tilt, most
+        """The pairs that it dominates in so many groups, finer near the worst pair at a tilt: of
+        each group one pair, and what dominates it."""
         return ((self, self),)
 
     def moment(self, direction: Direction, tilt: float) -> float:

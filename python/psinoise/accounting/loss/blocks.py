@@ -1,19 +1,18 @@
 """One use of noise on the whole numbers whose masses have a formula: a loss of blocks of numbers.
 
-A law without end, and as wide as it likes, has too many numbers to list. Those ``k`` from half of
-the shift on are cut into blocks: single numbers near the shift, then runs of ``2**-8`` of the
-distance from it, on which the loss hardly changes. The rest is their mirror image, with the two
-laws exchanged.
+A wide law without end has too many numbers to list. Those from half of the shift on are cut into
+blocks: single numbers near the shift, then runs of ``2**-8`` of the distance from it, on which the
+loss hardly changes. The rest is their mirror image, with the two laws exchanged.
 
 *From above* the mass of a block is moved to the ends ``[low, high]`` of an interval that contains
 its losses, so that both laws keep their masses. The expectation of a convex function of the
 likelihood ratio grows by that, so that the pair dominates, and the largest ``high`` is the pure
 epsilon. *From below* a block is one answer: merging answers is post-processing.
 
-``low`` and ``high`` come from five points of a block and its second difference, and are widened by
-it: an interval is wrong where the loss bends far more in a block of ``2**-8`` of a length on which
-it is smooth, which does not happen (``tests/test_discrete_stable.py`` compares with all numbers).
-The rounding of the masses, 1e-13, is added to the ends.
+``low`` and ``high`` are those of five points of a block, widened by its second difference: wrong
+where the loss bends far more in a block of ``2**-8`` of a length on which it is smooth, which does
+not happen (``tests/test_discrete_stable.py`` compares with all numbers). The rounding of the
+masses, 1e-13, is added to the ends.
 
 Several laws, each with a probability that does not depend on the data, are told apart by who sees
 the answer: the blocks of all of them, times these probabilities. What they leave of 1 tells all.
@@ -31,8 +30,7 @@ from psinoise._kept import cached_property, kept
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float
 
-# Lengths of blocks in units of that on which the law is smooth: for the likeliest law, and for
-# others.
+# Lengths of blocks in units of that on which a law is smooth: of the likeliest one, and of others.
 _LENGTHS = 2.0**-8, 2.0**-6
 # Logarithms of masses are right to this.
 _ROUNDING = 1e-12
@@ -46,8 +44,8 @@ class BlockLaw(Protocol):
     """A law on the whole numbers: hashable, symmetric and unimodal, with smooth masses.
 
     ``log_mass(k)`` is smooth on the length ``finest``, and where ``bounded_loss`` holds on that of
-    ``k`` too, as a power is; else masses fall faster than any power. ``log_tail(k)`` is the
-    logarithm of ``P(X >= k)``.
+    ``k`` too, as a power is; else masses fall faster than any power. ``log_tail(k)`` is
+    ``log P(X >= k)``.
     """
 
     @property
@@ -68,8 +66,8 @@ def in_blocks(noise: object) -> TypeGuard[BlockLaw]:
 
 
 class _Blocks(NamedTuple):
-    """Of each block the logarithms of its masses under both laws, and the ends of its losses; and
-    the mass under the moved law of what is beyond, where losses have no bound."""
+    """Logs of the masses of each block under both laws, the ends of its losses, and the mass under
+    the moved law of what is beyond, where losses have no bound."""
 
     moved: Float
     base: Float
@@ -84,16 +82,11 @@ class BlockPair(AtomPair):
 
     Attributes
     ----------
-    parts
-        laws with their probabilities, the likeliest first; what these leave of 1 is ``leak``
-    shift
-        how far neighbors are apart, a whole number of at least 1
-    sampling_rate
-        of Poisson sampling
-    leak
-        the probability that the answer tells which data set it is
-    merged
-        whether a block is one answer, for a bound from below
+    parts : laws with their probabilities, the likeliest first; what these leave of 1 is ``leak``
+    shift : how far neighbors are apart, a whole number of at least 1
+    sampling_rate : of Poisson sampling
+    leak : the probability that the answer tells which data set it is
+    merged : whether a block is one answer, for a bound from below
     """
 
     parts: tuple[tuple[float, BlockLaw], ...]
@@ -104,7 +97,7 @@ class BlockPair(AtomPair):
 
     @property
     def one_law(self) -> BlockLaw | None:
-        """The law, if there is one alone."""
+        """The law that is alone, if there is one."""
         return self.parts[0][1] if len(self.parts) == 1 and self.leak == 0.0 else None
 
     @property
@@ -126,17 +119,14 @@ class BlockPair(AtomPair):
     @cached_property
     def told(self) -> float:
         """The leak, and from above what is beyond all blocks."""
-        if self.merged:
-            return self.leak
-        return self.leak + sum(share * blocks.beyond for share, blocks in self._blocks)
+        beyond = 0.0 if self.merged else sum(share * part.beyond for share, part in self._blocks)
+        return self.leak + beyond
 
     @property
     def several(self) -> bool:
-        """Whether it bounds from above alone: not so if its blocks are merged."""
         return not self.merged
 
     def below(self, direction: Direction, tilt: float | None) -> BlockPair:
-        """The same with blocks merged."""
         return replace(self, merged=True)
 
 
@@ -161,22 +151,18 @@ def _two_answers(blocks: _Blocks) -> tuple[Float, Float]:
 
 @kept()
 def _blocks(law: BlockLaw, shift: float, length: float) -> _Blocks:
-    """Those from half of the shift on, but for a number right on it, which is added up with them.
-
-    Where the shift is even, half of the mass of its middle is in each half.
-    """
+    """Those from half of the shift on, and half of the mass of a number right on it."""
     start = math.floor(0.5 * shift) + 1.0
     first, last = _edges(law, shift, start, length)
     single = last == first
     parts = [_single(law, shift, first[single]), _runs(law, shift, first[~single], last[~single])]
-    end, beyond = float(last[-1]) + 1.0, 0.0
-    log_moved, log_base = (float(law.log_tail(np.array([k]))[0]) for k in (end - shift, end))
+    end, beyond = last[-1:] + 1.0, 0.0
+    log_moved, log_base = law.log_tail(end - shift), law.log_tail(end)
     if law.bounded_loss:
         # Losses fall to 0 there.
-        highest = _single(law, shift, np.array([end]))[3]
-        parts.append((np.array([log_moved]), np.array([log_base]), np.zeros(1), highest))
+        parts.append((log_moved, log_base, np.zeros(1), _single(law, shift, end)[3]))
     else:
-        beyond = max(math.exp(log_moved), 5e-324)
+        beyond = max(math.exp(log_moved[0]), 5e-324)
     if shift % 2.0 == 0.0:
         middle = law.log_mass(np.array([0.5 * shift])) - math.log(2.0)
         parts.append((middle, middle, np.zeros(1), np.full(1, _ROUNDING)))

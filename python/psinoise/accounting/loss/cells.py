@@ -1,18 +1,14 @@
 """One use of a mechanism whose noise is uniform in cells, or lives on a lattice: a loss of atoms.
 
-Where both densities are constant the loss is one number, so that the privacy loss of such noise is
-a discrete distribution, and nothing has to be integrated. Laws of this kind need not be unimodal,
-and then no single shift is the worst: their pair is the envelope over shifts (``envelope``), whose
-profile is the supremum of the profiles of all of them. It dominates every use of the mechanism,
-whichever shift the neighbors choose, and so its compositions dominate those of the mechanism.
+Where both densities are constant the loss is one number: nothing has to be integrated. Such laws
+need not be unimodal, and then no single shift is the worst. Their pair is the envelope over shifts
+(``envelope``), whose profile is the supremum of the profiles of all of them: it dominates every use
+of the mechanism, whichever shift the neighbors choose, and so do compositions.
 
 From below each *fixed* shift is a bound, that of neighbors who move every query by the same amount.
 For one use the supremum is attained and both agree. For many uses they may differ: the envelope
 lets neighbors choose the best shift for each outcome, which no pair of data sets does; what they
 can do is choose each shift by earlier outcomes (``compose.choices``).
-
-Mass where the base law has none is an infinite loss. It is kept apart as a probability, and
-everything else here is about the finite part, whose masses add up to less than 1.
 """
 
 from __future__ import annotations
@@ -57,10 +53,8 @@ class CellPair(AtomPair):
 
     Attributes
     ----------
-    noise, sensitivity, sampling_rate
-        of the mechanism
-    among
-        how far neighbors may be apart; None for all shifts up to the sensitivity
+    noise, sensitivity, sampling_rate : of the mechanism
+    among : how far neighbors may be apart; None for all shifts up to the sensitivity
 
     Raises
     ------
@@ -89,19 +83,16 @@ class CellPair(AtomPair):
 
     @property
     def told(self) -> float:
-        """Probability of pieces that the law itself does not have."""
         return _envelope(self.noise, self.shifts).infinite
 
     @property
     def stated(self) -> bool:
-        """Whether the law states its losses."""
-        return len(self.shifts) == 1 and hasattr(self.noise, "piece_losses")
+        return not self.several and hasattr(self.noise, "piece_losses")
 
     @property
     def exact_loss(self) -> float | None:
-        """What the law states of its only shift."""
         stated = getattr(self.noise, "largest_piece_loss", None)
-        return stated(self.shifts[0]) if len(self.shifts) == 1 and stated is not None else None
+        return None if self.several or stated is None else stated(self.shifts[0])
 
     @property
     def distance(self) -> float:
@@ -110,20 +101,16 @@ class CellPair(AtomPair):
 
     @property
     def several(self) -> bool:
-        """Whether no single shift is the worst."""
         return len(self.shifts) > 1
 
     @property
     def compares_all(self) -> bool:
-        """Whether it has no infinite losses: else `at_tilt` leaves shifts out."""
+        """Whether there are no infinite losses: else `at_tilt` leaves shifts out."""
         return self.told == 0.0
 
     def at_tilt(self, direction: Direction, tilt: float) -> CellPair:
-        """The fixed shift with the largest `moment`, of those with the most infinite losses.
-
-        Infinite losses count apart, as those of the envelope: a shift with fewer of them may have
-        more of finite ones than is left for the envelope.
-        """
+        """The fixed shift with the largest `moment`, of those with as many infinite losses as the
+        envelope: one with fewer may have more of finite ones than is left for that."""
         if self.among is not None and not self.several:
             return self
         found = [replace(self, among=(shift,)) for shift in self.shifts]
@@ -134,11 +121,10 @@ class CellPair(AtomPair):
     def groups(
         self, direction: Direction, tilt: float, most: int
     ) -> tuple[tuple[CellPair, CellPair], ...]:
-        """Groups of shifts: the worst of each at the tilt, and the envelope of all."""
         shifts, worst = self.shifts, self.at_tilt(direction, tilt).shifts[0]
-        groups = [shifts[a:b] for a, b in pairwise(_ends(np.array(shifts), worst, most))]
-        found = [replace(self, among=group) for group in groups]
-        return tuple((group.at_tilt(direction, tilt), group) for group in found)
+        ends = _ends(np.array(shifts), worst, most)
+        groups = [replace(self, among=shifts[a:b]) for a, b in pairwise(ends)]
+        return tuple((group.at_tilt(direction, tilt), group) for group in groups)
 
 
 def _ends(shifts: Float, near: float, most: int) -> list[int]:
@@ -167,9 +153,9 @@ def _envelope(noise: CellLaw, shifts: tuple[float, ...]) -> Envelope:
 def _alone(noise: CellLaw, shift: float) -> Envelope:
     """The pair of a single shift, with equal losses merged.
 
-    Where the law states the losses they are right to an ulp of the largest; else they are a
-    difference of logarithms, right to an ulp of 1. A probability that underflows is known by its
-    logarithm: a loss is infinite only where the law itself has nothing.
+    Losses that the law states are right to an ulp of the largest; others are differences of
+    logarithms, right to an ulp of 1. A probability that underflows is known by its logarithm: a
+    loss is infinite only where the law itself has nothing.
     """
     shifted, base = noise.pieces(shift)
     if not (np.all(shifted >= 0.0) and np.all(base >= 0.0)):
@@ -191,12 +177,11 @@ def _alone(noise: CellLaw, shift: float) -> Envelope:
     order = np.argsort(-loss, kind="stable")
     loss, base, log_base = loss[order], base[order], log_base[order]
     # Whole multiples of a distance below rounding: what is merged is never farther apart.
-    level = np.rint(loss / unit)
-    starts = np.flatnonzero(np.diff(level, prepend=np.inf) != 0.0)
+    first = np.diff(np.rint(loss / unit), prepend=np.inf) != 0.0
+    starts = np.flatnonzero(first)
     if starts.size < loss.size:
         # Of equal losses the likeliest piece has the least rounding error.
-        label = np.repeat(np.arange(starts.size), np.diff(np.append(starts, loss.size)))
-        likeliest = np.lexsort((-log_base, label))[starts]
+        likeliest = np.lexsort((-log_base, np.cumsum(first)))[starts]
         with np.errstate(divide="ignore"):
             together = np.log(np.add.reduceat(base, starts))
         if not np.all(together > -700.0):

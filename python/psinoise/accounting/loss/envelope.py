@@ -2,13 +2,12 @@
 
 For a shift ``a`` the profile is ``H_a(gamma) = sup over events A of T_a p(A) - gamma p(A)``: the
 upper envelope of lines, one for each threshold of the loss, with intercept ``P = T_a p(loss > l)``
-and slope ``-Q = -p(loss > l)``. The supremum of the profiles of several shifts is the upper
-envelope of all their lines together, which is the concave hull of all points ``(Q, P)``: the
-receiver operating curve of an adversary who may choose the shift. An edge of the hull from
-``(Q, P)`` to ``(Q', P')`` is an atom of the dominating pair, with probabilities ``P' - P`` and
-``Q' - Q`` and the loss ``log((P' - P) / (Q' - Q))``. A profile that is a supremum of profiles is
-convex with the right limits, so that such a pair exists, and it dominates each of the shifts; with
-a single shift it is the pair itself.
+and slope ``-Q = -p(loss > l)``. The supremum over several shifts is the upper envelope of all their
+lines, which is the concave hull of all points ``(Q, P)``: the receiver operating curve of an
+adversary who may choose the shift. An edge of the hull from ``(Q, P)`` to ``(Q', P')`` is an atom
+of the dominating pair, with probabilities ``P' - P`` and ``Q' - Q`` and the loss
+``log((P' - P) / (Q' - Q))``. A supremum of profiles is convex with the right limits, so that such a
+pair exists; it dominates each of the shifts, and is the pair of a single one.
 
 By the symmetry of ``p`` the reflection ``x -> a - x`` exchanges the two densities, and every curve
 is symmetric about the line ``P + Q = 1``. Only the half with losses above 0 is computed, from small
@@ -110,10 +109,10 @@ def envelope(pieces: Iterable[tuple[Float, Float]]) -> Envelope:
         hull = grown
     rise, run = np.diff(p[hull]), np.diff(q[hull])
     # Neighbors on one curve are a piece of that shift, which is known better than the difference.
-    same = (np.diff(shift[hull]) == 0) & (np.diff(place[hull]) == 1)
+    same = (np.diff(shift[hull]) == 0) & (np.diff(hull) == 1)
     for k in np.flatnonzero(same):
-        curve = curves[shift[hull[k]]]
-        rise[k], run[k] = (part[place[hull[k]]] for part in (curve.shifted, curve.base))
+        curve, piece = curves[shift[hull[k]]], place[hull[k]]
+        rise[k], run[k] = curve.shifted[piece], curve.base[piece]
     # Beyond the edge of slope 1 lies the mirror.
     upper = rise > run
     rise, run = rise[upper], run[upper]
@@ -208,8 +207,7 @@ def _highest(curves: list[_Curve]) -> Index:
 
 def _height(q: Float, p: Float, at: Float) -> Float:
     """A curve at other points; beyond its end it goes on with slope 1."""
-    found = np.interp(at, q, p)
-    return np.asarray(np.where(at > q[-1], p[-1] + (at - q[-1]), found))
+    return np.asarray(np.interp(at, q, p) + np.maximum(at - q[-1], 0.0))
 
 
 def _hull(q: Float, p: Float, among: Index) -> Index:

@@ -73,7 +73,7 @@ def largest_score(noise: Law) -> float:
 def turning_distance(noise: Law, sensitivity: float) -> float:
     """How far beyond ``s`` the loss ``log p(x - s)/p(x)`` of a law that is not log-concave turns.
 
-    Relative error 1e-6, also of the sum with ``s`` where the distance is below the table.
+    Relative error 1e-6; of its sum with ``s`` where it is below the table.
     """
     return _rise(noise, sensitivity)[0] if noise.score_limit < math.inf else math.inf
 
@@ -87,9 +87,8 @@ def _rise(noise: Law, s: float) -> tuple[float, float, float]:
     ``L(u) = g(u) - g(u + s)`` over ``u >= 0``.
 
     *Any interval.* ``L <= g(a) - g(b + s)`` on ``[a, b]``, since ``g`` does not increase. Intervals
-    whose bound is above the best value seen are cut, and the largest bound of those that are not
-    is an upper bound. This needs no more than evaluations, but of the order of ``h**-1/2`` of them
-    for a gap of ``h``.
+    whose bound is above the best value seen are cut; the largest bound of the others is an upper
+    bound. This takes evaluations alone, but some ``h**-1/2`` of them for a gap of ``h``.
 
     *Panels.* Where ``g`` is a polynomial between edges, so is ``L`` between the edges and the edges
     less ``s``: it is at most the middle of its values on the nodes plus half of their range times
@@ -107,12 +106,12 @@ def _rise(noise: Law, s: float) -> tuple[float, float, float]:
 
     *Small shifts.* ``L`` is a difference that cancels, but also the integral of the score from
     ``u`` to ``u + s``: at most ``s max score``, and known at a point. About the maximum its slope,
-    a difference of scores, is seen to fall through 0; the maximum is then at most the slope at a
-    point times the width above what is there. All else is bounded as above, where rounding matters
-    less, for ``L`` is less there.
+    a difference of scores, is seen to fall through 0; the maximum is then above the value at a
+    point by at most the slope there times the width. All else is bounded as above, where rounding
+    matters less, for ``L`` is less there.
 
-    *Rounding.* Values of ``g`` are off by at most ``_error``, which is added to upper and taken
-    from lower bounds.
+    *Rounding.* How far values of ``g`` may be off (`_logs`) is added to upper and taken from lower
+    bounds.
     """
     if not s <= _FARTHEST_SHIFT * noise.scale:
         return s, 0.0, math.inf  # no float64 holds distances in units of the scale
@@ -151,7 +150,7 @@ def _rise_of_table(noise: _Tabulated, s: float) -> tuple[float, float, float]:
 
 def _slope(noise: _Tabulated, shift: float, u: Float) -> Float:
     """``L'`` of the standardized law."""
-    far, near = noise.score(np.concatenate([u + shift, u])).reshape(2, -1)
+    far, near = noise.score(np.stack([u + shift, u]))
     return np.asarray(far - near)
 
 
@@ -173,7 +172,8 @@ def _turn(noise: _Tabulated, shift: float, u: float) -> float:
             break
         slope = float(_slope(noise, shift, np.array([u]))[0])
         # The end that stays a second time counts half.
-        weight, side = 0.5 if slope * side > 0.0 else 1.0, slope
+        weight = 0.5 if slope * side > 0.0 else 1.0
+        side = slope
         if slope > 0.0:
             left, rise, fall = u, slope, weight * fall
         else:
@@ -188,8 +188,7 @@ def _integral(noise: _Tabulated, u: float, shift: float) -> tuple[float, float]:
     # As many parts as panels: on twice the width of one the rule is exact.
     parts = min(math.ceil(shift / float(edges[panel] - edges[panel - 1])), _MOST_PANELS)
     places = (np.arange(parts)[:, None] + (0.5 + 0.5 * _GAUSS)) / parts
-    scores = noise.score((u + shift * places).reshape(-1)).reshape(parts, -1)
-    mean = 0.5 * float((scores @ _WEIGHTS).mean())
+    mean = 0.5 * float((noise.score(u + shift * places) @ _WEIGHTS).mean())
     # Formulas are right to this, relatively or of the score times t.
     error = _LOG_ERROR * max(mean, 1.0 / u)
     return shift * (mean - error), shift * (mean + error)
@@ -240,8 +239,9 @@ def _branch_and_bound(
     cuts = cuts[(cuts >= 0.0) & (cuts <= edges[-1] - s)]
     if known is not None:
         cuts = np.union1d(cuts[(cuts <= known[0]) | (cuts >= known[1])], known)
-    outside = cuts[:-1] != (math.nan if known is None else known[0])
-    low, high = cuts[:-1][outside], cuts[1:][outside]
+    low, high = cuts[:-1], cuts[1:]
+    if known is not None:
+        low, high = low[low != known[0]], high[low != known[0]]
     place, least, floor = 0.0, -math.inf, -math.inf
 
     def note(u: Float, values: Float, errors: Float) -> None:

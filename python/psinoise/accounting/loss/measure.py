@@ -6,8 +6,8 @@
     ``phi(c) - 1 = E_P[g(c L) + c g(-L)]``,   ``g(x) = e^x - 1 - x >= 0``.
 
 Every term is non-negative and of second order in the loss: nothing cancels, and first-order errors
-(of the quadrature, of the subtraction ``log p(x - s) - log p(x)``) drop out. With 10^9 compositions
-this is the difference between eleven digits and none.
+(of the quadrature, of the subtraction ``log p(x - s) - log p(x)``) drop out: of 10^9 compositions
+eleven digits are kept, not none.
 
 *Neighbors that hardly differ.* Differences ``log p(x - s) - log p(x)`` are off by ``1e-16`` of the
 logs. Where that is much, as for shifts by ``d`` scales, ``d`` far below 1, ``K(c)`` is
@@ -96,7 +96,7 @@ class LossMeasure:
 
     @cached_property
     def _distance(self) -> float:
-        """Of the centers, in scales; inf of losses that are atoms alone."""
+        """Of the centers, in scales; inf of atoms alone."""
         pair = self.nodes.pair
         return math.inf if isinstance(pair, AtomPair) else pair.distance / pair.noise.scale
 
@@ -104,9 +104,7 @@ class LossMeasure:
     def _normal_std(self) -> float | None:
         """That of normal noise without sampling."""
         pair = self.nodes.pair
-        if isinstance(pair, AtomPair) or pair.sampling_rate < 1.0:
-            return None
-        return normal_std(pair)
+        return None if isinstance(pair, AtomPair) or pair.sampling_rate < 1.0 else normal_std(pair)
 
     @cached_property
     def _quadratic_up_to(self) -> float:
@@ -198,8 +196,8 @@ class LossMeasure:
         return self.log_mass + (c * self.loss - value)
 
     def spread(self, c: float, value: float) -> float:
-        """Deviation of the bulk of the tilted loss, atoms aside: about that of a normal one with
-        its quartiles, which rare large losses do not change; 0 where it does not vary."""
+        """Deviation of the tilted loss, atoms aside, as of a normal one with its quartiles, which
+        rare large losses do not change; 0 where it does not vary."""
         count = ORDER * self.panels
         if not count:
             return 0.0

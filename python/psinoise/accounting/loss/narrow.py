@@ -1,9 +1,9 @@
 """Outputs that the panels of a quadrature leave out: where float64 does not resolve a density.
 
-Their masses are differences of the distribution function, and their losses lie between those at the
-ends of an interval: the loss is monotone between breaks, and between any outputs of a log-concave
-law (also of mixtures with both neighbors, of which one ratio rises and the other falls). Intervals
-on which losses differ count as infinite from above, and so do masses that are not known.
+Masses are differences of the distribution function; losses lie between those at the ends of an
+interval, since they are monotone between breaks, and for a log-concave law everywhere (also for
+mixtures with both neighbors, of which one ratio rises and the other falls). Intervals on which
+losses differ count as infinite from above, and so do masses that are not known.
 """
 
 from __future__ import annotations

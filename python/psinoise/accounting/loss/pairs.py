@@ -16,7 +16,7 @@ computed from ``Q`` and the loss ``Lambda`` of *remove*, since ``P = Q e^Lambda`
 
 Worst shift
 -----------
-Neighbors differ by any shift ``|a| <= s`` and the guarantee is a supremum over ``a``.
+Neighbors differ by any shift ``|a| <= s``; the guarantee is a supremum over ``a``.
 
 *Lemma.* If ``p`` is symmetric and unimodal (non-increasing in ``|x|``), then
 ``H_gamma(a) = integral (p - gamma T_a p)^+`` is non-decreasing in ``a >= 0`` for every
@@ -37,8 +37,8 @@ The profile of a subsampled pair is an increasing function of the unsubsampled o
 ``q H(1 + (e^eps - 1)/q)``), so the supremum over shifts commutes with Poisson sampling; and a pair
 that dominates each step dominates the composition (Zhu, Dong and Wang 2022, theorem 10).
 
-Laws that are not unimodal have no single worst shift. Those in cells have the envelope over shifts
-(``cells``); others are refused.
+Laws that are not unimodal have no single worst shift: those in cells have the envelope over shifts
+(``cells``), others are refused.
 """
 
 from __future__ import annotations
@@ -88,15 +88,14 @@ class Pair:
 
     Attributes
     ----------
-    noise, sampling_rate : ``p`` and ``q``
+    noise, sampling_rate : ``p`` and ``q``, which is positive
     sensitivity : how far the sampled record moves the query under ``P``
     replaced : whether another record moves it the other way under ``Q``; else there is none
 
     Raises
     ------
     DomainError
-        if the law is not unimodal, so that the lemma above does not name the worst shift; if it is
-        not log-concave, for a replaced record
+        if the law is not unimodal, or not log-concave for a replaced record
     """
 
     noise: Law
@@ -139,7 +138,7 @@ class Pair:
     def infinite(self, direction: Direction) -> float:
         """Probability under ``P`` of outputs that ``Q`` does not have.
 
-        A support that ends at ``A`` is left by the shifted law with ``P(Z > A - s)``, which the law
+        The shifted law leaves a support that ends at ``A`` with ``P(Z > A - s)``, which the law
         knows best: of a small ``s`` the difference has few digits.
         """
         if math.isinf(self.noise.support) or (direction == "add" and self.sampling_rate < 1.0):
@@ -148,14 +147,12 @@ class Pair:
 
     def below(self, direction: Direction, tilt: float | None) -> Pair:
         """What bounds the profile from below: the same."""
-        del direction, tilt
         return self
 
     @property
     def distance(self) -> float:
         """How far the shifts under ``P`` and ``Q`` are apart."""
-        moved, other = self.shifts("remove")
-        return moved - other
+        return 2.0 * self.sensitivity if self.replaced else self.sensitivity
 
     @property
     def symmetric(self) -> bool:
@@ -179,11 +176,10 @@ class Pair:
 
     @property
     def total_variation_bound(self) -> float:
-        """An upper bound on ``delta(0)`` of one use.
+        """An upper bound on ``delta(0)`` of one use; that of a composition is at most the sum.
 
         With ``d = a - b`` it is ``q integral (T_d p - p)^+ = q P(|Z| < d/2) <= q min(1, d p(0))``
-        for a symmetric unimodal law; delta(0) of a composition is at most the sum.
-        Rounded up by more than some ulp of a logarithm of at most 745.
+        for a symmetric unimodal law. Rounded up by more than some ulp of a logarithm of up to 745.
         """
         peak = math.exp(min(float(self.noise.logpdf(0.0)), 700.0))
         return self.sampling_rate * min(1.0, self.distance * peak * (1.0 + 1e-12))
@@ -213,8 +209,6 @@ class Pair:
     def _losses_of(self, pure: float) -> dict[Direction, float]:
         """The largest loss of each direction, from that of the shift; right to some ulp."""
         q, bounded = self.sampling_rate, math.isfinite(self.noise.support)
-        if q == 0.0:
-            return {"remove": 0.0, "add": 0.0}
         if 2.0 * self.noise.support <= self.sensitivity:
             # Neighbors have no output in common.
             alone = math.log1p(-q) if q < 1.0 else -math.inf

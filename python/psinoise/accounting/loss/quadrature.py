@@ -9,20 +9,20 @@ them (``Q`` and ``P = Q e^Lambda`` are the densities of ``pairs``; without repla
   is where the panels find the singularities of ``log(1 - q + q e^l)`` at
   ``l = log((1 - q)/q) +- i pi``, and those of heavy-tailed laws.
 
-The panels reach as far out as ``max(log P, log Q) >= log p(0) - reach``. What is cut off
-has probability ``e^{-reach}`` under ``P``, up to a factor of order 1, and changes the delta of
-``n`` uses by at most ``n`` times that. `reach_for` keeps 16 digits; the last reach serves every
-delta that a float64 can hold. (A tilted mass beyond the nodes is no objection: the contour integral
-is that of the measure that was cut.) Heavy tails end earlier, where their loss is negligible.
+The panels reach as far out as ``max(log P, log Q) >= log p(0) - reach``. What is cut off has
+probability ``e^{-reach}`` under ``P``, up to a factor of order 1, and changes the delta of ``n``
+uses by at most ``n`` times that. `reach_for` keeps 16 digits; the last reach serves every delta
+that a float64 can hold. (A tilted mass beyond the nodes is no objection: the contour integral is
+that of the measure that was cut.) Heavy tails end earlier, where their loss is negligible.
 
-Runs of panels on which the loss is constant to rounding are kept as one *atom* of the loss.
+Runs of panels on which the loss is constant to rounding are one *atom* of the loss.
 
 Next to a center that is not 0 outputs are as far apart as its rounding. Nodes are moved to them, so
 that coefficients may be larger by what that does to a panel of its width; `dense` charges as much.
-Panels of no more than 2^16 outputs that are not fine are *narrow*: nodes leave them out, bounds
-count them as atoms or as infinite from above (`narrow`), and there are no estimates. So are those
-where the density of P is lost in the rounding of log Q and the loss, and the outputs around a
-center next to which noise falls between two of them.
+*Narrow* are panels of no more than 2^16 outputs that are not fine, those where the density of P is
+lost in the rounding of log Q and the loss, and the outputs around a center next to which noise
+falls between two of them: nodes leave them out, bounds count them as atoms or as infinite from
+above (`narrow`), and there are no estimates.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from psinoise.accounting.loss.narrow import masses_of, pieces_of
 from psinoise.accounting.loss.pairs import DIRECTIONS, Float, Pair
 from psinoise.errors import CertificationError
 from psinoise.numerics.distinct import distinct
-from psinoise.numerics.panels import Panels, refined_panels
+from psinoise.numerics.panels import Panels, cut_panels, refined_panels
 
 #: Nodes of a panel.
 ORDER = 16
@@ -67,7 +67,6 @@ _LAST_COEFFICIENTS = np.stack(
     axis=1,
 )
 _LOG_WEIGHTS = np.log(_WEIGHTS)
-_EPS = float(np.finfo(np.float64).eps)
 # Outputs on either side of a center that are left out where noise is as fine as they are.
 _HIDDEN = 64.0
 # Heavy tails end at 2^37 scales, within the tables of the law: what is cut off has mass times
@@ -90,12 +89,10 @@ class Nodes:
     Attributes
     ----------
     left, right : ends of the panels, shape ``(panels,)``
-    log_mass : log of weight times ``Q`` at each node
-    loss : ``Lambda`` at each node
+    log_mass, loss : log of weight times ``Q``, and ``Lambda``, at each node
     atom_log_mass, atom_loss : the same for the atoms, shape ``(atoms,)``
     ends : how far panels and atoms reach, shape ``(2,)``
-    narrow : ends of outputs that are too few to resolve the densities there, shape ``(parts, 2)``;
-        panels leave them out
+    narrow : ends of intervals that panels leave out, shape ``(parts, 2)``
     """
 
     pair: Dominating
@@ -126,9 +123,8 @@ class Nodes:
         """Logs of masses under ``P`` on each panel, and relative errors of these masses.
 
         Under "remove" and "add", shape ``(2, panels)``. Logs of densities are right to some
-        roundings of their size, and outputs to some of theirs. Those of the distance from a center
-        move the log by some of its size, and those of the center itself by as much times how steep
-        it is.
+        roundings of their size. Outputs are right to some of theirs: those of the distance from a
+        center move the log by some of its size, those of the center by as much times its slope.
         """
         pair = self.pair
         assert isinstance(pair, Pair)
@@ -164,12 +160,8 @@ class Nodes:
         """The same integral with panel ``k`` cut into ``pieces[k]`` equal panels."""
         assert isinstance(self.pair, Pair)
         cut = pieces > 1
-        owner = np.repeat(np.flatnonzero(cut), pieces[cut])
-        first = np.repeat(np.cumsum(pieces[cut]) - pieces[cut], pieces[cut])
-        index = np.arange(owner.size) - first
-        width = (self.right - self.left)[owner] / pieces[owner]
-        left = self.left[owner] + index * width
-        right = left + width
+        left, _ = cut_panels(self.left[cut], self.right[cut], pieces[cut])
+        right = left + np.repeat((self.right - self.left)[cut] / pieces[cut], pieces[cut])
         half = 0.5 * (right - left)[:, None]
         base, _, loss = _sample(self.pair, left[:, None] + half + half * _POINTS)
         return replace(
@@ -228,9 +220,25 @@ def _holds_all(pair: Pair, grid: Nodes) -> bool:
 def _quadrature(pair: Dominating, reach: float) -> Nodes:
     if isinstance(pair, AtomPair):
         return _no_panels(pair, *pair.atoms)
-    if math.isfinite(pair.noise.support):
-        return _bounded_nodes(pair, reach)
-    return _nodes_within(pair, reach, -math.inf, math.inf)
+    # Panels are in the support of both laws.
+    low, high = pair.sensitivity - pair.noise.support, pair.noise.support
+    if low < high:
+        found = _nodes_within(pair, reach, low, high)
+    else:
+        found = _no_panels(pair, np.empty(0), np.empty(0))
+    if math.isinf(high) or pair.sampling_rate == 1.0:
+        return found
+    # Outputs of the base law that a sampled record makes impossible.
+    return replace(
+        found,
+        atom_log_mass=np.append(found.atom_log_mass, float(pair.noise.logcdf(low))),
+        atom_loss=np.append(found.atom_loss, math.log1p(-pair.sampling_rate)),
+    )
+
+
+def _no_panels(pair: Dominating, log_mass: Float, loss: Float) -> Nodes:
+    none, nowhere = np.empty((0, ORDER)), np.empty(0)
+    return Nodes(pair, nowhere, nowhere, none, none, log_mass, loss, np.zeros(2))
 
 
 def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
@@ -258,18 +266,14 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
 def _hidden(pair: Pair, low: float, high: float) -> Float:
     """Around centers between two points whose noise falls between two outputs: panels would not see
     it at all."""
-    outputs = [(center, math.ulp(center)) for center in pair.centers]
-    found = [
-        (center - _HIDDEN * output, center + _HIDDEN * output)
-        for center, output in outputs
-        if pair.noise.scale < 2.0 * output
-    ]
-    parts: Float = np.clip(np.array(found).reshape(-1, 2), low, high)
+    centers = np.array([c for c in pair.centers if pair.noise.scale < 2.0 * math.ulp(c)])
+    room = _HIDDEN * np.spacing(np.abs(centers))
+    parts: Float = np.clip(np.stack([centers - room, centers + room], axis=1), low, high)
     return parts[parts[:, 0] < parts[:, 1]]
 
 
 def _panels(pair: Pair, edges: Float, floor: float) -> Panels:
-    """Panels that are fine enough: from the table of the law, where it has one that is enough."""
+    """Panels that are fine enough: from the table of the law, where that has all of them."""
     if hasattr(pair.noise, "_table"):
         arguments = pair.noise._table, pair.noise.scale, *pair.shifts("remove"), pair.sampling_rate
         found = core.loss_panels(
@@ -279,28 +283,6 @@ def _panels(pair: Pair, edges: Float, floor: float) -> Panels:
             left, right, base, loss, flat, narrow = found
             return left, right, base - pair.noise._log_kept, loss, flat, narrow
     return refined_panels(lambda x: _sample(pair, x), _POINTS, _LAST_COEFFICIENTS, edges, floor)
-
-
-def _bounded_nodes(pair: Pair, reach: float) -> Nodes:
-    """Those in the support of both laws, and what is left of the outputs of the base law alone."""
-    low, high = pair.sensitivity - pair.noise.support, pair.noise.support
-    if low < high:
-        found = _nodes_within(pair, reach, low, high)
-    else:
-        found = _no_panels(pair, np.empty(0), np.empty(0))
-    if pair.sampling_rate == 1.0:
-        return found
-    # Outputs that a sampled record makes impossible.
-    return replace(
-        found,
-        atom_log_mass=np.append(found.atom_log_mass, float(pair.noise.logcdf(low))),
-        atom_loss=np.append(found.atom_loss, math.log1p(-pair.sampling_rate)),
-    )
-
-
-def _no_panels(pair: Dominating, log_mass: Float, loss: Float) -> Nodes:
-    none, nowhere = np.empty((0, ORDER)), np.empty(0)
-    return Nodes(pair, nowhere, nowhere, none, none, log_mass, loss, np.zeros(2))
 
 
 def _first_edges(pair: Pair, floor: float) -> Float:
@@ -337,7 +319,7 @@ def _assemble(
     ends = np.array([left.min(initial=math.inf), right.max(initial=-math.inf)])
     if not flat.any():
         return Nodes(pair, left, right, log_mass, loss, none, none, ends)
-    rounding = 8.0 * _EPS * np.maximum(1.0, np.abs(base).max(axis=1))
+    rounding = 16.0 * _UNIT * np.maximum(1.0, np.abs(base).max(axis=1))
     # A run continues while the next panel touches and its loss agrees to rounding.
     joins = (
         flat[1:]

@@ -4,26 +4,25 @@
 one of two, with losses ``up`` and ``-down``. With ``up = down = epsilon`` this pair dominates every
 mechanism that is (epsilon, delta)-differentially private, and is one itself: Kairouz, Oh and
 Viswanath, "The composition theorem for differential privacy", 2015. With probability ``silent`` the
-answer is one that both data sets give alike: so it is with more answers than two, of which those
-that belong to neither neighbor say nothing.
+answer is one of those, of more than two, that both data sets give alike.
 
 *Bounded range.* A mechanism has range ``eta`` if its losses on any two neighbors lie in an interval
 of length ``eta``, ``[t - eta, t]`` (Durfee and Rogers, "Practical differentially private top-k
 selection with pay-what-you-get composition", 2019). Under ``Q`` the likelihood ratio has mean 1, so
 that the expectation of a convex function of it is largest for two answers, with losses ``t`` and
 ``t - eta``, for some ``t`` in ``[0, eta]`` (Dong, Durfee and Rogers, "Optimal differential privacy
-composition for exponential mechanisms", 2020), with the profile
+composition for exponential mechanisms", 2020). Their profile
 
-    ``(1 - e^{t - eta}) (1 - e^{eps - t}) / (1 - e^{-eta})``,   ``eps <= t``.
+    ``(1 - e^{t - eta}) (1 - e^{eps - t}) / (1 - e^{-eta})``,   ``eps <= t``,
 
-It is largest at ``t = (eps + eta)/2``, where it is ``(1 - e^{(eps - eta)/2})^2 / (1 - e^{-eta})``.
+is largest at ``t = (eps + eta)/2``, where it is ``(1 - e^{(eps - eta)/2})^2 / (1 - e^{-eta})``.
 This envelope is convex in ``e^eps`` and is the profile of a pair, with
 
     ``P(L > l) = (1 - e^{(l - eta)/2}) / (1 - e^{-eta})``,   ``-eta <= l <= eta``
 
-(minus the derivative in eps, plus the value). The pair dominates every ``t``, so that its
-compositions dominate those of the mechanism, adaptive ones too. It is symmetric:
-``Q(L < -l) = P(L > l)``. From below each fixed ``t`` is attained.
+(minus the derivative in eps, plus the value). The pair dominates every ``t``, and in compositions
+the mechanism, adaptive ones too. It is symmetric: ``Q(L < -l) = P(L > l)``. From below each fixed
+``t`` is attained.
 
 A bin ``[a, a + w]`` has masses in the ratio ``e^{a + w/2}``: merged, its node is the middle. Split
 to its ends with both masses kept, the share of the upper one is ``1/(1 + e^{-w/2})``.
@@ -44,7 +43,7 @@ wherever these are not trivial: the sampled pairs ``((1 - q) Q + q P, Q)`` and i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,14 +63,10 @@ class RandomizedResponse(AtomPair):
 
     Attributes
     ----------
-    up, down
-        not negative, and both 0 or both positive
-    delta
-        in [0, 1]
-    sampling_rate
-        of Poisson sampling
-    silent
-        in [0, 1 - delta)
+    up, down : not negative, and both 0 or both positive
+    delta : in [0, 1]
+    sampling_rate : of Poisson sampling
+    silent : in [0, 1 - delta)
     """
 
     up: float
@@ -79,6 +74,8 @@ class RandomizedResponse(AtomPair):
     delta: float
     sampling_rate: float
     silent: float = 0.0
+
+    stated = True
 
     @property
     def unsampled(self) -> tuple[Float, Float]:
@@ -98,12 +95,7 @@ class RandomizedResponse(AtomPair):
 
     @property
     def told(self) -> float:
-        """That of the certain answer."""
         return self.delta
-
-    @property
-    def stated(self) -> bool:
-        return True
 
     @property
     def exact_loss(self) -> float | None:
@@ -120,17 +112,16 @@ class RangePair(AtomPair):
 
     Attributes
     ----------
-    eta
-        the range, positive
-    sampling_rate
-        of Poisson sampling
-    merged
-        whether its bins are merged, for a bound from below, and not split for one from above
+    eta : the range, positive
+    sampling_rate : of Poisson sampling
+    merged : whether bins are merged, for a bound from below, and not split for one from above
     """
 
     eta: float
     sampling_rate: float
     merged: bool = False
+
+    stated = True
 
     @property
     def unsampled(self) -> tuple[Float, Float]:
@@ -140,18 +131,12 @@ class RangePair(AtomPair):
         half = 0.5 * np.diff(edges)
         # Under Q: e^{-(a + eta)/2} (1 - e^{-w/2}) / (1 - e^{-eta}).
         log_mass = np.log(-np.expm1(-half)) - 0.5 * (edges[:-1] + self.eta) - _log_less(self.eta)
-        loss = edges[:-1] + half
-        if not self.merged:
-            # Shares 1/(1 + e^{w/2}) and 1/(1 + e^{-w/2}) of the mass under Q.
-            up = log_mass - np.logaddexp(0.0, half)
-            low = log_mass - np.logaddexp(0.0, -half)
-            loss = edges
-            log_mass = np.logaddexp(np.append(low, -np.inf), np.append(-np.inf, up))
-        return log_mass, loss
-
-    @property
-    def stated(self) -> bool:
-        return True
+        if self.merged:
+            return log_mass, edges[:-1] + half
+        # Shares 1/(1 + e^{w/2}) and 1/(1 + e^{-w/2}) of the mass under Q.
+        up = log_mass - np.logaddexp(0.0, half)
+        low = log_mass - np.logaddexp(0.0, -half)
+        return np.logaddexp(np.append(low, -np.inf), np.append(-np.inf, up)), edges
 
     @property
     def exact_loss(self) -> float | None:
@@ -159,18 +144,14 @@ class RangePair(AtomPair):
 
     @property
     def several(self) -> bool:
-        """Whether it stands for all two answers of this range; not so if it bounds from below."""
         return not self.merged
 
     def below(self, direction: Direction, tilt: float | None) -> AtomPair:
-        """Of one use the same with bins merged, of several the worst two answers."""
-        if tilt is None:
-            return RangePair(self.eta, self.sampling_rate, merged=True)
-        return self.at_tilt(direction, tilt)
+        """Of one use with bins merged, of several the worst two answers."""
+        return replace(self, merged=True) if tilt is None else self.at_tilt(direction, tilt)
 
     def at_tilt(self, direction: Direction, tilt: float) -> AtomPair:
-        """The two answers with the largest `moment`: the best of some, and then between its
-        neighbors."""
+        """The two answers with the largest `moment`: between the neighbors of the best of some."""
 
         def pair(up: float) -> RandomizedResponse:
             return RandomizedResponse(up, self.eta - up, 0.0, self.sampling_rate)
@@ -178,10 +159,9 @@ class RangePair(AtomPair):
         def moment(up: float) -> float:
             return pair(up).moment(direction, tilt)
 
-        ups = self.eta * np.linspace(0.0, 1.0, _ANSWERS + 2)
-        inner = ups[1:-1].tolist()
-        best = 1 + max(range(_ANSWERS), key=lambda k: moment(inner[k]))
-        return pair(peak(moment, float(ups[best - 1]), float(ups[best + 1]))[0])
+        ups = (self.eta * np.linspace(0.0, 1.0, _ANSWERS + 2)).tolist()
+        best = max(range(1, _ANSWERS + 1), key=lambda k: moment(ups[k]))
+        return pair(peak(moment, ups[best - 1], ups[best + 1])[0])
 
 
 def _log_less(x: float) -> float:

@@ -3,16 +3,16 @@
 Infinite losses
 ---------------
 
-A loss is infinite where the other data set cannot have given the output at all. With probability
-``f_i`` for each of ``n_i`` uses some loss of the composition is infinite with probability
+A loss is infinite where the other data set cannot have given the output at all. If it is so with
+probability ``f_i`` for each of ``n_i`` uses, some loss of the composition is with probability
 ``f = 1 - prod (1 - f_i)^n_i``, and
 
     ``delta(eps) = f + E_P[(1 - e^{eps - L})^+; L < inf]``.
 
-Everything else in this package is about the second term. An epsilon exists for a delta above ``f``
-alone; at ``f`` itself it is the largest finite loss. A delta that a law was made for and its ``f``
-are roundings of the same number: where they agree to their roundings delta counts as ``f`` from
-above, and as ``f`` and as much as it may be more from below.
+All else in this package is about the second term. There is an epsilon for a delta above ``f``; at
+``f`` itself it is the largest finite loss. A delta that a law was made for and its ``f`` are
+roundings of the same number: where they agree to their roundings delta counts as ``f`` from above,
+and as ``f`` and as much as it may be more from below.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LOG_ROUNDING = 2.0**-51
 
 
 def are_pairs(steps: Steps) -> TypeGuard[Pairs]:
-    """Whether each step is a pair of distributions, not known by measures alone."""
+    """Whether no step is known by measures of its loss alone."""
     return all(isinstance(step, Pair | AtomPair) for step, _ in steps)
 
 
@@ -105,7 +105,7 @@ def _total(losses: list[tuple[float, int]], *, up: bool) -> float:
         return -math.inf  # a step whose losses are all infinite
     if not all(math.isfinite(loss) for loss, _ in losses):
         return math.fsum(count * loss for loss, count in losses)
-    return rounded(sum((count * Fraction(loss) for loss, count in losses), Fraction(0)), up=up)
+    return rounded(sum((Fraction(loss) * n for loss, n in losses), Fraction()), up=up)
 
 
 class Share(NamedTuple):
