@@ -8,7 +8,7 @@ from typing import Any, overload
 from psinoise import _validate
 from psinoise.calibration.mean_cost import is_schrodinger
 from psinoise.comparison.equal_cost import Comparison, ComparisonRow, compare_at_equal_cost
-from psinoise.comparison.target import COSTS, TargetComparison, TargetRow, compare_at_target
+from psinoise.comparison.target import TargetComparison, TargetRow, compare_at_target
 from psinoise.costs import Power, as_cost
 from psinoise.errors import DomainError
 from psinoise.noise import DESIGNED, FAMILIES, Family, Noise, NoiseLaw, Schrodinger
@@ -153,7 +153,7 @@ def compare(
     if "epsilon" in words:
         every: tuple[Family | type[NoiseLaw], ...] = (*own, *FAMILIES, *DESIGNED)
         chosen = _checked_laws(laws, every, designed=True)
-        return _at_target(chosen, whole_numbers=laws is not None, **shared, **words)
+        return compare_at_target(chosen, whole_numbers=laws is not None, **shared, **words)
     smooth: tuple[Any, ...] = _checked_laws(laws, (*own, *FAMILIES), designed=False)
     return compare_at_equal_cost(smooth, named=laws is not None, **shared, **words)
 
@@ -176,20 +176,15 @@ _POWERS_OF_FAMILIES = (1.0, 2.0)
 _EQUAL_COST_WORDS = ("mean_abs", "mean_cost", "counts", "speed", "speed_seconds")
 _TARGET_WORDS = ("epsilon", "count", "cost", "method")
 _SHARED_WORDS = (
-    "delta",
-    "sensitivity",
-    "sampling_rate",
-    "laws",
-    "adjacency",
-    "contribution",
-    "progress",
+    *("delta", "sensitivity", "sampling_rate", "laws"),
+    *("adjacency", "contribution", "progress"),
 )
 
 
 def _check_words(words: dict[str, Any]) -> None:
     """Refuse unknown keywords, and those of both modes at once."""
+    known = (*_EQUAL_COST_WORDS, *_TARGET_WORDS, *_SHARED_WORDS)
     for word in words:
-        known = (*_EQUAL_COST_WORDS, *_TARGET_WORDS, *_SHARED_WORDS)
         if word not in known:
             raise _validate.unknown_keyword("compare", word, known)
     own = callable(words.get("cost")) and "epsilon" not in words
@@ -208,23 +203,6 @@ def _check_words(words: dict[str, Any]) -> None:
         raise TypeError(f"{target[0]} belongs to a target: epsilon must be given too")
     if target and "delta" not in words:
         raise TypeError("a target needs both epsilon and delta: delta must be given too")
-
-
-def _at_target(
-    laws: tuple[Family | type[NoiseLaw], ...],
-    *,
-    epsilon: float,
-    delta: float,
-    count: int = 1,
-    cost: str | Callable[[Any], Any] = "mean_abs",
-    method: str = "certified",
-    **shared: Any,
-) -> TargetComparison:
-    if not callable(cost):
-        cost = _validate.choice("cost", cost, COSTS)
-    return compare_at_target(
-        laws, cost, epsilon=epsilon, delta=delta, count=count, method=method, **shared
-    )
 
 
 def _checked_laws(

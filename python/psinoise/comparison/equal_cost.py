@@ -14,7 +14,7 @@ from psinoise import _validate
 from psinoise._backend import core
 from psinoise._progress import track
 from psinoise.calibration.mean_cost import is_schrodinger
-from psinoise.comparison.tables import Sheet, Tabulated, column, cost_name
+from psinoise.comparison.tables import Sheet, Tabulated, column, cost_name, sampling_terms
 from psinoise.errors import DomainError
 from psinoise.mechanisms import Mechanism
 from psinoise.noise import Noise, Schrodinger
@@ -153,25 +153,28 @@ class Comparison(Tabulated):
 
     def _sheet(self) -> Sheet:
         rows = self.rows
-        columns = [["law", *(row.law for row in rows)]]
-        for index, count in enumerate(self.counts):
-            columns.append(column(f"eps n={count}", [row.epsilons[index] for row in rows]))
-        columns.append(column("E|Z|", [row.noise.mean_abs for row in rows], mark=False))
-        columns.append(column("std", [row.noise.std for row in rows]))
-        columns.append(column("Fisher inf.", [row.noise.fisher_information() for row in rows]))
-        notes = [
+        epsilons = zip(*(row.epsilons for row in rows), strict=True)
+        columns = [
+            ["law", *(row.law for row in rows)],
+            *(
+                column(f"eps n={count}", list(found))
+                for count, found in zip(self.counts, epsilons, strict=True)
+            ),
+            column("E|Z|", [row.noise.mean_abs for row in rows], mark=False),
+            column("std", [row.noise.std for row in rows]),
+            column("Fisher inf.", [row.noise.fisher_information() for row in rows]),
+        ]
+        head = [
             f"Noise laws at equal expected cost {self._cost_terms()}",
             f"{self._privacy_terms()}; n compositions",
         ]
         speeds = [row.nanoseconds_per_sample for row in rows]
         if None not in speeds:
             columns.append(column("ns/sample", [s for s in speeds if s is not None], digits=3))
-            notes.append(_speed_terms())
-        legend = ["eps is estimated to working precision, without a certified bound"]
-        if any(cell.endswith("*") for cells in columns for cell in cells):
-            legend.insert(0, "* the least of its column")
-        legend += [f"{law}: left out: no scale has this expected cost" for law in self.left_out]
-        return Sheet(notes, columns, legend)
+            head.append(_speed_terms())
+        notes = ["eps is estimated to working precision, without a certified bound"]
+        notes += [f"{law}: left out: no scale has this expected cost" for law in self.left_out]
+        return Sheet(head, columns, notes)
 
     def _cost_terms(self) -> str:
         if self.mean_cost is None:
@@ -179,13 +182,9 @@ class Comparison(Tabulated):
         return f"E {self.cost}(Z) = {self.mean_cost:g}"
 
     def _privacy_terms(self) -> str:
-        sampling = (
-            "no subsampling"
-            if self.sampling_rate == 1.0
-            else f"Poisson sampling at rate {self.sampling_rate:g}"
-        )
         return (
-            f"sensitivity {self.sensitivity:g}, delta {self.delta:g}, {sampling}, {self.adjacency}"
+            f"sensitivity {self.sensitivity:g}, delta {self.delta:g}, "
+            f"{sampling_terms(self.sampling_rate)}, {self.adjacency}"
         )
 
 

@@ -19,7 +19,13 @@ class Sheet(NamedTuple):
 
     head: list[str]
     columns: list[list[str]]
-    legend: list[str]
+    notes: list[str]
+
+    @property
+    def legend(self) -> list[str]:
+        """The lines below, after what a star says if there is one."""
+        marked = any(cell.endswith("*") for cells in self.columns for cell in cells)
+        return ["* the least of its column", *self.notes] if marked else self.notes
 
 
 class Tabulated(ABC):
@@ -46,19 +52,20 @@ class Tabulated(ABC):
         return frame
 
     def __str__(self) -> str:
-        head, columns, legend = self._sheet()
-        return "\n".join([*head, "", *aligned(columns), "", *legend])
+        sheet = self._sheet()
+        return "\n".join([*sheet.head, "", *_aligned(sheet.columns), "", *sheet.legend])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        head, columns, legend = self._sheet()
-        titles, *rows = zip(*columns, strict=True)
+        sheet = self._sheet()
+        titles, *rows = zip(*sheet.columns, strict=True)
+        body = "".join(_row("td", row) for row in rows)
         return (
-            f"<p>{_lines(head)}</p><table><thead>{_row('th', titles)}</thead><tbody>"
-            f"{''.join(_row('td', row) for row in rows)}</tbody></table><p>{_lines(legend)}</p>"
+            f"<p>{_lines(sheet.head)}</p><table><thead>{_row('th', titles)}</thead>"
+            f"<tbody>{body}</tbody></table><p>{_lines(sheet.legend)}</p>"
         )
 
 
@@ -80,19 +87,22 @@ def cost_name(cost: str | Callable[[Any], Any]) -> str:
     return cost if isinstance(cost, str) else str(getattr(cost, "__name__", "cost")).strip("<>")
 
 
+def sampling_terms(rate: float) -> str:
+    """What is said of sampling."""
+    return "no subsampling" if rate == 1.0 else f"Poisson sampling at rate {rate:g}"
+
+
 def column(title: str, values: list[float], *, digits: int = 5, mark: bool = True) -> list[str]:
     """A title and its numbers with one number of decimals; the least are marked with a star."""
-    if not values:
-        return [title + " "]
-    texts = [number(value, values, digits) for value in values]
+    texts = [_number(value, values, digits) for value in values]
     # What cannot be told apart in print is not told apart by a star either.
-    least = texts[values.index(min(values))]
-    if not mark or all(text == least for text in texts):
-        return [title + " ", *(text + " " for text in texts)]
-    return [title + " ", *(text + " *"[text == least] for text in texts)]
+    if mark and len(set(texts)) > 1:
+        least = texts[values.index(min(values))]
+        return [title + " ", *(text + " *"[text == least] for text in texts)]
+    return [title + " ", *(text + " " for text in texts)]
 
 
-def number(value: float, others: list[float], digits: int) -> str:
+def _number(value: float, others: list[float], digits: int) -> str:
     """A number with as many decimals as its column needs."""
     finite = [abs(other) for other in others if 0.0 < abs(other) < math.inf]
     if not finite or min(finite) < 1e-4 or max(finite) >= 1e7:
@@ -101,8 +111,7 @@ def number(value: float, others: list[float], digits: int) -> str:
     return f"{value:.{decimals}f}"
 
 
-def aligned(columns: list[list[str]]) -> Iterator[str]:
-    """Lines of a table of columns."""
+def _aligned(columns: list[list[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in columns]
     for line in zip(*columns, strict=True):
         # Names to the left, numbers to the right.

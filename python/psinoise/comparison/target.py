@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from psinoise import _validate
 from psinoise._progress import track
 from psinoise.calibration import Calibration, calibration
 from psinoise.calibration.mean_cost import is_schrodinger
-from psinoise.comparison.tables import Sheet, Tabulated, column, cost_name
+from psinoise.comparison.tables import Sheet, Tabulated, column, cost_name, sampling_terms
 from psinoise.errors import CalibrationError, CertificationError
 from psinoise.noise import Family, NoiseLaw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COSTS", "TargetComparison", "TargetRow", "compare_at_target"]
+__all__ = ["TargetComparison", "TargetRow", "compare_at_target"]
 
 Cost = str | Callable[[Any], Any]
 
-COSTS = ("mean_abs", "variance")
 _SYMBOLS = {"mean_abs": "E|Z|", "variance": "E Z^2"}
+# Height of a bar, and room to the right of the longest one for its number, as a share of it.
+_HEIGHT, _MARGIN = 0.62, 1.18
 
 
 @dataclass(frozen=True)
@@ -129,13 +131,35 @@ class TargetComparison(Tabulated):
         ModuleNotFoundError
             If matplotlib is not installed; the message says how to install it.
         """
-        from psinoise.comparison.bars import plot_bars
-        from psinoise.plotting import set_title  # matplotlib is optional
+        from psinoise import plotting  # matplotlib is optional
 
-        missing = [row.law for row in self.rows if row.calibration is None]
-        ax = plot_bars({row.law: row.cost for row in self.rows}, ax=ax, missing=missing)
+        plotting.require_matplotlib()
+        if ax is None:
+            from matplotlib import pyplot  # a figure that notebooks and show() know of
+
+            size = (6.4, 1.4 + 0.5 * len(self.rows))
+            ax = pyplot.subplots(figsize=size, layout="constrained")[1]
+        laws = [row.law for row in self.rows]
+        # A cost that is not finite has its word and no bar.
+        lengths = [row.cost if math.isfinite(row.cost) else 0.0 for row in self.rows]
+        colors = [plotting.color_of(law, i) for i, law in enumerate(laws)]
+        ax.barh(range(len(laws)), lengths, height=_HEIGHT, color=colors)
+        for place, (row, length) in enumerate(zip(self.rows, lengths, strict=True)):
+            ax.annotate(
+                "not applicable" if row.calibration is None else f"{row.cost:.4g}",
+                (length, place),
+                xytext=(5, 0),
+                textcoords="offset points",
+                color=plotting.FAINT,
+                va="center",
+            )
+        ax.set_yticks(range(len(laws)), laws)
+        ax.invert_yaxis()
+        plotting.dress(ax)
+        ax.grid(False, axis="y")
+        ax.set_xlim(0.0, _MARGIN * max(lengths) or 1.0)
         ax.set_xlabel(f"Expected cost {self._symbol}")
-        set_title(ax, f"Least noise for {self._target()}", self._conditions())
+        plotting.set_title(ax, f"Least noise for {self._target()}", self._conditions())
         return ax
 
     def _records(self) -> list[dict[str, Any]]:
@@ -143,38 +167,40 @@ class TargetComparison(Tabulated):
 
     def _sheet(self) -> Sheet:
         rows = self.rows
-        costs = {"E|Z|": [row.mean_abs for row in rows]}
-        costs["E Z^2"] = [row.mean_square for row in rows]
-        if self._symbol not in costs:
-            costs[self._symbol] = [row.cost for row in rows]
-        least = min(rows[0].cost, math.inf)
+        costs = {
+            "E|Z|": [row.mean_abs for row in rows],
+            "E Z^2": [row.mean_square for row in rows],
+        }
+        costs.setdefault(self._symbol, [row.cost for row in rows])
+        least = rows[0].cost
         shares = [row.cost / least if math.isfinite(row.cost) else math.inf for row in rows]
-        columns = [["law", *(row.law for row in rows)]]
-        columns += [self._column(title, [*values]) for title, values in costs.items()]
-        columns.append(self._column("cost / best", [*shares], mark=False))
-        columns.append(self._column("scale", [_scale(row) for row in rows], mark=False))
-        legend = [f"sorted by {self._symbol}; best: {self.best.law}"]
-        if any(cell.endswith("*") for cells in columns for cell in cells):
-            legend.insert(0, "* the least of its column")
-        legend += [f"{row.law}: not applicable: {row.reason}" for row in rows if row.reason]
+        columns = [
+            ["law", *(row.law for row in rows)],
+            *(self._column(title, values) for title, values in costs.items()),
+            self._column("cost / best", shares, mark=False),
+            self._column("scale", [_scale(row) for row in rows], mark=False),
+        ]
+        notes = [f"sorted by {self._symbol}; best: {self.best.law}"]
+        notes += [f"{row.law}: not applicable: {row.reason}" for row in rows if row.reason]
         proof = {
             "certified": "every law is verified by a certified upper bound on delta, or a theorem",
             "estimate": "scales are estimated to working precision, without a certified bound",
         }
-        legend.append(proof[self.method])
+        notes.append(proof[self.method])
         head = [f"Least noise that meets {self._target()}", self._conditions()]
-        return Sheet(head, columns, legend)
+        return Sheet(head, columns, notes)
 
-    def _column(self, title: str, values: list[float | None], *, mark: bool = True) -> list[str]:
+    def _column(
+        self, title: str, values: Sequence[float | None], *, mark: bool = True
+    ) -> list[str]:
         """Numbers of laws that meet the target, with a dash for None."""
-        found = [
-            row.calibration is not None and value is not None
+        known = [
+            None if row.calibration is None else value
             for row, value in zip(self.rows, values, strict=True)
         ]
-        known = [v for v, ok in zip(values, found, strict=True) if ok and v is not None]
-        head, *texts = column(title, known, mark=mark)
+        head, *texts = column(title, [value for value in known if value is not None], mark=mark)
         shown = iter(texts)
-        return [head, *(next(shown) if ok else "- " for ok in found)]
+        return [head, *("- " if value is None else next(shown) for value in known)]
 
     @property
     def _symbol(self) -> str:
@@ -185,28 +211,26 @@ class TargetComparison(Tabulated):
 
     def _conditions(self) -> str:
         uses = "1 use" if self.count == 1 else f"{self.count} uses"
-        sampling = (
-            "no subsampling"
-            if self.sampling_rate == 1.0
-            else f"Poisson sampling at rate {self.sampling_rate:g}"
+        return (
+            f"{uses}, {sampling_terms(self.sampling_rate)}, sensitivity {self.sensitivity:g}, "
+            f"{self.adjacency}"
         )
-        return f"{uses}, {sampling}, sensitivity {self.sensitivity:g}, {self.adjacency}"
 
 
 def compare_at_target(
     laws: tuple[Family | type[NoiseLaw], ...],
-    cost: Cost,
     *,
     whole_numbers: bool,
     epsilon: float,
     delta: float,
     sensitivity: float,
-    count: int,
     sampling_rate: float,
     adjacency: str,
     contribution: float | None,
-    method: str,
     progress: bool,
+    count: int = 1,
+    cost: Cost = "mean_abs",
+    method: str = "certified",
 ) -> TargetComparison:
     """Calibrate each law to the target and sort by the cost; see :func:`psinoise.compare`.
 
@@ -217,6 +241,8 @@ def compare_at_target(
     CalibrationError
         If no law meets the target; the message is that of the first one.
     """
+    if not callable(cost):
+        cost = _validate.choice("cost", cost, _SYMBOLS)
     rows = []
     for law in track(laws, "calibrating", enabled=progress):
         own = callable(cost) and is_schrodinger(law, cost)
