@@ -117,8 +117,8 @@ def _block(
     while axis > 0 and out.shape[axis] == shape[axis]:
         axis -= 1
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    first = sum(start * stride for start, stride in zip(starts, strides, strict=True))
     for index in np.ndindex(*out.shape[:axis]):
-        corner = [start + i for start, i in zip(starts, (*index, *[0] * len(shape)), strict=False)]
-        offset = sum(i * stride for i, stride in zip(corner, strides, strict=True))
-        law.sample(out=out[index], rng=seed, threads=1, offset=offset)
+        before = sum(i * stride for i, stride in zip(index, strides[:axis], strict=True))
+        law.sample(out=out[index], rng=seed, threads=1, offset=first + before)
     return out

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psinoise import _validate
+from psinoise._optional import required
 from psinoise.accounting import Accountant
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import directions
-from psinoise.adapters.dp_accounting._package import module
 from psinoise.errors import DomainError
 from psinoise.mechanisms import Mechanism
 from psinoise.mechanisms.imports import DiscreteLoss, LossNodes, upper_nodes
@@ -33,9 +33,10 @@ from psinoise.mechanisms.imports import DiscreteLoss, LossNodes, upper_nodes
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-__all__ = ["from_pld", "to_pld"]
+__all__ = ["NEEDS", "from_pld", "to_pld"]
 
-_DISTRIBUTIONS = "pld.privacy_loss_distribution"
+NEEDS = 'this exchange needs dp_accounting: pip install "psinoise[dp-accounting]"'
+_DISTRIBUTIONS = "dp_accounting.pld.privacy_loss_distribution"
 _LARGEST_STEP = 0.5
 
 
@@ -84,7 +85,7 @@ def to_pld(
     >>> bool(to_pld(mechanism).get_epsilon_for_delta(1e-6) >= mechanism.epsilon(1e-6).lower)
     True
     """
-    pld = module(_DISTRIBUTIONS)
+    pld = required(_DISTRIBUTIONS, NEEDS)
     count = _validate.count("count", count)
     rate = _validate.probability("sampling_rate", sampling_rate)
     step = _validate.positive("discretization", discretization)
@@ -143,8 +144,7 @@ def from_pld(pld: PrivacyLossDistribution) -> DiscreteLoss:
     >>> round(float(both.epsilon(1e-6)), 3)
     0.5
     """
-    library = module(_DISTRIBUTIONS)
-    if not isinstance(pld, library.PrivacyLossDistribution):
+    if not isinstance(pld, required(_DISTRIBUTIONS, NEEDS).PrivacyLossDistribution):
         raise TypeError(f"pld must be a PrivacyLossDistribution, got {pld!r}")
     private: Any = pld
     remove = private._pmf_remove.to_dense_pmf()
@@ -155,10 +155,8 @@ def from_pld(pld: PrivacyLossDistribution) -> DiscreteLoss:
     if remove._discretization != add._discretization:
         raise DomainError("both directions must share one discretization")
     nodes = _imported(remove)
-    both: dict[Direction, LossNodes] = {"remove": nodes, "add": nodes}
-    if add is not remove:
-        both["add"] = _imported(add)
-    return DiscreteLoss(float(remove._discretization), both)
+    other = nodes if add is remove else _imported(add)
+    return DiscreteLoss(float(remove._discretization), {"remove": nodes, "add": other})
 
 
 def _exported(pld: Any, pair: Dominating, uses: int, step: float) -> Any:
@@ -180,18 +178,16 @@ def _returned(pld: Any, loss: DiscreteLoss, step: float) -> Any:
 
 
 def _distribution(pld: Any, nodes: dict[Direction, LossNodes], step: float) -> Any:
-    masses = {direction: _as_mapping(found) for direction, found in nodes.items()}
-    if "add" not in nodes:
-        return pld.PrivacyLossDistribution.create_from_rounded_probability(
-            masses["remove"], nodes["remove"].infinite, step
-        )
+    """Without "add" both directions are the same."""
+    remove, other = nodes["remove"], {}
+    if "add" in nodes:
+        other = {
+            "rounded_probability_mass_function_add": _as_mapping(nodes["add"]),
+            "infinity_mass_add": nodes["add"].infinite,
+            "symmetric": False,
+        }
     return pld.PrivacyLossDistribution.create_from_rounded_probability(
-        masses["remove"],
-        nodes["remove"].infinite,
-        step,
-        rounded_probability_mass_function_add=masses["add"],
-        infinity_mass_add=nodes["add"].infinite,
-        symmetric=False,
+        _as_mapping(remove), remove.infinite, step, **other
     )
 
 

@@ -38,10 +38,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from psinoise import _validate, promises
+from psinoise._optional import required
 from psinoise.accounting import Accountant
 from psinoise.accounting.loss.responses import RandomizedResponse
 from psinoise.accounting.loss.steps import Step
-from psinoise.adapters.dp_accounting._package import module
+from psinoise.adapters.dp_accounting.distributions import NEEDS
 from psinoise.errors import DomainError
 from psinoise.mechanisms import Mechanism
 from psinoise.mechanisms.accounted import Accounted
@@ -88,13 +89,14 @@ def from_event(event: DpEvent, adjacency: str = "add-remove") -> Accountant:
     >>> round(accountant.epsilon(1e-5), 4)
     1.5154
     """
-    if not isinstance(event, module("dp_event").DpEvent):
+    if not isinstance(event, required("dp_accounting.dp_event", NEEDS).DpEvent):
         raise TypeError(f"event must be an event of dp_accounting, got {event!r}")
     accountant = Accountant(adjacency)
     for one, count in _parts(event, 1):
         try:
-            for use in _uses(one, accountant.adjacency):
-                accountant.compose(use.what, count * use.count, use.rate, sampling=use.sampling)
+            use = _use(one, accountant.adjacency)
+            if use is not None:
+                accountant.compose(use.what, count, use.rate, sampling=use.sampling)
         except DomainError as error:
             raise _refusal(one, error) from None
     return accountant
@@ -105,7 +107,6 @@ class _Use:
     """A mechanism, and how it is used."""
 
     what: Accounted
-    count: int = 1
     rate: float = 1.0
     sampling: WithoutReplacement | None = None
 
@@ -158,50 +159,50 @@ def _parts(event: Any, count: int) -> Iterator[tuple[Any, int]]:
         yield event, count
 
 
-def _uses(event: Any, adjacency: str) -> Iterator[_Use]:
-    """What an event is that is no composition."""
+def _use(event: Any, adjacency: str) -> _Use | None:
+    """What an event is that is no composition; None if nothing is released."""
     name = _name(event)
+    if name == "MixtureOfGaussians":
+        return _mixture(event, adjacency)
+    rate, scheme, what = 1.0, None, None
     if name == "PoissonSampled":
-        rate = _validate.probability_above("sampling_probability", event.sampling_probability)
-        inner = event.event
+        inner = event
         while _name(inner) == "PoissonSampled":
             further = _validate.probability_above(
                 "sampling_probability", inner.sampling_probability
             )
             rate, inner = rounded(Fraction(rate) * Fraction(further), up=True), inner.event
         if rate > 0.0:
-            yield from (_Use(what, 1, rate) for what in _on_one_sample(inner, adjacency))
+            what = _on_one_sample(inner, adjacency)
     elif name == "SampledWithoutReplacement":
         if _validate.count("sample_size", event.sample_size):
             scheme = WithoutReplacement(event.sample_size, event.source_dataset_size)
-            together = _on_one_sample(event.event, adjacency)
-            yield from (_Use(what, sampling=scheme) for what in together)
-    elif name == "MixtureOfGaussians":
-        yield from _mixture(event, adjacency)
-    elif name not in _MECHANISMS:
-        raise DomainError(f"{type(event).__name__} has no known worst case")
-    else:
+            what = _on_one_sample(event.event, adjacency)
+    elif name in _MECHANISMS:
         what = _MECHANISMS[name](event, adjacency)
-        if what is not None:
-            yield _Use(what)
+    else:
+        raise DomainError(f"{type(event).__name__} has no known worst case")
+    return None if what is None else _Use(what, rate, scheme)
 
 
-def _on_one_sample(event: Any, adjacency: str) -> list[Accounted]:
-    """One mechanism for all that is released of a sample; none if that is nothing."""
+def _on_one_sample(event: Any, adjacency: str) -> Accounted | None:
+    """One mechanism for all that is released of a sample; None if that is nothing."""
     uses: dict[Accounted, int] = {}
     for one, count in _parts(event, 1):
-        for use in _uses(one, adjacency):
-            if use.rate != 1.0 or use.sampling is not None:
-                raise DomainError("a sample of which some is sampled again has no known worst case")
-            uses[use.what] = uses.get(use.what, 0) + count
+        use = _use(one, adjacency)
+        if use is None:
+            continue
+        if use.rate != 1.0 or use.sampling is not None:
+            raise DomainError("a sample of which some is sampled again has no known worst case")
+        uses[use.what] = uses.get(use.what, 0) + count
     if not uses:
-        return []
+        return None
     if len(uses) == 1:
         ((what, count),) = uses.items()
         if count == 1:
-            return [what]
+            return what
         if isinstance(what, Mechanism):
-            return [replace(what, dimension=count * what.dimension)]
+            return replace(what, dimension=count * what.dimension)
     # Gaussian noise of unit scale, moved as far as all of them together.
     moved = Fraction(0)
     for what, count in uses.items():
@@ -210,7 +211,7 @@ def _on_one_sample(event: Any, adjacency: str) -> list[Accounted]:
         one = Fraction(what.sensitivity) / Fraction(what.noise.std)
         moved += count * what.dimension * one**2
     sensitivity = math.sqrt(rounded(moved, up=True)) * (1.0 + 2.0**-51)
-    return [_sum(Gaussian(std=1.0), sensitivity, adjacency, replaced=1.0)]
+    return _sum(Gaussian(std=1.0), sensitivity, adjacency, replaced=1.0)
 
 
 def _sum(noise: Any, value: float, adjacency: str, *, replaced: float = 2.0) -> Mechanism:
@@ -220,7 +221,7 @@ def _sum(noise: Any, value: float, adjacency: str, *, replaced: float = 2.0) -> 
     return Mechanism(noise, replaced * value, contribution=0.5 * replaced * value)
 
 
-def _mixture(event: Any, adjacency: str) -> Iterator[_Use]:
+def _mixture(event: Any, adjacency: str) -> _Use | None:
     """Gaussian noise on a shift that is drawn where the record is there, and 0 where it is not."""
     if adjacency == "replace":
         raise DomainError("a drawn shift must not be under 'replace': it is that of a new record")
@@ -235,25 +236,25 @@ def _mixture(event: Any, adjacency: str) -> Iterator[_Use]:
     moved = {shift: rate for shift, rate in rates.items() if shift != 0.0 and rate > 0}
     if len(moved) > 1:
         raise DomainError("several shifts have no known worst case")
-    for shift, rate in moved.items():
-        noise = _gaussian(event.standard_deviation)
-        yield _Use(Mechanism(noise, abs(shift)), 1, min(rounded(rate, up=True), 1.0))
+    if not moved:
+        return None
+    ((shift, rate),) = moved.items()
+    noise = Gaussian(std=_not_zero(event.standard_deviation))
+    return _Use(Mechanism(noise, abs(shift)), min(rounded(rate, up=True), 1.0))
 
 
-def _gaussian(std: float) -> Gaussian:
-    if std == 0.0:
+def _not_zero(noise: float) -> float:
+    if noise == 0.0:
         raise DomainError("without noise there is no finite epsilon")
-    return Gaussian(std=std)
+    return noise
 
 
 def _of_gaussian(event: Any, adjacency: str) -> Mechanism:
-    return _sum(_gaussian(event.noise_multiplier), 1.0, adjacency)
+    return _sum(Gaussian(std=_not_zero(event.noise_multiplier)), 1.0, adjacency)
 
 
 def _of_laplace(event: Any, adjacency: str) -> Mechanism:
-    if event.noise_multiplier == 0.0:
-        raise DomainError("without noise there is no finite epsilon")
-    return _sum(Laplace(scale=event.noise_multiplier), 1.0, adjacency)
+    return _sum(Laplace(scale=_not_zero(event.noise_multiplier)), 1.0, adjacency)
 
 
 def _of_discrete_laplace(event: Any, adjacency: str) -> Mechanism:
@@ -268,9 +269,7 @@ def _of_response(event: Any, adjacency: str) -> _Buckets | None:
     buckets = _validate.positive_count("num_buckets", event.num_buckets)
     if buckets == 1 or noise == 1.0:
         return None
-    if noise == 0.0:
-        raise DomainError("without noise there is no finite epsilon")
-    return _Buckets(noise, buckets)
+    return _Buckets(_not_zero(noise), buckets)
 
 
 def _of_tree(event: Any, adjacency: str) -> Mechanism | None:
@@ -284,7 +283,8 @@ def _of_tree(event: Any, adjacency: str) -> Mechanism | None:
     levels = max((_validate.count("step_counts", count).bit_length() for count in steps), default=0)
     if not levels:
         return None
-    return _sum(_gaussian(event.noise_multiplier), math.sqrt(levels) * (1.0 + 2.0**-51), adjacency)
+    noise = Gaussian(std=_not_zero(event.noise_multiplier))
+    return _sum(noise, math.sqrt(levels) * (1.0 + 2.0**-51), adjacency)
 
 
 def _of_zcdp(event: Any, adjacency: str) -> promises.ZCDP | None:
