@@ -10,7 +10,6 @@ import csv
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import islice
@@ -31,6 +30,7 @@ Function = Callable[[Any], Values]
 
 _NEEDS_ARROW = 'Parquet tables need pyarrow: pip install "psinoise[arrow]"'
 
+FORMATS = (".csv", ".parquet", ".npy")
 #: Values in a block: what is held in memory at a time.
 _BLOCK = 2**16
 #: Up to here a cell has more than two float64 numbers.
@@ -82,8 +82,12 @@ def map_columns(
     DomainError, TypeError
         For a table or a column that is not what it must be.
     """
-    table = _Table(source, target, columns, function, grid, bounds, delimiter, frozenset(missing))
-    return FORMATS[source.suffix.lower()](table)
+    kind = source.suffix.lower()
+    if kind == ".parquet":
+        return _map_parquet(source, target, columns, function)
+    if kind == ".npy":
+        return _map_npy(source, target, columns, function)
+    return _map_csv(source, target, columns, function, grid, bounds, delimiter, frozenset(missing))
 
 
 def rows_of(source: Path, delimiter: str = ",") -> int:
@@ -104,34 +108,30 @@ def rows_of(source: Path, delimiter: str = ",") -> int:
         return max(sum(1 for _ in lines) - 1, 0)
 
 
-@dataclass(frozen=True)
-class _Table:
-    """The arguments of `map_columns`."""
-
-    source: Path
-    target: Path
-    columns: Sequence[str]
-    function: Function
-    grid: float
-    bounds: tuple[float, float] | None
-    delimiter: str
-    missing: frozenset[str]
-
-
 # -- text ------------------------------------------------------------------------------------------
 
 
-def _map_csv(table: _Table) -> list[str]:
-    source, columns, grid = table.source, table.columns, table.grid
+def _map_csv(
+    source: Path,
+    target: Path,
+    columns: Sequence[str],
+    function: Function,
+    grid: float,
+    bounds: tuple[float, float] | None,
+    delimiter: str,
+    missing: frozenset[str],
+) -> list[str]:
     if not columns:
         raise TypeError("a CSV table needs --column")
+    # Multiples of a grid of whole numbers are written without a point.
+    shown = int if grid.is_integer() else repr
     with (
         _readable(source),
         source.open(encoding="utf-8-sig", newline="") as readable,
-        table.target.open("w", encoding="utf-8", newline="") as writable,
+        target.open("w", encoding="utf-8", newline="") as writable,
     ):
-        reader = csv.reader(readable, delimiter=table.delimiter, strict=True)
-        writer = csv.writer(writable, delimiter=table.delimiter, lineterminator="\n")
+        reader = csv.reader(readable, delimiter=delimiter, strict=True)
+        writer = csv.writer(writable, delimiter=delimiter, lineterminator="\n")
         header = next(reader, None)
         if header is None:
             raise DomainError(f"{source} must have a header")
@@ -142,11 +142,9 @@ def _map_csv(table: _Table) -> list[str]:
                 raise DomainError(f"{source} must have as many fields in each row as in the header")
             for place, column in zip(places, columns, strict=True):
                 fields = (row[place] for row in rows)
-                texts = ["" if field.strip() in table.missing else field for field in fields]
-                values = _numbers(texts, column, grid, table.bounds)
-                # Multiples of a grid of whole numbers are written without a point.
-                shown = int if grid.is_integer() else repr
-                for row, value in zip(rows, table.function(values).tolist(), strict=True):
+                texts = ["" if field.strip() in missing else field for field in fields]
+                values = _numbers(texts, column, grid, bounds)
+                for row, value in zip(rows, function(values).tolist(), strict=True):
                     row[place] = str(shown(value))
             writer.writerows(rows)
     return [name for name in header if name not in columns]
@@ -235,8 +233,7 @@ def _decimal(text: str, column: str) -> Decimal:
 # -- arrays ----------------------------------------------------------------------------------------
 
 
-def _map_npy(table: _Table) -> list[str]:
-    source, columns, function = table.source, table.columns, table.function
+def _map_npy(source: Path, target: Path, columns: Sequence[str], function: Function) -> list[str]:
     array = _loaded(source)
     names = array.dtype.names
     order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
@@ -246,9 +243,7 @@ def _map_npy(table: _Table) -> list[str]:
         kind = function(np.zeros(0, array.dtype)).dtype
     else:
         kind = _replaced(array.dtype, columns, function)
-    written = np.lib.format.open_memmap(
-        table.target, "w+", kind, array.shape, fortran_order=order == "F"
-    )
+    written = np.lib.format.open_memmap(target, "w+", kind, array.shape, fortran_order=order == "F")
     # Views: neither array is ever in memory as a whole.
     before, after = array.reshape(-1, order=order), written.reshape(-1, order=order)
     for start in track(range(0, before.size, _BLOCK), "releasing"):
@@ -289,11 +284,12 @@ def _replaced(kind: np.dtype[Any], columns: Sequence[str], function: Function) -
 # -- Parquet ---------------------------------------------------------------------------------------
 
 
-def _map_parquet(table: _Table) -> list[str]:
+def _map_parquet(
+    source: Path, target: Path, columns: Sequence[str], function: Function
+) -> list[str]:
     """What a writer has noted about a file is not copied: it may tell of what is released."""
     arrow: Any = required("pyarrow", _NEEDS_ARROW)
     parquet: Any = required("pyarrow.parquet", _NEEDS_ARROW)
-    source, columns, function = table.source, table.columns, table.function
     if not columns:
         raise TypeError("a Parquet table needs --column")
     readable = _parquet(source)
@@ -303,7 +299,7 @@ def _map_parquet(table: _Table) -> list[str]:
         field = fields[place]
         empty: Any = function(arrow.array([], field.type))
         fields[place] = field.with_type(empty.type)
-    with parquet.ParquetWriter(table.target, arrow.schema(fields)) as writable:
+    with parquet.ParquetWriter(target, arrow.schema(fields)) as writable:
         for batch in track(readable.iter_batches(batch_size=_BLOCK), "releasing"):
             released = [
                 function(column) if name in columns else column
@@ -319,6 +315,3 @@ def _parquet(source: Path) -> Any:
         return parquet.ParquetFile(source, memory_map=True)
     except (ValueError, OSError):  # ArrowInvalid is a ValueError
         raise DomainError(f"{source} must be a Parquet table") from None
-
-
-FORMATS = {".csv": _map_csv, ".parquet": _map_parquet, ".npy": _map_npy}
