@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from psinoise.accounting.bracket import Bracket
-from psinoise.calibration.target import Target, log_ratio
+from psinoise.calibration.target import NOTHING, Target, log_ratio
 from psinoise.errors import CalibrationError, CertificationError
 from psinoise.noise import NoiseLaw
 
@@ -70,7 +70,7 @@ def search(target: Target, method: str, *, evidence: bool = True) -> Calibration
             raise CalibrationError(
                 f"{name} noise has no largest privacy loss: no scale meets delta = 0"
             )
-        return Calibration(pure[1], Bracket(0.0, 0.0, 0.0), 0.0, method)
+        return Calibration(pure[1], NOTHING, 0.0, method)
     if pure is None:
         return _approached(target, method, evidence, *_crossing(target, _guess(target)))
     start, slope = _crossing(target, min(_guess(target), pure[0]))
@@ -93,7 +93,7 @@ def roughly(target: Target) -> NoiseLaw:
 def _free(pure: tuple[float, NoiseLaw], least: float, method: str) -> Calibration:
     """Noise that has no loss above epsilon, which needs no certificate."""
     excess = max(math.expm1(pure[0] - least), 0.0)
-    return Calibration(pure[1], Bracket(0.0, 0.0, 0.0), excess, method)
+    return Calibration(pure[1], NOTHING, excess, method)
 
 
 def _pure(target: Target) -> tuple[float, NoiseLaw] | None:
@@ -156,11 +156,10 @@ def _crossing(target: Target, start: float) -> tuple[float, float]:
         raise CertificationError(
             f"epsilon at delta {target.delta!r} is not bounded, even for {noise!r}"
         ) from None
-    others = sorted((abs(at - position), at) for at in known if abs(at - position) > _APART)
-    others = [other for other in others if abs(known[other[1]]) < 1.0]
+    others = [at for at in known if abs(at - position) > _APART and abs(known[at]) < 1.0]
     if not others or position not in known:
         return position, 1.0
-    at = others[0][1]
+    at = min(others, key=lambda at: (abs(at - position), at))
     slope = max((known[at] - known[position]) / (position - at), _LEAST_SLOPE)
     return position + known[position] / slope, slope
 

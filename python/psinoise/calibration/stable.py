@@ -15,7 +15,7 @@ the factor ``n**(1 / alpha)`` rules: the scale grows like ``sqrt(log(1 / (2 - al
 the best distance from 2 falls about as ``2 / log n``.
 
 Of the sum of those that are left after dropouts the same holds: what must be private is a sum of
-``present`` draws, and what is paid for is a sum of ``clients`` draws.
+``draws`` of the noise of one client, and what is paid for is a sum of ``clients`` of them.
 """
 
 from __future__ import annotations
@@ -175,13 +175,19 @@ def calibrate_stable(
         raise DomainError(f"delta must be in [0, 1), got {delta!r}")
     if cost is not None and not callable(cost):
         raise TypeError(f"cost must be callable, got {cost!r}")
-    crowd = _crowd(_validate.positive_count("clients", clients), setting, dropout)
+    clients = _validate.positive_count("clients", clients)
+    draws = _private_draws(clients, setting, dropout)
     if grid is not None:
         grid = grid_from(grid)
         cells_of(target.sensitivity, grid)
-    index = _best_index(target, crowd, cost) if alpha is None else _validate.real("alpha", alpha)
-    private = target.noise(index if alpha is not None else float(f"{index:.5f}"))
-    return crowd.message(private) if grid is None else _on_grid(target, crowd, private, grid)
+    if alpha is None:
+        index = float(f"{_best_index(target, draws, clients, cost):.5f}")
+    else:
+        index = _validate.real("alpha", alpha)
+    private = _least(target, index)
+    if grid is None:
+        return _scaled(private, 1, draws)
+    return _on_grid(target, draws, private, grid)
 
 
 @dataclass(frozen=True)
@@ -193,23 +199,10 @@ class _Target:
     sensitivity: float
     count: int
 
-    def noise(self, alpha: float) -> SymmetricStable:
-        """The least noise of an index."""
-        return _least(self, alpha)
-
-    def rough(self, alpha: float) -> SymmetricStable:
-        """The same to the few digits that the loss of a tiny epsilon has, in the limit."""
-        each = self.epsilon / self.count
-        if self.delta > 0.0 or each >= _SMALLEST_EPSILON:
-            return self.noise(alpha)
-        near = _Target(_SMALLEST_EPSILON, 0.0, 1.0, 1).noise(alpha)
-        scale = near.scale * (_SMALLEST_EPSILON / each) * self.sensitivity
-        return SymmetricStable(alpha=alpha, scale=scale)
-
 
 @functools.lru_cache(maxsize=256)
 def _least(target: _Target, alpha: float) -> SymmetricStable:
-    """Kept: crowds of any size ask for the same indices first."""
+    """The least noise of an index; kept, since crowds of any size ask for the same ones first."""
     found = calibrate(
         Family(SymmetricStable, alpha=alpha),
         epsilon=target.epsilon,
@@ -220,39 +213,31 @@ def _least(target: _Target, alpha: float) -> SymmetricStable:
     return cast(SymmetricStable, found)
 
 
-@dataclass(frozen=True)
-class _Crowd:
-    """Draws of one law: of so many the target is met, so many are paid for."""
-
-    private: int
-    paid: int
-
-    def message(self, private: SymmetricStable) -> SymmetricStable:
-        """The noise of one client, of which ``private`` is a sum."""
-        return _scaled(private, 1, self.private)
-
-    def total(self, private: SymmetricStable) -> SymmetricStable:
-        """The noise of all clients."""
-        return _scaled(private, self.paid, self.private)
+def _rough(target: _Target, alpha: float) -> SymmetricStable:
+    """The same to the few digits that the loss of a tiny epsilon has, in the limit."""
+    each = target.epsilon / target.count
+    if target.delta > 0.0 or each >= _SMALLEST_EPSILON:
+        return _least(target, alpha)
+    near = _least(_Target(_SMALLEST_EPSILON, 0.0, 1.0, 1), alpha)
+    scale = near.scale * (_SMALLEST_EPSILON / each) * target.sensitivity
+    return SymmetricStable(alpha=alpha, scale=scale)
 
 
-def _on_grid(
-    target: _Target, crowd: _Crowd, private: SymmetricStable, grid: float
-) -> DiscreteStable:
+def _on_grid(target: _Target, draws: int, private: SymmetricStable, grid: float) -> DiscreteStable:
     """The whole-number noise of one client: like the continuous one, and then by secants."""
     cells = cells_of(target.sensitivity, grid)
     alpha, count = private.alpha, target.count
 
     def message(scale: float) -> DiscreteStable:
-        share = crowd.private ** (-1.0 / alpha) * (1.0 + 2.0**-50) if crowd.private > 1 else 1.0
+        share = draws ** (-1.0 / alpha) * (1.0 + 2.0**-50) if draws > 1 else 1.0
         return DiscreteStable(alpha=alpha, scale=scale * share)
 
     def log_excess(scale: float) -> float:
         noise = message(scale)
-        if crowd.private > 1 and target.delta == 0.0:
-            loss = Mechanism(noise.aggregate(crowd.private), cells).pure_epsilon()
+        if draws > 1 and target.delta == 0.0:
+            loss = Mechanism(noise.aggregate(draws), cells).pure_epsilon()
             return math.log(count * loss / target.epsilon)
-        reached = Mechanism(noise, cells).for_sum(crowd.private).epsilon(target.delta, count)
+        reached = Mechanism(noise, cells).for_sum(draws).epsilon(target.delta, count)
         return math.log(float(reached) / target.epsilon) if reached > 0.0 else -_LONGEST_STEP
 
     at, slope = math.log(private.scale / grid), 1.0
@@ -273,6 +258,7 @@ def _on_grid(
 
 
 def _scaled(noise: SymmetricStable, count: int, of: int) -> SymmetricStable:
+    """Noise of which ``of`` draws add up to what is given, added up ``count`` times."""
     if count == of:
         return noise
     if of == 1:
@@ -282,7 +268,8 @@ def _scaled(noise: SymmetricStable, count: int, of: int) -> SymmetricStable:
     return SymmetricStable(alpha=noise.alpha, scale=noise.scale * growth)
 
 
-def _crowd(clients: int, setting: str, dropout: float) -> _Crowd:
+def _private_draws(clients: int, setting: str, dropout: float) -> int:
+    """How many draws of the noise of one client meet the target together."""
     _validate.choice("setting", setting, _SETTINGS)
     missing = _validate.real("dropout", dropout)
     if not 0.0 <= missing < 1.0:
@@ -293,21 +280,20 @@ def _crowd(clients: int, setting: str, dropout: float) -> _Crowd:
                 "dropout must be 0 where setting is 'local': a message is private by itself, got "
                 f"{dropout!r}"
             )
-        return _Crowd(1, clients)
+        return 1
     # Whole clients leave; rounding must not count one as present that may be missing.
-    present = clients - math.floor(missing * clients * (1.0 + 2.0**-50))
-    return _Crowd(max(present, 1), clients)
+    return max(clients - math.floor(missing * clients * (1.0 + 2.0**-50)), 1)
 
 
-def _best_index(target: _Target, crowd: _Crowd, cost: _Cost | None) -> float:
-    """The index of least expected cost of the sum."""
+def _best_index(target: _Target, draws: int, clients: int, cost: _Cost | None) -> float:
+    """The index of least expected cost of the sum of all clients."""
     from scipy import optimize  # slow to import
 
     refusals: list[CalibrationError] = []
 
     def log_cost(alpha: float) -> float:
         try:
-            total = crowd.total(target.rough(alpha))
+            total = _scaled(_rough(target, alpha), clients, draws)
         except CalibrationError as error:
             refusals.append(error)
             return math.inf
@@ -322,12 +308,10 @@ def _best_index(target: _Target, crowd: _Crowd, cost: _Cost | None) -> float:
     costs = [log_cost(alpha) for alpha in indices]
     best = min(range(len(indices)), key=costs.__getitem__)
     if math.isinf(costs[best]) and costs[best] > 0.0:
-        raise (
-            refusals[0]
-            if refusals
-            else CalibrationError(
-                "cost must have a finite expectation for some index below 2: its growth is too fast"
-            )
+        if refusals:
+            raise refusals[0]
+        raise CalibrationError(
+            "cost must have a finite expectation for some index below 2: its growth is too fast"
         )
     low, high = indices[max(best - 1, 0)], indices[min(best + 1, len(indices) - 1)]
     found = optimize.minimize_scalar(

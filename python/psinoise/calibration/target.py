@@ -24,7 +24,10 @@ from psinoise.mechanisms import Mechanism
 from psinoise.noise import NoiseLaw
 from psinoise.sampling import RandomAllocation, Sampling, WithoutReplacement
 
-__all__ = ["Law", "Target", "checked", "log_ratio"]
+__all__ = ["NOTHING", "Law", "Target", "checked", "log_ratio"]
+
+NOTHING = Bracket(0.0, 0.0, 0.0)
+"""The delta of what has no loss above epsilon."""
 
 _LARGEST_EPSILON = 1e5
 # A logarithm this far from its goal is as good as an infinite one, and easier to interpolate.
@@ -49,6 +52,11 @@ class Target:
     """A scheme in the place of the sampling rate, which is 1 then."""
     width: float = DEFAULT_WIDTH
     """Of certified brackets, as a share of epsilon."""
+
+    @property
+    def use(self) -> tuple[int, float, str]:
+        """Arguments of `Mechanism.epsilon` and `Mechanism.delta`."""
+        return self.count, self.sampling_rate, self.adjacency
 
     @property
     def releases(self) -> tuple[int, float]:
@@ -87,9 +95,8 @@ class Target:
 
     def largest_loss(self, noise: NoiseLaw) -> float:
         """The largest loss of all uses together, rounded up; ``inf`` if there is none."""
-        use = (self.count, self.sampling_rate, self.adjacency)
-        mechanism = self.mechanism(noise)
-        return float(mechanism.epsilon(0.0, *use, sampling=self.sampling).upper)
+        found = self.mechanism(noise).epsilon(0.0, *self.use, sampling=self.sampling)
+        return float(found.upper)
 
     def capped(self, delta: Bracket) -> Bracket:
         """Bounds on the delta of what is known to meet the target."""
