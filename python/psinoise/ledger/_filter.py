@@ -70,6 +70,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from psinoise.errors import BudgetError, CertificationError
 from psinoise.ledger._charge import Charge
 from psinoise.ledger._spending import Limits, Sums, best_order
@@ -130,11 +132,8 @@ class Filter:
         alone = Sums.none(self._limits.orders).plus(charge, self._adjacency)
         moments, loss = alone.worst()
         if not (loss < math.inf or alone.square < math.inf or bool((moments < math.inf).any())):
-            hint = (
-                ""
-                if isinstance(charge.mechanism, LatticeMechanism)
-                else ("; mechanism.on_lattice() may have that")
-            )
+            released = isinstance(charge.mechanism, LatticeMechanism)
+            hint = "" if released else "; mechanism.on_lattice() may have that"
             raise CertificationError(
                 f"this could not be certified to be within {budget}: nothing is known of it that "
                 f"an adaptive ledger adds up{hint}"
@@ -147,14 +146,13 @@ class Filter:
         if self._sums.leak > self._limits.leak:
             return math.inf
         moments, loss = self._sums.worst()
-        found = loss
-        for order, share, moment in zip(
-            self._limits.orders, self._odometer, moments.tolist(), strict=True
-        ):
-            if moment < math.inf:
-                value = (moment - math.log(share)) / (order - 1.0)
-                found = min(found, value * (1.0 + 1e-14))
-        return found
+        bounds = [
+            (moment - math.log(share)) / (order - 1.0) * (1.0 + 1e-14)
+            for order, share, moment in zip(
+                self._limits.orders, self._odometer, moments.tolist(), strict=True
+            )
+        ]
+        return min([loss, *bounds])
 
     @property
     def remaining(self) -> float:
@@ -163,13 +161,8 @@ class Filter:
         Its losses, and so ``K(a) / c``, are at most its epsilon.
         """
         moments, loss = self._sums.worst()
-        rooms = [self._epsilon - loss]
-        for order, most, moment in zip(
-            self._limits.orders, self._limits.most.tolist(), moments.tolist(), strict=True
-        ):
-            if moment < math.inf:
-                rooms.append((most - moment) / (order - 1.0))
-        return max(*rooms, 0.0) * (1.0 - 1e-12) if max(rooms) > 0.0 else 0.0
+        rooms = (self._limits.most - moments) / (np.array(self._limits.orders) - 1.0)
+        return max(0.0, self._epsilon - loss, *rooms.tolist()) * (1.0 - 1e-12)
 
 
 def _shares(delta: float, count: int, first: float, rest: float) -> tuple[float, ...]:

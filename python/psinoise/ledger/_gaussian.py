@@ -91,9 +91,10 @@ def largest_parameter(epsilon: float, delta: float) -> float:
         middle = 0.5 * (low + high)
         if not low < middle < high:
             break
-        low, high = (
-            (middle, high) if _log_delta(middle, epsilon) <= math.log(delta) else (low, middle)
-        )
+        if _log_delta(middle, epsilon) <= math.log(delta):
+            low = middle
+        else:
+            high = middle
     return low * (1.0 - _MARGIN)
 
 

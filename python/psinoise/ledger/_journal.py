@@ -96,7 +96,12 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        _need_locks()
+        if fcntl is None:
+            raise OSError(
+                errno.ENOTSUP,
+                "a ledger in a file needs fcntl.flock, which this system does not have; one in "
+                "memory works everywhere",
+            )
         self.path = Path(os.path.realpath(path))
         self._head_path = head_of(self.path)
         self._seen, self._least = _BEFORE, _BEFORE
@@ -327,12 +332,3 @@ def _sync(file: int) -> None:
         fcntl.fcntl(file, fcntl.F_FULLFSYNC)
     else:
         os.fsync(file)
-
-
-def _need_locks() -> None:
-    if fcntl is None:
-        raise OSError(
-            errno.ENOTSUP,
-            "a ledger in a file needs fcntl.flock, which this system does not have; one in memory "
-            "works everywhere",
-        )

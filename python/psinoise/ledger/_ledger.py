@@ -323,7 +323,8 @@ class Ledger:
         """
         lattice = _on_lattice(mechanism)
         values, size, masked = read_once(x, columns)
-        uses = _uses(lattice, size) if count is None else _validate.count("count", count)
+        # Of all values, which are as many vectors, one record may move every one.
+        uses = -(-size // lattice.dimension) if count is None else _validate.count("count", count)
         sampling_rate = _validate.probability_above("sampling_rate", sampling_rate)
         if sampling_rate != 1.0 and uses != 1:
             raise DomainError(
@@ -365,8 +366,3 @@ def _on_lattice(mechanism: Mechanism | LatticeMechanism) -> LatticeMechanism:
     if not isinstance(mechanism, Mechanism):
         raise TypeError(f"mechanism must be a Mechanism, got {mechanism!r}")
     return mechanism.on_lattice()
-
-
-def _uses(mechanism: LatticeMechanism, size: int) -> int:
-    """Vectors in so many values, every one of which a record may move."""
-    return -(-size // mechanism.dimension)

@@ -71,9 +71,8 @@ def log_moments(pair: Step, orders: tuple[int, ...]) -> Float:
         ratio = 0.5 * std**-2
         found = np.array([[_of_gaussian(ratio, pair.sampling_rate, a) for a in orders]] * 2)
     else:
-        most = [
-            math.inf if loss is None else rounded(loss, up=True) for loss in largest_losses(pair)
-        ]
+        losses = largest_losses(pair)
+        most = [math.inf if loss is None else rounded(loss, up=True) for loss in losses]
         found = np.nextafter(np.outer(most, np.array(orders) - 1.0), math.inf)
     found.flags.writeable = False
     return found
@@ -81,10 +80,11 @@ def log_moments(pair: Step, orders: tuple[int, ...]) -> Float:
 
 def largest_losses(pair: Step) -> tuple[Fraction | None, ...]:
     """Upper bounds on the loss of one use in each direction, the accountant's; None without one."""
-    found = ((pair.largest_loss(direction), pair.infinite(direction)) for direction in DIRECTIONS)
     return tuple(
-        Fraction(max(loss, 0.0)) if loss < math.inf and infinite == 0.0 else None
-        for loss, infinite in found
+        Fraction(max(loss, 0.0))
+        if (loss := pair.largest_loss(direction)) < math.inf and pair.infinite(direction) == 0.0
+        else None
+        for direction in DIRECTIONS
     )
 
 
@@ -102,15 +102,12 @@ def _of_gaussian(ratio: float, q: float, order: int) -> float:
     if q == 1.0:
         return order * (order - 1.0) * ratio * (1.0 + 4.0 * _UNIT)
     k = np.arange(order + 1.0)
-    binomial = np.array([math.lgamma(order + 1.0) - _log_factorials(order, int(i)) for i in k])
+    factorial = np.array([math.lgamma(i + 1.0) for i in range(order + 1)])  # its logarithm
+    binomial = factorial[-1] - (factorial + factorial[::-1])
     terms = binomial + (order - k) * math.log1p(-q) + k * math.log(q) + k * (k - 1.0) * ratio
     # Of three logarithms of factorials and of the other terms, which are as large as this.
-    size = math.lgamma(order + 1.0) - order * math.log(q) + order**2 * ratio
+    size = float(factorial[-1]) - order * math.log(q) + order**2 * ratio
     return _log_sum(terms) + 8.0 * _UNIT * size
-
-
-def _log_factorials(order: int, k: int) -> float:
-    return math.lgamma(k + 1.0) + math.lgamma(order - k + 1.0)
 
 
 def _log_sum(exponents: Float) -> float:

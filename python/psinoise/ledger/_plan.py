@@ -52,10 +52,9 @@ class Plan:
         self._counts: dict[Key, int] = {}
         self._proven: dict[Key, int] = {}
         self._running = Running(epsilon, delta, adjacency) if delta > 0.0 else None
-        self._ahead, self._last = 0, None
+        self._ahead = 0
+        self._last: Key | None = None
         self._spent: float | None = 0.0
-
-    _last: Key | None
 
     def enter(self, charge: Charge) -> None:
         """Count a charge, whether it fits or not."""

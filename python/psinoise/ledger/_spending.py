@@ -66,8 +66,6 @@ class Limits:
 
     epsilon: float
     orders: tuple[int, ...]
-    shares: tuple[float, ...]
-    """Of delta, for each order."""
     most: Float
     """The largest ``S(a)`` that is within the budget."""
     square: float
@@ -90,7 +88,7 @@ class Limits:
         pairs = zip(orders, shares, strict=True)
         most = np.array([_limit(order, epsilon, share) for order, share in pairs])
         square = largest_parameter(epsilon, gaussian) ** 2 * (1.0 - _ROUNDING)
-        return Limits(epsilon, orders, shares, most, square, leak)
+        return Limits(epsilon, orders, most, square, leak)
 
 
 @dataclass(frozen=True)

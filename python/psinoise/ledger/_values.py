@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from psinoise.release.data import declares_a_type, is_masked
 from psinoise.release.tables import column_of, table_of
 
-__all__ = ["Held", "read_once"]
+__all__ = ["read_once"]
 
 
-class Held(NamedTuple):
-    """Values that nobody else holds, how many there are, and whether any is masked."""
+def read_once(x: Any, columns: object = None) -> tuple[Any, int, bool]:
+    """Values that nobody else holds, how many there are, and whether any is masked.
 
-    values: Any
-    size: int
-    masked: bool
-
-
-def read_once(x: Any, columns: object = None) -> Held:
-    """The values of an array-like, in an array, or in lists where nothing declares a type.
-
-    Array-likes may say anything of their size, give other values when they are read again, or
-    change in another thread. Masks are lost on the way, and what is under them would be released.
+    They are in an array, or in lists where nothing declares a type. Array-likes may say anything of
+    their size, give other values when they are read again, or change in another thread. Masks are
+    lost on the way, and what is under them would be released.
     """
     table = table_of(x)
     if table is not None:
         own = table.held(columns)
-        return Held(own, sum(own.column(name).values.size for name in own.chosen(columns)), False)
+        return own, sum(own.column(name).values.size for name in own.chosen(columns)), False
     column = column_of(x)
     if column is not None:
-        return Held(column.held(), column.values.size, False)
+        return column.held(), column.values.size, False
     if declares_a_type(x):
         found = np.asanyarray(x)
         # The second step copies whatever the first one found, and drops subclasses.
         held = np.array(found, copy=True, subok=False)
-        return Held(held, held.size, is_masked(x) or is_masked(found))
+        return held, held.size, is_masked(x) or is_masked(found)
     try:
         items = np.array(x, dtype=object)
     except ValueError:
         raise TypeError("x must be a rectangular array of real numbers") from None
     # Which type they get is for the release to say, by its bounds.
     values = items.tolist()
-    return Held(values, items.size, is_masked(x) or is_masked(values))
+    return values, items.size, is_masked(x) or is_masked(values)
