@@ -377,6 +377,21 @@ def test_the_odometer_holds_at_all_times():
     assert made.spent == pytest.approx(((3 * moments[1] - np.log(shares)) / c).min())
 
 
+@pytest.mark.parametrize("delta", [5e-324, 4.2e-322, 2.0**-1014])
+def test_the_least_deltas_have_shares(delta):
+    """Kills: shares that are rounded to 0, of which there is no logarithm, or to more than all."""
+    made = pn.Ledger(1.0, delta, adaptive=True)
+    assert made.affords(pn.Mechanism(pn.Gaussian(std=100.0)))
+    made.charge(pn.Mechanism(pn.Laplace(scale=2.0)))
+    assert 0.5 <= made.spent < 0.5001
+    book = made._state.book
+    shares = [
+        math.exp(most - (order - 1.0) + log_conversion(order) - math.log(delta))
+        for order, most in zip(book._limits.orders, book._limits.most.tolist(), strict=True)
+    ]
+    assert sum(shares) <= 0.4
+
+
 def test_the_best_order():
     """Against a search. Kills: the order of another budget."""
     for epsilon, delta in ((1.0, 1e-6), (0.1, 1e-9), (20.0, 1e-5)):

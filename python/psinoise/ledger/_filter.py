@@ -85,6 +85,8 @@ __all__ = ["Filter", "orders_of"]
 _LEAK, _GAUSSIAN, _FIRST, _REST = 0.001, 0.6, 0.35, 0.049 - 2.0**-40
 _ODOMETER_FIRST, _ODOMETER_REST = 0.9, 0.099 - 2.0**-40
 _BESIDE = (-3, -2, -1, 1, 2, 3, 4, 5, 6)
+# Shares of less are rounded by more than the sums above leave room for, or to 0.
+_SMALLEST_DELTA = 2.0**-1014
 
 
 def orders_of(epsilon: float, delta: float) -> tuple[int, ...]:
@@ -106,6 +108,8 @@ class Filter:
         self, epsilon: float, delta: float, adjacency: str, orders: tuple[int, ...]
     ) -> None:
         self._epsilon, self._delta, self._adjacency = epsilon, delta, adjacency
+        if delta < _SMALLEST_DELTA:
+            orders = ()  # the largest losses and Gaussian noise alone
         shares = _shares(delta, len(orders), _FIRST, _REST)
         self._limits = Limits.of(epsilon, orders, shares, delta * _GAUSSIAN, delta * _LEAK)
         self._odometer = _shares(delta, len(orders), _ODOMETER_FIRST, _ODOMETER_REST)
