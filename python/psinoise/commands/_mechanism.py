@@ -85,9 +85,9 @@ def family(arguments: argparse.Namespace) -> Callable[..., NoiseLaw]:
         If a parameter of another law was given.
     """
     chosen = law_names()[arguments.noise]
-    shape = _shape(arguments, chosen)
+    shape = _shape(arguments)
     if chosen.ordered_by_scale:
-        _check_required(arguments, chosen, shape)
+        _check_required(arguments)
         return Family(chosen, **shape)
     return functools.partial(chosen, **shape)
 
@@ -105,7 +105,7 @@ def made(arguments: argparse.Namespace) -> NoiseLaw:
     law = family(arguments)
     if chosen.ordered_by_scale:
         return law(**words)
-    _check_required(arguments, chosen, _shape(arguments, chosen))
+    _check_required(arguments)
     if "scale" not in words:
         sensitivity = arguments.sensitivity
         words["sensitivity"] = int(sensitivity) if sensitivity.is_integer() else sensitivity
@@ -117,29 +117,27 @@ def made(arguments: argparse.Namespace) -> NoiseLaw:
 
 def names_target(arguments: argparse.Namespace) -> bool:
     """Whether a law that is made for a target was given one of its own."""
-    chosen = law_names()[arguments.noise]
-    own = {"epsilon", "delta", "mean_cost"} & _shape(arguments, chosen).keys()
-    return bool(own) and not chosen.ordered_by_scale
+    if law_names()[arguments.noise].ordered_by_scale:
+        return False
+    return not {"epsilon", "delta", "mean_cost"}.isdisjoint(_shape(arguments))
 
 
-def _shape(arguments: argparse.Namespace, chosen: type[NoiseLaw]) -> dict[str, Any]:
-    shape = {}
-    for law in law_names().values():
-        for name in law.shape_parameters:
-            value = getattr(arguments, _PREFIX + name)
-            if value is None:
-                continue
-            if name not in chosen.shape_parameters:
-                raise TypeError(f"{_option(name)} is no parameter of {arguments.noise} noise")
-            shape[name] = value
+def _shape(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The parameters that were given, all of which must be those of the law."""
+    shape = {
+        name.removeprefix(_PREFIX): value
+        for name, value in vars(arguments).items()
+        if name.startswith(_PREFIX) and value is not None
+    }
+    for name in shape:
+        if name not in law_names()[arguments.noise].shape_parameters:
+            raise TypeError(f"{_option(name)} is no parameter of {arguments.noise} noise")
     return shape
 
 
-def _check_required(
-    arguments: argparse.Namespace, chosen: type[NoiseLaw], shape: dict[str, Any]
-) -> None:
-    for name, parameter in chosen.shape_parameters.items():
-        if parameter.required and name not in shape:
+def _check_required(arguments: argparse.Namespace) -> None:
+    for name, parameter in law_names()[arguments.noise].shape_parameters.items():
+        if parameter.required and getattr(arguments, _PREFIX + name) is None:
             raise TypeError(f"{arguments.noise} noise needs {_option(name)}")
 
 
@@ -245,7 +243,7 @@ def report(arguments: argparse.Namespace, wanted: str, given: str) -> int:
     answer = {
         wanted: float(value),
         **bounds_of(value),
-        given: getattr(arguments, given),
+        given: at,
         **size_of(noise),
         "sensitivity": mechanism.sensitivity,
         "contribution": mechanism.contribution,
@@ -261,10 +259,7 @@ def report(arguments: argparse.Namespace, wanted: str, given: str) -> int:
         print_bracket(wanted, value)
     else:
         print(f"{wanted} = {answer[wanted]:.10g}")
-    print(
-        f"{given} {answer[given]:g}, {noise!r}, {composition_of(arguments)}, "
-        f"method {arguments.method}"
-    )
+    print(f"{given} {at:g}, {noise!r}, {composition_of(arguments)}, method {arguments.method}")
     return 0
 
 
@@ -280,7 +275,7 @@ def size_of(noise: NoiseLaw) -> dict[str, Any]:
     if certificate is not None:
         found["gap"] = certificate.gap
         if isinstance(noise, Cactus):
-            found["largest_kl"] = noise.certificate.largest_kl
+            found["largest_kl"] = certificate.largest_kl
     return found
 
 

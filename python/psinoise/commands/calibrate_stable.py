@@ -57,10 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
     question = {name: getattr(arguments, name) for name in _QUESTION}
     noise = calibrate_stable(**question, alpha=arguments.alpha)
     total = noise.aggregate(arguments.clients)
-    unit = 1.0 if arguments.grid is None else arguments.grid
-    moved = (
-        arguments.sensitivity if arguments.grid is None else cells_of(arguments.sensitivity, unit)
-    )
+    unit, moved = 1.0, arguments.sensitivity
+    if arguments.grid is not None:
+        unit, moved = arguments.grid, cells_of(arguments.sensitivity, arguments.grid)
     pure = {
         "message_pure_epsilon": Mechanism(noise, moved).pure_epsilon(),
         "sum_pure_epsilon": Mechanism(total, moved).pure_epsilon(),

@@ -114,21 +114,16 @@ def _words(arguments: argparse.Namespace) -> dict[str, Any]:
     TypeError
         If options of both modes were given, or only a part of a target.
     """
-    given = {
-        name: getattr(arguments, name)
-        for name in (*_TARGET, *_EQUAL_COST, "cost")
-        if getattr(arguments, name) is not None
-    }
+    names = (*_TARGET, *_EQUAL_COST, "cost", "delta")
+    given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     target = [_option(name) for name in _TARGET if name in given]
     equal = [_option(name) for name in _EQUAL_COST if name in given]
     if target and equal:
         raise TypeError(f"{target[0]} and {equal[0]} do not go together: see compare --help")
     if target and "epsilon" not in given:
         raise TypeError(f"{target[0]} needs --epsilon")
-    if "epsilon" in given and arguments.delta is None:
+    if "epsilon" in given and "delta" not in given:
         raise TypeError("--epsilon needs --delta")
-    if arguments.delta is not None:
-        given["delta"] = arguments.delta
     if given.pop("no_speed", False):
         given["speed"] = False
     return given

@@ -215,17 +215,13 @@ def _targets(arguments: argparse.Namespace) -> tuple[Path, Path]:
     names = {path.resolve() for path in (source, target, record)}
     if len(names) != 3:
         raise DomainError("the table, --out and --record must be three different files")
-    if arguments.ledger is not None and _beside(arguments.ledger) & names:
-        raise DomainError("--ledger must be another file than the table, --out and --record")
+    if arguments.ledger is not None:
+        ledger = arguments.ledger.resolve()
+        if {ledger, head_of(ledger)} & names:
+            raise DomainError("--ledger must be another file than the table, --out and --record")
     for path in (target, record):
         check_target(path, force=arguments.force)
     return target, record
-
-
-def _beside(ledger: Path) -> set[Path]:
-    """The files of a ledger."""
-    real = ledger.resolve()
-    return {real, head_of(real)}
 
 
 def _ledger(arguments: argparse.Namespace) -> Ledger | None:
