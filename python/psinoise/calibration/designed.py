@@ -58,13 +58,7 @@ def designed_law(law: object) -> tuple[type[NoiseLaw], Mapping[str, Any]] | None
 
 
 def design(law: type[NoiseLaw], arguments: Mapping[str, Any], target: Target) -> Calibration:
-    """The member of a designed law that meets a target.
-
-    Raises
-    ------
-    CalibrationError
-        If the law is not made for such a target; the message says why.
-    """
+    """The member of a designed law that meets a target; an error says why there is none."""
     if target.adjacency == "replace" and target.sampling_rate < 1.0:
         raise CalibrationError(f'{law.__name__} noise is not made for "replace" with sampling')
     if issubclass(law, Cactus):
@@ -110,11 +104,6 @@ def _cactus(arguments: Mapping[str, Any], target: Target) -> Calibration:
     The bound is searched on a logarithmic axis, for the certified upper bound of epsilon at the
     target's delta. That epsilon falls as the bound grows is what one expects, and not proven: the
     answer has been verified, and so has been that one with a little less cost fails.
-
-    Raises
-    ------
-    CalibrationError
-        If there is none.
     """
     if "mean_cost" in arguments:
         raise TypeError("mean_cost is what is calibrated, and must not be given")
@@ -193,11 +182,6 @@ def _unimodal(arguments: Mapping[str, Any], target: Target) -> Calibration:
     certified bound is above the target, over the slope of epsilon in the cost, until the bound
     meets it. Of one use, and at delta = 0, where one linear program has the law of an epsilon, that
     of a little less is made instead.
-
-    Raises
-    ------
-    CalibrationError
-        If there is none, and for targets that the law is not made for.
     """
     for name in ("mean_cost", "epsilon", "delta", "count", "sampling_rate", "sensitivity"):
         if name in arguments:

@@ -35,21 +35,10 @@ def least_on_lattice(
 ) -> LatticeMechanism:
     """The mechanism on a lattice with the least noise that meets a target.
 
-    Parameters
-    ----------
-    target
-        with the sensitivity before rounding
-    grid
-        as in ``Mechanism.on_lattice``
-    ideal
-        the law that meets a target before it is put on a lattice
-
-    Raises
-    ------
-    CalibrationError
-        if the lattice costs so much that no small step makes up for it
-    DomainError
-        for records that are sampled and replaced, whose worst case on a lattice is not known
+    The target has the sensitivity before rounding, and ``ideal`` makes the law that meets a target
+    before it is put on a lattice. A CalibrationError says that the lattice costs so much that no
+    small step makes up for it, a DomainError that records are sampled and replaced, whose worst
+    case on a lattice is not known.
     """
     use = (target.count, target.sampling_rate)
     moved = target.sensitivity

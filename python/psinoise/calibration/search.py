@@ -54,14 +54,8 @@ def search(target: Target, method: str, *, evidence: bool = True) -> Calibration
 
     Without ``evidence`` only epsilon at the target's delta is asked for, which is enough: profiles
     do not increase, so that delta at the target's epsilon is at most delta at a smaller epsilon.
-    The delta of the result is what follows from that.
-
-    Raises
-    ------
-    CalibrationError
-        If no scale does, or none of a permitted size.
-    CertificationError
-        If none could be certified.
+    The delta of the result is what follows from that. A CalibrationError says that no scale meets
+    the target, or none of a permitted size, a CertificationError that none could be certified.
     """
     pure = _pure(target)
     if target.delta == 0.0:
@@ -189,13 +183,7 @@ def _root(function: Callable[[float], float], start: float, tolerance: float) ->
 def _approached(
     target: Target, method: str, evidence: bool, position: float, slope: float
 ) -> Calibration:
-    """From about the least scale to one that is shown to meet the target.
-
-    Raises
-    ------
-    CertificationError
-        If none near it is.
-    """
+    """From about the least scale to one near it that is shown to meet the target."""
     best: Calibration | None = None
     before: tuple[float, float] | None = None
     most, first, aim = _ESTIMATED

@@ -120,10 +120,7 @@ class Target:
     def bounds(self, noise: NoiseLaw, method: str) -> Bracket:
         """Delta at the target's epsilon.
 
-        Raises
-        ------
-        CertificationError
-            If it is said to be 0 and is not: no loss above epsilon was found, and there are some.
+        A CertificationError where no loss above epsilon was found, and there are some.
         """
         found = self._question(noise, method, None).delta(self.epsilon)
         if method == "estimate":

@@ -50,37 +50,26 @@ def map_columns(
 ) -> list[str]:
     """Write ``source`` to ``target`` with a function applied to some columns, block by block.
 
+    Returns the names of the columns that were copied.
+
     Parameters
     ----------
-    source : Path
-        ``.csv`` with a header, in UTF-8, ``.parquet`` or ``.npy``; its suffix is the format of both
-        files.
-    target : Path
-        An existing file, which is overwritten, whatever its name.
-    columns : sequence of str
-        Names in the header, or fields of a structured array; none for an array of numbers.
-    function : callable
-        From a one-dimensional array, or a column of Arrow, to one of the same length and of one
-        type.
-    grid : float
-        To which the function rounds its argument, half up: text is read such that it is rounded as
-        the decimal number that it is.
-    bounds : (float, float), optional
-        To which the function clips. With bounds, an empty field is NaN.
-    delimiter : str
-        One character between the fields of a line, in both files.
-    missing : sequence of str
-        Words that stand for an empty field in the columns.
-
-    Returns
-    -------
-    list of str
-        Names of the columns that were copied.
-
-    Raises
-    ------
-    DomainError, TypeError
-        For a table or a column that is not what it must be.
+    source
+        ``.csv`` with a header, in UTF-8, ``.parquet`` or ``.npy``, which is the format of both
+    target
+        an existing file, which is overwritten, whatever its name
+    columns
+        names in the header, or fields of a structured array; none for an array of numbers
+    function
+        from a one-dimensional array, or a column of Arrow, to one of the same length
+    grid
+        to which the function rounds, half up: text is rounded as the decimal number that it is
+    bounds
+        to which the function clips; with bounds, an empty field is NaN
+    delimiter
+        one character between the fields of a line, in both files
+    missing
+        words that stand for an empty field in the columns
     """
     kind = source.suffix.lower()
     if kind == ".parquet":
@@ -91,13 +80,7 @@ def map_columns(
 
 
 def rows_of(source: Path, delimiter: str = ",") -> int:
-    """How many values a column of a table has, or all of an array.
-
-    Raises
-    ------
-    DomainError
-        For a table that cannot be read.
-    """
+    """How many values a column of a table has, or all of an array."""
     kind = source.suffix.lower()
     if kind == ".npy":
         return int(_loaded(source).size)

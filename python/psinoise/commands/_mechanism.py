@@ -77,13 +77,7 @@ def _reader(parameter: Parameter) -> Callable[[str], Any]:
 
 
 def family(arguments: argparse.Namespace) -> Callable[..., NoiseLaw]:
-    """The law that was asked for, with its parameters other than size and sensitivity.
-
-    Raises
-    ------
-    TypeError
-        If a parameter of another law was given.
-    """
+    """The law that was asked for, with its parameters other than size and sensitivity."""
     chosen = law_names()[arguments.noise]
     shape = _shape(arguments)
     if chosen.ordered_by_scale:
@@ -93,13 +87,7 @@ def family(arguments: argparse.Namespace) -> Callable[..., NoiseLaw]:
 
 
 def made(arguments: argparse.Namespace) -> NoiseLaw:
-    """The law that was asked for, of the size, or for the sensitivity, that was given.
-
-    Raises
-    ------
-    TypeError
-        If a parameter of another law was given, or one without which there is no law was not.
-    """
+    """The law that was asked for, of the size, or for the sensitivity, that was given."""
     words = size(arguments)
     chosen = law_names()[arguments.noise]
     law = family(arguments)
@@ -136,6 +124,7 @@ def _shape(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_required(arguments: argparse.Namespace) -> None:
+    """Refuse a law without a parameter that it needs."""
     for name, parameter in law_names()[arguments.noise].shape_parameters.items():
         if parameter.required and getattr(arguments, _PREFIX + name) is None:
             raise TypeError(f"{arguments.noise} noise needs {_option(name)}")

@@ -107,13 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _words(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The keywords of the mode that was asked for.
-
-    Raises
-    ------
-    TypeError
-        If options of both modes were given, or only a part of a target.
-    """
+    """The keywords of the one mode that was asked for."""
     names = (*_TARGET, *_EQUAL_COST, "cost", "delta")
     given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     target = [_option(name) for name in _TARGET if name in given]

@@ -145,7 +145,7 @@ class Comparison(Tabulated):
         return ax
 
     def _records(self) -> list[dict[str, Any]]:
-        records = [row.to_dict() for row in self.rows]
+        records = super()._records()
         for record in records:
             epsilons = zip(self.counts, record.pop("epsilons"), strict=True)
             record.update({f"epsilon_at_{count}": epsilon for count, epsilon in epsilons})
@@ -207,10 +207,7 @@ def compare_at_equal_cost(
 ) -> Comparison:
     """Compare laws of equal ``mean_abs`` or mean cost; see :func:`psinoise.compare`.
 
-    Parameters
-    ----------
-    named : bool
-        Whether the laws were named: then each must have the cost; else those are compared that do.
+    Laws that were ``named`` must have the cost each; else those are compared that do.
     """
     mean_abs = _validate.positive("mean_abs", mean_abs)
     delta = _validate.probability("delta", delta)
@@ -282,10 +279,7 @@ class _NoScaleError(DomainError):
 def _at_cost(law: Callable[..., Noise], cost: Callable[[Any], Any], mean_cost: float) -> Noise:
     """The law with the mean cost: the optimal one if it is that of the cost, else by its scale.
 
-    Raises
-    ------
-    _NoScaleError
-        If no scale has it: where tails are too heavy for the cost, the expectation is infinite.
+    Where tails are too heavy for the cost its expectation is infinite, and no scale has it.
     """
     if is_schrodinger(law, cost):
         return Schrodinger(cost=cost, mean_cost=mean_cost)

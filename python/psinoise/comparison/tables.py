@@ -36,8 +36,13 @@ class Tabulated(ABC):
         """What is printed."""
 
     @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Conditions and rows as numbers, strings, lists and dictionaries; may hold ``inf``."""
+
     def _records(self) -> list[dict[str, Any]]:
         """The rows as numbers and strings, by the names of columns."""
+        records: list[dict[str, Any]] = self.to_dict()["rows"]
+        return records
 
     def to_pandas(self) -> DataFrame:
         """The rows as a data frame, in their order.

@@ -162,9 +162,6 @@ class TargetComparison(Tabulated):
         plotting.set_title(ax, f"Least noise for {self._target()}", self._conditions())
         return ax
 
-    def _records(self) -> list[dict[str, Any]]:
-        return [row.to_dict() for row in self.rows]
-
     def _sheet(self) -> Sheet:
         rows = self.rows
         costs = {
@@ -235,11 +232,7 @@ def compare_at_target(
     """Calibrate each law to the target and sort by the cost; see :func:`psinoise.compare`.
 
     Laws for whole numbers are left out, with the reason, unless the values of the query are such.
-
-    Raises
-    ------
-    CalibrationError
-        If no law meets the target; the message is that of the first one.
+    If no law meets the target the error is that of the first one.
     """
     if not callable(cost):
         cost = _validate.choice("cost", cost, _SYMBOLS)

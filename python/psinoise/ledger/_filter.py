@@ -120,14 +120,9 @@ class Filter:
         self._sums = self._sums.plus(charge, self._adjacency)
 
     def check(self, charge: Charge) -> None:
-        """Refuse a charge that the filter does not let pass.
+        """Refuse a charge that the filter does not let pass, with a BudgetError.
 
-        Raises
-        ------
-        BudgetError
-            If it does not.
-        CertificationError
-            If nothing is known of the mechanism that a filter could add up.
+        A CertificationError says that nothing is known of it that a filter could add up.
         """
         after = self._sums.plus(charge, self._adjacency)
         if after.within(self._limits):

@@ -82,17 +82,9 @@ def head_of(path: Path) -> Path:
 
 
 class Journal:
-    """A file of lines, and the last of them that this process has seen.
+    """A file of lines, which `create` made, and the last of them that this process has seen.
 
-    Parameters
-    ----------
-    path
-        of a file that `create` made
-
-    Attributes
-    ----------
-    path : Path
-        Where the file is, links followed.
+    ``path`` is where the file is, links followed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -109,15 +101,7 @@ class Journal:
 
     @staticmethod
     def create(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
-        """Make both files, with the line of the budget.
-
-        Raises
-        ------
-        FileExistsError
-            If one of them is there.
-        OSError
-            If they cannot be written, or cannot be locked on this system.
-        """
+        """Make both files, with the line of the budget, where neither of them is."""
         made = Journal(path)
         text, digest = line("", content)
         with contextlib.ExitStack() as undo:
@@ -156,17 +140,8 @@ class Journal:
     def locked(self, enter: Enter) -> Iterator[Callable[..., None]]:
         """Hold the locks, having given all new lines to ``enter``.
 
-        Yields
-        ------
-        callable
-            Which appends a line and waits until it is on the disk.
-
-        Raises
-        ------
-        DomainError
-            If the files are not what they were, or not those of a ledger.
-        OSError
-            If they cannot be read, locked or written.
+        Yields what appends a line and waits until it is on the disk. A DomainError says that the
+        files are not what they were, or not those of a ledger.
         """
         try:
             head = self._opened(self._head_path, os.O_RDWR)

@@ -67,12 +67,8 @@ class Plan:
     def check(self, charge: Charge) -> None:
         """Refuse a charge that does not fit.
 
-        Raises
-        ------
-        BudgetError
-            If all together is certified to be beyond the budget.
-        CertificationError
-            If it is certified to be neither within nor beyond it.
+        A BudgetError says that all together is certified to be beyond the budget, a
+        CertificationError that it is certified to be neither within nor beyond it.
         """
         if self._sums.plus(charge, self._adjacency).within(self._limits):
             return

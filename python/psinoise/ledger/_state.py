@@ -21,15 +21,7 @@ __all__ = ["State"]
 
 
 class State:
-    """The state of a ledger, in memory or in a file that others write to.
-
-    Parameters
-    ----------
-    budget
-        that of a ledger in memory
-    journal
-        the file of another
-    """
+    """The state of a ledger: in memory, with a budget, or in a file that others write to."""
 
     def __init__(self, budget: Budget | None, journal: Journal | None) -> None:
         self.journal = journal
@@ -47,13 +39,7 @@ class State:
         return self._known
 
     def charge(self, charge: Charge) -> None:
-        """Write a charge down and count it, if it fits.
-
-        Raises
-        ------
-        BudgetError, CertificationError, DomainError, OSError
-            as `psinoise.Ledger.charge`
-        """
+        """Write a charge down and count it, if it fits."""
         if self.journal is None and os.getpid() != self._process:
             raise BudgetError(
                 "a ledger in memory must be charged in the process that made it: a copy of it "

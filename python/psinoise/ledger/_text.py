@@ -54,13 +54,7 @@ class Budget(NamedTuple):
 
     @staticmethod
     def of(epsilon: float, delta: float, adjacency: str, orders: tuple[int, ...] | None) -> Budget:
-        """A budget of arguments that are checked.
-
-        Raises
-        ------
-        TypeError, DomainError
-            For arguments of the wrong kind or outside their ranges.
-        """
+        """A budget of arguments that are checked."""
         epsilon = _validate.positive_below("epsilon", epsilon)
         delta = _validate.probability_below("delta", delta)
         if not delta < 1.0:
@@ -82,13 +76,7 @@ def written_budget(budget: Budget) -> dict[str, Any]:
 
 
 def read_budget(line: Mapping[str, Any]) -> Budget:
-    """Read what `written_budget` made.
-
-    Raises
-    ------
-    DomainError
-        For anything that it would not have made.
-    """
+    """Read what `written_budget` made; a DomainError refuses all that it would not have made."""
     found = members_of("the first line of a ledger", line, _BUDGET)
     if found["format"] != _FORMAT or type(found["version"]) is not int:
         raise DomainError(f"format must be {_FORMAT!r}, got {found['format']!r}")
@@ -116,11 +104,8 @@ def read_budget(line: Mapping[str, Any]) -> Budget:
 def written_charge(charge: Charge, places: Mapping[_AnyMechanism, int]) -> dict[str, Any]:
     """The members of the line of a charge; ``places`` are numbers of lines with a mechanism.
 
-    Raises
-    ------
-    DomainError
-        If its law cannot be written: one that is made from a function, or not on a lattice and not
-        one of the library.
+    A DomainError refuses a law that is made from a function, or not on a lattice and not one of the
+    library.
     """
     place = places.get(charge.mechanism)
     return {
@@ -135,10 +120,7 @@ def written_charge(charge: Charge, places: Mapping[_AnyMechanism, int]) -> dict[
 def read_charge(line: Mapping[str, Any], before: Sequence[Charge]) -> Charge:
     """Read what `written_charge` made, given the charges of the lines before it.
 
-    Raises
-    ------
-    DomainError
-        For anything that it would not have made.
+    A DomainError refuses all that it would not have made.
     """
     found = members_of("a charge", line, _CHARGE)
     time = found["time"]
