@@ -264,7 +264,7 @@ class ScaleFamily(Noise):
             type(self).__name__, scale=scale, std=std, mean_abs=mean_abs
         )
         scale = value / self._statistics[name]
-        object.__setattr__(self, "_scale", _validate.positive("scale", scale))
+        self._set(_scale=_validate.positive("scale", scale))
 
     @property
     def std(self) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.compile import Layout
-from psinoise.noise._logarithm import logarithm_pair
+from psinoise.noise._elementary import logarithm_pair, minus
 from psinoise.numerics import double_double as dd
 
 __all__ = ["fill_beyond"]
@@ -47,8 +47,7 @@ def _density(law: _Law, scale: float, t: Float, *, logarithm: bool) -> Float:
     if logarithm:
         return np.asarray((log_density[0] - log_scale[0]) + log_density[1])
     # Not exp(log p) / scale: p may underflow where its quotient does not.
-    scaled = dd.add(log_density, (-log_scale[0] + 0.0 * t, -log_scale[1] + 0.0 * t))
-    return _exponential(_unless_infinite(t, scaled))
+    return _exponential(_unless_infinite(t, dd.add(log_density, minus(log_scale))))
 
 
 def _distribution(law: _Law, t: Float, upper: NDArray[np.bool_], *, logarithm: bool) -> Float:

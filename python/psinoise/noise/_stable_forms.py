@@ -10,9 +10,10 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.compile import LAYOUT, FarTail, Layout
+from psinoise.compile.quantiles import LOG2_HI, LOG2_LO
 from psinoise.noise._base import Float
-from psinoise.noise._logarithm import logarithm_pair
-from psinoise.noise._stable_integral import Integral
+from psinoise.noise._elementary import constant, logarithm_pair, minus
+from psinoise.noise._stable_integral import MINUS_LOG_PI, Integral
 from psinoise.noise._stable_series import series
 from psinoise.noise.gaussian import Gaussian
 from psinoise.numerics import double_double as dd
@@ -20,9 +21,8 @@ from psinoise.numerics.trigonometric import arctangent
 
 __all__ = ["Form", "form"]
 
-_LOG_PI = (1.1447298858494002, 1.0265951162707826e-17)
-_LOG2 = (float.fromhex("0x1.62e42fefa39efp-1"), float.fromhex("0x1.abc9e3b39803fp-56"))
-_LOG_SQRT2 = (0.5 * _LOG2[0], 0.5 * _LOG2[1])
+_MINUS_LOG2 = minus(constant(LOG2_HI, LOG2_LO))
+_LOG_SQRT2 = 0.5 * LOG2_HI, 0.5 * LOG2_LO
 # sqrt(1/2) = 0.70710678118654752440084436210484903928
 _ROOT_HALF = (0.7071067811865476, -4.833646656726457e-17)
 
@@ -66,7 +66,7 @@ class _Normal(Form):
         shift = np.where(moderate, scaled, 0.0) * np.where(moderate, rest, 0.0)
         near = dd.add(
             (np.where(moderate, hi, 0.0), np.where(moderate, lo, 0.0)),
-            (-_LOG_SQRT2[0] - 0.0 * shift, -_LOG_SQRT2[1] - shift),
+            (np.full_like(t, -_LOG_SQRT2[0]), -_LOG_SQRT2[1] - shift),
         )
         return np.where(moderate, near[0], hi), np.where(moderate, near[1], 0.0)
 
@@ -86,7 +86,7 @@ class _Cauchy(Form):
     def log_density(self, t: Float) -> dd.Pair:
         u, log_t = _beyond_one(t)
         rest = core.log_one_plus(np.ascontiguousarray(u * u))
-        doubled = dd.add((-_LOG_PI[0] + 0.0 * t, -_LOG_PI[1] + 0.0 * t), (-rest, 0.0 * rest))
+        doubled = dd.add(_minus_log_pi(t), (-rest, 0.0 * rest))
         return dd.add((-2.0 * log_t[0], -2.0 * log_t[1]), doubled)
 
     def log_mills(self, t: Float) -> Float:
@@ -96,8 +96,7 @@ class _Cauchy(Form):
 
     def log_survival(self, t: Float) -> dd.Pair:
         angle, log_t = self._angle(t)
-        share = dd.add(logarithm_pair(angle), (-_LOG_PI[0] + 0.0 * t, -_LOG_PI[1] + 0.0 * t))
-        return dd.add((-log_t[0], -log_t[1]), share)
+        return dd.add(minus(log_t), dd.add(logarithm_pair(angle), _minus_log_pi(t)))
 
     def _angle(self, t: Float) -> tuple[Float, dd.Pair]:
         """``pi P(Y > t) max(t, 1)``, and ``log max(t, 1)``."""
@@ -112,11 +111,10 @@ class _Cauchy(Form):
 
     def _far_quantile(self, depth: Float) -> dd.Pair:
         # t = cot(x) with x = pi P(Y > t), and log(x cot x) = -x^2/3 - 7 x^4/90 - ...
-        log_x = dd.add((_LOG_PI[0] - 0.0 * depth, _LOG_PI[1] - 0.0 * depth), (-depth, 0.0 * depth))
-        log_x = dd.add(log_x, (-_LOG2[0] - 0.0 * depth, -_LOG2[1] - 0.0 * depth))
+        log_x = dd.add(dd.add(minus(MINUS_LOG_PI), (-depth, 0.0 * depth)), _MINUS_LOG2)
         square = core.exponential(2.0 * log_x[0], 2.0 * log_x[1])
         rest = -(square * (1.0 / 3.0 + square * (7.0 / 90.0)))
-        return dd.add((-log_x[0], -log_x[1]), (rest, 0.0 * rest))
+        return dd.add(minus(log_x), (rest, 0.0 * rest))
 
 
 class _General(Form):
@@ -135,7 +133,7 @@ class _General(Form):
         self.layout = Layout(first, last - first, _panel_bits(below_two))
         self.fit_tolerance = 1e-14 if below_two >= 1e-5 and alpha_hi >= 0.3 else 5e-14
         hi, lo = self._series.tail_values(np.array([self._series.far]))[1]
-        self.far_tail = FarTail(-float(hi[0] + lo[0]) - _LOG2[0], self._far_quantile)
+        self.far_tail = FarTail(-float(hi[0] + lo[0]) - LOG2_HI, self._far_quantile)
 
     def log_density(self, t: Float) -> dd.Pair:
         values = self._values(t)
@@ -154,10 +152,7 @@ class _General(Form):
         return np.asarray(self._values(t)[4])
 
     def _far_quantile(self, depth: Float) -> dd.Pair:
-        log_survival = dd.add(
-            (-depth, 0.0 * depth), (0.0 * depth - _LOG2[0], 0.0 * depth - _LOG2[1])
-        )
-        return self._series.log_quantile(log_survival)
+        return self._series.log_quantile(dd.add((-depth, 0.0 * depth), _MINUS_LOG2))
 
     def _values(self, t: Float) -> Float:
         """``log p`` and ``log P`` as two parts each, and the score."""
@@ -201,6 +196,11 @@ def _times_root_half(t: Float) -> dd.Pair:
     with np.errstate(over="ignore", invalid="ignore"):
         hi, lo = dd.two_product(t, np.full_like(t, _ROOT_HALF[0]))
         return hi, lo + t * _ROOT_HALF[1]
+
+
+def _minus_log_pi(t: Float) -> dd.Pair:
+    """NaN where ``t`` is infinite, and its logarithm no number."""
+    return MINUS_LOG_PI[0] + 0.0 * t, MINUS_LOG_PI[1] + 0.0 * t
 
 
 def _beyond_one(t: Float) -> tuple[Float, dd.Pair]:

@@ -16,17 +16,16 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.noise._base import Float
-from psinoise.noise._logarithm import logarithm_pair
+from psinoise.noise._elementary import constant, logarithm_pair, minus
 from psinoise.numerics import double_double as dd
 
-__all__ = ["Integral"]
+__all__ = ["MINUS_LOG_PI", "Integral"]
 
 _STEP = 0.25
 _LARGEST_STEP = 0.2
 # Integrands are cut where they are below this share of their largest value.
 _NEGLIGIBLE = 1e-18
-_LOG_PI_HI = 1.1447298858494002
-_LOG_PI_LO = 1.0265951162707826e-17
+MINUS_LOG_PI = constant(-1.1447298858494002, -1.0265951162707826e-17)
 # Results kept until they are asked for again: fits take the density and then the Mills ratio at the
 # same points.
 _KEPT = 12
@@ -66,14 +65,10 @@ class Integral:
         # alpha step / (pi |alpha - 1| y) times the first sum, step / pi times the second.
         factor = logarithm_pair(np.array([self._step / self._unit]))
         spacing = logarithm_pair(np.array([self._step]))
-        pi = np.full_like(y, -_LOG_PI_HI), np.full_like(y, -_LOG_PI_LO)
         log_density = dd.add(
-            dd.add(logarithm_pair(density), (-log_y[0], -log_y[1])),
-            dd.add((factor[0] + 0.0 * y, factor[1] + 0.0 * y), pi),
+            dd.add(logarithm_pair(density), minus(log_y)), dd.add(factor, MINUS_LOG_PI)
         )
-        log_survival = dd.add(
-            logarithm_pair(survival), dd.add((spacing[0] + 0.0 * y, spacing[1] + 0.0 * y), pi)
-        )
+        log_survival = dd.add(logarithm_pair(survival), dd.add(spacing, MINUS_LOG_PI))
         return log_density, log_survival, (1.0 - slope / density) / y
 
     def _window(self, log_y: Float) -> tuple[Float, int]:

@@ -32,7 +32,7 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.noise._base import Float
-from psinoise.noise._logarithm import logarithm_pair
+from psinoise.noise._elementary import constant, logarithm_pair, minus
 from psinoise.numerics import double_double as dd
 
 __all__ = ["Series", "series"]
@@ -110,9 +110,9 @@ def _sine(quarters: Decimal) -> Decimal:
     return -total if which >= 2 else total
 
 
-def _pair(value: Decimal) -> tuple[float, float]:
+def _pair(value: Decimal) -> dd.Pair:
     hi = float(value)
-    return hi, float(value - Decimal(hi))
+    return constant(hi, float(value - Decimal(hi)))
 
 
 def _horner(coefficients: Float, x: Float) -> Float:
@@ -146,12 +146,12 @@ class Series:
         ``log p`` is a polynomial of degree 10 on ``[0, 2**first_exponent]``
     """
 
-    alpha: tuple[float, float]
+    alpha: dd.Pair
     unit: float
-    log_peak: tuple[float, float]
+    log_peak: dd.Pair
     central: Float
     near: float
-    log_leading: tuple[float, float]
+    log_leading: dd.Pair
     tail: Float
     far: float
     first_exponent: int
@@ -162,11 +162,10 @@ class Series:
         square = u * u
         k = np.arange(self.central.size)
         ratio = _horner(self.central, square)
-        log_density = dd.add(_constant(self.log_peak, y), logarithm_pair(ratio))
-        peak = core.exponential(*(np.array([part]) for part in self.log_peak))[0]
-        mass = y * _horner(self.central / (2 * k + 1), square)
+        log_density = dd.add(self.log_peak, logarithm_pair(ratio))
+        mass = core.exponential(*self.log_peak) * (y * _horner(self.central / (2 * k + 1), square))
         slope = _horner((self.central * (-2 * k))[1:], square) * u / self.unit
-        return log_density, logarithm_pair(0.5 - peak * mass), slope / ratio
+        return log_density, logarithm_pair(0.5 - mass), slope / ratio
 
     def tail_values(self, y: Float) -> tuple[dd.Pair, dd.Pair, Float]:
         """``log p``, ``log P(Y > y)`` and ``-(log p)'`` for ``y >= far``."""
@@ -174,63 +173,47 @@ class Series:
         w = self._power(log_y)
         k = np.arange(1, self.tail.size + 1)
         density, slope = _horner(self.tail, w), _horner(self.tail * (self.alpha[0] * k + 1.0), w)
-        power = dd.multiply(dd.add(_constant(self.alpha, y), _constant((1.0, 0.0), y)), log_y)
-        log_density = dd.add(
-            dd.add(_constant(self.log_leading, y), (-power[0], -power[1])),
-            logarithm_pair(density),
-        )
+        power = dd.multiply(dd.add(self.alpha, constant(1.0, 0.0)), log_y)
+        log_density = dd.add(dd.add(self.log_leading, minus(power)), logarithm_pair(density))
         return log_density, self.log_survival(log_y), (slope / density) / y
 
     def log_survival(self, log_y: dd.Pair) -> dd.Pair:
         """``log P(Y > y)`` from ``log y``, which may lie beyond the logarithm of any float64."""
         w = self._power(log_y)
         k = np.arange(1, self.tail.size + 1)
-        power = dd.multiply(_constant(self.alpha, w), log_y)
-        leading = dd.add(_constant(self.log_leading, w), _constant(self._minus_log_alpha, w))
-        return dd.add(
-            dd.add(leading, (-power[0], -power[1])),
-            logarithm_pair(_horner(self.tail / k, w)),
-        )
+        power = dd.multiply(self.alpha, log_y)
+        rest = logarithm_pair(_horner(self.tail / k, w))
+        return dd.add(dd.add(self._log_leading_survival, minus(power)), rest)
 
     def log_quantile(self, log_survival: dd.Pair) -> dd.Pair:
         """``log y`` from ``log P(Y > y)``, for points from ``far`` on."""
-        leading = dd.add(
-            _constant(self.log_leading, log_survival[0]),
-            _constant(self._minus_log_alpha, log_survival[0]),
-        )
-        target = dd.add(leading, (-log_survival[0], -log_survival[1]))
+        target = dd.add(self._log_leading_survival, minus(log_survival))
         k = np.arange(1, self.tail.size + 1)
-        alpha = _constant(self.alpha, target[0])
-        log_y = _divide(target, alpha)
+        log_y = _divide(target, self.alpha)
         # Newton's method from the leading term, whose error is a third at most.
         for _ in range(5):
             w = self._power(log_y)
             survival, density = _horner(self.tail / k, w), _horner(self.tail, w)
-            power = dd.multiply(alpha, log_y)
-            excess = dd.add(dd.add(target, logarithm_pair(survival)), (-power[0], -power[1]))
+            power = dd.multiply(self.alpha, log_y)
+            excess = dd.add(dd.add(target, logarithm_pair(survival)), minus(power))
             step = (excess[0] + excess[1]) * (survival / density) / self.alpha[0]
             log_y = dd.add(log_y, (step, 0.0 * step))
         return log_y
 
     @property
-    def _minus_log_alpha(self) -> tuple[float, float]:
-        hi, lo = logarithm_pair(np.array([self.alpha[0]]))
-        return -float(hi[0]), -float(lo[0] + self.alpha[1] / self.alpha[0])
+    def _log_leading_survival(self) -> dd.Pair:
+        """``log(a_1 / alpha)``."""
+        hi, lo = logarithm_pair(self.alpha[0])
+        return dd.add(self.log_leading, (-hi, -(lo + self.alpha[1] / self.alpha[0])))
 
     def _power(self, log_y: dd.Pair) -> Float:
         """``y**-alpha``."""
-        hi, lo = dd.multiply(_constant(self.alpha, log_y[0]), log_y)
-        return core.exponential(np.ascontiguousarray(-hi), np.ascontiguousarray(-lo))
-
-
-def _constant(value: tuple[float, float], like: Float) -> dd.Pair:
-    return np.full_like(like, value[0]), np.full_like(like, value[1])
+        return core.exponential(*minus(dd.multiply(self.alpha, log_y)))
 
 
 def _divide(a: dd.Pair, b: dd.Pair) -> dd.Pair:
     hi = a[0] / b[0]
-    product = dd.multiply(b, (hi, 0.0 * hi))
-    rest = dd.add(a, (-product[0], -product[1]))
+    rest = dd.add(a, minus(dd.multiply(b, (hi, 0.0 * hi))))
     return dd.quick_two_sum(hi, rest[0] / b[0])
 
 
@@ -238,11 +221,10 @@ def _divide(a: dd.Pair, b: dd.Pair) -> dd.Pair:
 def series(alpha_hi: float, alpha_lo: float) -> Series:
     """The series of index ``alpha_hi + alpha_lo``, which is neither 1 nor 2."""
     with decimal.localcontext(_CONTEXT):
-        alpha = Decimal(alpha_hi) + Decimal(alpha_lo)
-        return _series(alpha, (alpha_hi, alpha_lo))
+        return _series(Decimal(alpha_hi) + Decimal(alpha_lo), constant(alpha_hi, alpha_lo))
 
 
-def _series(alpha: Decimal, pair: tuple[float, float]) -> Series:
+def _series(alpha: Decimal, pair: dd.Pair) -> Series:
     count = _TERMS_AT_ZERO if alpha > 1 else _TERMS_AT_ZERO // 2
     factorial = list(accumulate(range(1, 2 * count + 1), lambda a, b: a * b, initial=1))
     first = _gamma(1 / alpha)
@@ -261,7 +243,7 @@ def _series(alpha: Decimal, pair: tuple[float, float]) -> Series:
     tail = np.array([float(value / leading) for value in signed])
     bounds = np.array([float(value / leading) for value in envelope])
     turn = _sine(1 / alpha) if alpha > 1 else Decimal(1)
-    far, terms = _smallest_far(pair[0], tail, bounds, float(turn.ln()))
+    far, terms = _smallest_far(float(pair[0][0]), tail, bounds, float(turn.ln()))
     return Series(
         alpha=pair,
         unit=float(unit),

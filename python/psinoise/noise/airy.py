@@ -8,6 +8,7 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.noise._base import Float, ScaleFamily
+from psinoise.noise._elementary import constant
 from psinoise.numerics import double_double as dd
 from psinoise.numerics.airy import airy
 from psinoise.numerics.airy_coefficients import (
@@ -21,12 +22,12 @@ __all__ = ["Airy"]
 
 # kappa = 2 |a1'| / 3, the argument of Ai per unit of E|X|, as a pair (tools/airy_constants.py has
 # a1'; the division is exact to 2^-104 in pairs).
+_FIRST_SLOPE_ZERO = constant(FIRST_SLOPE_ZERO_HI, FIRST_SLOPE_ZERO_LO)
 _KAPPA = dd.multiply(
-    (np.array([-2.0 * FIRST_SLOPE_ZERO_HI]), np.array([-2.0 * FIRST_SLOPE_ZERO_LO])),
-    (np.array([1.0 / 3.0]), np.array([1.850371707708594e-17])),
+    constant(-2.0 * FIRST_SLOPE_ZERO_HI, -2.0 * FIRST_SLOPE_ZERO_LO),
+    constant(1.0 / 3.0, 1.850371707708594e-17),
 )
-_LOG3_HI = 1.0986122886681098
-_LOG3_LO = -9.07129723500153e-17
+_MINUS_LOG3 = constant(-1.0986122886681098, 9.07129723500153e-17)
 _A = -FIRST_SLOPE_ZERO_HI
 # E X^2 / C^2 = 9 / (20 |a1'|^3) + 6 / 5, from the moments of Ai^2 (A''' = 4 z A' + 2 A).
 _SECOND_MOMENT = 9.0 / (20.0 * _A**3) + 1.2
@@ -69,12 +70,9 @@ class Airy(ScaleFamily):
         huge = ~(log_hi > -1e300)
         ratio = dd.add(
             (np.where(huge, -1.0, log_hi), np.where(huge, 0.0, log_lo)),
-            (np.full_like(t, -LOG_PEAK_HI), np.full_like(t, -LOG_PEAK_LO)),
+            constant(-LOG_PEAK_HI, -LOG_PEAK_LO),
         )
-        hi, lo = dd.add(
-            (2.0 * ratio[0], 2.0 * ratio[1]),
-            (np.full_like(t, -_LOG3_HI), np.full_like(t, -_LOG3_LO)),
-        )
+        hi, lo = dd.add((2.0 * ratio[0], 2.0 * ratio[1]), _MINUS_LOG3)
         with np.errstate(over="ignore"):
             return np.where(huge, 2.0 * log_hi, hi), np.where(huge, 0.0, lo)
 
@@ -96,7 +94,4 @@ def _argument(t: Float) -> dd.Pair:
     with np.errstate(over="ignore", invalid="ignore"):
         t = np.minimum(t, 2.0**960)  # log Ai is -inf long before, and products stay finite
         product = dd.multiply((t, np.zeros_like(t)), _KAPPA)
-    hi, lo = dd.add(
-        product, (np.full_like(t, FIRST_SLOPE_ZERO_HI), np.full_like(t, FIRST_SLOPE_ZERO_LO))
-    )
-    return hi, lo
+    return dd.add(product, _FIRST_SLOPE_ZERO)

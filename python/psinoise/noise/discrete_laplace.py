@@ -19,7 +19,7 @@ from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._blocks import fill_in_blocks
 from psinoise.noise._distribution import from_survival
-from psinoise.noise._exponentials import exponential_minus_one
+from psinoise.noise._elementary import exponential_minus_one
 from psinoise.noise._interface import NoiseLaw
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._target import PrivacyTarget
@@ -108,9 +108,8 @@ class DiscreteLaplace(NoiseLaw):
             scale = least_quotient(float(_validate.positive_count("sensitivity", steps)), budget)
         if not (_SMALLEST_SCALE <= scale <= _LARGEST_SCALE):
             raise DomainError(f"scale must be in [0.01, 2**40], got {scale!r}")
-        object.__setattr__(self, "_length", scale)
         # Whole numbers do not stretch: the standardized law is the law itself.
-        object.__setattr__(self, "_scale", 1.0)
+        self._set(_length=scale, _scale=1.0)
 
     @classmethod
     def for_target(cls, target: PrivacyTarget, **arguments: Any) -> DiscreteLaplace:

@@ -119,10 +119,8 @@ class DiscreteStable(NoiseLaw):
         length = _validate.positive("scale", scale)
         if not _SMALLEST_SCALE <= length <= _LARGEST_SCALE:
             raise DomainError(f"scale must be in [2**-6, 2**40], got {scale!r}")
-        object.__setattr__(self, "_alpha", index)
-        object.__setattr__(self, "_length", length)
         # Whole numbers do not stretch: the standardized law is the law itself.
-        object.__setattr__(self, "_scale", 1.0)
+        self._set(_alpha=index, _length=length, _scale=1.0)
 
     @property
     def alpha(self) -> float:

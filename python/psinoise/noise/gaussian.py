@@ -9,14 +9,14 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.noise._base import Float, ScaleFamily
+from psinoise.noise._elementary import constant
 from psinoise.numerics import double_double as dd
 from psinoise.numerics.gauss_legendre import NODES, WEIGHTS
 
 __all__ = ["Gaussian"]
 
-# log sqrt(2 pi) as a pair; 40 digits: 0.9189385332046727417803297364056176398613
-_LOG_NORM_HI = 0.9189385332046728
-_LOG_NORM_LO = -3.8782941580672414e-17
+# -log sqrt(2 pi); 40 digits: 0.9189385332046727417803297364056176398613
+_LOG_NORM = constant(-0.9189385332046728, 3.8782941580672414e-17)
 # Panels of the Mills ratio integral, cut where the integrand is below exp(-40) of its start. The
 # remainder of the rule of order 20 on a panel of width H is 6e-71 H^41 times the 40th derivative,
 # at most sqrt(40!) = 9e23 for small t and exp(-left) for large t: below 3e-18 on each of these.
@@ -55,10 +55,9 @@ class Gaussian(ScaleFamily):
         """``-t**2 / 2 - log sqrt(2 pi)``."""
         with np.errstate(over="ignore", invalid="ignore"):
             hi, lo = dd.two_product(t, 0.5 * t)
-            norm = np.full_like(t, -_LOG_NORM_HI), np.full_like(t, -_LOG_NORM_LO)
             # Where the square overflows the low part is NaN: log p is -inf there.
             huge = ~(t < 2.0**500)
-            pair = dd.add((np.where(huge, -1.0, -hi), np.where(huge, 0.0, -lo)), norm)
+            pair = dd.add((np.where(huge, -1.0, -hi), np.where(huge, 0.0, -lo)), _LOG_NORM)
             return np.where(huge, -0.5 * (t * t), pair[0]), pair[1]
 
     def log_mills(self, t: Float) -> Float:

@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
+from psinoise.compile.quantiles import LOG2_HI, LOG2_LO
 from psinoise.noise._base import Float, ScaleFamily
+from psinoise.noise._elementary import constant, exponential_series, minus
 from psinoise.numerics import double_double as dd
 
 __all__ = ["Laplace"]
 
-# log 2 as a pair
-_LOG2_HI = 0.6931471805599453
-_LOG2_LO = 2.3190468138462996e-17
+_MINUS_LOG2 = minus(constant(LOG2_HI, LOG2_LO))
 
 
 class Laplace(ScaleFamily):
@@ -47,9 +47,7 @@ class Laplace(ScaleFamily):
 
     def log_density(self, t: Float) -> dd.Pair:
         """``-t - log 2``."""
-        return dd.add(
-            (-t, np.zeros_like(t)), (np.full_like(t, -_LOG2_HI), np.full_like(t, -_LOG2_LO))
-        )
+        return dd.add((-t, np.zeros_like(t)), _MINUS_LOG2)
 
     def log_mills(self, t: Float) -> Float:
         """0: the exponential law has no memory."""
@@ -72,9 +70,4 @@ class Laplace(ScaleFamily):
         # s + exp(-s) - 1, whose leading term s^2 / 2 cancels for small s.
         if shift > 0.5:
             return shift + math.expm1(-shift)
-        term, total, k = 0.5 * shift * shift, 0.0, 2
-        while abs(term) > 1e-18 * abs(total):
-            total += term
-            k += 1
-            term *= -shift / k
-        return total
+        return exponential_series(-shift, 0.5 * shift * shift, 2)

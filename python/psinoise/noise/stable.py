@@ -98,10 +98,8 @@ class SymmetricStable(Noise):
         unit = {"scale": 1.0, "std": _std(index), "mean_abs": _mean_abs(index)}[name]
         if math.isinf(unit):
             raise DomainError(f"{name} must be left out, since it is infinite: give the scale")
-        value = value / unit
-        object.__setattr__(self, "_index", index)
-        object.__setattr__(self, "_scale", _validate.positive("scale", value))
-        object.__setattr__(self, "_score_limit", math.inf if self.log_concave else 0.0)
+        self._set(_index=index, _scale=_validate.positive("scale", value / unit))
+        self._set(_score_limit=math.inf if self.log_concave else 0.0)
 
     @property
     def alpha(self) -> float:

@@ -13,7 +13,7 @@ from psinoise import _validate
 from psinoise._kept import cached_property
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
-from psinoise.noise._exponentials import exponential, exponential_minus_one, logarithm
+from psinoise.noise._elementary import exponential, exponential_minus_one, logarithm
 from psinoise.noise._moments import OwnUnit
 from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
@@ -91,13 +91,7 @@ class Staircase(OwnUnit, PiecewiseNoise):
         if exponent not in (1.0, 2.0):
             raise DomainError(f"power must be 1 or 2, got {power!r}")
         scale = _validate.positive_above("sensitivity", sensitivity)
-        for name, value in (
-            ("epsilon", budget),
-            ("sensitivity", scale),
-            ("power", int(exponent)),
-            ("_scale", scale),
-        ):
-            object.__setattr__(self, name, value)
+        self._set(epsilon=budget, sensitivity=scale, power=int(exponent), _scale=scale)
 
     @classmethod
     def for_target(cls, target: PrivacyTarget, **arguments: Any) -> Staircase:

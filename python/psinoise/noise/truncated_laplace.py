@@ -16,7 +16,7 @@ from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks, _integrals
 from psinoise.noise._blocks import fill_in_blocks
 from psinoise.noise._distribution import from_survival
-from psinoise.noise._exponentials import exponential_minus_one
+from psinoise.noise._elementary import exponential_minus_one
 from psinoise.noise._interface import NoiseLaw
 from psinoise.noise._moments import OwnUnit
 from psinoise.noise._parameter import Parameter
@@ -110,13 +110,8 @@ class TruncatedLaplace(OwnUnit, NoiseLaw):
         if not probability < 0.5:
             raise DomainError(f"delta must be in (0, 1/2), got {delta!r}")
         length = _validate.positive_above("sensitivity", sensitivity)
-        for name, value in (
-            ("epsilon", budget),
-            ("delta", probability),
-            ("sensitivity", length),
-            ("_scale", _validate.positive("sensitivity / epsilon", least_quotient(length, budget))),
-        ):
-            object.__setattr__(self, name, value)
+        scale = _validate.positive("sensitivity / epsilon", least_quotient(length, budget))
+        self._set(epsilon=budget, delta=probability, sensitivity=length, _scale=scale)
         if not self._growth < math.inf:
             raise DomainError(f"delta must be above exp(epsilon) / 3.5e308, got {delta!r}")
         if self._scale > _checks.WIDE:  # there are less than 2**10 scales in it

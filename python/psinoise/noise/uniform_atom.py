@@ -88,13 +88,7 @@ class UniformAtom(OwnUnit, PiecewiseNoise):
         _validate.positive("delta", delta)
         scale = _validate.positive_above("sensitivity", sensitivity)
         exponent = _validate.positive("power", power)
-        for name, value in (
-            ("delta", probability),
-            ("sensitivity", scale),
-            ("power", exponent),
-            ("_scale", scale),
-        ):
-            object.__setattr__(self, name, value)
+        self._set(delta=probability, sensitivity=scale, power=exponent, _scale=scale)
         _validate.positive("half_width", self.half_width)
 
     @classmethod
