@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from psinoise.noise import _laws
 from psinoise.noise._base import Noise
-from psinoise.noise._family import Family
+from psinoise.noise._family import Family, Parameter
 from psinoise.noise._interface import NoiseLaw
 from psinoise.noise._laws import *  # noqa: F403
 from psinoise.noise._laws import DESIGNED, LAWS
-from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 from psinoise.noise._target import PrivacyTarget
 

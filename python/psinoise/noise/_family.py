@@ -1,14 +1,28 @@
-"""Families of laws: a class with every argument fixed but the size."""
+"""Families of laws: a class with every argument fixed but the size, and how these are read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from psinoise.noise._interface import NoiseLaw, family_name
+if TYPE_CHECKING:
+    from psinoise.noise._interface import NoiseLaw
 
-__all__ = ["Family"]
+__all__ = ["Family", "Parameter", "family_name"]
+
+
+class Parameter(NamedTuple):
+    """A keyword argument of a law, other than the size, that may be given as text."""
+
+    description: str
+    """A few words for help."""
+    read: Callable[[str], Any] = float
+    """Makes the argument from text; raises ValueError for text that is none."""
+    placeholder: str = "X"
+    """What stands for the text in help."""
+    required: bool = False
+    """Whether there is no law without it."""
 
 
 class Family:
@@ -46,3 +60,9 @@ class Family:
     def __repr__(self) -> str:
         arguments = "".join(f", {name}={value!r}" for name, value in self.shape.items())
         return f"Family({self.law.__name__}{arguments})"
+
+
+def family_name(law: type[NoiseLaw], shape: Mapping[str, Any]) -> str:
+    """The name of a law's class with the arguments other than the size."""
+    listed = ", ".join(f"{name}={value!r}" for name, value in shape.items())
+    return f"{law.__name__}({listed})" if listed else law.__name__

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.compile import Layout
 from psinoise.errors import DomainError
 from psinoise.numerics.gauss_legendre import NODES, WEIGHTS
+
+if TYPE_CHECKING:
+    from psinoise.noise._base import Noise
 
 Float = NDArray[np.float64]
 
@@ -32,16 +34,6 @@ _FAR = 2.0**30
 _SMALLEST_NORMAL = 2.0**-1022
 
 
-class _Law(Protocol):
-    @property
-    def layout(self) -> Layout: ...
-    @property
-    def breaks(self) -> tuple[float, ...]: ...
-    def log_density(self, t: Float) -> tuple[Float, Float]: ...
-
-    def score(self, t: Float) -> Float: ...
-
-
 def panels(edges: Float) -> tuple[Float, Float]:
     """Gauss-Legendre nodes and weights between the edges."""
     half = 0.5 * np.diff(edges)
@@ -50,7 +42,7 @@ def panels(edges: Float) -> tuple[Float, Float]:
     return nodes.reshape(-1), (half[:, None] * _WEIGHTS).reshape(-1)
 
 
-def graded_edges(law: _Law) -> Float:
+def graded_edges(law: Noise) -> Float:
     """Edges from 0 to where the density underflows: octaves near 0, then four panels per octave.
 
     The octaves reach down to 2^-60, so that fractional powers of ``t`` are integrated too.
@@ -76,7 +68,7 @@ def cut(edges: Float, kinks: tuple[float, ...]) -> Float:
 
 
 def expectation(
-    law: _Law, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
+    law: Noise, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
 ) -> float:
     """``E[function(|Z|)]`` of a function smooth but for kinks; ``inf`` if it does not converge.
 
@@ -119,7 +111,7 @@ def settled(total: float, parts: Float) -> float:
     raise DomainError("cost must grow more slowly: its expectation is not settled within float64")
 
 
-def log_moment(law: _Law, order: float) -> float:
+def log_moment(law: Noise, order: float) -> float:
     """``log E|Z|**order``, the powers inside exponentials, where they cannot overflow."""
     t, weights = panels(graded_edges(law))
     hi, lo = law.log_density(t)
@@ -142,7 +134,7 @@ class _HalfLine(NamedTuple):
     rest: Float
 
 
-def divergence(law: _Law, shift: float) -> float:
+def divergence(law: Noise, shift: float) -> float:
     """``D(p || T_shift p)`` for ``shift > 0``.
 
     The integrand ``(p(x - s) - p(x)) (log p(x - s) - log p(x)) / 2`` is positive and symmetric
@@ -157,7 +149,7 @@ def divergence(law: _Law, shift: float) -> float:
     return float(np.sum(weights * (moved - here) * (center + rest)))
 
 
-def variance_of_loss(law: _Law, shift: float) -> float:
+def variance_of_loss(law: Noise, shift: float) -> float:
     """``V(p || T_shift p)`` for ``shift > 0``: both halves of the line, which the reflection about
     ``s / 2`` exchanges, with the sign of the loss."""
     weights, moved, here, center, rest = _half_line(law, shift)
@@ -170,7 +162,7 @@ def variance_of_loss(law: _Law, shift: float) -> float:
     return float(np.sum(weights * (moved * (rest - mean) ** 2 + here * other**2)))
 
 
-def _half_line(law: _Law, shift: float) -> _HalfLine:
+def _half_line(law: Noise, shift: float) -> _HalfLine:
     outer = graded_edges(law)
     # Powers: beyond here the integrand, p (s / x)^2, is below 1e-17 of the whole.
     outer = outer[outer <= _FAR * max(1.0, shift)]
@@ -202,14 +194,14 @@ def _half_line(law: _Law, shift: float) -> _HalfLine:
     return _HalfLine(weights, moved, here, center, rest)
 
 
-def _integral_of_score(law: _Law, u: Float, shift: float) -> Float:
+def _integral_of_score(law: Noise, u: Float, shift: float) -> Float:
     """``log p(s) - log p(s + u)`` for ``abs(u) <= s / 2``: the score is smooth there."""
     points = shift + 0.5 * u[:, None] * (1.0 + _NODES)
     scores = law.score(points.reshape(-1)).reshape(points.shape)
     return np.asarray(0.5 * u * (scores @ _WEIGHTS))
 
 
-def _loss_from_score(law: _Law, u: Float, shift: float) -> Float:
+def _loss_from_score(law: Noise, u: Float, shift: float) -> Float:
     """``log p(u) - log p(u + s)``, the integral of the score from ``|u|`` to ``u + s``."""
     low = np.abs(u)
     half = 0.5 * np.where(u >= 0.0, shift, 2.0 * u + shift)

@@ -18,23 +18,22 @@ from psinoise.costs import Cost
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._evaluation import Evaluated
+from psinoise.noise._family import Parameter, family_name
 from psinoise.noise._identity import Value
 from psinoise.noise._moments import Moments
-from psinoise.noise._names import Explored
-from psinoise.noise._parameter import Parameter
-from psinoise.noise._scipy_names import SciPyNames
+from psinoise.noise._names import Named
 from psinoise.noise._target import PrivacyTarget
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["NoiseLaw", "family_name"]
+__all__ = ["NoiseLaw"]
 
 Float = NDArray[np.float64]
 _Array = TypeVar("_Array")
 
 
-class NoiseLaw(Explored, SciPyNames, Evaluated, Moments, Value):
+class NoiseLaw(Named, Evaluated, Moments, Value):
     """A noise law symmetric about 0.
 
     A law is immutable and hashable, pickles, and its ``repr`` evaluates back to it. Subclasses say
@@ -460,9 +459,3 @@ class NoiseLaw(Explored, SciPyNames, Evaluated, Moments, Value):
     @abstractmethod
     def _standard_kl_variance(self, shift: float) -> float:
         """Variance of the loss of the standardized law for a positive shift."""
-
-
-def family_name(law: type[NoiseLaw], shape: Mapping[str, Any]) -> str:
-    """The name of a law's class with the arguments other than the size."""
-    listed = ", ".join(f"{name}={value!r}" for name, value in shape.items())
-    return f"{law.__name__}({listed})" if listed else law.__name__

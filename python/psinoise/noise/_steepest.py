@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.compile import Layout
-from psinoise.numerics.double_double import Pair
 
-__all__ = ["panel_edges", "steepest"]
+if TYPE_CHECKING:
+    from psinoise.noise._base import Noise
+
+__all__ = ["steepest"]
 
 Float = NDArray[np.float64]
 
@@ -35,30 +36,7 @@ _SETTLED = 2e-14
 _FORMULA_ERROR = 5e-14
 
 
-class _Law(Protocol):
-    @property
-    def layout(self) -> Layout: ...
-    @property
-    def breaks(self) -> tuple[float, ...]: ...
-    @property
-    def score_limit(self) -> float: ...
-    @property
-    def scale(self) -> float: ...
-    def log_density(self, t: Float) -> Pair: ...
-    def score(self, t: Float) -> Float: ...
-    @property
-    def _table(self) -> core.LawTable: ...
-
-
-def panel_edges(law: _Law) -> Float:
-    """Edges from 0 to the end of the tables, with one polynomial between two of them."""
-    centers, halves = law.layout.centers()
-    edges = np.concatenate([[0.0], centers + halves])
-    within = [point for point in law.breaks if point < edges[-1]]
-    return np.union1d(edges, within) if within else edges
-
-
-def steepest(law: _Law) -> tuple[float, float]:
+def steepest(law: Noise) -> tuple[float, float]:
     """Where ``-(log p)'`` of the standardized law is largest, and an upper bound of it anywhere.
 
     A polynomial is at most the middle of its values on the nodes plus half of their range times the
@@ -68,7 +46,7 @@ def steepest(law: _Law) -> tuple[float, float]:
     last octave and its limit: the tails of laws that are not log-concave are powers, along which it
     falls.
     """
-    edges = panel_edges(law)
+    edges = law._panel_edges
     low, high = edges[:-1], edges[1:]
     fits = np.empty((low.size, _NODES.size))
     core.evaluate(law._table, "logpdf", 1.0, _places(low, high), fits, 1)

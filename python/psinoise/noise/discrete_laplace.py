@@ -17,12 +17,11 @@ from psinoise._kept import cached_property
 from psinoise.compile.cells import alias_columns
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
-from psinoise.noise._blocks import fill_in_blocks
-from psinoise.noise._distribution import from_survival
+from psinoise.noise._by_numpy import fill_in_blocks
 from psinoise.noise._elementary import exponential_minus_one
-from psinoise.noise._interface import NoiseLaw
-from psinoise.noise._parameter import Parameter
+from psinoise.noise._family import Parameter
 from psinoise.noise._target import PrivacyTarget
+from psinoise.noise._whole import WholeNoise
 from psinoise.numerics.rational import least_quotient, rounded
 
 __all__ = ["DiscreteLaplace"]
@@ -38,7 +37,7 @@ _ROUNDING = 2.0**-50
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-2, 2.0**40
 
 
-class DiscreteLaplace(NoiseLaw):
+class DiscreteLaplace(WholeNoise):
     """Whole-number noise with probabilities proportional to ``exp(-|k| / scale)``.
 
     For a query with whole values that neighboring data sets move by at most ``sensitivity`` it is
@@ -77,18 +76,11 @@ class DiscreteLaplace(NoiseLaw):
     (5,)
     """
 
-    log_concave = False
-    unimodal = True
     axis_is_worst = True
     representatives = ({"scale": 2.5},)
-    for_whole_numbers = True
     shape_parameters = MappingProxyType(
-        {
-            "epsilon": Parameter("epsilon that it is made for; or --scale"),
-        }
+        {"epsilon": Parameter("epsilon that it is made for; or --scale")}
     )
-
-    _length: float
 
     def __init__(
         self,
@@ -108,7 +100,6 @@ class DiscreteLaplace(NoiseLaw):
             scale = least_quotient(float(_validate.positive_count("sensitivity", steps)), budget)
         if not (_SMALLEST_SCALE <= scale <= _LARGEST_SCALE):
             raise DomainError(f"scale must be in [0.01, 2**40], got {scale!r}")
-        # Whole numbers do not stretch: the standardized law is the law itself.
         self._set(_length=scale, _scale=1.0)
 
     @classmethod
@@ -118,11 +109,6 @@ class DiscreteLaplace(NoiseLaw):
         if not target.sensitivity.is_integer():
             raise CalibrationError("DiscreteLaplace noise is made for sensitivities that are whole")
         return cls(epsilon=each, sensitivity=int(target.sensitivity), **arguments)
-
-    @property
-    def scale(self) -> float:
-        """Probabilities fall by ``exp(-1 / scale)`` from one whole number to the next."""
-        return self._length
 
     @property
     def _fall(self) -> float:
@@ -146,10 +132,6 @@ class DiscreteLaplace(NoiseLaw):
 
     # -- evaluation ------------------------------------------------------------------------------
 
-    def pmf(self, k: ArrayLike) -> Any:
-        """``P(X = k)``; 0 where ``k`` is not whole."""
-        return np.exp(self.logpmf(k))
-
     def logpmf(self, k: ArrayLike) -> Any:
         """Logarithm of ``pmf``."""
         points = _checks.real_array("k", k)
@@ -158,17 +140,8 @@ class DiscreteLaplace(NoiseLaw):
         whole = np.where(points == np.floor(points), logs, -np.inf)
         return np.where(np.isnan(points), np.nan, whole)[()]
 
-    def _evaluate(self, quantity: str, x: Numbers, out: Numbers, workers: int) -> None:
-        if quantity in ("pdf", "logpdf"):
-            raise DomainError(f"{self!r} has no density; use pmf")
-        fill_in_blocks(lambda part: self._evaluate_block(quantity, part), x, out)
-
-    def _evaluate_block(self, quantity: str, x: Float) -> Float:
-        # P(X > x) for x >= 0 is P(X >= floor(x) + 1), P(X <= x) for x < 0 is P(X >= -floor(x)).
-        floor = np.floor(x)
-        ahead = np.where(x >= 0.0, floor + 1.0, -floor)
-        log_survival = -ahead / self._length - math.log1p(self._fall)
-        return from_survival(quantity, x, np.exp(log_survival), log_survival)
+    def _log_tails(self, k: Float) -> Float:
+        return -k / self._length - math.log1p(self._fall)
 
     def _inverse_cdf(self, p: Numbers, out: Numbers, workers: int) -> None:
         """The smallest whole numbers with ``cdf(k) >= p``.
@@ -199,20 +172,11 @@ class DiscreteLaplace(NoiseLaw):
     # -- what the accountant reads ---------------------------------------------------------------
 
     def worst_shifts(self, sensitivity: float) -> tuple[float, ...]:
-        """The sensitivity itself: the probabilities do not increase in ``|k|``.
-
-        Raises
-        ------
-        DomainError
-            If it is not a whole number: then neighbors would have no output in common.
-        """
-        if not (sensitivity >= 1.0 and sensitivity == math.floor(sensitivity)):
-            raise DomainError(
-                f"sensitivity must be a whole number for {self!r}, got {sensitivity!r}"
-            )
+        """The sensitivity itself, if it is a whole number up to 2**20."""
+        found = super().worst_shifts(sensitivity)
         if not sensitivity <= _SHORT_SHIFT:
             raise DomainError(f"sensitivity must be at most {_SHORT_SHIFT}, got {sensitivity!r}")
-        return (sensitivity,)
+        return found
 
     def pieces(self, shift: float) -> tuple[Float, Float]:
         """Probabilities of sets of whole numbers under the law moved by ``shift``, and under it.
@@ -257,26 +221,11 @@ class DiscreteLaplace(NoiseLaw):
         core.sample_cells(self._table, key, first, 1.0, out, workers)
 
     @property
-    def own_grid(self) -> float:
-        """That of the whole numbers."""
-        return 1.0
-
-    @property
     def decay(self) -> float:
         """``1 / scale``, everywhere."""
         return 1.0 / self._length
 
-    def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
-        """``P(|X| = k)``; see `psinoise.noise.NoiseLaw.lattice_masses`.
-
-        Raises
-        ------
-        DomainError
-            If the lattice is not that of the whole numbers.
-        """
-        if grid != 1.0:
-            raise DomainError(f"grid must be 1.0 for {self!r}, got {grid!r}")
-        k = float(start) + np.arange(float(stop - start))
+    def _size_masses(self, k: Float) -> Float:
         masses = 2.0 * core.exponential(-k / self._length, np.zeros_like(k))
         center = -exponential_minus_one(-1.0 / self._length) / (1.0 + self._fall)
         return np.where(k == 0.0, 1.0, masses) * center
@@ -296,9 +245,6 @@ class DiscreteLaplace(NoiseLaw):
             raise DomainError(f"scale must be at most 2**16 to sum a cost, got {self._length!r}")
         k = np.arange(0.0, math.ceil(200.0 * self._length) + 2.0)
         return float(np.sum(np.where(k == 0.0, 1.0, 2.0) * self.pmf(k) * function(k)))
-
-    def _standard_fisher_information(self) -> float:
-        raise DomainError(f"{self!r} has no density, and so no Fisher information")
 
     def _standard_kl(self, shift: float) -> float:
         if shift != math.floor(shift):

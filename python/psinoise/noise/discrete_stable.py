@@ -16,12 +16,11 @@ from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.errors import DomainError
 from psinoise.noise import _checks
-from psinoise.noise._blocks import fill_in_blocks
+from psinoise.noise._by_numpy import fill_in_blocks
 from psinoise.noise._discrete_stable_masses import log_masses, log_tails
 from psinoise.noise._discrete_stable_sums import expectation, loss_moments
-from psinoise.noise._distribution import from_survival
-from psinoise.noise._interface import NoiseLaw
-from psinoise.noise._parameter import Parameter
+from psinoise.noise._family import Parameter
+from psinoise.noise._whole import WholeNoise
 from psinoise.noise._whole_quantiles import least_whole
 
 __all__ = ["DiscreteStable"]
@@ -42,7 +41,7 @@ _LARGEST_NUMBER = 2.0**1000
 _LONGEST_SHIFT, _LARGEST_RATIO = 2.0**20, 64.0
 
 
-class DiscreteStable(NoiseLaw):
+class DiscreteStable(WholeNoise):
     """Whole-number noise with characteristic function ``exp(-(2 scale abs(sin(u / 2)))**alpha)``.
 
     The sum of independent draws of scales ``c_i`` is of this law, with the scale
@@ -100,9 +99,6 @@ class DiscreteStable(NoiseLaw):
     array([0.072267, 0.070571, 0.041831])
     """
 
-    log_concave = False
-    unimodal = True
-    for_whole_numbers = True
     ordered_by_scale = True
     representatives = ({"alpha": 1.9, "scale": 4.0},)
     shape_parameters = MappingProxyType(
@@ -110,7 +106,6 @@ class DiscreteStable(NoiseLaw):
     )
 
     _alpha: float
-    _length: float
 
     def __init__(self, *, alpha: float, scale: float) -> None:
         index = _validate.real("alpha", alpha)
@@ -119,18 +114,12 @@ class DiscreteStable(NoiseLaw):
         length = _validate.positive("scale", scale)
         if not _SMALLEST_SCALE <= length <= _LARGEST_SCALE:
             raise DomainError(f"scale must be in [2**-6, 2**40], got {scale!r}")
-        # Whole numbers do not stretch: the standardized law is the law itself.
         self._set(_alpha=index, _length=length, _scale=1.0)
 
     @property
     def alpha(self) -> float:
         """The index of stability."""
         return self._alpha
-
-    @property
-    def scale(self) -> float:
-        """That of the characteristic function."""
-        return self._length
 
     @property
     def _shape(self) -> tuple[float, float]:
@@ -194,10 +183,6 @@ class DiscreteStable(NoiseLaw):
 
     # -- evaluation ------------------------------------------------------------------------------
 
-    def pmf(self, k: ArrayLike) -> Any:
-        """``P(X = k)``; 0 where ``k`` is not whole."""
-        return np.exp(self.logpmf(k))
-
     def logpmf(self, k: ArrayLike) -> Any:
         """Logarithm of ``pmf``."""
         points = np.abs(_checks.real_array("k", k))
@@ -206,57 +191,28 @@ class DiscreteStable(NoiseLaw):
         found = np.where(whole, logs.reshape(points.shape), -np.inf)
         return np.where(np.isnan(points), np.nan, found)[()]
 
-    def _evaluate(self, quantity: str, x: Numbers, out: Numbers, workers: int) -> None:
-        if quantity in ("pdf", "logpdf"):
-            raise DomainError(f"{self!r} has no density; use pmf")
-        fill_in_blocks(lambda part: self._tail(quantity, part), x, out)
-
-    def _tail(self, quantity: str, x: Float) -> Float:
-        # P(X > x) for x >= 0 is P(X >= floor(x) + 1), P(X <= x) for x < 0 is P(X >= -floor(x)).
-        floor = np.floor(np.where(np.isnan(x), 0.0, np.clip(x, -_LARGEST_NUMBER, _LARGEST_NUMBER)))
-        ahead = np.where(x >= 0.0, floor + 1.0, np.maximum(-floor, 1.0))
-        logs = log_tails(self._alpha, self._length, ahead)
-        logs = np.where(np.isinf(x), -np.inf, logs)
-        return from_survival(quantity, x, np.exp(logs), logs)
+    def _log_tails(self, k: Float) -> Float:
+        found = log_tails(self._alpha, self._length, np.fmin(k, _LARGEST_NUMBER))
+        return np.where(np.isinf(k), -np.inf, found)
 
     def _inverse_cdf(self, p: Numbers, out: Numbers, workers: int) -> None:
         """The smallest whole numbers with ``cdf(k) >= p``."""
-        fill_in_blocks(self._quantile, p, out)
-
-    def _quantile(self, p: Float) -> Float:
-        return self._least("cdf", p)
+        fill_in_blocks(functools.partial(self._quantile, "cdf"), p, out)
 
     def _inverse_survival(self, p: Numbers, out: Numbers, workers: int) -> None:
         """The smallest whole numbers with ``ccdf(k) <= p``."""
-        fill_in_blocks(self._upper_quantile, p, out)
+        fill_in_blocks(functools.partial(self._quantile, "ccdf"), p, out)
 
-    def _upper_quantile(self, p: Float) -> Float:
-        return self._least("ccdf", p)
-
-    def _least(self, quantity: str, p: Float) -> Float:
-        """The least whole number whose cdf is at least ``p``, or whose ccdf is at most that."""
+    def _quantile(self, quantity: str, p: Float) -> Float:
         rising = quantity == "cdf"
         inside = (p > 0.0) & (p < 1.0)
         found = np.where(p == (0.0 if rising else 1.0), -np.inf, np.inf)
         found[~((p >= 0.0) & (p <= 1.0))] = np.nan
-        found[inside] = least_whole(
-            functools.partial(self._tail, quantity),
-            p[inside],
-            rising,
-            self._length,
-            _LARGEST_NUMBER,
-        )
+        function = functools.partial(self._evaluate_block, quantity)
+        found[inside] = least_whole(function, p[inside], rising, self._length, _LARGEST_NUMBER)
         return found
 
     # -- privacy ---------------------------------------------------------------------------------
-
-    def worst_shifts(self, sensitivity: float) -> tuple[float, ...]:
-        """The sensitivity itself: the law is unimodal."""
-        if not (sensitivity >= 1.0 and sensitivity == math.floor(sensitivity)):
-            raise DomainError(
-                f"sensitivity must be a whole number for {self!r}, got {sensitivity!r}"
-            )
-        return (sensitivity,)
 
     @property
     def finest(self) -> float:
@@ -293,25 +249,9 @@ class DiscreteStable(NoiseLaw):
         """``log P(X >= k)`` at whole ``k >= 1``."""
         return log_tails(self._alpha, self._length, k)
 
-    @property
-    def own_grid(self) -> float:
-        """That of the whole numbers."""
-        return 1.0
-
-    def lattice_masses(self, grid: float, start: int, stop: int) -> Float:
-        """``P(|X| = k)``; see `psinoise.noise.NoiseLaw.lattice_masses`.
-
-        Right to 1e-13, by NumPy's elementary functions: last bits may differ between machines, and
-        with them the hash of a table. Its privacy is that of its own integers.
-
-        Raises
-        ------
-        DomainError
-            If the lattice is not that of the whole numbers.
-        """
-        if grid != 1.0:
-            raise DomainError(f"grid must be 1.0 for {self!r}, got {grid!r}")
-        k = float(start) + np.arange(float(stop - start))
+    def _size_masses(self, k: Float) -> Float:
+        """Right to 1e-13, by NumPy's elementary functions: last bits may differ between machines,
+        and with them the hash of a table. Its privacy is that of its own integers."""
         masses = np.exp(log_masses(self._alpha, self._length, k))
         return masses * np.where(k == 0.0, 1.0, 2.0)
 
@@ -336,7 +276,7 @@ class DiscreteStable(NoiseLaw):
         if rare.any():
             # P(X >= listed) times a uniform number is what is beyond |X|, on one side.
             beyond = self.ccdf(listed.size - 1.0) * (1.0 - uniform[rare, 1])
-            sizes[rare] = np.maximum(self._upper_quantile(beyond), listed.size)
+            sizes[rare] = np.maximum(self._quantile("ccdf", beyond), listed.size)
         flat[:] = np.where(words[:, 0] & np.uint64(1), -sizes, sizes)
 
     # -- expectations ----------------------------------------------------------------------------
@@ -352,9 +292,6 @@ class DiscreteStable(NoiseLaw):
         self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
     ) -> float:
         return expectation(self._alpha, self._length, function)
-
-    def _standard_fisher_information(self) -> float:
-        raise DomainError(f"{self!r} has no density, and so no Fisher information")
 
     def _standard_kl(self, shift: float) -> float:
         return self._loss_moments(shift)[0]

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate, costs
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise._cell_costs import Cost, checked_cost
+from psinoise.noise._family import Parameter
 from psinoise.noise._grid import checked_grid, checked_width
-from psinoise.noise._parameter import Parameter
 from psinoise.noise._solved import SolvedNoise
 from psinoise.noise._unimodal_cost import UnitCost
 from psinoise.optimize import unimodal as program

@@ -15,7 +15,7 @@ from psinoise.costs import Cost, Power, Stretched, as_cost
 from psinoise.errors import DomainError
 from psinoise.ground_state import GroundState, natural_state, power_state, theta_of_mean_cost
 from psinoise.noise._base import Float, Noise
-from psinoise.noise._parameter import Parameter
+from psinoise.noise._family import Parameter
 from psinoise.numerics.double_double import Pair
 
 __all__ = ["Schrodinger"]

@@ -16,7 +16,7 @@ from psinoise.compile import FarTail, Layout
 from psinoise.errors import DomainError
 from psinoise.noise import _checks, _integrals
 from psinoise.noise._base import Float, Noise
-from psinoise.noise._parameter import Parameter
+from psinoise.noise._family import Parameter
 from psinoise.noise._stable_forms import form
 from psinoise.numerics.double_double import Pair
 

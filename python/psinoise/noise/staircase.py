@@ -14,8 +14,8 @@ from psinoise._kept import cached_property
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
 from psinoise.noise._elementary import exponential, exponential_minus_one, logarithm
+from psinoise.noise._family import Parameter
 from psinoise.noise._moments import OwnUnit
-from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 from psinoise.noise._target import PrivacyTarget
 from psinoise.numerics.rational import rounded

@@ -14,12 +14,11 @@ from psinoise import _validate
 from psinoise._backend import core
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks, _integrals
-from psinoise.noise._blocks import fill_in_blocks
-from psinoise.noise._distribution import from_survival
+from psinoise.noise._by_numpy import fill_in_blocks, from_survival
 from psinoise.noise._elementary import exponential_minus_one
+from psinoise.noise._family import Parameter
 from psinoise.noise._interface import NoiseLaw
 from psinoise.noise._moments import OwnUnit
-from psinoise.noise._parameter import Parameter
 from psinoise.noise._target import PrivacyTarget
 from psinoise.noise.laplace import Laplace
 from psinoise.numerics.distinct import distinct

@@ -12,8 +12,8 @@ from psinoise import _validate
 from psinoise._kept import cached_property
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise._cells import Cells
+from psinoise.noise._family import Parameter
 from psinoise.noise._moments import OwnUnit
-from psinoise.noise._parameter import Parameter
 from psinoise.noise._piecewise import PiecewiseNoise
 from psinoise.noise._target import PrivacyTarget
 
