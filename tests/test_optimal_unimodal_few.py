@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import psinoise as pn
-from psinoise.noise._unimodal_cost import UnitCost
+from psinoise.noise._cell_costs import UnitCost
 from psinoise.optimize import unimodal
 from psinoise.optimize.cells import Grid
 from psinoise.optimize.unimodal import certified, solve

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise import _validate
-from psinoise._backend import core
 from psinoise.errors import DomainError
 from psinoise.noise._cells import Cells
+from psinoise.noise._elementary import logarithm
 from psinoise.optimize.cells import Grid
 
 __all__ = ["cells_of", "checked_grid", "checked_width", "costs_of_cells"]
@@ -56,12 +56,11 @@ def costs_of_cells(
 def cells_of(grid: Grid, masses: Float) -> Cells:
     """The law of ``|Z|`` with the masses of cells, both sides together."""
     middles = np.arange(grid.last + 1.0)
-    rate = -float(core.logarithm(np.array([grid.tail_ratio]))[0])
     return Cells(
         np.append(0.0, (middles + 0.5) / grid.width),
         masses,
         repeated=1,
-        rate=rate,
+        rate=-logarithm(grid.tail_ratio),
         complement=1.0 - grid.tail_ratio,
         step=1.0 / grid.width,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from psinoise import _validate, costs, optimize
 from psinoise.compile.cells import MOST_CELLS
 from psinoise.errors import DomainError
 from psinoise.noise._cactus_grid import PAPER, gaussian_deviation, grid_for
-from psinoise.noise._cell_costs import Cost, checked_cost
+from psinoise.noise._cell_costs import Cost, UnitCost, checked_cost
 from psinoise.noise._family import Parameter
 from psinoise.noise._grid import checked_grid, checked_width, costs_of_cells
 from psinoise.noise._solved import SolvedNoise
@@ -146,6 +145,7 @@ class Cactus(SolvedNoise):
 
     cost: float | costs.Cost
     mean_cost: float
+    _unit_cost: UnitCost
     certificate: optimize.Certificate
 
     def __init__(
@@ -159,10 +159,8 @@ class Cactus(SolvedNoise):
         *,
         progress: Callable[[int, float], None] | None = None,
     ) -> None:
-        if progress is not None and not callable(progress):
-            raise TypeError(f"progress must be callable, got {progress!r}")
         grid = (cells_per_sensitivity, cells, tail_ratio)
-        excess = self._solve(sensitivity, cost, mean_cost, grid, progress)
+        excess = self._solve(sensitivity, cost, mean_cost, *grid, progress=progress)
         if excess > _ROUNDING:
             finer = "" if grid == _FITTING else "finer cells, more of them, or "
             warnings.warn(
@@ -173,8 +171,14 @@ class Cactus(SolvedNoise):
             )
 
     @classmethod
-    def _candidate(
-        cls,
+    def _candidate(cls, **arguments: Any) -> Self:
+        """One of the laws that a search makes: the one that it returns is warned of, as any is."""
+        law = cls.__new__(cls)
+        law._solve(**arguments)
+        return law
+
+    def _solve(
+        self,
         sensitivity: float,
         cost: Cost,
         mean_cost: float,
@@ -183,49 +187,32 @@ class Cactus(SolvedNoise):
         tail_ratio: float | None = None,
         *,
         progress: Callable[[int, float], None] | None = None,
-    ) -> Self:
-        """One of the laws that a search makes: the one that it returns is warned of, as any is."""
-        law = cls.__new__(cls)
-        grid = (cells_per_sensitivity, cells, tail_ratio)
-        law._solve(sensitivity, cost, mean_cost, grid, progress)
-        return law
-
-    def _solve(
-        self,
-        sensitivity: float,
-        cost: Cost,
-        mean_cost: float,
-        grid: tuple[int | None, int | None, float | None],
-        progress: Callable[[int, float], None] | None,
     ) -> float:
         """Be the law; by which share its divergence is above that of Gaussian noise."""
-        width, last, ratio = grid
-        self._state(
-            sensitivity,
-            cost,
-            mean_cost,
-            PAPER[0] if width is None else width,
-            PAPER[1] if last is None else last,
-            PAPER[2] if ratio is None else ratio,
-        )
-        bound = self._bound
+        if progress is not None and not callable(progress):
+            raise TypeError(f"progress must be callable, got {progress!r}")
+        grid = (cells_per_sensitivity, cells, tail_ratio)
+        chosen = (fit if given is None else given for given, fit in zip(grid, PAPER, strict=True))
+        self._state(sensitivity, cost, mean_cost, *chosen)
         size = gaussian_deviation(self.cost, self.mean_cost) / self.sensitivity
         if grid == _FITTING:
             self._state(sensitivity, cost, mean_cost, *grid_for(self.cost, size))
         solution = self._solutions.get(self._problem)
         if solution is None:
-            solution = optimize.solve(self._grid, self._costs_of_cells, bound, progress=progress)
+            solution = optimize.solve(
+                self._grid, self._costs_of_cells, self._bound, progress=progress
+            )
         self._keep(solution, *self._keys)
         return self.certificate.largest_kl * 2.0 * size**2 - 1.0
 
     def _state(
         self,
-        sensitivity: float,
-        cost: Cost,
-        mean_cost: float,
-        cells_per_sensitivity: int,
-        cells: int,
-        tail_ratio: float,
+        sensitivity: object,
+        cost: object,
+        mean_cost: object,
+        cells_per_sensitivity: object,
+        cells: object,
+        tail_ratio: object,
     ) -> None:
         """Check the arguments and set them."""
         grid = checked_grid(checked_width(cells_per_sensitivity), cells, tail_ratio, MOST_CELLS - 1)
@@ -238,6 +225,7 @@ class Cactus(SolvedNoise):
             sensitivity=scale,
             cost=chosen,
             mean_cost=_validate.positive("mean_cost", mean_cost),
+            _unit_cost=UnitCost(chosen, scale),
             cells_per_sensitivity=grid.width,
             cells=grid.last,
             tail_ratio=grid.tail_ratio,
@@ -257,35 +245,26 @@ class Cactus(SolvedNoise):
     @property
     def _bound(self) -> float:
         """The bound of the expected cost of the law of unit sensitivity."""
-        if not isinstance(self.cost, float):
-            return self.mean_cost
-        try:
-            return self.mean_cost / math.pow(self.sensitivity, self.cost)
-        except (OverflowError, ZeroDivisionError):
-            raise DomainError(
-                f"sensitivity must be of a size whose power {self.cost!r} is a float64, got "
-                f"{self.sensitivity!r}"
-            ) from None
+        return self._unit_cost.of_unit(self.mean_cost)
 
     @property
     def _problem(self) -> tuple[Any, ...]:
-        """What the optimal masses depend on; powers do not see the unit of length."""
-        unit = 1.0 if isinstance(self.cost, float) else self.sensitivity
-        return (self.cost, unit, self._bound, self._grid)
+        """What the optimal masses depend on."""
+        return (*self._unit_cost.key, self._bound, self._grid)
 
     @property
     def _keys(self) -> tuple[Hashable, ...]:
         """What the solution is kept by: nothing where it is long, and soon found again."""
         return (self._problem,) if self.cells <= MOST_SOLVED else ()
 
-    def _standard_cost(self, t: Float) -> Float:
-        if isinstance(self.cost, float):
-            return np.asarray(t**self.cost)
-        return np.asarray(self.cost(t * self.sensitivity))
+    @property
+    def _program(self) -> optimize.Program:
+        costs = self._costs_of_cells(self._grid)
+        return optimize.Program(self.cells_per_sensitivity, self.tail_ratio, costs, self._bound)
 
     def _costs_of_cells(self, grid: Grid) -> Float:
         """Expected cost per unit of each mass of the program."""
-        found = costs_of_cells(grid, self._standard_cost)
+        found = costs_of_cells(grid, self._unit_cost.at)
         if not np.isfinite(found).all():
             raise DomainError("cost must be finite and must not grow exponentially")
         return found
@@ -310,15 +289,9 @@ class Cactus(SolvedNoise):
         >>> round(pn.Cactus(mean_cost=0.25).gap_off_grid(), 6)
         4.2e-05
         """
-        known = self.certificate
-        program = optimize.Program(
-            self.cells_per_sensitivity,
-            self.tail_ratio,
-            self._costs_of_cells(self._grid),
-            self._bound,
-        )
+        known, program = self.certificate, self._program
         places = np.rint(np.array(known.shifts) * program.width).astype(np.intp)
-        cost = self.cost if isinstance(self.cost, float) else self._standard_cost
+        cost = self.cost if isinstance(self.cost, float) else self._unit_cost.at
         weights = np.array(known.weights)
         least = optimize.lower_bound_off_grid(program, self.masses, places, weights, cost)
         return max(known.largest_kl - max(least, 0.0), known.gap)
@@ -370,13 +343,12 @@ class Cactus(SolvedNoise):
         self, masses: Float, stated: float, shifts: Float, weights: Float
     ) -> optimize.Certificate:
         """The certificate of masses that came from outside."""
-        costs = self._costs_of_cells(self._grid)
-        program = optimize.Program(self.cells_per_sensitivity, self.tail_ratio, costs, self._bound)
-        if masses.shape != costs.shape or not ((masses > 0.0) & (masses < 1.0)).all():
-            raise DomainError(f"masses must be {costs.size} probabilities above 0")
+        program = self._program
+        if masses.shape != program.costs.shape or not ((masses > 0.0) & (masses < 1.0)).all():
+            raise DomainError(f"masses must be {program.costs.size} probabilities above 0")
         if not abs(float(program.multiplicities @ masses) - 1.0) <= 1e-14:
             raise DomainError("masses must add up to 1")
-        if not float(costs @ masses) <= self._bound * (1.0 + 1e-12):
+        if not float(program.costs @ masses) <= program.mean_cost * (1.0 + 1e-12):
             raise DomainError("masses must meet the cost bound")
         places = np.rint(shifts * program.width).astype(np.intp)
         known = places.size and (places >= 1).all() and (places <= program.width).all()

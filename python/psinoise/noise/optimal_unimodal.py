@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate, costs
 from psinoise.errors import CalibrationError, DomainError
-from psinoise.noise._cell_costs import Cost, checked_cost
+from psinoise.noise._cell_costs import Cost, UnitCost, checked_cost
 from psinoise.noise._family import Parameter
 from psinoise.noise._grid import checked_grid, checked_width
 from psinoise.noise._solved import SolvedNoise
-from psinoise.noise._unimodal_cost import UnitCost
 from psinoise.optimize import unimodal as program
 from psinoise.optimize.cells import MOST_SOLVED, Grid
 
@@ -206,8 +205,8 @@ class OptimalUnimodal(SolvedNoise):
                 "that reveals everything has no more"
             )
         scale = _validate.positive_above("sensitivity", sensitivity)
-        self._set(_unit_cost=UnitCost(chosen_cost, scale))
         self._set(
+            _unit_cost=UnitCost.above_least(chosen_cost, scale),
             _scale=scale,
             sensitivity=scale,
             cost=chosen_cost,
