@@ -163,6 +163,14 @@ def test_what_is_searched_for_is_not_given() -> None:
     law = functools.partial(pn.Cactus, mean_cost=1.0)
     with pytest.raises(TypeError, match="mean_cost is what is calibrated"):
         pn.calibrate(law, epsilon=1.0, delta=1e-5)
+
+
+def test_a_search_refuses_what_the_law_does() -> None:
+    """By the names that its user knows; kills a search that makes laws without these checks."""
+    with pytest.raises(TypeError, match=r"^Cactus\(\) got an unexpected keyword argument 'celss'"):
+        pn.calibrate(functools.partial(pn.Cactus, celss=3), epsilon=1.0, delta=1e-5)
+    with pytest.raises(TypeError, match="progress must be callable, got 3"):
+        pn.calibrate(functools.partial(pn.Cactus, progress=3), epsilon=1.0, delta=1e-5)
     with pytest.raises(TypeError, match="law must be a noise class"):
         pn.calibrate(pn.Staircase(epsilon=1.0), epsilon=1.0, delta=0.0)
 

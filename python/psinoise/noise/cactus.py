@@ -173,7 +173,7 @@ class Cactus(SolvedNoise):
     @classmethod
     def _candidate(cls, **arguments: Any) -> Self:
         """One of the laws that a search makes: the one that it returns is warned of, as any is."""
-        law = cls.__new__(cls)
+        law = cls.__new__(cls, **arguments)
         law._solve(**arguments)
         return law
 
