@@ -41,7 +41,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["log_masses", "log_tails"]
+__all__ = ["DiscreteStableMasses"]
 
 Float = NDArray[np.float64]
 
@@ -58,76 +58,12 @@ _CHUNK, _MANY = 1 << 9, 1 << 12
 _FEW, _NODES, _OCTAVES, _BULK = 32.0, 24, 2.0 ** (1.0 / 3.0), 24.0
 
 
-def log_masses(alpha: float, scale: float, k: Float) -> Float:
-    """``log P(X = k)`` for ``k >= 0``; beyond 32, and for large scales, smooth between them."""
-    if k.size < _MANY:
-        return _in_chunks(alpha, scale, k, tail=False)
-    found = np.empty_like(k)
-    near = k < (_FEW + _BULK * scale if scale < 2.0 * _FEW else _FEW)
-    distinct, place = np.unique(k[near], return_inverse=True)
-    found[near] = _in_chunks(alpha, scale, distinct, tail=False)[place]
-    found[~near] = _interpolated(alpha, scale, k[~near])
-    return found
-
-
-def log_tails(alpha: float, scale: float, k: Float) -> Float:
-    """``log P(X >= k)`` for whole ``k >= 1``."""
-    # Of many numbers most are asked for more than once.
-    distinct, place = np.unique(k, return_inverse=True)
-    return _in_chunks(alpha, scale, distinct - 0.5, tail=True)[place]
-
-
-def _in_chunks(alpha: float, scale: float, k: Float, tail: bool) -> Float:
-    parts = np.array_split(k, k.size // _CHUNK + 1)
-    return np.concatenate([_integral(alpha, scale, part, tail) for part in parts])
-
-
-def _interpolated(alpha: float, scale: float, k: Float) -> Float:
-    if k.size == 0:
-        return k
-    edges = [float(k.min())]
-    last = float(k.max())
-    while edges[-1] <= last:
-        low = edges[-1]
-        wide = low * (_OCTAVES - 1.0)
-        if low < _BULK * scale:
-            wide = min(wide, 0.5 * scale)
-        edges.append(low + max(_FEW, wide))
-    nodes = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
-    lows, highs = np.array(edges[:-1]), np.array(edges[1:])
-    centers, halves = 0.5 * (lows + highs), 0.5 * (highs - lows)
-    panel = np.searchsorted(lows, k, side="right") - 1
-    used, place = np.unique(panel, return_inverse=True)
-    centers, halves = centers[used], halves[used]
-    points = centers[:, None] + halves[:, None] * nodes
-    values = _in_chunks(alpha, scale, points.ravel(), tail=False).reshape(points.shape)
-    values += (1.0 + alpha) * np.log(points)  # which is nearly constant in the tail
-    fits = np.polynomial.chebyshev.chebvander(nodes, _NODES - 1) * (2.0 / _NODES)
-    fits[:, 0] *= 0.5
-    coefficients = (values @ fits).T
-    # Clenshaw's recurrence, every point with the coefficients of its panel.
-    x = (k - centers[place]) / halves[place]
-    one, two = np.zeros_like(x), np.zeros_like(x)
-    for row in coefficients[:0:-1]:
-        one, two = row[place] + 2.0 * x * one - two, one
-    return np.asarray(coefficients[0][place] + x * one - two - (1.0 + alpha) * np.log(k))
-
-
-def _nodes(first: float, step: float) -> tuple[Float, Float]:
-    """Points of the unit interval, as exponents of a share, and their weights; as logarithms."""
-    count = math.ceil((first + _LAST_NODE) / step)
-    t = _LAST_NODE - step * np.arange(count)
-    swing = np.pi * np.sinh(t)
-    log_share = -np.logaddexp(0.0, -swing)
-    log_weight = log_share - np.logaddexp(0.0, swing) + np.log(np.pi * step * np.cosh(t))
-    return log_share, log_weight
-
-
-class _Law:
-    """What does not depend on k."""
+class DiscreteStableMasses:
+    """Logarithms of the masses and tails of one index and scale."""
 
     def __init__(self, alpha: float, scale: float) -> None:
-        self.alpha, self.twice, self.log_twice = alpha, 2.0 * scale, math.log(2.0 * scale)
+        self.alpha, self.scale = alpha, scale
+        self.twice, self.log_twice = 2.0 * scale, math.log(2.0 * scale)
         self.step = _STEP if alpha < _NEARLY_NORMAL else _FINE_STEP
         # By the distance from 1 or 2: to full relative accuracy.
         turn = 0.5 * math.pi * (2.0 - alpha)
@@ -145,6 +81,73 @@ class _Law:
         self.longest = math.pi / math.cos(self.angle)
         if sine < 0.7:
             self.longest = min(self.longest, 2.6 * math.asin(sine))
+
+    def log_masses(self, k: Float) -> Float:
+        """``log P(X = k)`` for ``k >= 0``; beyond 32, and for large scales, smooth between them."""
+        if k.size < _MANY:
+            return self._in_chunks(k, tail=False)
+        found = np.empty_like(k)
+        near = k < (_FEW + _BULK * self.scale if self.scale < 2.0 * _FEW else _FEW)
+        distinct, place = np.unique(k[near], return_inverse=True)
+        found[near] = self._in_chunks(distinct, tail=False)[place]
+        found[~near] = self._interpolated(k[~near])
+        return found
+
+    def log_tails(self, k: Float) -> Float:
+        """``log P(X >= k)`` for whole ``k >= 1``."""
+        # Of many numbers most are asked for more than once.
+        distinct, place = np.unique(k, return_inverse=True)
+        return self._in_chunks(distinct - 0.5, tail=True)[place]
+
+    def _in_chunks(self, k: Float, tail: bool) -> Float:
+        parts = np.array_split(k, k.size // _CHUNK + 1)
+        return np.concatenate([self._integral(part, tail) for part in parts])
+
+    def _interpolated(self, k: Float) -> Float:
+        if k.size == 0:
+            return k
+        edges = [float(k.min())]
+        last = float(k.max())
+        while edges[-1] <= last:
+            low = edges[-1]
+            wide = low * (_OCTAVES - 1.0)
+            if low < _BULK * self.scale:
+                wide = min(wide, 0.5 * self.scale)
+            edges.append(low + max(_FEW, wide))
+        nodes = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
+        lows, highs = np.array(edges[:-1]), np.array(edges[1:])
+        centers, halves = 0.5 * (lows + highs), 0.5 * (highs - lows)
+        panel = np.searchsorted(lows, k, side="right") - 1
+        used, place = np.unique(panel, return_inverse=True)
+        centers, halves = centers[used], halves[used]
+        points = centers[:, None] + halves[:, None] * nodes
+        values = self._in_chunks(points.ravel(), tail=False).reshape(points.shape)
+        values += (1.0 + self.alpha) * np.log(points)  # which is nearly constant in the tail
+        fits = np.polynomial.chebyshev.chebvander(nodes, _NODES - 1) * (2.0 / _NODES)
+        fits[:, 0] *= 0.5
+        coefficients = (values @ fits).T
+        # Clenshaw's recurrence, every point with the coefficients of its panel.
+        x = (k - centers[place]) / halves[place]
+        one, two = np.zeros_like(x), np.zeros_like(x)
+        for row in coefficients[:0:-1]:
+            one, two = row[place] + 2.0 * x * one - two, one
+        return np.asarray(coefficients[0][place] + x * one - two - (1.0 + self.alpha) * np.log(k))
+
+    def _integral(self, k: Float, tail: bool) -> Float:
+        found = np.empty_like(k)
+        with np.errstate(under="ignore", over="ignore"):
+            far = self.far(k)
+            if far.any():
+                distant = k[far][:, None]
+                found[far] = _summed(_axis(self, distant, self.end / distant, tail))
+            if not far.all():
+                close = k[~far][:, None]
+                top = self.top(k[~far])[:, None]
+                parts = [_ray(self, close, top, tail)]
+                if self.sine > 0.0:
+                    parts.append(_axis(self, close, top, tail))
+                found[~far] = _summed(*parts)
+        return found
 
     def height(self, g: float) -> float:
         """Where ``g(y)`` is that."""
@@ -190,22 +193,14 @@ class _Law:
         return np.asarray(y)
 
 
-def _integral(alpha: float, scale: float, k: Float, tail: bool) -> Float:
-    law = _Law(alpha, scale)
-    found = np.empty_like(k)
-    with np.errstate(under="ignore", over="ignore"):
-        far = law.far(k)
-        if far.any():
-            distant = k[far][:, None]
-            found[far] = _summed(_axis(law, distant, law.end / distant, tail))
-        if not far.all():
-            close = k[~far][:, None]
-            top = law.top(k[~far])[:, None]
-            parts = [_ray(law, close, top, tail)]
-            if law.sine > 0.0:
-                parts.append(_axis(law, close, top, tail))
-            found[~far] = _summed(*parts)
-    return found
+def _nodes(first: float, step: float) -> tuple[Float, Float]:
+    """Points of the unit interval, as exponents of a share, and their weights; as logarithms."""
+    count = math.ceil((first + _LAST_NODE) / step)
+    t = _LAST_NODE - step * np.arange(count)
+    swing = np.pi * np.sinh(t)
+    log_share = -np.logaddexp(0.0, -swing)
+    log_weight = log_share - np.logaddexp(0.0, swing) + np.log(np.pi * step * np.cosh(t))
+    return log_share, log_weight
 
 
 def _summed(*parts: tuple[Float, Float]) -> Float:
@@ -217,7 +212,7 @@ def _summed(*parts: tuple[Float, Float]) -> Float:
     return np.asarray(peak + np.log(total) - math.log(math.pi))
 
 
-def _axis(law: _Law, k: Float, top: Float, tail: bool) -> tuple[Float, Float]:
+def _axis(law: DiscreteStableMasses, k: Float, top: Float, tail: bool) -> tuple[Float, Float]:
     """Logarithms of the terms on the axis, which are positive."""
     # They begin like (k y)**(1 + alpha), or (k y)**alpha, with dy / y; k Y is below exp(6).
     power = law.alpha + (0.0 if tail else 1.0)
@@ -236,7 +231,7 @@ def _axis(law: _Law, k: Float, top: Float, tail: bool) -> tuple[Float, Float]:
     return found, np.ones(1)
 
 
-def _ray(law: _Law, k: Float, top: Float, tail: bool) -> tuple[Float, Float]:
+def _ray(law: DiscreteStableMasses, k: Float, top: Float, tail: bool) -> tuple[Float, Float]:
     """Logarithms of the moduli of the terms on the ray, and cosines of their arguments."""
     # By how much exp(-k y) prevails over what the axis adds to f.
     falls = np.maximum(k - law.slope(top), 1e-300) * math.sin(law.angle)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.noise._discrete_stable_masses import log_masses
+from psinoise.noise._discrete_stable_masses import DiscreteStableMasses
 from psinoise.noise._integrals import panels, settled
 
 __all__ = ["expectation", "loss_moments"]
@@ -30,7 +30,7 @@ _LISTED = 1 << 12
 _BULK, _LOG_SMALLEST, _LAST, _FAR = 32.0, -708.0, 2.0**1000, 2.0**30
 
 
-def expectation(alpha: float, scale: float, function: Callable[[Float], Float]) -> float:
+def expectation(law: DiscreteStableMasses, function: Callable[[Float], Float]) -> float:
     """``E[function(abs(X))]``; ``inf`` if the sum does not converge.
 
     Raises
@@ -38,9 +38,9 @@ def expectation(alpha: float, scale: float, function: Callable[[Float], Float]) 
     DomainError
         If it converges so slowly that part of it lies where masses underflow.
     """
-    last = _LAST if alpha < 2.0 else 2.0 * _BULK * scale
-    k, weights = _nodes(0, last, scale)
-    logs = log_masses(alpha, scale, k)
+    last = _LAST if law.alpha < 2.0 else 2.0 * _BULK * law.scale
+    k, weights = _nodes(0, last, law.scale)
+    logs = law.log_masses(k)
     keep = logs > _LOG_SMALLEST
     with np.errstate(over="ignore"):
         parts = 2.0 * weights[keep] * np.exp(logs[keep]) * function(k[keep])
@@ -48,22 +48,23 @@ def expectation(alpha: float, scale: float, function: Callable[[Float], Float]) 
     return settled(float(np.sum(parts)), parts)
 
 
-def loss_moments(alpha: float, scale: float, shift: int) -> tuple[float, float]:
+def loss_moments(law: DiscreteStableMasses, shift: int) -> tuple[float, float]:
     """Mean and variance of ``log p(X) / p(X - shift)``.
 
     Terms at k and ``shift - k`` have losses of opposite signs: ``(p(k - s) - p(k)) log p(k - s) /
     p(k)`` is not negative, and is summed from half of the shift on.
     """
-    last = _FAR * max(scale, shift) if alpha < 2.0 else 2.0 * _BULK * scale + shift
+    scale = law.scale
+    last = _FAR * max(scale, shift) if law.alpha < 2.0 else 2.0 * _BULK * scale + shift
     k, weights = _nodes(shift // 2 + 1, last, scale, shift)
-    moved, here = (log_masses(alpha, scale, np.abs(points)) for points in (k - shift, k))
+    moved, here = (law.log_masses(np.abs(points)) for points in (k - shift, k))
     keep = moved > _LOG_SMALLEST
     weights, moved, here = weights[keep], moved[keep], here[keep]
     loss, near, base = moved - here, np.exp(moved), np.exp(here)
     mean = float(np.sum(weights * base * np.expm1(loss) * loss))
     variance = float(np.sum(weights * (base * (loss + mean) ** 2 + near * (loss - mean) ** 2)))
     if shift % 2 == 0:
-        middle = np.exp(log_masses(alpha, scale, np.array([0.5 * shift])))
+        middle = np.exp(law.log_masses(np.array([0.5 * shift])))
         variance += float(middle[0]) * mean**2
     return mean, variance
 

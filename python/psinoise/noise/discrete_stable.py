@@ -17,7 +17,7 @@ from psinoise._kept import cached_property
 from psinoise.errors import DomainError
 from psinoise.noise import _checks
 from psinoise.noise._by_numpy import fill_in_blocks
-from psinoise.noise._discrete_stable_masses import log_masses, log_tails
+from psinoise.noise._discrete_stable_masses import DiscreteStableMasses
 from psinoise.noise._discrete_stable_sums import expectation, loss_moments
 from psinoise.noise._family import Parameter
 from psinoise.noise._whole import WholeNoise
@@ -181,18 +181,22 @@ class DiscreteStable(WholeNoise):
         total = float(np.sum(terms)) + float(terms[0]) / math.expm1(rate * step)
         return total * step * 2.0 / math.pi**2
 
+    @cached_property
+    def _masses(self) -> DiscreteStableMasses:
+        return DiscreteStableMasses(self._alpha, self._length)
+
     # -- evaluation ------------------------------------------------------------------------------
 
     def logpmf(self, k: ArrayLike) -> Any:
         """Logarithm of ``pmf``."""
         points = np.abs(_checks.real_array("k", k))
         whole = (points == np.floor(points)) & (points <= _LARGEST_NUMBER)
-        logs = log_masses(self._alpha, self._length, np.where(whole, points, 0.0).ravel())
+        logs = self.log_mass(np.where(whole, points, 0.0).ravel())
         found = np.where(whole, logs.reshape(points.shape), -np.inf)
         return np.where(np.isnan(points), np.nan, found)[()]
 
     def _log_tails(self, k: Float) -> Float:
-        found = log_tails(self._alpha, self._length, np.fmin(k, _LARGEST_NUMBER))
+        found = self.log_tail(np.fmin(k, _LARGEST_NUMBER))
         return np.where(np.isinf(k), -np.inf, found)
 
     def _inverse_cdf(self, p: Numbers, out: Numbers, workers: int) -> None:
@@ -243,17 +247,16 @@ class DiscreteStable(WholeNoise):
     def log_mass(self, k: Float) -> Float:
         """``log P(X = k)`` at ``k >= 0``, as a smooth function where that is beyond 32 or the scale
         is large."""
-        return log_masses(self._alpha, self._length, k)
+        return self._masses.log_masses(k)
 
     def log_tail(self, k: Float) -> Float:
         """``log P(X >= k)`` at whole ``k >= 1``."""
-        return log_tails(self._alpha, self._length, k)
+        return self._masses.log_tails(k)
 
     def _size_masses(self, k: Float) -> Float:
         """Right to 1e-13, by NumPy's elementary functions: last bits may differ between machines,
         and with them the hash of a table. Its privacy is that of its own integers."""
-        masses = np.exp(log_masses(self._alpha, self._length, k))
-        return masses * np.where(k == 0.0, 1.0, 2.0)
+        return np.exp(self.log_mass(k)) * np.where(k == 0.0, 1.0, 2.0)
 
     # -- sampling --------------------------------------------------------------------------------
 
@@ -291,7 +294,7 @@ class DiscreteStable(WholeNoise):
     def _standard_expectation(
         self, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
     ) -> float:
-        return expectation(self._alpha, self._length, function)
+        return expectation(self._masses, function)
 
     def _standard_kl(self, shift: float) -> float:
         return self._loss_moments(shift)[0]
@@ -306,4 +309,4 @@ class DiscreteStable(WholeNoise):
             raise DomainError(
                 f"shift must be from 1/{_LARGEST_RATIO:g} of the scale to 2**20, got {shift!r}"
             )
-        return loss_moments(self._alpha, self._length, int(shift))
+        return loss_moments(self._masses, int(shift))
