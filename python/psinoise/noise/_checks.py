@@ -67,10 +67,9 @@ def moment_order(order: object) -> float:
     return power
 
 
-def _shape_of(shape: object) -> int | tuple[int, ...]:
-    if isinstance(shape, (tuple, list)):
-        return tuple(_validate.count("shape", size) for size in shape)
-    return _validate.count("shape", shape)
+def _shape_of(shape: object) -> tuple[int, ...]:
+    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return tuple(_validate.count("shape", size) for size in sizes)
 
 
 def _sample_dtype(dtype: DTypeLike) -> np.dtype[Any]:
@@ -142,7 +141,6 @@ def _checked_out(out: object, shape: object, dtype: DTypeLike) -> NDArray[Any]:
         raise ValueError("out must be C-contiguous, aligned and writable")
     if shape is not None and shape != ():
         wanted = _shape_of(shape)
-        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
         if wanted != out.shape:
             raise ValueError(f"shape must match out, whose shape is {out.shape}, got {wanted}")
     return out

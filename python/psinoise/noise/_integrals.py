@@ -175,7 +175,9 @@ def _half_line(law: Noise, shift: float) -> _HalfLine:
     far = np.concatenate(law.log_density(u + shift)).reshape(2, -1)
     moved, here = (np.exp(hi) * (1.0 + lo) for hi, lo in (near, far))
     if shift < _SMALL_SHIFT:
-        return _HalfLine(weights, moved, here, 0.0, _loss_from_score(law, u, shift))
+        # log p(u) - log p(u + s): from |u| to u + s.
+        half = 0.5 * np.where(u >= 0.0, shift, 2.0 * u + shift)
+        return _HalfLine(weights, moved, here, 0.0, _integrals_of_score(law, np.abs(u), half))
     peak, there = (np.array(law.log_density(np.array([t])))[:, 0] for t in (0.0, shift))
     center = float((peak[0] - there[0]) + (peak[1] - there[1]))
     rest = np.zeros(u.size)
@@ -189,22 +191,15 @@ def _half_line(law: Noise, shift: float) -> _HalfLine:
     falls = fallen - gone
     if shift >= _LARGE_SHIFT:
         close = np.abs(u[alive]) <= 0.5 * shift
-        falls[close] = fallen[close] + _integral_of_score(law, u[alive][close], shift)
+        # From s to s + u: the score is smooth there.
+        half = 0.5 * u[alive][close]
+        falls[close] = fallen[close] + _integrals_of_score(law, np.full_like(half, shift), half)
     rest[alive] = falls
     return _HalfLine(weights, moved, here, center, rest)
 
 
-def _integral_of_score(law: Noise, u: Float, shift: float) -> Float:
-    """``log p(s) - log p(s + u)`` for ``abs(u) <= s / 2``: the score is smooth there."""
-    points = shift + 0.5 * u[:, None] * (1.0 + _NODES)
-    scores = law.score(points.reshape(-1)).reshape(points.shape)
-    return np.asarray(0.5 * u * (scores @ _WEIGHTS))
-
-
-def _loss_from_score(law: Noise, u: Float, shift: float) -> Float:
-    """``log p(u) - log p(u + s)``, the integral of the score from ``|u|`` to ``u + s``."""
-    low = np.abs(u)
-    half = 0.5 * np.where(u >= 0.0, shift, 2.0 * u + shift)
+def _integrals_of_score(law: Noise, low: Float, half: Float) -> Float:
+    """From each of some points, over twice such a length."""
     points = low[:, None] + half[:, None] * (1.0 + _NODES)
     scores = law.score(points.reshape(-1)).reshape(points.shape)
     return np.asarray(half * (scores @ _WEIGHTS))

@@ -68,7 +68,14 @@ def overlay(cells: Cells, shift: Fraction) -> Pieces:
     points = {half, end, last, *listed}
     points |= {far + edge for edge in listed} | {far - edge for edge in listed}
     cuts = sorted(point for point in points if half <= point <= last)
-    place = _Places(edges, period)
+
+    def place(point: int) -> tuple[int, int]:
+        """The cell of a point that is on no edge, and its copy; after the last there is nothing."""
+        copy = 0
+        if period and point > edges[-1]:
+            copy = -(-(point - edges[-1]) // period)
+        return bisect_right(edges, point - copy * period) - 1, copy
+
     shifted, base, loss = [], [], []
     for left, right in itertools.pairwise(cuts):
         middle = (left + right) // 2
@@ -79,19 +86,6 @@ def overlay(cells: Cells, shift: Fraction) -> Pieces:
         base.append(share * _part(cells, edges, own, right - left))
         loss.append(_log_ratio(cells, moved, own))
     return _both_sides(cells.atom, np.array(shifted), np.array(base), np.array(loss))
-
-
-class _Places:
-    """The cell of a point that is on no edge, and its copy; the cell after the last has nothing."""
-
-    def __init__(self, edges: list[int], period: int) -> None:
-        self._edges, self._period = edges, period
-
-    def __call__(self, point: int) -> tuple[int, int]:
-        copy = 0
-        if self._period and point > self._edges[-1]:
-            copy = -(-(point - self._edges[-1]) // self._period)
-        return bisect_right(self._edges, point - copy * self._period) - 1, copy
 
 
 def _part(cells: Cells, edges: list[int], place: tuple[int, int], width: int) -> float:

@@ -25,6 +25,7 @@ _MINUS_LOG2 = minus(constant(LOG2_HI, LOG2_LO))
 _LOG_SQRT2 = 0.5 * LOG2_HI, 0.5 * LOG2_LO
 # sqrt(1/2) = 0.70710678118654752440084436210484903928
 _ROOT_HALF = (0.7071067811865476, -4.833646656726457e-17)
+_GAUSSIAN = Gaussian(std=1.0)
 
 
 class Form(ABC):
@@ -55,12 +56,9 @@ class Form(ABC):
 class _Normal(Form):
     """alpha = 2: variance 2."""
 
-    def __init__(self) -> None:
-        self._unit = Gaussian(std=1.0)
-
     def log_density(self, t: Float) -> dd.Pair:
         scaled, rest = _times_root_half(t)
-        hi, lo = self._unit.log_density(scaled)
+        hi, lo = _GAUSSIAN.log_density(scaled)
         # What the product leaves moves log p by the score times itself; huge points have no pair.
         moderate = t < 2.0**500
         shift = np.where(moderate, scaled, 0.0) * np.where(moderate, rest, 0.0)
@@ -71,7 +69,7 @@ class _Normal(Form):
         return np.where(moderate, near[0], hi), np.where(moderate, near[1], 0.0)
 
     def log_mills(self, t: Float) -> Float:
-        return self._unit.log_mills(_times_root_half(t)[0]) + _LOG_SQRT2[0]
+        return _GAUSSIAN.log_mills(_times_root_half(t)[0]) + _LOG_SQRT2[0]
 
     def score(self, t: Float) -> Float:
         return 0.5 * t
@@ -136,26 +134,24 @@ class _General(Form):
         self.far_tail = FarTail(-float(hi[0] + lo[0]) - LOG2_HI, self._far_quantile)
 
     def log_density(self, t: Float) -> dd.Pair:
-        values = self._values(t)
-        return values[0], values[1]
+        return self._values(t)[0]
 
     def log_survival(self, t: Float) -> dd.Pair:
-        values = self._values(t)
-        return values[2], values[3]
+        return self._values(t)[1]
 
     def log_mills(self, t: Float) -> Float:
-        values = self._values(t)
-        hi, lo = dd.add((values[2], values[3]), (-values[0], -values[1]))
+        log_density, log_survival, _ = self._values(t)
+        hi, lo = dd.add(log_survival, minus(log_density))
         return hi + lo
 
     def score(self, t: Float) -> Float:
-        return np.asarray(self._values(t)[4])
+        return self._values(t)[2]
 
     def _far_quantile(self, depth: Float) -> dd.Pair:
         return self._series.log_quantile(dd.add((-depth, 0.0 * depth), _MINUS_LOG2))
 
-    def _values(self, t: Float) -> Float:
-        """``log p`` and ``log P`` as two parts each, and the score."""
+    def _values(self, t: Float) -> tuple[dd.Pair, dd.Pair, Float]:
+        """``log p``, ``log P(Y > t)`` and the score."""
         out = np.empty((5, t.size))
         near, far = t <= self._series.near, t >= self._series.far
         between = ~(near | far)
@@ -167,7 +163,7 @@ class _General(Form):
             if chosen.any():
                 density, survival, score = values(np.ascontiguousarray(t[chosen]))
                 out[:, chosen] = *density, *survival, score
-        return out
+        return (out[0], out[1]), (out[2], out[3]), out[4]
 
 
 def _panel_bits(below_two: float) -> int:

@@ -17,12 +17,17 @@ from psinoise.errors import DomainError
 from psinoise.noise import _checks, _integrals
 from psinoise.noise._base import Float, Noise
 from psinoise.noise._family import Parameter
-from psinoise.noise._stable_forms import form
+from psinoise.noise._stable_forms import Form, form
 from psinoise.numerics.double_double import Pair
 
 __all__ = ["Cauchy", "SymmetricStable"]
 
-_SMALLEST_INDEX = 0.1
+# What each way to give the index is a distance from, and its range.
+_INDEX = {
+    "alpha": (0.0, 0.1, 2.0),
+    "two_minus_alpha": (2.0, 0.0, 1.9),
+    "alpha_minus_one": (1.0, -0.9, 1.0),
+}
 # Below this distance from 2, other than 0, panels are too wide for the bend of the density.
 _SMALLEST_DISTANCE = 1e-16
 
@@ -145,40 +150,44 @@ class SymmetricStable(Noise):
     # -- the standardized law --------------------------------------------------------------------
 
     @property
+    def _form(self) -> Form:
+        return form(*self._index)
+
+    @property
     def layout(self) -> Layout:
         """Panels that suit the index."""
-        return form(*self._index).layout
+        return self._form.layout
 
     @property
     def costly(self) -> bool:
         """True where the law is an integral."""
-        return form(*self._index).costly
+        return self._form.costly
 
     @property
     def fit_tolerance(self) -> float:
         """A little above the error of the formulas."""
-        return form(*self._index).fit_tolerance
+        return self._form.fit_tolerance
 
     @property
     def far_tail(self) -> FarTail | None:
         """The tail as its series."""
-        return form(*self._index).far_tail
+        return self._form.far_tail
 
     def log_density(self, t: Float) -> Pair:
         """Series at 0 and infinity, Zolotarev's integral between them."""
-        return form(*self._index).log_density(t)
+        return self._form.log_density(t)
 
     def log_mills(self, t: Float) -> Float:
         """From the same formulas."""
-        return form(*self._index).log_mills(t)
+        return self._form.log_mills(t)
 
     def log_survival(self, t: Float) -> Pair:
         """From the same formulas, not by way of the Mills ratio."""
-        return form(*self._index).log_survival(t)
+        return self._form.log_survival(t)
 
     def score(self, t: Float) -> Float:
         """From the same formulas; ``t`` times it is right to 1e-14 absolute."""
-        return form(*self._index).score(t)
+        return self._form.score(t)
 
     @property
     def kinks(self) -> tuple[float, ...]:
@@ -321,11 +330,7 @@ def _index_of(
     alpha: float | None, two_minus_alpha: float | None, alpha_minus_one: float | None
 ) -> tuple[float, float]:
     """The index as the sum of two floats, ``hi`` its nearest one."""
-    given = {
-        "alpha": alpha,
-        "two_minus_alpha": two_minus_alpha,
-        "alpha_minus_one": alpha_minus_one,
-    }
+    given = dict(zip(_INDEX, (alpha, two_minus_alpha, alpha_minus_one), strict=True))
     present = {name: value for name, value in given.items() if value is not None}
     if len(present) != 1:
         raise TypeError(
@@ -334,15 +339,12 @@ def _index_of(
         )
     ((name, value),) = present.items()
     number = _validate.real(name, value)
-    base = {"alpha": 0.0, "two_minus_alpha": 2.0, "alpha_minus_one": 1.0}[name]
-    signed = -number if name == "two_minus_alpha" else number
-    lowest, highest = sorted((_SMALLEST_INDEX - base, 2.0 - base))
-    if name == "two_minus_alpha":
-        lowest, highest = 0.0, 2.0 - _SMALLEST_INDEX
+    base, lowest, highest = _INDEX[name]
     if not lowest <= number <= highest:
         raise DomainError(f"{name} must be in [{lowest!r}, {highest!r}], got {value!r}")
     if base and number and abs(number) < _SMALLEST_DISTANCE:
         raise DomainError(f"{name} must be 0 or at least {_SMALLEST_DISTANCE!r}, got {value!r}")
+    signed = -number if name == "two_minus_alpha" else number
     hi = base + signed
     # Exact, since |base| >= |signed| or base is 0 (Dekker).
     return hi, signed - (hi - base)
