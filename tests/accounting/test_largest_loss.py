@@ -181,6 +181,49 @@ def test_exponential_tails(shift):
     assert upper <= 2.0 * shift * (1.0 + 1e-2) or shift < 1.0
 
 
+@dataclass(frozen=True)
+class Bounded(Student):
+    """Its density is 1 / (scale + |x|)^2 but for a factor, and ends at 1."""
+
+    score_limit = 0.0
+    support = 1.0
+
+    def logpdf(self, x):
+        t = np.abs(np.asarray(x))
+        with np.errstate(divide="ignore"):
+            return np.where(t <= 1.0, -2.0 * np.log(self.scale + t), -np.inf) - self.log_total
+
+    @property
+    def log_total(self):
+        return math.log(2.0 / (self.scale * (self.scale + 1.0)))
+
+    def _left_by(self, shift):
+        return float(self.cdf(shift - 1.0))
+
+    def cdf(self, x):
+        t = np.clip(x, -1.0, 1.0)
+        below = np.abs(t) / (self.scale * (self.scale + np.abs(t))) * math.exp(-self.log_total)
+        return 0.5 + np.sign(t) * below
+
+
+@for_each([0.1, 1.0], [1.0, 1.2, 1.5])
+def test_a_shift_beyond_the_support(scale, shift):
+    """The loss rises to the last output that both laws have. Kills intervals of nothing, in which
+    no maximum is found."""
+    law = Bounded(scale)
+    exact = float(law.logpdf(shift - 1.0) - law.logpdf(1.0))
+    lower, upper = largest_log_ratio_bounds(law, shift)
+    assert lower <= exact <= upper
+    assert upper - lower <= 1e-12
+    assert turning_distance(law, shift) == 1.0 - shift
+    # Infinite losses have no divergence, and no contour converges next to where a density ends.
+    composed = pn.Mechanism(law, shift).composed(2)
+    assert composed.renyi.delta(exact) == 1.0
+    with pytest.raises(pn.CertificationError, match=r"law of psinoise\.noise"):
+        composed.estimate.delta(0.5 * exact)
+    assert largest_log_ratio_bounds(law, 2.5) == (-math.inf, -math.inf)
+
+
 def test_a_loss_that_grows_beyond_where_anyone_looks():
     """Kills: intervals to the last edge taken for the whole line; a lower bound of values alone."""
 

@@ -86,6 +86,9 @@ def _rise(noise: Law, s: float) -> tuple[float, float, float]:
     is ``g(u) - g(s - u)`` and does not increase in ``0 <= u <= s / 2``; so its supremum is that of
     ``L(u) = g(u) - g(u + s)`` over ``u >= 0``.
 
+    *A support that ends at ``A <= s``.* Both laws have the outputs from ``s - A`` to ``A``, and the
+    loss rises to the last of them, for ``g`` does not increase.
+
     *Any interval.* ``L <= g(a) - g(b + s)`` on ``[a, b]``, since ``g`` does not increase. Intervals
     whose bound is above the best value seen are cut; the largest bound of the others is an upper
     bound. This takes evaluations alone, but some ``h**-1/2`` of them for a gap of ``h``.
@@ -115,6 +118,13 @@ def _rise(noise: Law, s: float) -> tuple[float, float, float]:
     """
     if not s <= _FARTHEST_SHIFT * noise.scale:
         return s, 0.0, math.inf  # no float64 holds distances in units of the scale
+    if 2.0 * noise.support <= s:
+        return noise.support - s, -math.inf, -math.inf  # neighbors have no output in common
+    if noise.support <= s:
+        (near, far), errors = _logs(noise, np.array([s - noise.support, noise.support]))
+        loss, error = float(near - far), float(errors.sum())
+        # A density may be 0 at its end.
+        return noise.support - s, loss - error if loss < math.inf else -math.inf, loss + error
     if not hasattr(noise, "_steepest"):
         place, low, high = _branch_and_bound(noise, s, _edges(noise, s), polynomial=False)
     else:
@@ -233,8 +243,6 @@ def _branch_and_bound(
     noise: Law, s: float, edges: Float, *, polynomial: bool, known: Float | None = None
 ) -> tuple[float, float, float]:
     """Where ``L`` is largest, and bounds of it, but for an interval that is known; see `_rise`."""
-    if edges[-1] <= s:  # the support ends where the loss still rises
-        edges = np.array([s, s])
     cuts = np.union1d(edges, edges - s)
     cuts = cuts[(cuts >= 0.0) & (cuts <= edges[-1] - s)]
     if known is not None:
