@@ -21,8 +21,8 @@ from psinoise.calibration.target import NOTHING, Target
 from psinoise.errors import CalibrationError, CertificationError, DomainError
 from psinoise.mechanisms import Mechanism
 from psinoise.noise import Cactus, Family, Gaussian, NoiseLaw, OptimalUnimodal, PrivacyTarget
-from psinoise.noise._cactus_grid import gaussian_deviation, grid_for
 from psinoise.noise._cell_costs import checked_cost
+from psinoise.noise._grid import gaussian_deviation, grid_for
 
 __all__ = ["design", "designed_law"]
 

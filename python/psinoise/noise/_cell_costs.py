@@ -37,13 +37,7 @@ def checked_cost(cost: object) -> float | costs.Cost:
 @dataclass(frozen=True)
 class UnitCost:
     """A cost as the law of unit sensitivity has it, less a constant: powers are stated in that of
-    the sensitivity, and do not see the unit of length.
-
-    Raises
-    ------
-    DomainError
-        If the power of the sensitivity is no float64.
-    """
+    the sensitivity, which must be a float64, and do not see the unit of length."""
 
     cost: float | costs.Cost
     sensitivity: float

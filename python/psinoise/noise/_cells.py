@@ -246,11 +246,7 @@ class Cells:
 
         The integral of ``(p(x - s) - p(x)) log(p(x - s) / p(x))`` over ``x > s / 2``, piece by
         piece. Beyond the listed cells both densities repeat, and the sum is a geometric series.
-
-        Raises
-        ------
-        DomainError
-            If the shift is more than 2**20 cells: all of them are pieces.
+        DomainError for a shift of more than 2**20 cells, all of which are pieces.
         """
         if self.atom > 0.0 or not self.repeated:
             return math.inf
@@ -322,12 +318,9 @@ class Cells:
         if self.repeated and beyond > 0.0:
             # Copies that end before the first border are left out, and all cells before them.
             before = max(0, math.floor((borders[0] - self.end) / self.period) - 1)
-            k = np.arange(before + 1.0, math.ceil(beyond / self.period) + 1.0)
-            falls = core.exponential(-self.rate * k, np.zeros_like(k))
-            copies = edges[-self.repeated :] + k[:, None] * self.period
-            repeated = masses[-self.repeated :] * falls[:, None]
-            edges = np.append(edges if before == 0 else edges[-1] + before * self.period, copies)
-            masses = np.append(masses, repeated) if before == 0 else repeated.reshape(-1)
+            ends, repeated = self._copies(before + 1.0, math.ceil(beyond / self.period))
+            edges = np.append(edges if before == 0 else edges[-1] + before * self.period, ends)
+            masses = np.append(masses, repeated) if before == 0 else repeated
         widths = np.diff(edges)
         # Far out a copy of a cell may be narrower than the rounding of its edges.
         seen = widths > 0.0
@@ -343,17 +336,22 @@ class Cells:
             found[0] += self.atom
         return found
 
+    def _copies(self, first: float, last: int) -> tuple[Float, Float]:
+        """Ends and masses of copies of the repeated cells, by their numbers."""
+        k = np.arange(first, last + 1.0)
+        falls = core.exponential(-self.rate * k, np.zeros_like(k))
+        ends = self.edges[-self.repeated :] + k[:, None] * self.period
+        return ends.reshape(-1), (self.masses[-self.repeated :] * falls[:, None]).reshape(-1)
+
     def table(self) -> core.CellTable:
         """The columns, starts and widths that the sampler reads."""
         edges, masses, repeated = self.edges, self.masses, self.repeated
         if repeated and not self.step:
             # The tail costs the sampler a logarithm: list copies until it is rare.
             room = _SAMPLED - masses.size
-            copies = min(max(0, room // repeated), math.ceil(_RARE / self.rate))
-            k = np.arange(1.0, copies + 1.0)
-            falls = core.exponential(-self.rate * k, np.zeros_like(k))
-            edges = np.append(edges, edges[-repeated:] + k[:, None] * self.period)
-            masses = np.append(masses, masses[-repeated:] * falls[:, None])
+            last = min(max(0, room // repeated), math.ceil(_RARE / self.rate))
+            ends, further = self._copies(1.0, last)
+            edges, masses = np.append(edges, ends), np.append(masses, further)
         starts, widths, weights = edges[:-1], np.diff(edges), masses.copy()
         if repeated:
             weights[-repeated:] /= self.complement

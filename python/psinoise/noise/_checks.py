@@ -115,11 +115,8 @@ def first_element(offset: object, size: int) -> int:
 def _memory_of(out: Any) -> NDArray[Any]:
     """The memory of an array as NumPy's: nothing is copied, and what is read-only stays so.
 
-    Raises
-    ------
-    TypeError
-        if it has no memory here that others may write to: of another device, or whose gradient is
-        recorded
+    TypeError if it has none here that others may write to: of another device, or whose gradient is
+    recorded.
     """
     if isinstance(out, np.ndarray):
         return out

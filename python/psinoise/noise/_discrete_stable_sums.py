@@ -31,13 +31,7 @@ _BULK, _LOG_SMALLEST, _LAST, _FAR = 32.0, -708.0, 2.0**1000, 2.0**30
 
 
 def expectation(law: DiscreteStableMasses, function: Callable[[Float], Float]) -> float:
-    """``E[function(abs(X))]``; ``inf`` if the sum does not converge.
-
-    Raises
-    ------
-    DomainError
-        If it converges so slowly that part of it lies where masses underflow.
-    """
+    """``E[function(abs(X))]``; as `psinoise.noise._integrals.settled`."""
     last = _LAST if law.alpha < 2.0 else 2.0 * _BULK * law.scale
     k, weights = _nodes(0, last, law.scale)
     logs = law.log_masses(k)

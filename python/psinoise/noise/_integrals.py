@@ -70,13 +70,7 @@ def cut(edges: Float, kinks: tuple[float, ...]) -> Float:
 def expectation(
     law: Noise, function: Callable[[Float], Float], kinks: tuple[float, ...] = ()
 ) -> float:
-    """``E[function(|Z|)]`` of a function smooth but for kinks; ``inf`` if it does not converge.
-
-    Raises
-    ------
-    DomainError
-        If it converges so slowly that part of it lies where the density underflows.
-    """
+    """``E[function(|Z|)]`` of a function smooth but for kinks; as `settled`."""
     t, weights = panels(cut(graded_edges(law), kinks))
     hi, lo = law.log_density(t)
     density = np.exp(hi) * (1.0 + lo)
@@ -92,10 +86,8 @@ def expectation(
 def settled(total: float, parts: Float) -> float:
     """An expectation, if its parts have come to an end: the last of them on four panels an octave.
 
-    Raises
-    ------
-    DomainError
-        If they fall so slowly that some lie where the density underflows.
+    ``inf`` if it does not converge; DomainError if parts fall so slowly that some lie where the
+    density underflows.
     """
     if math.isinf(total):
         return total

@@ -34,22 +34,9 @@ def overlay(cells: Cells, shift: Fraction) -> Pieces:
 
     On each piece the ratio of the densities is constant, and the pieces are all of the line. Only
     ``x >= shift / 2`` is looked at: the reflection ``x -> shift - x`` exchanges the two laws.
-    Beyond the listed cells both repeat, and the copies of a piece are a geometric series.
-
-    Parameters
-    ----------
-    shift
-        positive, in units of the standardized law
-
-    Returns
-    -------
-    tuple of ndarray
-        each probability right to a few ulp of itself
-
-    Raises
-    ------
-    DomainError
-        If the shift is so many periods that there are more than 2**20 edges.
+    Beyond the listed cells both repeat, and the copies of a piece are a geometric series. The shift
+    is positive, in units of the standardized law; each probability is right to a few ulp of itself.
+    DomainError if the shift is so many periods that there are more than 2**20 edges.
     """
     exact = [Fraction(edge) for edge in cells.edges.tolist()]
     # Middles of pieces that begin at half the shift are whole numbers, too.
@@ -175,13 +162,9 @@ def lattice_shifts(step: float, sensitivity: float, cells: Fraction) -> tuple[fl
     ``sum over pieces of (T_a p - gamma p)^+`` is affine. So its largest value is at a multiple, or
     at the sensitivity itself. None if there are more than 65,536 of them.
 
-    Parameters
-    ----------
-    step : float
-        Rounded; what ``k * step`` is rounded to stands for exactly ``k`` cells.
-    cells : Fraction
-        How many cells the sensitivity is, exactly. If it is rounded to a number that stands for
-        fewer cells, the next number stands for it: between both the profile is affine.
+    ``step`` is rounded, and what ``k * step`` is rounded to stands for exactly ``k`` cells;
+    ``cells`` is how many of them the sensitivity is, exactly. If it is rounded to a number that
+    stands for fewer cells, the next number stands for it: between both the profile is affine.
     """
     most = math.floor(cells)
     if most > _MOST_SHIFTS:

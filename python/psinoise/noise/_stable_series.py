@@ -32,7 +32,7 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise.noise._base import Float
-from psinoise.noise._elementary import constant, logarithm_pair, minus
+from psinoise.noise._elementary import constant, logarithm, logarithm_pair, minus
 from psinoise.numerics import double_double as dd
 
 __all__ = ["Series", "series"]
@@ -124,37 +124,17 @@ def _horner(coefficients: Float, x: Float) -> Float:
 
 @dataclass(frozen=True)
 class Series:
-    """Both series of one index, each with the range where it is right to 2**-58.
-
-    Parameters
-    ----------
-    unit
-        power of two in which the series at 0 measures ``y``
-    peak : pair
-        ``p(0)``
-    central
-        ``(-1)**k c_k / c_0 * unit**(2 k)``
-    near
-        the series at 0 serves up to here
-    log_leading : pair
-        ``log a_1``
-    tail
-        ``a_k / a_1`` for ``k = 1, 2, ...``
-    far
-        the series at infinity serves from here
-    first_exponent
-        ``log p`` is a polynomial of degree 10 on ``[0, 2**first_exponent]``
-    """
+    """Both series of one index, each with the range where it is right to 2**-58."""
 
     alpha: dd.Pair
-    unit: float
-    log_peak: dd.Pair
-    central: Float
-    near: float
-    log_leading: dd.Pair
-    tail: Float
-    far: float
-    first_exponent: int
+    unit: float  # a power of two, in which the series at 0 measures y
+    log_peak: dd.Pair  # log p(0)
+    central: Float  # (-1)**k c_k / c_0 * unit**(2 k)
+    near: float  # up to where the series at 0 serves
+    log_leading: dd.Pair  # log a_1
+    tail: Float  # a_k / a_1 for k = 1, 2, ...
+    far: float  # from where the series at infinity serves
+    first_exponent: int  # log p is a polynomial of degree 10 on [0, 2**first_exponent]
 
     def central_values(self, y: Float) -> tuple[dd.Pair, dd.Pair, Float]:
         """``log p``, ``log P(Y > y)`` and ``-(log p)'`` for ``y <= near``."""
@@ -298,7 +278,7 @@ def _smallest_far(alpha: float, tail: Float, bounds: Float, log_turn: float) -> 
     k = np.arange(1.0, tail.size + 1.0)
     for exponent in _GRID:
         y = _grid_point(exponent)
-        log_y = float(core.logarithm(np.array([y]))[0])
+        log_y = logarithm(y)
         size = core.exponential(np.asarray(-alpha * log_y * (k - 1.0)), np.zeros(k.size))
         turned = core.exponential(np.asarray(-(alpha * k + 1.0) * log_turn), np.zeros(k.size))
         with np.errstate(over="ignore"):

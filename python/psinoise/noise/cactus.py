@@ -14,10 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate, costs, optimize
 from psinoise.compile.cells import MOST_CELLS
 from psinoise.errors import DomainError
-from psinoise.noise._cactus_grid import PAPER, gaussian_deviation, grid_for
 from psinoise.noise._cell_costs import Cost, UnitCost, checked_cost
 from psinoise.noise._family import Parameter
-from psinoise.noise._grid import checked_grid, checked_width, costs_of_cells
+from psinoise.noise._grid import (
+    PAPER,
+    checked_grid,
+    checked_width,
+    costs_of_cells,
+    gaussian_deviation,
+    grid_for,
+)
 from psinoise.noise._solved import SolvedNoise
 from psinoise.optimize.cells import MOST_SOLVED, Grid
 

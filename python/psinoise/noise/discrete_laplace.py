@@ -18,7 +18,7 @@ from psinoise.compile.cells import alias_columns
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._by_numpy import fill_in_blocks
-from psinoise.noise._elementary import exponential_minus_one
+from psinoise.noise._elementary import exponential, exponential_minus_one
 from psinoise.noise._family import Parameter
 from psinoise.noise._target import PrivacyTarget
 from psinoise.noise._whole import WholeNoise
@@ -113,7 +113,7 @@ class DiscreteLaplace(WholeNoise):
     @property
     def _fall(self) -> float:
         """``P(k + 1) / P(k)`` for ``k >= 0``."""
-        return float(core.exponential(np.array([-1.0 / self._length]), np.zeros(1))[0])
+        return exponential(-1.0 / self._length)
 
     @property
     def _complement(self) -> float:
