@@ -145,3 +145,13 @@ def test_damaged_files(tmp_path, old, new, message):
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(DomainError, match=message):
         pn.Cactus.load(path)
+
+
+@pytest.mark.parametrize(("cost", "mean_cost"), [(pn.costs.Log(), 500.0), (0.01, 3000.0)])
+def test_gaussian_noise_of_any_size_is_compared_with(cost, mean_cost):
+    """Kills: the square of its deviation, or a power that is it, raises OverflowError."""
+    with pytest.warns(UserWarning, match="by a share of inf"):
+        law = pn.Cactus(1.0, cost, mean_cost, **SMALL)
+    assert law.certificate.largest_kl > 0.0
+    with pytest.raises(pn.CalibrationError, match="needs more than 32,767 cells"):
+        pn.Cactus(1.0, cost, mean_cost)

@@ -74,7 +74,10 @@ def gaussian_deviation(cost: float | Callable[..., Any], mean_cost: float) -> fl
     """Standard deviation of Gaussian noise with an expected cost."""
     if not callable(cost):
         unit = 2.0 ** (0.5 * cost) * math.gamma(0.5 * (cost + 1.0)) / math.sqrt(math.pi)
-        return float((mean_cost / unit) ** (1.0 / cost))
+        try:
+            return float((mean_cost / unit) ** (1.0 / cost))
+        except OverflowError:
+            return math.inf
     low, high = -_LARGEST_LOG, _LARGEST_LOG
     while high - low > 1e-9:
         middle = 0.5 * (low + high)

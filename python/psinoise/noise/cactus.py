@@ -209,7 +209,7 @@ class Cactus(SolvedNoise):
                 self._grid, self._costs_of_cells, self._bound, progress=progress
             )
         self._keep(solution, *self._keys)
-        return self.certificate.largest_kl * 2.0 * size**2 - 1.0
+        return self.certificate.largest_kl * 2.0 * (size * size) - 1.0
 
     def _state(
         self,
