@@ -186,6 +186,20 @@ def test_shifts_of_any_size():
     assert pn.Airy(scale=1e-300).kl(1.0) == np.inf
 
 
+@pytest.mark.parametrize("name", ["kl", "kl_variance"])
+def test_shifts_beyond_float64_have_no_wrong_answer(name):
+    """In units of the scale. Kills: NaN of heavy tails, infinity of the Cauchy law."""
+    for alpha in (0.5, 1.0, 1.5):
+        with pytest.raises(pn.DomainError, match="shift must be at most"):
+            getattr(pn.SymmetricStable(alpha=alpha, scale=1e-307), name)(1e10)
+    assert getattr(pn.Gaussian(scale=1e-307), name)(1e10) == np.inf
+    if name == "kl":
+        assert pn.Laplace(scale=1e-307).kl(1e10) == np.inf
+    else:
+        with pytest.raises(pn.DomainError, match="shift must be at most"):
+            pn.Laplace(scale=1e-307).kl_variance(1e10)
+
+
 def test_small_shifts_give_half_the_fisher_information(law):
     """KL = I s^2 / 2 (1 + O(s)): the order s term is there for laws with a kink at 0."""
     fisher = law.fisher_information()

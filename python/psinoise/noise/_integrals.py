@@ -155,6 +155,8 @@ def variance_of_loss(law: Noise, shift: float) -> float:
 
 
 def _half_line(law: Noise, shift: float) -> _HalfLine:
+    if math.isinf(shift) and law.score_limit < math.inf:  # of light tails all losses are infinite
+        raise DomainError(f"shift must be at most 1.8e308 times the scale of {law!r}, got more")
     outer = graded_edges(law)
     # Powers: beyond here the integrand, p (s / x)^2, is below 1e-17 of the whole.
     outer = outer[outer <= _FAR * max(1.0, shift)]

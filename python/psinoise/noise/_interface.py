@@ -421,7 +421,8 @@ class NoiseLaw(Named, Evaluated, Moments, Value):
     def kl(self, shift: float) -> float:
         """Kullback-Leibler divergence between the law and the law shifted by ``shift``.
 
-        Relative error below 1e-11, for shifts of any size; ``inf`` where it overflows.
+        Relative error below 1e-11, for shifts of any size; ``inf`` where it overflows. DomainError
+        where the shift in units of the scale does so and the divergence of a heavy tail does not.
         """
         distance = self._distance(shift)
         return self._standard_kl(distance) if distance > 0.0 else 0.0

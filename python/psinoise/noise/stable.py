@@ -224,7 +224,7 @@ class SymmetricStable(Noise):
     def _standard_kl(self, shift: float) -> float:
         if self.log_concave:
             return 0.25 * shift * shift
-        if self._closed:
+        if self._closed and shift < math.inf:
             return math.log1p((0.5 * shift) ** 2) if shift < 1e100 else 2.0 * math.log(0.5 * shift)
         return _integrals.divergence(self, shift)
 
