@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import psinoise as pn
-from psinoise.noise._whole_quantiles import least_whole
+from psinoise.noise._whole import least_whole
 
 LAWS = ((1.9, 4.0), (1.5, 1000.0), (1.0, 2.0**20), (0.5, 0.1), (0.1, 1.0), (2.0, 50.0), (2.0, 0.05))
 

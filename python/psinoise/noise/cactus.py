@@ -140,14 +140,7 @@ class Cactus(SolvedNoise):
     _solutions: ClassVar[dict[Hashable, optimize.Solution]] = {}
     _most_solutions = 64  # of at most 260 kB each
     _format, _kind = "psinoise cactus", "a cactus law"
-    _stated = (
-        "sensitivity",
-        "cost",
-        "mean_cost",
-        "cells_per_sensitivity",
-        "cells",
-        "tail_ratio",
-    )
+    _stated = ("sensitivity", "cost", "mean_cost", "cells_per_sensitivity", "cells", "tail_ratio")
 
     cost: float | costs.Cost
     mean_cost: float

@@ -148,13 +148,13 @@ class DiscreteLaplace(WholeNoise):
 
         A probability that is that of a whole number but for its rounding counts as equal to it.
         """
-        fill_in_blocks(lambda part: self._quantile(part, part < 0.5), p, out)
+        fill_in_blocks(lambda part: self._nearest_quantile(part, part < 0.5), p, out)
 
     def _inverse_survival(self, p: Numbers, out: Numbers, workers: int) -> None:
         """The smallest whole numbers with ``ccdf(k) <= p``."""
-        fill_in_blocks(lambda part: self._quantile(part, part > 0.5), p, out)
+        fill_in_blocks(lambda part: self._nearest_quantile(part, part > 0.5), p, out)
 
-    def _quantile(self, p: Float, lower: NDArray[np.bool_]) -> Float:
+    def _nearest_quantile(self, p: Float, lower: NDArray[np.bool_]) -> Float:
         """The smallest whole number that leaves at most ``min(p, 1 - p)`` above itself, or has at
         least that at or below itself."""
         valid = (p >= 0.0) & (p <= 1.0)

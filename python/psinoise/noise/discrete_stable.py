@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from types import MappingProxyType
@@ -16,12 +15,10 @@ from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.errors import DomainError
 from psinoise.noise import _checks
-from psinoise.noise._by_numpy import fill_in_blocks
 from psinoise.noise._discrete_stable_masses import DiscreteStableMasses
 from psinoise.noise._discrete_stable_sums import expectation, loss_moments
 from psinoise.noise._family import Parameter
-from psinoise.noise._whole import WholeNoise
-from psinoise.noise._whole_quantiles import least_whole
+from psinoise.noise._whole import LARGEST_NUMBER, WholeNoise
 
 __all__ = ["DiscreteStable"]
 
@@ -34,8 +31,6 @@ _SMALLEST_SCALE, _LARGEST_SCALE = 2.0**-6, 2.0**40
 _MOST_LISTED = 1 << 18
 # Of ChaCha, as in all sampling.
 _ROUNDS = 8
-# Beyond, whole numbers are rounded.
-_LARGEST_NUMBER = 2.0**1000
 # Of divergences: a longer shift takes too many terms; of a shorter one, in scales, the differences
 # of logarithms that are its losses have too few digits.
 _LONGEST_SHIFT, _LARGEST_RATIO = 2.0**20, 64.0
@@ -190,31 +185,14 @@ class DiscreteStable(WholeNoise):
     def logpmf(self, k: ArrayLike) -> Any:
         """Logarithm of ``pmf``."""
         points = np.abs(_checks.real_array("k", k))
-        whole = (points == np.floor(points)) & (points <= _LARGEST_NUMBER)
+        whole = (points == np.floor(points)) & (points <= LARGEST_NUMBER)
         logs = self.log_mass(np.where(whole, points, 0.0).ravel())
         found = np.where(whole, logs.reshape(points.shape), -np.inf)
         return np.where(np.isnan(points), np.nan, found)[()]
 
     def _log_tails(self, k: Float) -> Float:
-        found = self.log_tail(np.fmin(k, _LARGEST_NUMBER))
+        found = self.log_tail(np.fmin(k, LARGEST_NUMBER))
         return np.where(np.isinf(k), -np.inf, found)
-
-    def _inverse_cdf(self, p: Numbers, out: Numbers, workers: int) -> None:
-        """The smallest whole numbers with ``cdf(k) >= p``."""
-        fill_in_blocks(functools.partial(self._quantile, "cdf"), p, out)
-
-    def _inverse_survival(self, p: Numbers, out: Numbers, workers: int) -> None:
-        """The smallest whole numbers with ``ccdf(k) <= p``."""
-        fill_in_blocks(functools.partial(self._quantile, "ccdf"), p, out)
-
-    def _quantile(self, quantity: str, p: Float) -> Float:
-        rising = quantity == "cdf"
-        inside = (p > 0.0) & (p < 1.0)
-        found = np.where(p == (0.0 if rising else 1.0), -np.inf, np.inf)
-        found[~((p >= 0.0) & (p <= 1.0))] = np.nan
-        function = functools.partial(self._evaluate_block, quantity)
-        found[inside] = least_whole(function, p[inside], rising, self._length, _LARGEST_NUMBER)
-        return found
 
     # -- privacy ---------------------------------------------------------------------------------
 
