@@ -45,15 +45,14 @@ _UNIMODAL_MARGINS = (1e-11, 1e-8, 1.5e-5, 1e-4, 1e-3)
 
 def designed_law(law: object) -> tuple[type[NoiseLaw], Mapping[str, Any]] | None:
     """Class and arguments of a law that is made for targets, None for anything else."""
+    kind: object = law
     arguments: Mapping[str, Any] = {}
     if isinstance(law, Family):
-        family: Family = law
-        law, arguments = family.law, family.shape
+        kind, arguments = law.law, law.shape
     elif isinstance(law, functools.partial) and not law.args:
-        made: functools.partial[Any] = law
-        law, arguments = made.func, made.keywords
-    if isinstance(law, type) and issubclass(law, NoiseLaw) and not law.ordered_by_scale:
-        return law, arguments
+        kind, arguments = law.func, law.keywords
+    if isinstance(kind, type) and issubclass(kind, NoiseLaw) and not kind.ordered_by_scale:
+        return kind, arguments
     return None
 
 

@@ -151,7 +151,7 @@ class Filter:
                 self._limits.orders, self._odometer, moments.tolist(), strict=True
             )
         ]
-        return min([loss, *bounds])
+        return float(min([loss, *bounds]))
 
     @property
     def remaining(self) -> float:
@@ -161,7 +161,7 @@ class Filter:
         """
         moments, loss = self._sums.worst()
         rooms = (self._limits.most - moments) / (np.array(self._limits.orders) - 1.0)
-        return max(0.0, self._epsilon - loss, *rooms.tolist()) * (1.0 - 1e-12)
+        return float(max(0.0, self._epsilon - loss, *rooms.tolist())) * (1.0 - 1e-12)
 
 
 def _shares(delta: float, count: int, first: float, rest: float) -> tuple[float, ...]:

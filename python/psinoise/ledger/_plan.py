@@ -22,7 +22,8 @@ from psinoise.accounting.budget import is_within
 from psinoise.errors import BudgetError, CertificationError
 from psinoise.ledger._charge import Charge
 from psinoise.ledger._running import Running
-from psinoise.ledger._spending import Key, Limits, Sums, best_order, key_of
+from psinoise.ledger._spending import Limits, Sums, best_order
+from psinoise.mechanisms import LatticeMechanism, Mechanism
 
 __all__ = ["Plan"]
 
@@ -34,6 +35,9 @@ _FEW = 2
 _MANY = 16
 # Beyond this many charges at once nothing is asked for in advance.
 _MOST_AHEAD = 1 << 20
+
+# What charges of one kind have in common: the mechanism, and the rate of sampling.
+_Kind = tuple[Mechanism | LatticeMechanism, float]
 
 
 class Plan:
@@ -49,11 +53,11 @@ class Plan:
         # One proof is enough, and which one does not depend on what was released.
         self._limits = Limits.of(epsilon, orders, (delta,) * len(orders), delta)
         self._sums = Sums.none(orders)
-        self._counts: dict[Key, int] = {}
-        self._proven: dict[Key, int] = {}
+        self._counts: dict[_Kind, int] = {}
+        self._proven: dict[_Kind, int] = {}
         self._running = Running(epsilon, delta, adjacency) if delta > 0.0 else None
         self._ahead = 0
-        self._last: Key | None = None
+        self._last: _Kind | None = None
         self._spent: float | None = 0.0
 
     def enter(self, charge: Charge) -> None:
@@ -113,8 +117,8 @@ class Plan:
 
     def _certified(self, charge: Charge) -> bool:
         """Whether a certified composition proves it; remembers what was proven."""
-        key = key_of(charge)
-        ahead, self._last = (self._ahead if key == self._last else 0), key
+        kind = charge.mechanism, charge.sampling_rate
+        ahead, self._last = (self._ahead if kind == self._last else 0), kind
         while True:
             more = replace(charge, count=charge.count * (1 + ahead))
             asked = self._with(more)
@@ -127,11 +131,11 @@ class Plan:
             # What is left is shorter than the last stride.
             ahead //= 4
 
-    def _with(self, charge: Charge) -> dict[Key, int]:
-        key = key_of(charge)
-        return {**self._counts, key: self._counts.get(key, 0) + charge.count}
+    def _with(self, charge: Charge) -> dict[_Kind, int]:
+        kind = charge.mechanism, charge.sampling_rate
+        return {**self._counts, kind: self._counts.get(kind, 0) + charge.count}
 
-    def _accountant(self, counts: dict[Key, int]) -> Accountant:
+    def _accountant(self, counts: dict[_Kind, int]) -> Accountant:
         accountant = Accountant(self._adjacency)
         for (mechanism, rate), count in counts.items():
             accountant.compose(mechanism, count, rate)

@@ -25,22 +25,15 @@ from psinoise.accounting.loss.steps import Step
 from psinoise.ledger._charge import Charge
 from psinoise.ledger._gaussian import gaussian_parameter, largest_parameter
 from psinoise.ledger._moments import largest_losses, log_conversion, log_moments
-from psinoise.mechanisms import LatticeMechanism, Mechanism
 from psinoise.numerics.rational import rounded
 
-__all__ = ["Limits", "Sums", "best_order", "key_of"]
+__all__ = ["Limits", "Sums", "best_order"]
 
 Float = NDArray[np.float64]
-Key = tuple[Mechanism | LatticeMechanism, float]
 
 _LARGEST_ORDER = 1 << 16
 # Limits are computed to some ulp, and products too.
 _ROUNDING, _UP = 1e-13, 2.0**-51
-
-
-def key_of(charge: Charge) -> Key:
-    """What charges of one kind have in common."""
-    return charge.mechanism, charge.sampling_rate
 
 
 def best_order(epsilon: float, delta: float) -> int:
