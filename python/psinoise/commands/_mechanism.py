@@ -30,12 +30,20 @@ _OF_THE_QUESTION = ("epsilon", "delta", "count", "sampling_rate")
 def law_names() -> dict[str, type[NoiseLaw]]:
     """The laws by their names in lower case, words joined by hyphens."""
     laws: tuple[type[NoiseLaw], ...] = (*LAWS, *DESIGNED)
-    return {name_of(law): law for law in laws}
+    return {re.sub(r"(?<!^)(?=[A-Z])", "-", law.__name__).lower(): law for law in laws}
 
 
-def name_of(law: type[NoiseLaw]) -> str:
-    """What the options call a law."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", law.__name__).lower()
+def add_number(
+    parser: argparse._ActionsContainer,
+    option: str,
+    text: str,
+    *,
+    kind: type[float] = float,
+    **words: Any,
+) -> None:
+    """Declare an option that takes a number."""
+    metavar = "N" if kind is int else "X"
+    parser.add_argument(option, type=kind, metavar=metavar, help=text, **words)
 
 
 def add_noise(parser: argparse.ArgumentParser) -> None:
@@ -141,12 +149,11 @@ def add_mechanism(parser: argparse.ArgumentParser) -> None:
         help="certified (default): proven bounds on both sides, and the estimate between them; "
         "estimate: to working precision, without a proven error bound",
     )
-    parser.add_argument(
+    add_number(
+        parser,
         "--tolerance",
-        type=float,
-        metavar="X",
-        help="largest distance of certified bounds, in units of epsilon (default: "
-        "1e-4 times epsilon, and 1e-4 for epsilon below 1)",
+        "largest distance of certified bounds, in units of epsilon (default: 1e-4 times epsilon, "
+        "and 1e-4 for epsilon below 1)",
     )
     parser.add_argument("--json", action="store_true", help=HELP)
 
@@ -155,9 +162,9 @@ def add_size(parser: argparse.ArgumentParser) -> None:
     """Declare the options that :func:`size` and :func:`made` read."""
     # Not required: the parameters of some laws fix the size, and a law says what it misses.
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--scale", type=float, metavar="X", help="size of the noise: its scale")
-    size.add_argument("--std", type=float, metavar="X", help="... or its standard deviation")
-    size.add_argument("--mean-abs", type=float, metavar="X", help="... or its mean absolute value")
+    add_number(size, "--scale", "size of the noise: its scale")
+    add_number(size, "--std", "... or its standard deviation")
+    add_number(size, "--mean-abs", "... or its mean absolute value")
 
 
 def size(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -168,26 +175,18 @@ def size(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def add_query(parser: argparse.ArgumentParser) -> None:
     """Declare the options that describe the query and how often it is answered."""
-    parser.add_argument(
-        "--sensitivity",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="how far neighboring data sets can move the query (default 1)",
-    )
-    parser.add_argument(
-        "--count", type=int, default=1, metavar="N", help="number of compositions (default 1)"
-    )
+    moved = "how far neighboring data sets can move the query (default 1)"
+    add_number(parser, "--sensitivity", moved, default=1.0)
+    add_number(parser, "--count", "number of compositions (default 1)", kind=int, default=1)
 
 
 def add_composition(parser: argparse.ArgumentParser) -> None:
     """Declare the options that describe the query and its repetition."""
     add_query(parser)
-    parser.add_argument(
+    add_number(
+        parser,
         "--contribution",
-        type=float,
-        metavar="X",
-        help='how far adding one record can move the query; for adjacency "replace" with sampling',
+        'how far adding one record can move the query; for adjacency "replace" with sampling',
     )
     parser.add_argument(
         "--sampling-rate",

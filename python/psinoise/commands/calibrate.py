@@ -10,6 +10,7 @@ from psinoise.commands._mechanism import (
     COMPOSITION,
     add_composition,
     add_noise,
+    add_number,
     bounds_of,
     composition_of,
     family,
@@ -20,16 +21,9 @@ from psinoise.commands._mechanism import (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_noise(parser)
-    parser.add_argument(
-        "--epsilon", type=float, required=True, metavar="X", help="the target: 0 or more"
-    )
-    parser.add_argument(
-        "--delta",
-        type=float,
-        required=True,
-        metavar="X",
-        help="the target: in [0, 1); 0 is met only by laws with a largest privacy loss",
-    )
+    add_number(parser, "--epsilon", "the target: 0 or more", required=True)
+    pure = "the target: in [0, 1); 0 is met only by laws with a largest privacy loss"
+    add_number(parser, "--delta", pure, required=True)
     add_composition(parser)
     parser.add_argument(
         "--method",

@@ -6,7 +6,7 @@ import argparse
 
 from psinoise.calibration.stable import calibrate_stable
 from psinoise.commands._json import HELP, print_json
-from psinoise.commands._mechanism import add_query, size_of
+from psinoise.commands._mechanism import add_number, add_query, size_of
 from psinoise.mechanisms import Mechanism
 from psinoise.release import cells_of
 
@@ -18,36 +18,22 @@ _QUESTION = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--epsilon", type=float, required=True, metavar="X", help="the target: positive"
-    )
-    parser.add_argument(
-        "--delta", type=float, default=0.0, metavar="X", help="the target: in [0, 1) (default 0)"
-    )
+    add_number(parser, "--epsilon", "the target: positive", required=True)
+    add_number(parser, "--delta", "the target: in [0, 1) (default 0)", default=0.0)
     add_query(parser)
-    parser.add_argument(
-        "--clients", type=int, default=1, metavar="N", help="how many add noise (default 1)"
-    )
+    add_number(parser, "--clients", "how many add noise (default 1)", kind=int, default=1)
     parser.add_argument(
         "--setting",
         default="local",
         help="what meets the target: local (default), each message; distributed, the sum",
     )
-    parser.add_argument(
-        "--dropout",
-        type=float,
-        default=0.0,
-        metavar="X",
-        help="share of the clients that a distributed sum may miss (default 0)",
-    )
-    parser.add_argument(
-        "--alpha", type=float, metavar="X", help="the index, where it is not to be searched for"
-    )
-    parser.add_argument(
+    missing = "share of the clients that a distributed sum may miss (default 0)"
+    add_number(parser, "--dropout", missing, default=0.0)
+    add_number(parser, "--alpha", "the index, where it is not to be searched for")
+    add_number(
+        parser,
         "--grid",
-        type=float,
-        metavar="X",
-        help="clients send whole multiples of it: noise in whole numbers, as it is released",
+        "clients send whole multiples of it: noise in whole numbers, as it is released",
     )
     parser.add_argument("--json", action="store_true", help=HELP)
 

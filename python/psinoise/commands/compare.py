@@ -8,6 +8,7 @@ from typing import Any
 
 from psinoise import costs
 from psinoise.commands._json import HELP, print_json
+from psinoise.commands._mechanism import add_number
 from psinoise.comparison import compare
 from psinoise.errors import DomainError
 
@@ -29,21 +30,13 @@ def _cost(text: str) -> str | costs.Cost:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--sensitivity", default=1.0, help="of the query (default 1)", type=float, metavar="X"
-    )
-    parser.add_argument(
-        "--delta",
-        help="in [0, 1] (default 1e-6; to be given with --epsilon)",
-        type=float,
-        metavar="X",
-    )
-    parser.add_argument(
+    add_number(parser, "--sensitivity", "of the query (default 1)", default=1.0)
+    add_number(parser, "--delta", "in [0, 1] (default 1e-6; to be given with --epsilon)")
+    add_number(
+        parser,
         "--sampling-rate",
+        "rate of Poisson sampling, in [0, 1] (default 1, no sampling)",
         default=1.0,
-        help="rate of Poisson sampling, in [0, 1] (default 1, no sampling)",
-        type=float,
-        metavar="X",
     )
     parser.add_argument(
         "--plot",
@@ -55,9 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     equal = parser.add_argument_group(
         "equal cost", "without --epsilon: epsilon of laws of the same expected cost"
     )
-    equal.add_argument(
-        "--mean-abs", help="expected cost E|Z| of every law (default 1)", type=float, metavar="X"
-    )
+    add_number(equal, "--mean-abs", "expected cost E|Z| of every law (default 1)")
     equal.add_argument(
         "--counts",
         type=int,
@@ -71,17 +62,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     target = parser.add_argument_group(
         "target", "with --epsilon: what the least noise costs that meets (epsilon, delta)"
     )
-    target.add_argument("--epsilon", type=float, metavar="X", help="0 or more")
-    target.add_argument("--count", type=int, metavar="N", help="number of compositions (default 1)")
+    add_number(target, "--epsilon", "0 or more")
+    add_number(target, "--count", "number of compositions (default 1)", kind=int)
     parser.add_argument(
         "--cost",
         type=_cost,
         help="mean-abs (default), variance or a cost such as huber:2: with --epsilon to sort by; "
         "without, what all laws share",
     )
-    equal.add_argument(
-        "--mean-cost", help="expected --cost of every law (default 1)", type=float, metavar="X"
-    )
+    add_number(equal, "--mean-cost", "expected --cost of every law (default 1)")
 
 
 def run(arguments: argparse.Namespace) -> int:

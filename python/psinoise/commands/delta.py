@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from psinoise.commands._mechanism import add_mechanism, report
+from psinoise.commands._mechanism import add_mechanism, add_number, report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_mechanism(parser)
-    parser.add_argument(
-        "--epsilon", type=float, required=True, metavar="X", help="any real number or inf"
-    )
+    add_number(parser, "--epsilon", "any real number or inf", required=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from psinoise.commands._mechanism import add_mechanism, report
+from psinoise.commands._mechanism import add_mechanism, add_number, report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_mechanism(parser)
-    parser.add_argument("--delta", type=float, required=True, metavar="X", help="in [0, 1]")
+    add_number(parser, "--delta", "in [0, 1]", required=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

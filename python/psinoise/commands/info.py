@@ -21,7 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print versions, the build and the machine."""
-    found = _information()
+    found: dict[str, Any] = {
+        **psinoise.build_config(),
+        "python": platform.python_version(),
+        **{name: _version(name) for name in _PACKAGES},
+        "machine": platform.machine(),
+        "system": platform.platform(),
+        "laws": tuple(law_names()),
+    }
     if arguments.json:
         print_json(found)
         return 0
@@ -30,17 +37,6 @@ def run(arguments: argparse.Namespace) -> int:
         shown = ", ".join(map(str, value)) if isinstance(value, tuple) else value
         print(f"{name:{width}}  {'not installed' if shown is None else shown}")
     return 0
-
-
-def _information() -> dict[str, Any]:
-    return {
-        **psinoise.build_config(),
-        "python": platform.python_version(),
-        **{name: _version(name) for name in _PACKAGES},
-        "machine": platform.machine(),
-        "system": platform.platform(),
-        "laws": tuple(law_names()),
-    }
 
 
 def _version(package: str) -> str | None:

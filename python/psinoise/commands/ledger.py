@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from psinoise.commands._json import HELP, print_json
-from psinoise.commands._mechanism import rounded
+from psinoise.commands._mechanism import add_number, rounded
 from psinoise.errors import CertificationError
 from psinoise.ledger import Ledger
 
@@ -25,10 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="Make a ledger in a new file, and FILE.head beside it.",
         allow_abbrev=False,
     )
-    create.add_argument("--epsilon", type=float, required=True, metavar="X", help="of everything")
-    create.add_argument(
-        "--delta", type=float, required=True, metavar="X", help="of everything; in [0, 1)"
-    )
+    add_number(create, "--epsilon", "of everything", required=True)
+    add_number(create, "--delta", "of everything; in [0, 1)", required=True)
     create.add_argument(
         "--adjacency",
         default="add-remove",

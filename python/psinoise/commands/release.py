@@ -29,6 +29,7 @@ from psinoise.calibration import calibrate
 from psinoise.commands._columns import FORMATS, map_columns, rows_of
 from psinoise.commands._mechanism import (
     add_noise,
+    add_number,
     add_size,
     family,
     made,
@@ -65,29 +66,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite these two files")
     add_noise(parser)
     add_size(parser)
-    parser.add_argument(
+    add_number(
+        parser,
         "--epsilon",
-        type=float,
-        metavar="X",
-        help="of everything released; the least noise that meets it is taken. With a size: the "
-        "most that it may have",
+        "of everything released; the least noise that meets it is taken. With a size: the most "
+        "that it may have",
     )
-    parser.add_argument(
-        "--delta", type=float, required=True, metavar="X", help="of everything released; in [0, 1)"
-    )
-    parser.add_argument(
-        "--sensitivity",
-        type=float,
-        required=True,
-        metavar="X",
-        help="how far one record can move a value",
-    )
-    parser.add_argument(
+    add_number(parser, "--delta", "of everything released; in [0, 1)", required=True)
+    add_number(parser, "--sensitivity", "how far one record can move a value", required=True)
+    add_number(
+        parser,
         "--count",
-        type=int,
-        metavar="N",
-        help="how many values of a column one record can move (default all of them, as in a "
-        "ledger; 1 in a histogram to which records are added, 2 where they are replaced)",
+        "how many values of a column one record can move (default all of them, as in a ledger; 1 "
+        "in a histogram to which records are added, 2 where they are replaced)",
+        kind=int,
     )
     parser.add_argument(
         "--adjacency",
@@ -127,12 +119,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="what the ledger calls it (default: the table and its columns)",
     )
-    parser.add_argument(
+    add_number(
+        parser,
         "--grid",
-        type=float,
-        metavar="X",
-        help="what is released are multiples of it (default: a fraction of the sensitivity that "
-        "is fine for the noise)",
+        "what is released are multiples of it (default: a fraction of the sensitivity that is "
+        "fine for the noise)",
     )
 
 
