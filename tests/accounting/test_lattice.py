@@ -280,7 +280,7 @@ def test_bins_are_wide_where_little_mass_is():
     pair = Pair(pn.Gaussian(mean_abs=1.6), 1.0, 0.005)
     question = target_of(((pair, 1000),), 1e-8, 0.73, 1e-4)
     profile_bound(question, question.first_step, "upper")
-    bins = question.kept[question.first_step][pair]
+    bins = question.kept[0, question.first_step]
     step = bins.step
     widths, losses = np.diff(bins.edges), bins.offset + bins.edges[:-1] * step
     mean = float(np.sum(bins.mass * losses))
@@ -297,7 +297,7 @@ def test_atoms_that_hold_the_tilted_mass_ask_for_no_fine_lattice(case):
     exact = pn.Mechanism(pn.Laplace(scale=scale)).composed(count).estimate.epsilon(1e-6)
     question = target_of(((pair, count),), 1e-6, exact, 1e-4 * exact)
     upper = profile_bound(question, question.first_step, "upper")
-    assert question.kept[question.first_step][pair].mass.size <= 2000
+    assert question.kept[0, question.first_step].mass.size <= 2000
     lower = profile_bound(question, question.first_step, "lower")
     low, high = (b.epsilon(math.log(1e-6), exact, 1e-6) for b in (lower, upper))
     assert low - 1e-8 <= exact <= high + 1e-8

@@ -32,10 +32,9 @@ from psinoise.accounting.compose.direct import composition as direct
 from psinoise.accounting.compose.direct import products
 from psinoise.accounting.compose.direct.profile import DirectBound
 from psinoise.accounting.compose.frequencies import frequency_bound
-from psinoise.accounting.compose.frequencies.frequency_bound import lattice_profile
+from psinoise.accounting.compose.frequencies.frequency_bound import lattice_profile, window_needed
 from psinoise.accounting.compose.frequencies.lattice import NodeMeasure
 from psinoise.accounting.compose.frequencies.target import Target, profile_bound
-from psinoise.accounting.compose.frequencies.window import window_needed
 from psinoise.accounting.compose.measures import measure
 from psinoise.accounting.compose.measures.dense import atoms_source, dense
 from psinoise.accounting.compose.measures.measure import (

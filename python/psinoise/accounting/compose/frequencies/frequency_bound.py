@@ -11,28 +11,31 @@ with the Fourier sums ``G`` of the masses and ``W`` of the weights, ``theta = 2 
     ``sum over k >= 0 of w(y + k h) e^{i theta k} = e^{-t y}
     ((1 - e^{-y}) + (1 - e^{-h}) r / (1 - r)) / (1 - r e^{-h})``, ``r = e^{i theta - t h}``,
 
-in which nothing cancels, however small the losses. Where direct sums have the frequencies neither
-time nor memory depends on the length of the window, which need not be a power of two.
+in which nothing cancels, however small the losses. With direct sums neither time nor memory depends
+on the length of the window, which need not be a power of two.
 
 Errors that are added to the bound
 ----------------------------------
-*Outside* of the window there is at most twice the tail; it counts with the largest weight.
+*Outside* of the window: sums see it as if it lay inside, mass comes back around. Under the tilt it
+is at most twice the tail, by Chernoff's bound with the exact moment generating functions of the
+measures (``window_needed``); it counts with the largest weight.
 
 *Rounding.* ``G_m`` is off by what ``spectra`` says, ``W_m`` by ``32 (m + 1) u`` of its largest
 value over ``y``: its phase ``m theta (k - first)`` is less than ``2 pi m``, and every factor is
-right to some ulp. Where a transform sums them it adds a share of the sum of their moduli to each
-value (`measures.measure.transform_units`).
+right to some ulp. A transform that sums them adds a share of the sum of their moduli to each value
+(`measures.measure.transform_units`).
 
 *What is lost*, with a 2-norm that is known in terms of masses, counts with that of the weights
 (Cauchy and Schwarz, Parseval).
 
-*Frequencies left out of direct sums* are small (``last_frequency``). The 2-norm of what they make
+*Frequencies left out of direct sums* are small (``last_frequency``): the 2-norm of what they make
 is no more than the largest of them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,17 +44,12 @@ from numpy.typing import NDArray
 
 from psinoise._kept import cached_property
 from psinoise.accounting.compose.frequencies.last_frequency import last_frequency
-from psinoise.accounting.compose.frequencies.lattice import NodeMeasure
+from psinoise.accounting.compose.frequencies.lattice import Parts
 from psinoise.accounting.compose.frequencies.spectra import (
     Frequencies,
     Product,
     low_frequencies,
     transform_of,
-)
-from psinoise.accounting.compose.frequencies.window import (
-    largest_weight,
-    weights_norm,
-    window_needed,
 )
 from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.measure import UNIT, Side, transform_units
@@ -59,8 +57,8 @@ from psinoise.accounting.loss.pairs import Float
 from psinoise.accounting.loss.steps import some_of
 from psinoise.errors import CertificationError
 
-Complex = NDArray[np.complex128]
-
+# A window is no longer than so many times that of normal losses, or than is found.
+_NEAR = 1.05
 # Of direct sums. On windows longer than any of transforms they may have so many terms, or for each
 # step.
 _MOST_FREQUENCIES = 512
@@ -112,8 +110,8 @@ class FrequencyBound(Bound):
         return np.asarray((2.0 * math.pi / self.lattice.size) * np.arange(self.low.values.size))
 
     @cached_property
-    def _terms(self) -> tuple[Complex, Complex, float, float]:
-        """``conj(G_m) / (N (1 - r e^{-h}))``, that times ``r / (1 - r)``, and what both are off by.
+    def _terms(self) -> tuple[NDArray[np.complex128], Float]:
+        """``conj(G_m) / (N (1 - r e^{-h}))`` and that times ``r / (1 - r)``; what sums are off by.
 
         Twice that for ``0 < m < N/2``, which stands for ``-m`` as well.
         """
@@ -125,22 +123,20 @@ class FrequencyBound(Bound):
         repeat = -np.exp(exponent) / np.expm1(exponent)
         terms = np.conj(self.low.values) * weight
         units = 32.0 * (1.0 + np.arange(terms.size)) + transform_units(self.lattice.size)
-        error = UNIT * units * np.abs(terms)
-        error += self.low.error * np.abs(weight)
-        off, off_later = float(np.sum(error)), float(np.sum(error * np.abs(repeat)))
-        return terms, terms * repeat, off, off_later
+        error = UNIT * units * np.abs(terms) + self.low.error * np.abs(weight)
+        off = np.array([np.sum(error), np.sum(error * np.abs(repeat))])
+        return np.array([terms, terms * repeat]), off
 
     @cached_property
-    def _totals(self) -> tuple[float, float]:
+    def _totals(self) -> list[float]:
         """The sums over both terms."""
-        terms, later, _, _ = self._terms
-        return float(terms.real.sum()), float(later.real.sum())
+        return [float(part.real.sum()) for part in self._terms[0]]
 
     @cached_property
     def _spill(self) -> float:
         """What is outside of the window, and what was lost."""
         t, h = self.lattice.tilt, self.lattice.step
-        return largest_weight(t) * self.lattice.outside + weights_norm(t, h) * self.low.lost
+        return largest_weight(t) * self.lattice.outside + _weights_norm(t, h) * self.low.lost
 
     def log_deltas(self, epsilons: Float) -> Float:
         rows = max(_LARGEST_BLOCK // self._turns.size, 1)
@@ -159,7 +155,10 @@ class FrequencyBound(Bound):
         within = k < lattice.size
         inside = k[within]
         y = np.maximum(lattice.offset + (lattice.first + inside) * h - shifted[within], 0.0)
-        value[within] += self._weighed(inside, y)
+        # From the k-th node on, at y, but not beyond the last one.
+        beyond = y + (lattice.size - inside) * h
+        near = self._weighed(y, self._sums(inside), self.sign)
+        value[within] += near - self._weighed(beyond, self._totals, -self.sign)
         rounding = 8.0 * UNIT * (1.0 + abs(lattice.log_norm) + np.abs(t * shifted))
         with np.errstate(divide="ignore"):
             finite = np.log(np.maximum(value, 0.0))
@@ -171,49 +170,38 @@ class FrequencyBound(Bound):
     @cached_property
     def _table(self) -> tuple[Float, Float] | None:
         """The sums over both terms that begin at each node, if a transform is quicker than they."""
-        terms, later, _, _ = self._terms
-        size = self.lattice.size
-        if terms.size <= _FEW or size & (size - 1):
+        terms, size = self._terms[0], self.lattice.size
+        if terms.shape[1] <= _FEW or size & (size - 1):
             return None
-        spectra = np.array([terms, later], dtype=np.complex128)
-        spectra *= 0.5
+        spectra = 0.5 * terms
         spectra[:, :: size // 2] *= 2.0
         first, second = transform_of(size).inverse(spectra)
         return first, second
 
-    def _sums(self, k: Float) -> tuple[Float, Float]:
+    def _sums(self, k: Float) -> Sequence[Float]:
         """Those that begin at the ``k``-th node; ``G_m conj(W_m)`` and its conjugate add up."""
         if self._table is not None:
             node = k.astype(np.int64)
-            return self._table[0][node], self._table[1][node]
-        terms, later, _, _ = self._terms
-        phase = np.ones((k.size, terms.size), dtype=np.complex128)
+            return [sums[node] for sums in self._table]
+        terms = self._terms[0]
+        size = terms.shape[1]
+        phase = np.ones((k.size, size), dtype=np.complex128)
         done = 1
-        while done < terms.size:
+        while done < size:
             turn = np.exp(1j * (k * self._turns[done]))[:, None]
-            np.multiply(phase[:, : terms.size - done][:, :done], turn, phase[:, done : 2 * done])
+            np.multiply(phase[:, : size - done][:, :done], turn, phase[:, done : 2 * done])
             done *= 2
-        return (terms * phase).real.sum(axis=1), (later * phase).real.sum(axis=1)
+        return [(part * phase).real.sum(axis=1) for part in terms]
 
-    def _weighed(self, k: Float, y: Float) -> Float:
-        """The sum of weighed masses, with its rounding, from the ``k``-th node, at ``y``, on."""
-        t, h = self.lattice.tilt, self.lattice.step
-        _, _, off, off_later = self._terms
-        rise = -math.expm1(-h)
-        tilted, more = self._sums(k)
-        one = -np.expm1(-y)
-        near = one * tilted + rise * more + self.sign * (off * one + off_later * rise)
-        beyond = y + (self.lattice.size - k) * h
-        one = -np.expm1(-beyond)
-        first, after = self._totals
-        far = one * first + rise * after
-        far -= self.sign * (off * one + off_later * rise)
-        return np.asarray(np.exp(-t * y) * near - np.exp(-t * beyond) * far)
+    def _weighed(self, y: Float, sums: Sequence[Float | float], sign: float) -> Float:
+        """The sum of weighed masses from a node at ``y`` on, with its rounding on one side."""
+        one, rise = -np.expm1(-y), -math.expm1(-self.lattice.step)
+        (tilted, more), (off, off_later) = sums, self._terms[1]
+        found = one * tilted + rise * more + sign * (off * one + off_later * rise)
+        return np.asarray(np.exp(-self.lattice.tilt * y) * found)
 
 
-def lattice_profile(
-    parts: list[tuple[NodeMeasure, int]], tail: float, side: Side
-) -> FrequencyBound:
+def lattice_profile(parts: Parts, tail: float, side: Side) -> FrequencyBound:
     """A bound on the profile of a composition, of which a window leaves out twice the tail.
 
     Raises
@@ -225,7 +213,7 @@ def lattice_profile(
     size = max(size, 16)
     # What is left out may cost as much as what is outside.
     tilt, step = parts[0][0].tilt, parts[0][0].step
-    lost = tail * largest_weight(tilt) / weights_norm(tilt, step)
+    lost = tail * largest_weight(tilt) / _weights_norm(tilt, step)
     turn = 2.0 * math.pi / size
     needed = last_frequency(parts, -math.log(lost), _ENOUGH * turn) / turn + 1.0
     transformed = 2 ** math.ceil(math.log2(size))
@@ -244,9 +232,9 @@ def lattice_profile(
             product = product.times(measure, count)
         low = product.frequencies(first, lost)
     lattice = Lattice(
-        parts[0][0].step,
+        step,
         math.fsum(count * measure.offset for measure, count in parts),
-        parts[0][0].tilt,
+        tilt,
         math.fsum(count * measure.log_norm for measure, count in parts),
         some_of([(measure.infinite, count) for measure, count in parts]),
         math.fsum(count * measure.slack for measure, count in parts),
@@ -255,3 +243,46 @@ def lattice_profile(
         2.0 * tail,
     )
     return FrequencyBound(lattice, low, side)
+
+
+def window_needed(parts: Parts, tail: float) -> tuple[int, int]:
+    """First node and length of a window that holds all but ``2 tail`` of the composition."""
+    offset = math.fsum(count * measure.offset for measure, count in parts)
+    mean = math.fsum(count * measure.moments[0] for measure, count in parts)
+    variance = math.fsum(count * measure.moments[1] for measure, count in parts)
+    above, below = (_reach(parts, mean, variance, sign, tail) for sign in (1.0, -1.0))
+    step = parts[0][0].step
+    low = math.floor((mean - offset - below) / step) - 1
+    return low, math.ceil((mean - offset + above) / step) + 2 - low
+
+
+def _reach(parts: Parts, mean: float, variance: float, sign: float, tail: float) -> float:
+    """``T`` with ``P(sign (L - mean) >= T) <= tail``.
+
+    Any ``s`` gives a bound: some are tried, until it is near that of a normal loss.
+    """
+    log_tail = -math.log(tail)
+    normal = math.sqrt(2.0 * log_tail * max(variance, 1e-300))
+    s = 2.0 * log_tail / normal
+    best = math.inf
+    for _ in range(24):
+        log_mgf = math.fsum(count * measure.log_mgf(sign * s) for measure, count in parts)
+        reach = (log_mgf + log_tail) / s - sign * mean
+        if reach >= best:
+            break
+        best = reach
+        if best <= _NEAR * normal:
+            break
+        s *= 0.7
+    return best
+
+
+def largest_weight(tilt: float) -> float:
+    """Maximum of ``(1 - e^{-y}) e^{-t y}`` over ``y >= 0``: ``t^t / (1 + t)^(1 + t)``."""
+    return math.exp(-tilt * math.log1p(1.0 / tilt) - math.log1p(tilt))
+
+
+def _weights_norm(tilt: float, step: float) -> float:
+    """A bound on the 2-norm of these weights on a lattice: the integral, and a maximum for it."""
+    square = 0.5 / (tilt * (2.0 * tilt + 1.0) * (tilt + 1.0) * step) + largest_weight(tilt) ** 2
+    return math.sqrt(square)

@@ -32,15 +32,10 @@ import numpy as np
 
 from psinoise._kept import kept
 from psinoise.accounting.compose.frequencies.frequency_bound import FrequencyBound, Lattice
-from psinoise.accounting.compose.frequencies.lattice import (
-    NodeMeasure,
-    Side,
-    graded_bins,
-    node_measure,
-)
+from psinoise.accounting.compose.frequencies.lattice import NodeMeasure, graded_bins, node_measure
 from psinoise.accounting.compose.frequencies.spectra import Product
 from psinoise.accounting.compose.measures.dense import Dense, Mask, dense
-from psinoise.accounting.compose.measures.measure import UNIT
+from psinoise.accounting.compose.measures.measure import UNIT, Side
 from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float

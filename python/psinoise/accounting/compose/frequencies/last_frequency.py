@@ -24,7 +24,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.accounting.compose.frequencies.lattice import NodeMeasure
+from psinoise.accounting.compose.frequencies.lattice import NodeMeasure, Parts
 from psinoise.accounting.compose.frequencies.spectra import Product
 from psinoise.accounting.loss.pairs import Float
 
@@ -34,12 +34,11 @@ _CELLS = (2**12, 2**20)
 _MOST_WORK = 2**24
 # After so many factors one looks whether that is enough.
 _FACTORS = 8
-# Standard deviations in the longest interval, at least, and lengths from each power of two to the
-# next.
+# Standard deviations in the longest interval, at least, and lengths per power of two.
 _NEAR, _LENGTHS = 6.0, 4
 
 
-def last_frequency(parts: list[tuple[NodeMeasure, int]], dead: float, enough: float = 0.0) -> float:
+def last_frequency(parts: Parts, dead: float, enough: float = 0.0) -> float:
     """An angle from which on, to ``pi``, the product is below ``e^-dead``; inf if none is seen.
 
     One that is no larger than ``enough`` is looked for no further.
@@ -103,9 +102,7 @@ def _last_alive(dead: NDArray[np.bool_], starts: Float, ends: Float) -> float:
     return float(np.min(starts[(starts <= end) & (end <= ends)], initial=end))
 
 
-def _dead(
-    parts: list[tuple[NodeMeasure, int]], deviations: list[float], dead: float
-) -> tuple[Float, Float]:
+def _dead(parts: Parts, deviations: list[float], dead: float) -> tuple[Float, Float]:
     """Intervals of angles, which do not touch, at which nodes near each other make it small."""
     longest = math.ceil(_LENGTHS * math.log2(max(_NEAR * max(deviations), 1.0)))
     lengths = np.exp2(np.arange(longest + 1) / _LENGTHS)
@@ -130,15 +127,17 @@ def _near_variances(measure: NodeMeasure, lengths: Float) -> Float:
     median = int(np.searchsorted(np.cumsum(measure.mass), 0.5))
     # Half a node beside it, so that the shortest one holds two.
     distance = measure.index - (measure.index[min(median, measure.index.size - 1)] + 0.5)
-    ends = np.empty((lengths.size, 2), dtype=np.int64)
-    ends[:, 0] = np.searchsorted(distance, -0.5 * lengths)
-    ends[:, 1] = np.searchsorted(distance, 0.5 * lengths, side="right")
-    terms = np.zeros((3, distance.size + 1))  # a place beyond the last, where intervals end
-    terms[0, :-1] = measure.mass
-    for power in (1, 2):
-        np.multiply(terms[power - 1, :-1], distance, out=terms[power, :-1])
+    ends = np.stack(
+        [
+            np.searchsorted(distance, -0.5 * lengths),
+            np.searchsorted(distance, 0.5 * lengths, side="right"),
+        ],
+        axis=1,
+    )
+    # A place beyond the last, where intervals end.
+    mass, distance = np.append(measure.mass, 0.0), np.append(distance, 0.0)
+    terms = np.stack([mass, mass * distance, mass * distance * distance])
     weight, first, second = np.add.reduceat(terms, ends.ravel(), axis=1)[:, ::2]
     # All terms of the last sum are positive, and the square of the first is no larger.
-    rounding = 1e-9 * second
     off = np.divide(first**2, weight, out=np.zeros(lengths.size), where=weight > 0.0)
-    return np.asarray(0.999 * np.maximum(second - off - rounding, 0.0))
+    return np.asarray(0.999 * np.maximum(second - off - 1e-9 * second, 0.0))

@@ -1,7 +1,7 @@
 """Measures on a lattice whose profile lies above, or below, that of the true privacy loss.
 
-Nodes have losses ``l_j = j h`` here, and compose by convolution. Let a bin between the nodes
-``l_j`` and ``l_{j+1}`` have masses ``A = P(bin)``, ``B = Q(bin)`` and ``gamma_j = e^{l_j}``.
+Let a bin between the nodes ``l_j = j h`` and ``l_{j+1}`` have masses ``A = P(bin)``,
+``B = Q(bin)`` and ``gamma_j = e^{l_j}``.
 
 Upper bound (connect the dots, exact in mass)
 ---------------------------------------------
@@ -11,7 +11,7 @@ and those that are too small to matter to the first node above all of them.
 
 Lower bound (balanced contraction)
 ----------------------------------
-Merging outputs is post-processing and can only lower the profile. Let ``u_j = A_j - gamma_j B_j >=
+Merging outputs is post-processing, which only lowers the profile. Let ``u_j = A_j - gamma_j B_j >=
 0`` and ``d_j = gamma_{j+1} B_j - A_j >= 0``. Send the share ``m_j`` of bin ``j`` to node ``j`` and
 the rest to node ``j + 1``, with ``m_j u_j = (1 - m_{j-1}) d_{j-1}``: then node ``j`` holds masses
 whose ratio is exactly ``gamma_j``, and merging its outputs gives loss ``l_j``. The recursion runs
@@ -48,7 +48,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -56,11 +55,9 @@ from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.accounting.compose.measures.bins import Bins, Index, loss_bins
 from psinoise.accounting.compose.measures.dense import Dense, Mask
-from psinoise.accounting.compose.measures.measure import UNIT, in_order
+from psinoise.accounting.compose.measures.measure import UNIT, Side, in_order
 from psinoise.accounting.loss.pairs import Float
 from psinoise.errors import CertificationError
-
-Side = Literal["lower", "upper"]
 
 # Nodes are farther apart than so many roundings of a loss.
 _LEAST_STEP = 4.0
@@ -103,13 +100,17 @@ class NodeMeasure:
     def moments(self) -> tuple[float, float]:
         """Mean and variance of the tilted loss."""
         losses = self.losses
-        # Sums, not products of matrices: a threaded library would take longer to start.
+        # No products of matrices: a threaded library would take longer to start.
         mean = float(np.sum(self.mass * losses))
         return mean, float(np.sum(self.mass * (losses - mean) ** 2))
 
     def log_mgf(self, s: float) -> float:
         """Log of ``E[e^{s L}]`` under the tilted measure."""
         return s * self.offset + core.log_mgf(self.mass, self.index, s * self.step)
+
+
+# Measures on one lattice with one tilt, and how often each is used.
+Parts = list[tuple[NodeMeasure, int]]
 
 
 def graded_bins(
@@ -176,7 +177,7 @@ def node_measure(bins: Bins, side: Side, doublings: int = 0) -> NodeMeasure:
     return NodeMeasure(
         math.ldexp(bins.step, -doublings),
         bins.offset,
-        bins.edges << doublings if doublings else bins.edges,
+        bins.edges << doublings,
         nodes / total,
         bins.tilt,
         bins.log_norm + math.log(total),
@@ -190,9 +191,6 @@ def _largest_share(bins: Bins) -> float:
     held = bins.mass > 0.0
     start, end = bins.edges[:-1][held], bins.edges[1:][held]
     widths = np.minimum((np.append(end[1:], end[-1:]) - start) * bins.step, 1.0)
-    if not bins.rounding.strides[0]:
-        # The same for each mass.
-        return float(bins.rounding[0]) * float(widths.max(initial=0.0))
     rounding = bins.rounding[:-1][held]
     largest = np.maximum(rounding, np.append(rounding[1:], rounding[-1:]))
     return float(np.max(largest * widths, initial=0.0))
@@ -208,10 +206,11 @@ def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
         return nodes * (1.0 + sign * float(bins.rounding[0]))  # the same for each mass
     # A node has mass of the bin above it, and of the last one below that is not empty; from below
     # one has a share of the bin after that above it, too.
-    last = np.maximum.accumulate(np.where(bins.mass > 0.0, np.arange(bins.mass.size), 0))
+    full = bins.mass > 0.0
+    last = np.maximum.accumulate(np.where(full, np.arange(full.size), 0))
     rounding = bins.rounding.copy()
     if sign < 0.0:
-        held = np.flatnonzero(bins.mass > 0.0)
+        held = np.flatnonzero(full)
         rounding[held[:-1]] = np.maximum(rounding[held[:-1]], rounding[held[1:]])
     rounding[1:] = np.maximum(rounding[1:], rounding[last])
     plain = nodes * (1.0 + sign * rounding)
@@ -258,9 +257,8 @@ def _last_balanced(bins: Bins) -> tuple[Bins, float]:
         return bins, 0.0
     last = int(np.flatnonzero(bins.mass)[-1])
     below = (bins.edges[last] - bins.edges[:last][::-1]) * bins.step
-    below = below[
-        : np.searchsorted(below, _LARGEST_LIFT / max(bins.tilt, _LARGEST_LIFT), side="right")
-    ]
+    farthest = _LARGEST_LIFT / max(bins.tilt, _LARGEST_LIFT)
+    below = below[: np.searchsorted(below, farthest, side="right")]
     taken = slice(last - below.size, last)
     lift = np.exp(bins.tilt * below)
     room = np.expm1(below) * bins.mass[taken][::-1] - np.exp(below) * bins.excess[taken][::-1]
@@ -277,10 +275,8 @@ def _last_balanced(bins: Bins) -> tuple[Bins, float]:
     mass[taken] *= 1.0 - share[::-1]
     excess[taken] *= 1.0 - share[::-1]
     mass[last] = excess[last] = 0.0
-    rounding = bins.rounding
-    if rounding.strides[0]:
-        rounding = rounding.copy()
-        rounding[last] = rounding[taken.start : last + 1].max()
+    rounding = bins.rounding.copy()
+    rounding[last] = rounding[taken.start : last + 1].max()
     made = replace(bins, mass=mass, excess=excess, at_edges=held, rounding=rounding)
     return made, float(below[share > 0.0].max(initial=0.0))
 

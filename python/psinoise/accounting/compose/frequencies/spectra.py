@@ -33,12 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.accounting.compose.frequencies.lattice import NodeMeasure
+from psinoise.accounting.compose.frequencies.lattice import NodeMeasure, Parts
 from psinoise.accounting.compose.measures.measure import UNIT
 from psinoise.accounting.estimate.integrand import log_power
 from psinoise.accounting.loss.pairs import Float
-
-Complex = NDArray[np.complex128]
 
 # Of a sum as ``log_power`` sees it; what is less is off by as much.
 _LEAST_MODULUS = 1e-8
@@ -60,14 +58,14 @@ class Frequencies(NamedTuple):
 
     Attributes
     ----------
-    values : ``sum g_k e^{i m theta (k - first)}`` over the tilted masses, ``m = 0, 1, ...`` and
-        ``theta = 2 pi / size``; ``m`` is at most half of the size
+    values : ``sum g_k e^{i m theta (k - first)}`` over the tilted masses, ``m = 0, 1, ...`` up to
+        half of the size and ``theta = 2 pi / size``
     error : bounds on what each of them is off by
-    lost : bound on the 2-norm of the masses, on the window, that make up for all other errors:
-        frequencies that were left out, and those of transforms
+    lost : bound on the 2-norm of the masses that make up for all other errors: frequencies that
+        were left out, and those of transforms
     """
 
-    values: Complex
+    values: NDArray[np.complex128]
     error: Float
     lost: float
 
@@ -82,7 +80,7 @@ class Product:
     rounding : bound on the 2-norm of its error, in terms of masses
     """
 
-    spectrum: Complex
+    spectrum: NDArray[np.complex128]
     rounding: float = 0.0
 
     @staticmethod
@@ -117,13 +115,12 @@ class Product:
 
 
 def low_frequencies(
-    parts: list[tuple[NodeMeasure, int]], first: int, size: int, frequencies: int, lost: float
+    parts: Parts, first: int, size: int, frequencies: int, lost: float
 ) -> Frequencies:
     """The same by direct sums; what is left out is known to the caller."""
     exponent = np.zeros(frequencies, dtype=np.complex128)
     error, total = np.zeros(frequencies), np.zeros(frequencies)
-    shift = -first
-    order = np.arange(frequencies)
+    shift, theta = -first, 2.0 * math.pi / size
     for start in range(0, len(parts), _TOGETHER):
         some = parts[start : start + _TOGETHER]
         changes = np.empty((len(some), frequencies), dtype=np.complex128)
@@ -131,14 +128,12 @@ def low_frequencies(
             center = round((measure.moments[0] - measure.offset) / measure.step)
             shift += count * center
             distance = (measure.index - center).astype(np.float64)
-            change[:] = core.characteristic(
-                measure.mass, distance, 2.0 * math.pi / size, frequencies
-            )
+            change[:] = core.characteristic(measure.mass, distance, theta, frequencies)
         counts = np.array([[float(count)] for _, count in some])
         sizes = np.array([[measure.mass.size] for measure, _ in some])
         spread = np.sqrt(np.maximum(-2.0 * changes.real, 0.0))
         modulus = np.maximum(np.abs(1.0 + changes), _LEAST_MODULUS)
-        units = 18.0 * order + 24.0 + sizes / 128.0
+        units = 18.0 * np.arange(frequencies) + 24.0 + sizes / 128.0
         # The second term is that of the logarithm, whose digits cancel near 0.
         each = np.log1p(UNIT * spread * (units / modulus + 4.0 / modulus**2))
         error += (counts * each).sum(axis=0)

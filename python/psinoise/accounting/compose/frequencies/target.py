@@ -14,21 +14,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from psinoise._kept import cached_property
-from psinoise.accounting.compose.frequencies.frequency_bound import lattice_profile
-from psinoise.accounting.compose.frequencies.lattice import (
-    NodeMeasure,
-    Side,
-    graded_bins,
-    node_measure,
-)
-from psinoise.accounting.compose.frequencies.window import tail_within
+from psinoise.accounting.compose.frequencies.frequency_bound import largest_weight, lattice_profile
+from psinoise.accounting.compose.frequencies.lattice import NodeMeasure, graded_bins, node_measure
 from psinoise.accounting.compose.measures.bins import Bins, parts_of
 from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Dense, Mask, dense_on
+from psinoise.accounting.compose.measures.measure import Side
 from psinoise.accounting.estimate.composition import Composition, Saddle
-from psinoise.accounting.loss.atoms import Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
-from psinoise.accounting.loss.quadrature import Nodes, reach_for
+from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import Pairs
 from psinoise.errors import CertificationError
 
@@ -51,7 +45,8 @@ _COARSER, _FEW, _PASSES = 2.0, 64, 3
 _SPREAD = 0.36
 # Part of the width that cutting off tails may cost.
 _CUT = 0.02
-_LEAST_LOG_TAIL = -200.0
+# Of the tilted mass on one side of a window.
+_LEAST_LOG_TAIL, _LARGEST_LOG_TAIL = -200.0, math.log(1e-6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +60,7 @@ class Target:
     slope : about how fast log delta falls there: the saddle point
     width : largest distance of the bounds, in units of epsilon
     composition : the transforms of the steps
-    kept : bins of the last length of a step that was asked for
+    kept : bins of upper bounds that lower ones will ask for, by the place and the nodes of a step
     """
 
     steps: Pairs
@@ -75,7 +70,7 @@ class Target:
     slope: float
     width: float
     composition: Composition
-    kept: dict[float, dict[Dominating, Bins]] = field(default_factory=dict, init=False)
+    kept: dict[tuple[int, float], Bins] = field(default_factory=dict, init=False)
 
     @cached_property
     def uses(self) -> float:
@@ -86,45 +81,37 @@ class Target:
         return reach_for(self.log_delta, self.uses)
 
     @cached_property
-    def _at_tilt(self) -> Saddle:
+    def at_tilt(self) -> Saddle:
         largest = min(_LARGEST_TILT, _LARGEST_EXPONENT / self.width)
         return self.composition.saddle(min(self.slope, largest))
 
     @property
     def tilt(self) -> float:
-        return self._at_tilt.c
+        return self.at_tilt.c
 
     @cached_property
-    def grids(self) -> dict[Dominating, Nodes]:
-        """The panels of each step."""
-        measures = self.composition.measures
-        return {pair: found.nodes for (pair, _), found in zip(self.steps, measures, strict=True)}
-
-    @cached_property
-    def log_norms(self) -> dict[Dominating, float]:
-        """``K(t)`` of one use of each step."""
-        return {
-            pair: value for (pair, _), value in zip(self.steps, self._at_tilt.values, strict=True)
-        }
-
-    @cached_property
-    def matter(self) -> frozenset[Dominating]:
-        """The pairs that are not left out from below.
+    def matter(self) -> Mask:
+        """Which steps are not left out from below.
 
         Leaving out what a step releases is post-processing: delta can only fall. Delta of the
         finite losses falls too if those of the step are all finite; else it would rise by the
         factor ``1 - f`` that the step brings, so that such steps are never left out. What the
         others would add to epsilon, by their moments, is a small share of the width together.
         """
-        finite = [step for step in self.steps if step[0].infinite(self.direction) == 0.0]
-        added = np.array([count * max(self.log_norms[pair], 0.0) for pair, count in finite])
+        finite = [pair.infinite(self.direction) == 0.0 for pair, _ in self.steps]
+        may = np.flatnonzero(finite)
+        added = self._counts[may] * np.maximum(self.at_tilt.parts[may, 0], 0.0)
         order = np.argsort(added)
-        out = order[np.cumsum(added[order]) <= _LEFT_OUT * self.width * self.tilt]
-        pairs = frozenset(pair for pair, _ in self.steps)
-        return pairs - {finite[k][0] for k in out.tolist()} or pairs
+        matter = np.ones(len(self.steps), dtype=bool)
+        matter[may[order[np.cumsum(added[order]) <= _LEFT_OUT * self.width * self.tilt]]] = False
+        return matter if matter.any() else ~matter
 
     @cached_property
-    def _own_steps(self) -> dict[Dominating, float]:
+    def _counts(self) -> Float:
+        return np.array([count for _, count in self.steps], dtype=np.float64)
+
+    @cached_property
+    def _own_steps(self) -> Float:
         """How far apart the nodes of each may be: halves of each other, or the same.
 
         The bias of both bounds, ``n h^2 (t + 1) / 4`` in epsilon together, is three quarters of
@@ -134,47 +121,39 @@ class Target:
         """
         # A loss that hardly varies moves by a bin at most, and n bins this small are in the width.
         least = 0.5 * self.width / self.uses
-        most, counts = [], np.array([count for _, count in self.steps], dtype=np.float64)
-        deviations = np.sqrt(self._at_tilt.parts[:, 2])
-        for (pair, count), measure, value, varies in zip(
-            self.steps,
-            self.composition.measures,
-            self._at_tilt.values,
-            deviations.tolist(),
-            strict=True,
-        ):
-            most.append(_LARGEST_STEP)
-            if pair in self.matter:
-                # The bias formula takes the loss to vary over several bins.
-                bulk = measure.spread(self.tilt, value)
-                if count * bulk <= _LEFT_OUT * self.width:
-                    bulk = varies
-                most[-1] = max(min(_LARGEST_STEP, _SPREAD * min(bulk, varies)), least)
+        counts, values = self._counts, self.at_tilt.values
+        deviations = np.sqrt(self.at_tilt.parts[:, 2])
+        most = np.full(counts.size, _LARGEST_STEP)
+        for k in np.flatnonzero(self.matter).tolist():
+            # The bias formula takes the loss to vary over several bins.
+            varies = float(deviations[k])
+            bulk = self.composition.measures[k].spread(self.tilt, values[k])
+            if counts[k] * bulk <= _LEFT_OUT * self.width:
+                bulk = varies
+            most[k] = max(min(_LARGEST_STEP, _SPREAD * min(bulk, varies)), least)
         wanted = np.log2(np.maximum(deviations / counts, 1e-300)) / 3.0
-        coarser = _COARSER if len(most) > _FEW else 0.0
+        coarser = _COARSER if counts.size > _FEW else 0.0
         shares = np.exp2(np.maximum(np.round(wanted - wanted.max()), -coarser))
-        steps = _filled(np.array(most), shares, counts, 3.0 * self.width / (self.tilt + 1.0))
-        return {pair: step for (pair, _), step in zip(self.steps, steps.tolist(), strict=True)}
+        return _filled(most, shares, counts, 3.0 * self.width / (self.tilt + 1.0))
 
     @cached_property
-    def doublings(self) -> dict[Dominating, int]:
+    def doublings(self) -> list[int]:
         """How often each doubles the step of the lattice.
 
         Nothing but losses on the finest nodes makes a product small at angles near ``pi``
         (``last_frequency``): each has the nodes that one some places before it asks for.
         """
-        order = sorted(self._own_steps, key=self._own_steps.__getitem__)
-        steps = [self._own_steps[pair] for pair in order]
-        shared = [steps[0]] * _SHARING + steps
-        return {
-            pair: round(math.log2(step / self.first_step))
-            for pair, step in zip(order, shared, strict=False)
-        }
+        order = np.argsort(self._own_steps, kind="stable")
+        before = order[np.maximum(np.arange(order.size) - _SHARING, 0)]
+        doublings = np.empty(order.size, dtype=np.int64)
+        doublings[order] = np.rint(np.log2(self._own_steps[before] / self.first_step))
+        found: list[int] = doublings.tolist()
+        return found
 
     @cached_property
     def first_step(self) -> float:
         """That of both bounds."""
-        return min(self._own_steps.values())
+        return float(self._own_steps.min())
 
     @property
     def share(self) -> float:
@@ -200,37 +179,38 @@ def _filled(most: Float, shares: Float, counts: Float, sum_of_squares: float) ->
 
 def profile_bound(target: Target, step: float, side: Side) -> Bound:
     """A bound on the profile of one direction, sharp around the target."""
-    steps = [each for each in target.steps if side == "upper" or each[0] in target.matter]
-    parts = [(_bound_of_step(target, pair, step, side), count) for pair, count in steps]
-    tail = tail_within(parts, target.log_delta, target.epsilon, target.share, _LEAST_LOG_TAIL)
+    places = np.arange(len(target.steps)) if side == "upper" else np.flatnonzero(target.matter)
+    parts = [(_bound_of_step(target, k, step, side), target.steps[k][1]) for k in places.tolist()]
+    # The tail on one side of the window may cost a quarter of the share of delta.
+    log_norm = math.fsum(count * measure.log_norm for measure, count in parts)
+    log_main = target.log_delta - (log_norm - target.tilt * target.epsilon)
+    log_tail = log_main + math.log(target.share / (4.0 * largest_weight(target.tilt)))
+    tail = math.exp(min(max(log_tail, _LEAST_LOG_TAIL), _LARGEST_LOG_TAIL))
     return lattice_profile(parts, tail, side)
 
 
-def _bound_of_step(target: Target, pair: Dominating, step: float, side: Side) -> NodeMeasure:
+def _bound_of_step(target: Target, k: int, step: float, side: Side) -> NodeMeasure:
     """The bound of one step; both sides are made of the same bins, the lower one last.
 
     Where its own lattice is coarser, its nodes are some of those of the lattice of all.
     """
-    if step not in target.kept:
-        target.kept.clear()
-    kept = target.kept.setdefault(step, {})
-    bins = kept.pop(pair, None) or _bins(target, pair, step)
-    if side == "upper" and pair in target.matter:
-        kept[pair] = bins
-    return node_measure(bins, side, target.doublings[pair])
+    bins = target.kept.pop((k, step), None) or _bins(target, k, step)
+    if side == "upper" and target.matter[k]:
+        target.kept[k, step] = bins
+    return node_measure(bins, side, target.doublings[k])
 
 
-def _bins(target: Target, pair: Dominating, step: float) -> Bins:
+def _bins(target: Target, k: int, step: float) -> Bins:
     """Bins of one step, out to where what is cut off costs no more than the share of delta."""
-    source = dense_on(target.grids[pair], target.direction, target.reach)
-    tilt, log_norm = target.tilt, target.log_norms[pair]
-    chosen, large = _cut_tails(target, source, tilt, log_norm)
-    lattice = _lattice(target, pair, math.ldexp(step, target.doublings[pair]))
+    source = dense_on(target.composition.measures[k].nodes, target.direction, target.reach)
+    log_norm = float(target.at_tilt.parts[k, 0])
+    chosen, large = _cut_tails(target, source, log_norm)
+    lattice = _lattice(target, k, math.ldexp(step, target.doublings[k]))
     high = source.highest[chosen].max(initial=-math.inf)
     span = (high - source.lowest[chosen].min(initial=math.inf)) / lattice[0]
     if not span * float(parts_of(np.array(lattice[0]))) < _LARGEST_SPAN:
         raise CertificationError(f"losses of one step span {span:.3g} nodes, which is too many")
-    bins = graded_bins(source, chosen, large, lattice, tilt, log_norm)
+    bins = graded_bins(source, chosen, large, lattice, target.tilt, log_norm)
     if target.uses * float(bins.rounding.max()) <= 0.1 * target.share:
         # Each mass may bear the largest rounding, which is quicker.
         largest = np.broadcast_to(bins.rounding.max(), bins.rounding.shape)
@@ -238,7 +218,7 @@ def _bins(target: Target, pair: Dominating, step: float) -> Bins:
     return bins
 
 
-def _cut_tails(target: Target, source: Dense, tilt: float, log_norm: float) -> tuple[Mask, Mask]:
+def _cut_tails(target: Target, source: Dense, log_norm: float) -> tuple[Mask, Mask]:
     """Which panels and atoms to keep, and which of the others have large losses.
 
     From above untilted mass goes to infinity, once for each use; from below mass moves up to the
@@ -249,20 +229,21 @@ def _cut_tails(target: Target, source: Dense, tilt: float, log_norm: float) -> t
     share = target.share / target.uses
     large = np.cumsum(mass[::-1])[::-1] < math.exp(target.log_delta + math.log(share))
     # The most that any of them would weigh there; 5e-324 is as good as nothing.
-    gained = np.log(np.cumsum(mass) + 5e-324) + (tilt * source.highest[order] - log_norm)
+    gained = np.log(np.cumsum(mass) + 5e-324) + (target.tilt * source.highest[order] - log_norm)
     small = np.maximum.accumulate(gained) < math.log(1e-2 * share)
     chosen, far = np.empty(mass.size, dtype=bool), np.empty(mass.size, dtype=bool)
     chosen[order], far[order] = ~(small | large), large
     return chosen, far
 
 
-def _lattice(target: Target, pair: Dominating, step: float) -> tuple[float, float]:
+def _lattice(target: Target, k: int, step: float) -> tuple[float, float]:
     """Step and offset that put the ends of a bounded loss on nodes, where its mass crowds.
 
     The lower bound moves what it cannot balance down by a whole step; mass at an end can only be
     balanced if a node lies there. With one kind of step both ends fit; the offsets of different
     steps add up in the composition.
     """
+    pair, _ = target.steps[k]
     opposite: Direction = "add" if target.direction == "remove" else "remove"
     low, high = -pair.largest_loss(opposite), pair.largest_loss(target.direction)
     if math.isinf(low):
