@@ -1,9 +1,9 @@
 """Bounds on a composition that grows: one lattice and one window, so that a step costs the same
 however many there were before.
 
-The measures are those of ``lattice``, the errors those of ``frequency_bound``. What is different is
-that step, window and tilt are fixed beforehand, from the point (epsilon, delta) that is asked
-about, and that the product of spectra is kept:
+The measures are those of ``lattice``, the errors those of ``frequency_bound``. But step, window and
+tilt are fixed beforehand, from the point (epsilon, delta) that is asked about, and the product of
+spectra is kept:
 
 * The tilt ``t = epsilon / mu**2 - 1/2`` is that of the Gaussian pair that has this point on its
   profile: its loss is ``N(mu**2 / 2, mu**2)``, and its tilted mean epsilon. Any tilt is sound.
@@ -42,8 +42,6 @@ from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.errors import CertificationError
 
-__all__ = ["Growing", "Point"]
-
 _NODES, _STEP = 1 << 17, 2.0**-15
 _FARTHEST = 2.0
 # Orders of Chernoff's bound, over the unit.
@@ -55,10 +53,7 @@ _MOST_USES, _LARGEST_TILT = 1e6, 1e6
 class Point:
     """Where a bound is to be sharp, on which side, and for which direction of the neighbors.
 
-    Attributes
-    ----------
-    epsilon, log_delta : the point
-    parameter : ``mu`` of the Gaussian pair that has it on its profile
+    ``parameter`` is ``mu`` of the Gaussian pair that has the point on its profile.
     """
 
     epsilon: float
@@ -69,9 +64,7 @@ class Point:
 
     @property
     def tilt(self) -> float:
-        """Of the measures."""
-        tilt = self.epsilon / self.parameter**2 - 0.5
-        return min(max(tilt, 0.1), _LARGEST_TILT)
+        return min(max(self.epsilon / self.parameter**2 - 0.5, 0.1), _LARGEST_TILT)
 
     @property
     def unit(self) -> float:
@@ -80,19 +73,15 @@ class Point:
 
     @property
     def step(self) -> float:
-        """Of the lattice."""
         return self.unit * _STEP
 
 
 @dataclass(frozen=True, eq=False)
 class Growing:
-    """A composition so far; `plus` makes the next one.
+    """A composition so far: the product of all spectra, and sums over all uses.
 
-    Attributes
-    ----------
-    product : of the powers of all spectra
-    mean, offset, log_norm, slack, log_finite, uses : sums over all uses
-    moments : the same of the logs of moment generating functions, at ``_ORDERS`` and below 0
+    ``log_finite`` is that of ``log(1 - f_i)``, ``moments`` that of the logs of moment generating
+    functions, at the orders (first row) and at minus them.
     """
 
     point: Point
@@ -107,7 +96,6 @@ class Growing:
 
     @staticmethod
     def of(point: Point) -> Growing:
-        """Nothing composed."""
         return Growing(point, Product.of(_NODES))
 
     def plus(self, pair: Dominating, count: int) -> Growing:
@@ -145,13 +133,12 @@ class Growing:
     @property
     def log_delta(self) -> float:
         """Log of the bound on delta at the epsilon of the point."""
-        step = self.point.step
+        step, orders = self.point.step, _ORDERS / self.point.unit
         first = round((self.mean - self.offset) / step) - _NODES // 2
         low, high = (self.offset + (first + k) * step for k in (0, _NODES))
-        orders, moments = _ORDERS / self.point.unit, np.asarray(self.moments)
-        above = float((moments[0] - orders * high).min())
-        below = float((moments[1] + orders * low).min())
-        outside = math.exp(min(above, 0.0)) + math.exp(min(below, 0.0))
+        # Chernoff's bounds on what is above and on what is below.
+        logs = (self.moments - np.stack([orders * high, -orders * low])).min(axis=1)
+        outside = sum(math.exp(min(log, 0.0)) for log in logs.tolist())
         lattice = Lattice(
             step,
             self.offset,

@@ -2,32 +2,34 @@
 
 The average of ``t`` independent ratios (``ratios``) is made as compositions are (``direct``): by
 binary powers of ``t``, all products of two measures binned again, and the last of them read without
-binning. A coarse epoch says where nodes should be (``ratio_plan``). No
-proof depends on that.
+binning.
+
+Where nodes go
+--------------
+A coarse epoch says where nodes should be, as in ``plan``; but the profile is piecewise linear in
+the sum of ratios, and what makes a gap is the density of the rest. A bin of width ``w`` and mass
+``m`` of a part that stands for ``k`` uses adds about ``k m w^2 f(c - z) / 12`` to ``E (z - c)^+``,
+where ``z`` is its distance from what is usual and ``f`` the density of the rest, for which that of
+the whole stands. No proof depends on that: any nodes give bounds.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from psinoise._kept import cached_property
-from psinoise.accounting.compose.direct.plan import Key, Plan, Stages, first_edges
+from psinoise.accounting.compose.direct.plan import Key, Plan, Stages, first_edges, grouped, spread
 from psinoise.accounting.compose.direct.products import halves
-from psinoise.accounting.compose.measures.measure import Side
-from psinoise.accounting.compose.schemes.ratio_plan import edges_of_sum, plan_for
+from psinoise.accounting.compose.measures.measure import Bins, Side
 from psinoise.accounting.compose.schemes.ratio_profile import AllocationBound
 from psinoise.accounting.compose.schemes.ratios import (
-    Parts,
     Ratios,
-    Step,
-    base,
-    base_bins,
-    base_edges,
+    binned,
     exact_product,
     parts_of,
     product,
@@ -43,6 +45,12 @@ _MOVED, _MOST_MOVED = 1e-7, 1e-10
 _LEAST_LOG_DELTA = -690.0
 # Relative error of the probability of outputs of one step that cannot be given.
 _UNSEEN_ROUNDING = 2e-14
+# Bins of the whole epoch, from which a plan takes its density.
+_DENSITY_BINS = 512
+_LEAST_LOG = -1500.0
+# Nodes that are even in the log of the ratio, to 2 that go with gaps: of ratios over hundreds of
+# e-folds a coarse epoch does not see the small part that matters.
+_EVEN = 2.0
 
 
 def unseen_in(unseen: float, steps: int) -> float:
@@ -74,13 +82,7 @@ class Allocation:
     @property
     def unseen(self) -> float:
         """Probability without the record of outputs that the epoch cannot give with it."""
-        return unseen_in(self.sources[1].unseen, self.steps)
-
-    @cached_property
-    def sources(self) -> tuple[Step, Step]:
-        """The losses of one step from below and from above, as deep as the log delta needs."""
-        reach = reach_for(self.log_delta, float(self.steps))
-        return Step.of(self.below, reach), Step.of(self.above, reach)
+        return unseen_in(self.above.infinite("add"), self.steps)
 
     def at(self, log_delta: float) -> Allocation:
         """The same, for a question about another delta; as deep as can be if that is not seen."""
@@ -93,79 +95,139 @@ class Allocation:
 
     def compose(self, side: Side, nodes: int, plan: Plan | None) -> tuple[AllocationBound, Stages]:
         """The profile of one side, and the bins of every stage of one that is in the middle."""
-        first, second, stages = self._halves(side, nodes, plan)
+        first, second, stages = self._halves(side, nodes, plan or Plan({}))
         return AllocationBound(first, second, self.direction, self.steps, self.unseen), stages
 
     def measure(self, side: Side, nodes: int, plan: Plan, losses: Float) -> Ratios:
         """The sum of all ratios on one side, in bins that end at some losses of the epoch."""
         first, second, _ = self._halves(side, nodes, plan)
-        low, high = span_of(first, second)
         forth = 1.0 if self.direction == "remove" else -1.0
         inner = forth * self.steps * np.exp(forth * losses)
-        inner = inner[(inner > low) & (inner < high)]
-        return product(first, second, distinct(np.concatenate([[low], inner, [high]])))[0]
-
-    def _halves(self, side: Side, nodes: int, plan: Plan | None) -> tuple[Ratios, Ratios, Stages]:
-        """The two sums that make all of it."""
-        stages: Stages = {}
-        one = self._base(side, nodes, plan, stages)
-
-        def added(a: Ratios, b: Ratios, key: Key, uses: int) -> Ratios:
-            return self._product(a, b, key, uses, nodes, plan, stages)
-
-        first, second = halves([one], [self.steps], added)
-        assert second is not None
-        return first, second, stages
+        return product(first, second, _edges(span_of(first, second), inner))[0]
 
     def plan(self, bound: AllocationBound, stages: Stages, epsilon: float, slope: float) -> Plan:
         """Where a finer epoch should have its nodes, from a coarse one."""
         del slope
         return plan_for(bound, stages, (epsilon,))
 
-    def _base(self, side: Side, nodes: int, plan: Plan | None, stages: Stages) -> Ratios:
-        parts = self._parts(side)
+    def _halves(self, side: Side, nodes: int, plan: Plan) -> tuple[Ratios, Ratios, Stages]:
+        """The two sums that make all of it."""
+        stages: Stages = {}
+
+        def added(a: Ratios, b: Ratios, key: Key, uses: int) -> Ratios:
+            planned = plan.spreads.get(key)
+            count = nodes if planned is None else plan.count(key, nodes)
+            if a.value.size * b.value.size <= 2 * count:
+                return exact_product(a, b)
+            if planned is None:
+                edges = _first_edges(a, b, count)
+            else:
+                edges = planned.edges(*span_of(a, b), count)
+            made, bins = product(a, b, edges)
+            stages[key] = bins, float(uses)
+            return made
+
+        one = self._base(side, nodes, plan, stages)
+        first, second = halves([one], [self.steps], added)
+        assert second is not None
+        return first, second, stages
+
+    def _base(self, side: Side, nodes: int, plan: Plan, stages: Stages) -> Ratios:
+        """The ratio of one step."""
+        rare = _MOVED * math.exp(self.log_delta)
+        share = min(rare, _MOST_MOVED) / self.steps
+        pair = self.above if side == "upper" else self.below
+        # As deep as the log delta needs.
+        reach = reach_for(self.log_delta, float(self.steps))
+        parts = parts_of(pair, reach, self.direction, rare, share)
         key: Key = "base", 0
-        low, high = parts.span
-        if plan is not None and key in plan.spreads:
-            ends = np.exp(np.clip(np.array([low, high]), -600.0, 600.0))
-            ends = ends if self.direction == "remove" else -ends[::-1]
-            count = plan.count(key, nodes)
-            values = np.abs(plan.spreads[key].edges(float(ends[0]), float(ends[1]), count))
-            inner = distinct(np.log(values[values > 0.0]))
+        planned = plan.spreads.get(key)
+        if planned is None:
+            inner = first_edges(*parts.span, *parts.moments, nodes)
         else:
-            inner = first_edges(low, high, *parts.moments, nodes)
-        edges = base_edges(parts, inner, 0 < parts.atoms.size <= nodes)
-        made = base(parts, edges, side)
-        if side == "middle" and (parts.panels or parts.atoms.size > nodes):
-            bins = base_bins(parts, edges, made)
+            low, high = parts.values(np.array(parts.span)).tolist()
+            values = np.abs(planned.edges(low, high, plan.count(key, nodes)))
+            inner = distinct(np.log(values[values > 0.0]))
+        edges = parts.edges(inner, 0 < parts.atoms.size <= nodes)
+        made = parts.ratios(edges, side)
+        if side == "middle" and (parts.source.panels or parts.atoms.size > nodes):
+            bins = parts.bins(edges, made)
             if bins.mass.size:  # unless all ratios are as small as can be
                 stages[key] = bins, float(self.steps)
         return made
 
-    def _parts(self, side: Side) -> Parts:
-        delta = math.exp(self.log_delta)
-        share = min(_MOVED * delta, _MOST_MOVED) / self.steps
-        return parts_of(self.sources[side == "upper"], self.direction, _MOVED * delta, share)
 
-    def _product(
-        self,
-        a: Ratios,
-        b: Ratios,
-        key: Key,
-        uses: int,
-        nodes: int,
-        plan: Plan | None,
-        stages: Stages,
-    ) -> Ratios:
-        planned = plan is not None and key in plan.spreads
-        count = plan.count(key, nodes) if plan is not None and planned else nodes
-        if a.value.size * b.value.size <= 2 * count:
-            return exact_product(a, b)
-        low, high = span_of(a, b)
-        if plan is not None and planned:
-            edges = plan.spreads[key].edges(low, high, count)
-        else:
-            edges = edges_of_sum(a, b, low, high, count)
-        made, bins = product(a, b, edges)
-        stages[key] = bins, float(uses)
-        return made
+def plan_for(bound: AllocationBound, stages: Stages, epsilons: Sequence[float]) -> Plan:
+    """Where a finer epoch should have its nodes for questions at some epsilons."""
+    density = _Density(bound)
+    spreads = {}
+    for key, (found, uses) in stages.items():
+        bins = grouped(found)
+        gaps = [density.log_gaps(bins, uses, epsilon) for epsilon in epsilons]
+        # Widths in the log of the ratio, as far as ratios matter.
+        sizes = np.abs(bins.edges)
+        even = np.abs(np.diff(np.log(np.maximum(sizes, 1e-30 * sizes.max())))) + 1e-300
+        spreads[key] = spread(bins, gaps, even, uses, _EVEN)
+    return Plan(spreads)
+
+
+class _Density:
+    """The density of the sum of all ratios of an epoch."""
+
+    def __init__(self, bound: AllocationBound) -> None:
+        self._bound = bound
+        self._edges = _first_edges(bound.first, bound.second, _DENSITY_BINS)
+        mass, _ = binned(bound.first, bound.second, self._edges)
+        self._passed = np.concatenate([[0.0], np.cumsum(mass)])
+        self._at = 0.5 * (self._edges[1:] + self._edges[:-1])
+        with np.errstate(divide="ignore"):
+            log_density = np.log(mass) - np.log(np.diff(self._edges))
+        self._log_density = np.maximum(log_density, _LEAST_LOG)
+
+    def log_gaps(self, bins: Bins, uses: float, epsilon: float) -> Float:
+        """Log of what splitting each bin to its ends adds to delta, for one of some uses."""
+        bound = self._bound
+        # Means may be those of rare large ratios.
+        passed = np.cumsum(bins.mass)
+        usual = bins.middle[np.searchsorted(passed, 0.5 * passed[-1])]
+        far = bound.crossing_value(epsilon) + usual
+        width = np.diff(bins.edges)
+        places = far - np.stack([bins.middle, bins.edges[1:], bins.edges[:-1]])
+        curvature = np.interp(places, self._at, self._log_density, _LEAST_LOG, _LEAST_LOG)
+        # Of bins as wide as the density, its mean.
+        within = np.diff(np.interp(places[1:], self._edges, self._passed), axis=0)[0]
+        with np.errstate(divide="ignore"):
+            log_curvature = np.maximum(curvature.max(axis=0), np.log(within) - np.log(width))
+            log_mass = np.log(bins.mass)
+        log_scale = (epsilon if bound.direction == "add" else 0.0) - math.log(12.0 * bound.steps)
+        log_gap = log_mass + 2.0 * np.log(width) + log_curvature + log_scale
+        # A bin that is much too wide tells that, and no more.
+        return np.asarray(np.minimum(log_gap, bound.log_delta(epsilon) - math.log(uses)))
+
+
+def _first_edges(a: Ratios, b: Ratios, count: int) -> Float:
+    """Edges for a first look at a sum: even in the log of the ratio, but for its tails."""
+    (x, p), (y, q) = (_thinned(part) for part in (a, b))
+    loss = np.log(np.maximum(np.abs(np.add.outer(x, y)), 1e-300))
+    mass = np.multiply.outer(p, q)
+    total = float(mass.sum())
+    center = float(np.sum(mass * loss)) / total
+    deviation = 3.0 * math.sqrt(float(np.sum(mass * (loss - center) ** 2)) / total)
+    low, high = span_of(a, b)
+    sign = 1.0 if low > 0.0 else -1.0
+    least, most = np.sort(np.log(np.abs([low, high]))).tolist()
+    inner = sign * np.exp(first_edges(least, most, center, deviation, count))
+    return _edges((low, high), inner)
+
+
+def _edges(span: tuple[float, float], inner: Float) -> Float:
+    """Edges of bins that hold a span, some of them within."""
+    low, high = span
+    return distinct(np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]]))
+
+
+def _thinned(part: Ratios) -> tuple[Float, Float]:
+    """A few of the nodes, with the masses of those between."""
+    each = -(-part.value.size // 64)
+    starts = np.arange(0, part.value.size, each)
+    return part.value[starts], np.add.reduceat(part.mass, starts)

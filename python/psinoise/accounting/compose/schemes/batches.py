@@ -54,14 +54,7 @@ _LEAST_BIN = 4.0
 
 @dataclass(frozen=True)
 class Batches(Measured):
-    """One batch.
-
-    Attributes
-    ----------
-    pair
-        of the release of a batch in which a record is replaced, with ``batch / population`` as the
-        sampling rate
-    """
+    """One batch: the pair of its release if a record is replaced, with ``q`` as sampling rate."""
 
     pair: Pair | CellPair
 
@@ -96,12 +89,12 @@ def _source(pair: Pair | CellPair) -> Dense:
     every = np.ones(source.log_mass.size, dtype=bool)
     source = source.rounded_within(every)
     low, high = covering(source, every)
-    low = min(low, -1e-300)
     if not high > 0.0:
         return atoms_source(np.zeros(1), np.zeros(1))
     # Small losses are close to 0 in proportion to their size.
     positive = first_edges(0.0, high, 0.0, 1e-3 * high, _NODES)
-    edges = apart(distinct(np.concatenate([[low, 0.0], positive])), _LEAST_BIN * source.rounding)
+    edges = distinct(np.concatenate([[min(low, -1e-300), 0.0], positive]))
+    edges = apart(edges, _LEAST_BIN * source.rounding)
     atoms = source.atom_loss
     if 0 < atoms.size <= _NODES:
         edges = distinct(np.concatenate([edges, atoms]))

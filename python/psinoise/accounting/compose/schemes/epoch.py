@@ -15,9 +15,7 @@ import numpy as np
 from psinoise._kept import kept
 from psinoise.accounting.compose.direct.plan import Plan, first_edges
 from psinoise.accounting.compose.measures.dense import Dense, Measured, atoms_source, dense
-from psinoise.accounting.compose.measures.measure import Side
-from psinoise.accounting.compose.schemes.allocation import Allocation, unseen_in
-from psinoise.accounting.compose.schemes.ratio_plan import plan_for
+from psinoise.accounting.compose.schemes.allocation import Allocation, plan_for, unseen_in
 from psinoise.accounting.compose.schemes.ratios import Ratios
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
@@ -40,12 +38,8 @@ class Epoch(Measured):
 
     Attributes
     ----------
-    pair
-        dominates a step in which the record takes part, without sampling
-    steps
-        how many steps there are
-    exact
-        whether this is the scheme itself, and not a bound on it from above
+    pair : dominates a step in which the record takes part, without sampling
+    exact : whether this is the scheme itself, and not a bound on it from above
     """
 
     pair: Dominating
@@ -54,7 +48,6 @@ class Epoch(Measured):
 
     @property
     def attained(self) -> Epoch | None:
-        """Itself, or nothing where it is a bound from above alone."""
         return self if self.exact else None
 
     @property
@@ -78,7 +71,6 @@ class Epoch(Measured):
         return found
 
     def certain_loss(self, direction: Direction) -> float:
-        """A bound from below on that."""
         return self.pair.certain_loss(direction)
 
     @property
@@ -121,12 +113,9 @@ def _sources(
         far = middle.epsilon(max(log_delta, _LEAST_LOG_DELTA), near, 1e-3)
         plan = plan_for(middle, stages, np.linspace(near, far, _QUESTIONS).tolist())
     even = np.linspace(-middle.largest, middle.largest, _PLANNING[0])
-    first = made.measure("middle", _PLANNING[0], plan, even)
-    edges = _edges(first, made, 2 * resolution)
-    below, above = (
-        _source(made, side, made.measure(side, resolution, plan, edges))
-        for side in ("lower", "upper")
-    )
+    edges = _edges(made, made.measure("middle", _PLANNING[0], plan, even), resolution)
+    below = _source(made, made.measure("lower", resolution, plan, edges))
+    above = _source(made, made.measure("upper", resolution, plan, edges))
     return below, above
 
 
@@ -138,31 +127,30 @@ def _losses_of(made: Allocation, ratios: Ratios) -> tuple[Float, Float]:
     return -np.log(average), ratios.mass
 
 
-def _edges(first: Ratios, made: Allocation, count: int) -> Float:
-    """Losses where bins of an epoch end: some around the mean, the others evenly."""
+def _edges(made: Allocation, first: Ratios, count: int) -> Float:
+    """Losses where bins of an epoch end: so many around the mean, and as many evenly."""
     loss, mass = _losses_of(made, first)
     seen = mass > 1e-300
     low, high = float(loss[seen].min()), float(loss[seen].max())
     total = float(mass.sum())
     center = float(mass @ loss) / total
     deviation = 3.0 * math.sqrt(float(mass @ (loss - center) ** 2) / total)
-    around = first_edges(low, high, center, deviation, count // 2)
-    return distinct(np.concatenate([around, np.linspace(low, high, count // 2)]))
+    around = first_edges(low, high, center, deviation, count)
+    return distinct(np.concatenate([around, np.linspace(low, high, count)]))
 
 
-def _source(made: Allocation, side: Side, ratios: Ratios) -> Dense:
+def _source(made: Allocation, ratios: Ratios) -> Dense:
     """The loss as atoms, whose masses are rounded outwards."""
     loss, mass = _losses_of(made, ratios)
-    upper = side == "upper"
-    share = 1.0 - ratios.rounding - 1e-15
-    mass = mass / share if upper else mass * share
+    share, beyond = 1.0 - ratios.rounding - 1e-15, 0.0
+    if ratios.side == "upper":
+        mass = mass / share
+        beyond = ratios.infinite * (1.0 + 1e-8)
+        if made.direction == "add":
+            beyond += max(ratios.zero - made.unseen, 0.0)
+    else:
+        mass = mass * share
     held = mass > 0.0
     if not held.any():
         raise CertificationError("the likelihood ratios of an epoch have no mass")
-    source = atoms_source(np.log(mass[held]), loss[held])
-    if not upper:
-        return source
-    beyond = ratios.infinite * (1.0 + 1e-8)
-    if made.direction == "add":
-        beyond += max(ratios.zero - made.unseen, 0.0)
-    return dataclasses.replace(source, beyond=beyond)
+    return dataclasses.replace(atoms_source(np.log(mass[held]), loss[held]), beyond=beyond)

@@ -24,7 +24,7 @@ import numpy as np
 from psinoise._kept import kept
 from psinoise.accounting.compose.direct.composition import Composition
 from psinoise.accounting.compose.measures.dense import Dense, Measured, atoms_source, dense
-from psinoise.accounting.compose.measures.measure import Measure
+from psinoise.accounting.compose.measures.measure import Measure, Side
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, mixture_loss
 from psinoise.accounting.loss.quadrature import reach_for
@@ -35,6 +35,7 @@ from psinoise.accounting.loss.steps import (
     largest_finite_loss,
 )
 
+_SIDES: tuple[Side, Side] = ("lower", "upper")
 # Of the measure of all coordinates: bounds on it are some 1e-7 of its deviation apart.
 _NODES = 4000
 # No smaller delta is asked for.
@@ -47,17 +48,7 @@ _UP = 1.0 + 2.0**-50
 
 @dataclass(frozen=True)
 class SampledVector(Measured):
-    """Uses of a pair that one coin decides about.
-
-    Attributes
-    ----------
-    pair
-        one of the uses, without sampling
-    uses
-        how many there are
-    sampling_rate
-        of the coin, between 0 and 1
-    """
+    """Uses of a pair without sampling, about which one coin decides; its rate is less than 1."""
 
     pair: Dominating
     uses: int
@@ -66,22 +57,24 @@ class SampledVector(Measured):
     def infinite(self, direction: Direction) -> float:
         if direction == "add":
             return 0.0
-        return self.sampling_rate * infinite_mass(self._steps, direction)
+        return self.sampling_rate * infinite_mass(self.without_coin, direction)
 
     @property
-    def _steps(self) -> Steps:
-        """All uses, without the coin."""
+    def without_coin(self) -> Steps:
+        """All uses, without it."""
         return ((self.pair, self.uses),)
 
     def largest_loss(self, direction: Direction) -> float:
         """The largest finite loss, rounded up: that of all uses together, under the coin."""
-        return self._mixed(direction, largest_finite_loss(self._steps, direction), _UP)
+        return self._under_coin(direction, largest_finite_loss(self.without_coin, direction), _UP)
 
     def certain_loss(self, direction: Direction) -> float:
-        return self._mixed(direction, certain_finite_loss(self._steps, direction), 1.0 / _UP)
+        return self._under_coin(
+            direction, certain_finite_loss(self.without_coin, direction), 1.0 / _UP
+        )
 
-    def _mixed(self, direction: Direction, loss: float, share: float) -> float:
-        if direction == "add" and infinite_mass(self._steps, direction) > 0.0:
+    def _under_coin(self, direction: Direction, loss: float, share: float) -> float:
+        if direction == "add" and infinite_mass(self.without_coin, direction) > 0.0:
             # Of outputs that a record which was drawn does not give.
             return -math.log1p(-self.sampling_rate) * share
         sign = 1.0 if direction == "remove" else -1.0
@@ -99,38 +92,27 @@ def _sources(step: SampledVector, direction: Direction) -> tuple[Dense, Dense]:
     low = pair.below(direction, _TILT) if isinstance(pair, AtomPair) else pair
     source = dense(low, direction, reach), dense(pair, direction, reach)
     whole = Composition((source,), (step.uses,), _LEAST_LOG_DELTA)
-    rate, lost = step.sampling_rate, infinite_mass(((pair, step.uses),), direction)
-    make = _removed if direction == "remove" else _added
-    below, above = (whole.measure(side, _NODES) for side in ("lower", "upper"))
-    return make(below, rate, lost), make(above, rate, lost)
+    below, above = (_mixed(step, direction, whole.measure(side, _NODES)) for side in _SIDES)
+    return below, above
 
 
-def _outwards(measure: Measure) -> Measure:
-    """The measure without errors of its masses and losses, which are moved to its side."""
+def _mixed(step: SampledVector, direction: Direction, measure: Measure) -> Dense:
+    """The loss under the coin, from a measure of all uses without it."""
+    rate, lost = step.sampling_rate, infinite_mass(step.without_coin, direction)
+    # Errors of masses and losses go to the side of the measure.
     sign, held = 1.0 if measure.side == "upper" else -1.0, measure.mass > 0.0
-    mass = measure.mass[held] * (1.0 + sign * measure.rounding)
+    log_mass = np.log(measure.mass[held] * (1.0 + sign * measure.rounding))
     loss = measure.loss[held] + sign * measure.slack
-    return dataclasses.replace(measure, loss=loss, point=loss, mass=mass)
-
-
-def _removed(measure: Measure, rate: float, lost: float) -> Dense:
-    measure = _outwards(measure)
-    loss = mixture_loss(measure.loss, rate)
-    log_mass = np.log(measure.mass) + (loss - measure.loss)
-    total, infinite = float(np.exp(log_mass).sum()), rate * lost
-    beyond = rate * measure.infinite
-    rest = 1.0 - total - infinite - beyond
-    if measure.side == "lower" and rest < 0.0:
-        log_mass += math.log1p(rest / total)
+    if direction == "remove":
+        mixed, end = mixture_loss(loss, rate), math.log1p(-rate)
+        log_mass += mixed - loss
+        total, beyond = float(np.exp(log_mass).sum()), rate * measure.infinite
+        rest = 1.0 - total - rate * lost - beyond
+        if measure.side == "lower" and rest < 0.0:
+            log_mass += math.log1p(rest / total)
+    else:
+        mixed, end = -mixture_loss(-loss, rate), -math.log1p(-rate)
+        rest, beyond = lost + measure.infinite, 0.0
     if rest > 0.0:
-        loss, log_mass = np.append(loss, math.log1p(-rate)), np.append(log_mass, math.log(rest))
-    return dataclasses.replace(atoms_source(log_mass, loss), beyond=beyond)
-
-
-def _added(measure: Measure, rate: float, lost: float) -> Dense:
-    measure = _outwards(measure)
-    loss, log_mass = -mixture_loss(-measure.loss, rate), np.log(measure.mass)
-    unseen = lost + measure.infinite
-    if unseen > 0.0:
-        loss, log_mass = np.append(loss, -math.log1p(-rate)), np.append(log_mass, math.log(unseen))
-    return atoms_source(log_mass, loss)
+        mixed, log_mass = np.append(mixed, end), np.append(log_mass, math.log(rest))
+    return dataclasses.replace(atoms_source(log_mass, mixed), beyond=beyond)

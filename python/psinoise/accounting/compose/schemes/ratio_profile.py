@@ -22,13 +22,13 @@ _MOST_ROUNDING = 0.5
 class _Excess:
     """``E (z - c)^+`` over some nodes, from sums that are kept."""
 
-    def __init__(self, value: Float, mass: Float) -> None:
-        self._value = value
-        self._total = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
+    def __init__(self, nodes: Ratios) -> None:
+        self._value = nodes.value
+        self._total = np.append(np.cumsum(nodes.mass[::-1])[::-1], 0.0)
         # Over the nodes from each on: the sum of mass times the distance from the first of them.
-        gaps = np.append(np.diff(value), 0.0) * self._total[1:]
+        gaps = np.append(np.diff(nodes.value), 0.0) * self._total[1:]
         self._over = np.append(np.cumsum(gaps[::-1])[::-1], 0.0)
-        self._ends = np.append(value, np.inf)
+        self._ends = np.append(nodes.value, np.inf)
 
     def __call__(self, at: Float) -> Float:
         place = np.searchsorted(self._value, at, side="right")
@@ -56,30 +56,31 @@ class AllocationBound(Bound):
     ) -> None:
         self.first, self.second, self.direction, self.steps = first, second, direction, steps
         self.side = first.side
+        # Values are a constant times those of e^epsilon, or of e^-epsilon.
+        self._forth = 1.0 if direction == "remove" else -1.0
         sizes = first.value.size + second.value.size
-        self.rounding = first.rounding + second.rounding + 4.0 * UNIT * (sizes + 16)
-        if not self.rounding < _MOST_ROUNDING:
+        self._rounding = first.rounding + second.rounding + 4.0 * UNIT * (sizes + 16)
+        if not self._rounding < _MOST_ROUNDING:
             raise CertificationError("the masses of the likelihood ratios are not known")
-        self.infinite = max(first.infinite, second.infinite) * (1.0 + 1e-8)
+        self._infinite = max(first.infinite, second.infinite) * (1.0 + 1e-8)
         if direction == "add":
             # From above more may count as such.
-            self.infinite += max(first.zero * second.zero - unseen, 0.0)
+            self._infinite += max(first.zero * second.zero - unseen, 0.0)
         self._offset, self._weight = first.all_nodes
-        self._rest, self._alone = (_Excess(part.value, part.mass) for part in (second, first))
+        self._rest, self._alone = _Excess(second), _Excess(first)
         high = span_of(first, second)[1]
-        self.largest = abs(math.log((high if direction == "remove" else -high) / steps)) + 1e-12
+        self.largest = abs(math.log(self._forth * high / steps)) + 1e-12
 
     def crossing_value(self, epsilon: float) -> float:
         """The sum of ratios at which an outcome begins to add to delta."""
-        forth = 1.0 if self.direction == "remove" else -1.0
-        return forth * self.steps * math.exp(forth * min(epsilon, _LARGEST_EPSILON))
+        size = math.exp(self._forth * min(epsilon, _LARGEST_EPSILON))
+        return self._forth * self.steps * size
 
     def log_deltas(self, epsilons: Float) -> Float:
         sign = self.sign
         # Delta falls: what holds at a smaller epsilon is a bound from above, and 0 is from below.
         asked = np.minimum(epsilons, _LARGEST_EPSILON)
-        forth = 1.0 if self.direction == "remove" else -1.0
-        at_value = forth * self.steps * np.exp(forth * asked)
+        at_value = self._forth * self.steps * np.exp(self._forth * asked)
         found = np.empty(epsilons.size)
         rows = max(_LARGEST_BLOCK // self._offset.size, 1)
         for start in range(0, epsilons.size, rows):
@@ -88,7 +89,7 @@ class AllocationBound(Bound):
             seen = self._rest(at - self._offset - room) @ self._weight
             alone = self._alone(at - sign * 8.0 * UNIT * np.abs(at))[:, 0]
             found[start : start + rows] = seen + self.second.zero * alone
-        share = self.rounding + 16.0 * UNIT
+        share = self._rounding + 16.0 * UNIT
         if self.side == "upper":
             # What underflows in products is as little for each node.
             found = (found + 5e-324 * self._offset.size) / (1.0 - share)
@@ -101,7 +102,7 @@ class AllocationBound(Bound):
             size = np.where(found > 0.0, np.abs(logs), 0.0)
             logs += sign * 8.0 * UNIT * (size + np.abs(asked) + math.log(self.steps) + 1.0)
             if self.side == "upper":
-                logs = np.logaddexp(logs, np.log(self.infinite))
+                logs = np.logaddexp(logs, np.log(self._infinite))
             elif self.side == "lower":
                 logs[epsilons > _LARGEST_EPSILON] = -np.inf
         return np.minimum(logs, 0.0)

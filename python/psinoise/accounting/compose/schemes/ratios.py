@@ -12,15 +12,15 @@ average ``A`` of ``t`` independent ratios ``R_i = dP/dQ`` under ``Q``. The two d
 *A pair that dominates each step dominates the epoch.* By Blackwell's theorem (in this form Kairouz,
 Oh and Viswanath 2015, theorem 10) a pair dominates another if and only if a random map takes its
 laws to those of the other. Steps may depend on earlier outputs: given these, there is such a map
-for the next step. Applied one after the other to independent outputs of ``Q, .., P, .., Q`` they
-give the outputs of the epoch in which the record takes part in the step of ``P``, for each such
-step, and those of the epoch without it from ``Q^t``. The maps do not depend on which step that is,
-so they take the mixture to the mixture. Other records are a mixture that is the same on both sides,
-and ``delta`` is jointly convex. QED. (V. Feldman and M. Shenfeld, "Efficient privacy loss
-accounting for subsampling and random allocation", ICML 2026, compute the same pair.)
+for the next step. Applied in turn to independent outputs of ``Q, .., P, .., Q`` they give the
+outputs of the epoch in which the record takes part in the step of ``P``, and from ``Q^t`` those of
+the epoch without it. They do not depend on which step that is, so they take the mixture to the
+mixture. Other records are a mixture that is the same on both sides, and ``delta`` is jointly
+convex. QED. (V. Feldman and M. Shenfeld, "Efficient privacy loss accounting for subsampling and
+random allocation", ICML 2026, compute the same pair.)
 
 *k of t steps.* Draw ``k floor(t/k)`` of the steps, part them at random into ``k`` blocks of the
-same size, and one step of each block: the ``k`` steps are a uniform choice. Given the blocks, the
+same size, and draw one step of each block: a uniform choice of ``k`` steps. Given the blocks, the
 maps above take ``k`` independent epochs of ``floor(t/k)`` steps, composed, to the outputs; and
 ``delta`` is jointly convex. So these are a bound from above. From below nothing is said.
 
@@ -79,20 +79,6 @@ _LEAST_BIN = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """The losses of one step in both directions, on the same panels and atoms, and ``Q(R = 0)``."""
-
-    remove: Dense
-    add: Dense
-    unseen: float
-
-    @classmethod
-    def of(cls, pair: Dominating, reach: float) -> Step:
-        """One use of a pair, on panels that reach that far."""
-        return cls(dense(pair, "remove", reach), dense(pair, "add", reach), pair.infinite("add"))
-
-
-@dataclass(frozen=True, eq=False)
 class Ratios:
     """Masses under ``Q`` at sums of ratios that rise; a bound on one side.
 
@@ -134,22 +120,17 @@ def span_of(a: Ratios, b: Ratios) -> tuple[float, float]:
 
 def product(a: Ratios, b: Ratios, edges: Float) -> tuple[Ratios, Bins]:
     """The sum of two independent values, binned by edges that hold all sums."""
-    x = a.all_nodes
-    y = x if a is b else b.all_nodes
     zero = a.zero * b.zero
-    positive = bool(edges[0] > 0.0)
+    held, inside = edges, slice(None)
     if zero > 0.0:
         # Sums that are 0 get a bin of their own at the end.
+        positive = bool(edges[0] > 0.0)
         held = np.insert(edges, 0, 0.0) if positive else np.append(edges, 0.0)
-        mass, moment = binned(x, y, held)
-        kept = slice(1, None) if positive else slice(-1)
-        mass, moment = mass[kept], moment[kept]
-    else:
-        mass, moment = binned(x, y, edges)
-    terms = a.value.size + b.value.size + 8
+        inside = slice(1, None) if positive else slice(-1)
+    mass, moment = (part[inside] for part in binned(a, b, held))
     # A value is the sum of two of the same sign: its rounding is a share of itself.
     off = 16.0 * UNIT * np.maximum(np.abs(edges[:-1]), np.abs(edges[1:]))
-    relative = 2.0 * UNIT * terms
+    relative = 2.0 * UNIT * (a.value.size + b.value.size + 8)
     width = np.diff(edges)
     mean = np.divide(moment, mass, out=np.zeros(mass.size), where=mass > 0.0)
     least = np.clip(mean * (1.0 - relative) - off, 0.0, width)
@@ -157,26 +138,32 @@ def product(a: Ratios, b: Ratios, edges: Float) -> tuple[Ratios, Bins]:
     faint = mass < _LEAST_MASS
     least[faint], most[faint] = 0.0, width[faint]
     bins = Bins(edges, mass, 0.5 * (least + most))
-    infinite = max(a.infinite, b.infinite)
-    if a.side == "upper":
-        # Masses that underflow, in the place of the largest value.
-        lost = _LEAST * (float(a.value.size) * b.value.size)
-        infinite += lost * max(float(edges[-1]), 1.0)
-    rounding = a.rounding + b.rounding + UNIT * terms
     nodes = _nodes(bins, a.side, most if a.side == "upper" else least)
-    return Ratios(a.side, *nodes, zero, infinite, rounding), bins
+    return _summed(a, b, nodes, float(a.value.size) * b.value.size, float(edges[-1])), bins
 
 
-def binned(x: tuple[Float, Float], y: tuple[Float, Float], edges: Float) -> tuple[Float, Float]:
+def binned(a: Ratios, b: Ratios, edges: Float) -> tuple[Float, Float]:
     """Masses of the bins of all sums, and their first moments above the lower edges.
 
     Points that are no numbers keep nodes off lattices, on which a sum of values far from 0 is
     rounded by more than a share of itself.
     """
-    a = x[0], np.full(x[0].size, np.nan), x[1]
-    b = a if x is y else (y[0], np.full(y[0].size, np.nan), y[1])
-    mass, moment, _, _ = core.binned_products(*a, *b, edges, 0)
+    (x, p), (y, q) = a.all_nodes, b.all_nodes
+    off, off_too = np.full(x.size, np.nan), np.full(y.size, np.nan)
+    mass, moment, _, _ = core.binned_products(x, off, p, y, off_too, q, edges, 0)
     return mass, moment
+
+
+def _summed(
+    a: Ratios, b: Ratios, nodes: tuple[Float, Float], pairs: float, largest: float
+) -> Ratios:
+    """The sum of two values, from its nodes, the number of products and the largest value."""
+    infinite = max(a.infinite, b.infinite)
+    if a.side == "upper":
+        # Masses that underflow, in the place of the largest value.
+        infinite += _LEAST * pairs * max(largest, 1.0)
+    rounding = a.rounding + b.rounding + UNIT * (a.value.size + b.value.size + 8)
+    return Ratios(a.side, *nodes, a.zero * b.zero, infinite, rounding)
 
 
 def _nodes(bins: Bins, side: Side, mean: Float) -> tuple[Float, Float]:
@@ -196,17 +183,12 @@ def _nodes(bins: Bins, side: Side, mean: Float) -> tuple[Float, Float]:
 
 def exact_product(a: Ratios, b: Ratios) -> Ratios:
     """The sum of two values with few nodes: every product is a node of its own."""
+    (x, p), (y, q) = a.all_nodes, b.all_nodes
+    value, mass = np.add.outer(x, y).ravel(), np.multiply.outer(p, q).ravel()
+    largest, held = float(value.max()), value != 0.0
     away = {"upper": 2.0, "middle": 0.0, "lower": -2.0}[a.side]
-    x, y = a.all_nodes, b.all_nodes
-    value = np.add.outer(x[0], y[0]).ravel()
-    mass = np.multiply.outer(x[1], y[1]).ravel()
-    infinite = max(a.infinite, b.infinite)
-    if a.side == "upper":
-        infinite += _LEAST * mass.size * max(float(value.max()), 1.0)
-    value, mass = value[value != 0.0], mass[value != 0.0]
-    value = value + away * UNIT * np.abs(value)
-    rounding = a.rounding + b.rounding + UNIT * (8 + a.value.size + b.value.size)
-    return Ratios(a.side, *_merged(value, mass), a.zero * b.zero, infinite, rounding)
+    value = value[held] + away * UNIT * np.abs(value[held])
+    return _summed(a, b, _merged(value, mass[held]), mass.size, largest)
 
 
 def _merged(value: Float, mass: Float) -> tuple[Float, Float]:
@@ -223,6 +205,7 @@ class Parts:
 
     Attributes
     ----------
+    sign : 1 under *remove*, -1 under *add*: that of the value of a ratio
     source : loss under *add*, the log of ``dQ/dP``, on the outputs that matter
     unseen : mass under ``Q`` of a ratio of 0
     infinite : mass under ``P`` that may count as an infinite loss, from above
@@ -230,16 +213,12 @@ class Parts:
     light : mass under ``Q`` whose value may count as that of the least node, from above
     """
 
-    direction: Direction
+    sign: float
     source: Dense
     unseen: float
     infinite: float
     nowhere: float
     light: float
-
-    @property
-    def panels(self) -> int:
-        return self.source.panels
 
     @property
     def atoms(self) -> Float:
@@ -249,8 +228,12 @@ class Parts:
     @property
     def span(self) -> tuple[float, float]:
         """The least and the largest log of a ratio."""
-        low, high = covering(self.source, _all(self.source))
+        low, high = covering(self.source, self._all)
         return -high, -low
+
+    @property
+    def _all(self) -> Mask:
+        return np.ones(self.source.log_mass.size, dtype=bool)
 
     @property
     def moments(self) -> tuple[float, float]:
@@ -261,46 +244,101 @@ class Parts:
         center = float(weight @ middle)
         return center, 3.0 * math.sqrt(float(weight @ (middle - center) ** 2))
 
+    def values(self, logs: Float) -> Float:
+        """Values of some logs of ratios, in their order."""
+        return np.sort(self.sign * np.exp(np.clip(logs, -_LARGEST_LOG, _LARGEST_LOG)))
 
-def _all(source: Dense) -> Mask:
-    return np.ones(source.log_mass.size, dtype=bool)
+    def edges(self, inner: Float, atoms: bool) -> Float:
+        """Edges in the log of the ratio that hold all of it, no wider than 1; and the atoms.
+
+        Raises
+        ------
+        CertificationError
+            if the logs of ratios are too far apart
+        """
+        low, high = self.span
+        if not high - low < _FARTHEST:
+            raise CertificationError("the likelihood ratios of one step are too far apart")
+        regular = np.arange(math.ceil(low), math.floor(high) + 1.0, _WIDEST)
+        inner = inner[(inner > low) & (inner < high)]
+        edges = distinct(np.concatenate([[low, high], regular, inner]))
+        edges = apart(edges, _LEAST_BIN * self.source.rounding)
+        return distinct(np.concatenate([edges, self.atoms])) if atoms else edges
+
+    def ratios(self, edges: Float, side: Side) -> Ratios:
+        """The measure of one step; edges are logs of ratios.
+
+        Raises
+        ------
+        CertificationError
+            if no ratio is a float64 above 0
+        """
+        # The mean ratio of a bin, and not its mean loss, is what a sum of ratios keeps.
+        kept: Side = "upper" if side == "upper" else "lower"
+        # Values rise with the loss under add where they are minus the ratio.
+        up = (side == "upper") == (self.sign < 0.0)
+        found = masses_in_bins(self.source, self._all, ~self._all, -edges[::-1])
+        smooth = self.source.panels > 0
+        made, _ = measure_of_masses(found, -edges[::-1], kept, smooth=smooth, up=up)
+        loss, mass, lost = made.loss, made.mass, made.infinite
+        if side != "middle":
+            shift = made.slack + 8.0 * UNIT * np.maximum(np.abs(loss), 1.0)
+            loss = loss + (shift if up else -shift)
+        ratio = np.exp(np.clip(-loss, -_LARGEST_LOG, _LARGEST_LOG + 1.0))
+        if up:
+            ratio[loss > _LARGEST_LOG] = 0.0
+        zero, infinite = self.unseen + float(mass[ratio == 0.0].sum()), 0.0
+        held = (mass > 0.0) & (ratio > 0.0)
+        if not held.any():
+            raise CertificationError("the likelihood ratios of one step are no float64")
+        value, mass = _merged(self.sign * ratio[held], mass[held])
+        if side == "upper":
+            zero += self.nowhere + lost
+            mass[0] += self.light + lost
+            infinite = self.infinite + lost * max(float(ratio.max()), 1.0)
+        rounding = 4.0 * math.expm1(_WIDEST) * float(found.rounding.max())
+        return Ratios(side, value, mass, zero, infinite, rounding + made.slack + 16.0 * UNIT)
+
+    def bins(self, edges: Float, middle: Ratios) -> Bins:
+        """What the bins of one step hold, atoms on their edges apart, for a plan."""
+        levels = distinct(self.values(edges))
+        inside = ~np.isin(middle.value, levels)
+        value, mass = middle.value[inside], middle.mass[inside]
+        where = np.clip(np.searchsorted(levels, value, side="right") - 1, 0, levels.size - 2)
+        total: Float = np.bincount(where, mass, levels.size - 1).astype(np.float64)
+        moment = np.bincount(where, mass * (value - levels[where]), levels.size - 1)
+        mean = np.divide(moment, total, out=np.zeros(total.size), where=total > 0.0)
+        return Bins(levels, total, np.clip(mean, 0.0, np.diff(levels)))
 
 
-def parts_of(step: Step, direction: Direction, rare: float, share: float) -> Parts:
-    """The outputs of one step that matter.
+def parts_of(
+    pair: Dominating, reach: float, direction: Direction, rare: float, share: float
+) -> Parts:
+    """The outputs of one step that matter, on panels that reach so far.
 
-    Parameters
-    ----------
-    step
-        its losses
-    direction
-        of the question
-    rare
-        mass under ``P`` (*remove*) that may count as an infinite loss
-    share
-        mass under ``Q`` that may be moved at either end
+    ``rare`` is a mass under ``P`` that may count as an infinite loss (*remove*), and ``share`` one
+    under ``Q`` that may be moved at either end.
 
     Raises
     ------
     CertificationError
         if all ratios are too large for float64
     """
-    remove, add = step.remove, step.add
+    remove, add = dense(pair, "remove", reach), dense(pair, "add", reach)
     # No mass is above 1.
     p, q = (np.exp(np.minimum(s.log_mass + s.doubt, 1.0)) for s in (remove, add))
     far = remove.highest > _LARGEST_LOG
+    infinite = nowhere = 0.0
     if direction == "remove":
         large = remove.rarest(p, rare) | far
         small = add.rarest(q, share) & ~large
         infinite = remove.mass_of(large) + remove.beyond
-        nowhere = 0.0
         # What is moved to infinity has less mass under Q, its losses being positive; or all of it.
         light = add.mass_of(small | large) + add.beyond
     else:
         large = add.rarest(q, share) & ~far
         # Rare under Q: those with the largest ratios.
         small = (remove.rarest(q, share) | far) & ~large
-        infinite = 0.0
         nowhere = add.mass_of(large) + add.beyond
         light = add.mass_of(small)
     kept = ~(large | small)
@@ -309,73 +347,6 @@ def parts_of(step: Step, direction: Direction, rare: float, share: float) -> Par
     if not kept.any():
         raise CertificationError("the likelihood ratios of one step are too large")
     source = add.only(kept)
-    source = source.rounded_within(_all(source))
-    return Parts(direction, source, step.unseen, infinite, nowhere, light)
-
-
-def base_edges(parts: Parts, inner: Float, atoms: bool) -> Float:
-    """Edges in the log of the ratio that hold all of it, no wider than 1; and the atoms.
-
-    Raises
-    ------
-    CertificationError
-        if the logs of ratios are too far apart
-    """
-    low, high = parts.span
-    if not high - low < _FARTHEST:
-        raise CertificationError("the likelihood ratios of one step are too far apart")
-    regular = np.arange(math.ceil(low), math.floor(high) + 1.0, _WIDEST)
-    edges = distinct(np.concatenate([[low, high], regular, inner[(inner > low) & (inner < high)]]))
-    edges = apart(edges, _LEAST_BIN * parts.source.rounding)
-    return distinct(np.concatenate([edges, parts.atoms])) if atoms else edges
-
-
-def base(parts: Parts, edges: Float, side: Side) -> Ratios:
-    """The measure of one step; edges are logs of ratios.
-
-    Raises
-    ------
-    CertificationError
-        if no ratio is a float64 above 0
-    """
-    source, sign = parts.source, 1.0 if parts.direction == "remove" else -1.0
-    # The mean ratio of a bin, and not its mean loss, is what a sum of ratios keeps.
-    kept: Side = "upper" if side == "upper" else "lower"
-    # Values rise with the loss under add where they are minus the ratio.
-    up = (side == "upper") == (sign < 0.0)
-    found = masses_in_bins(source, _all(source), ~_all(source), -edges[::-1])
-    made, _ = measure_of_masses(found, -edges[::-1], kept, smooth=source.panels > 0, up=up)
-    loss, mass, lost = made.loss, made.mass, made.infinite
-    if side != "middle":
-        shift = made.slack + 8.0 * UNIT * np.maximum(np.abs(loss), 1.0)
-        loss = loss + (shift if up else -shift)
-    ratio = np.exp(np.clip(-loss, -_LARGEST_LOG, _LARGEST_LOG + 1.0))
-    if up:
-        ratio[loss > _LARGEST_LOG] = 0.0
-    value, infinite = sign * ratio, 0.0
-    zero = parts.unseen + float(mass[ratio == 0.0].sum())
-    held = (mass > 0.0) & (ratio > 0.0)
-    if not held.any():
-        raise CertificationError("the likelihood ratios of one step are no float64")
-    value, mass = _merged(value[held], mass[held])
-    if side == "upper":
-        zero += parts.nowhere + lost
-        mass[0] += parts.light + lost
-        infinite = parts.infinite + lost * max(float(ratio.max()), 1.0)
-    rounding = 4.0 * math.expm1(_WIDEST) * float(found.rounding.max()) + made.slack + 16.0 * UNIT
-    return Ratios(side, value, mass, zero, infinite, rounding)
-
-
-def base_bins(parts: Parts, edges: Float, middle: Ratios) -> Bins:
-    """What the bins of one step hold, atoms on their edges apart, for a plan."""
-    sign = 1.0 if parts.direction == "remove" else -1.0
-    levels = np.sort(sign * np.exp(np.clip(edges, -_LARGEST_LOG, _LARGEST_LOG)))
-    levels = distinct(levels)
-    inside = ~np.isin(middle.value, levels)
-    value, mass = middle.value[inside], middle.mass[inside]
-    where = np.clip(np.searchsorted(levels, value, side="right") - 1, 0, levels.size - 2)
-    total: Float = np.bincount(where, mass, levels.size - 1).astype(np.float64)
-    moment = np.bincount(where, mass * (value - levels[where]), levels.size - 1)
-    mean = np.divide(moment, total, out=np.zeros(total.size), where=total > 0.0)
-    mean = np.clip(mean, 0.0, np.diff(levels))
-    return Bins(levels, total, mean)
+    source = source.rounded_within(np.ones(source.log_mass.size, dtype=bool))
+    sign = 1.0 if direction == "remove" else -1.0
+    return Parts(sign, source, pair.infinite("add"), infinite, nowhere, light)
