@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.reference.stream import (
+    BLOCK,
     FurtherWords,
     NarrowWords,
     WideWords,
     Words64,
+    exponential_variates,
     first_words,
+    positions,
 )
-from psinoise.reference.variates import exponential_variates
 
 Float = NDArray[np.float64]
 
 _ROUNDS = 8
-_BLOCK = 1 << 16
 _TEST_BITS = 12
 _ALIAS_MASK = np.uint64((1 << 20) - 1)
 _ALIAS_BITS = np.uint64(20)
@@ -40,6 +42,7 @@ class _Narrow(NarrowWords):
 _Format = type[_Wide] | type[_Narrow]
 
 
+@dataclass(frozen=True, eq=False)
 class CellTable:
     """Cells of ``|x|`` with the columns of the alias method; immutable."""
 
@@ -48,111 +51,74 @@ class CellTable:
     starts: Float
     widths: Float
     step: float
-    column_bits: int
-    narrow: bool
     tail_first: int
     tail_rate: float
     tail_period: float
 
-    def __init__(
-        self,
-        entries: NDArray[np.uint64],
-        fractions: NDArray[np.uint64],
-        starts: Float,
-        widths: Float,
-        step: float,
-        tail_first: int,
-        tail_rate: float,
-        tail_period: float,
-    ) -> None:
-        columns = entries.size
-        cells = columns if step > 0.0 else starts.size
-        if (
-            not 1 <= columns <= _MOST_COLUMNS
-            or columns & (columns - 1)
-            or fractions.size != columns
-        ):
+    def __post_init__(self) -> None:
+        columns, starts, widths = self.entries.size, self.starts, self.widths
+        cells = columns if self.step > 0.0 else starts.size
+        power = columns & (columns - 1) == 0
+        if not (1 <= columns <= _MOST_COLUMNS and power and self.fractions.size == columns):
             raise ValueError("entries and fractions must have one length, a power of two to 2**20")
         if not 1 <= cells <= columns or widths.size != starts.size:
             raise ValueError("starts and widths must have one length, at most that of entries")
-        if ((entries & _ALIAS_MASK) >= np.uint64(cells)).any():
+        if ((self.entries & _ALIAS_MASK) >= np.uint64(cells)).any():
             raise ValueError("entries must name cells")
-        if tail_first < cells and not tail_rate > 0.0:
+        if self.tail_first < cells and not self.tail_rate > 0.0:
             raise ValueError("tail_rate must be positive where there is a tail")
-        padding = np.zeros(columns - starts.size)
-        for name, value in (
-            ("entries", entries.copy()),
-            ("fractions", fractions.copy()),
-            ("starts", np.concatenate([starts, padding])),
-            ("widths", np.concatenate([widths, padding])),
-            ("step", step),
-            ("column_bits", columns.bit_length() - 1),
-            ("narrow", columns <= _NARROW_COLUMNS and _in_float32(starts, widths, step)),
-            ("tail_first", tail_first),
-            ("tail_rate", tail_rate),
-            ("tail_period", tail_period),
-        ):
-            object.__setattr__(self, name, value)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("CellTable is immutable")
+    @property
+    def column_bits(self) -> int:
+        """How many bits of a word choose the column."""
+        return self.entries.size.bit_length() - 1
 
-
-def _in_float32(starts: Float, widths: Float, step: float) -> bool:
-    numbers = np.concatenate([starts, widths, [step]])
-    return bool(((numbers == 0.0) | ((numbers > 2.0**-60) & (numbers < 2.0**60))).all())
-
-
-def _columns(form: _Format, table: CellTable, words: NDArray[Any]) -> NDArray[np.intp]:
-    return np.asarray(words & form.word((1 << table.column_bits) - 1), dtype=np.intp)
-
-
-def _tests(form: _Format, table: CellTable, words: NDArray[Any]) -> Words64:
-    tests = (words >> form.word(table.column_bits + 1)) & form.word((1 << form.test_bits) - 1)
-    return np.asarray(tests, dtype=np.uint64)
+    @property
+    def narrow(self) -> bool:
+        """Whether words of 32 bits are enough for float32."""
+        numbers = np.concatenate([self.starts, self.widths, [self.step]])
+        in_float32 = (numbers == 0.0) | ((numbers > 2.0**-60) & (numbers < 2.0**60))
+        return self.entries.size <= _NARROW_COLUMNS and bool(in_float32.all())
 
 
 def _points(
     form: _Format, table: CellTable, words: NDArray[Any], cells: NDArray[np.intp]
 ) -> NDArray[Any]:
-    bits, real = table.column_bits, form.real
-    mask = form.word((1 << form.bits) - (2 << bits))
-    half = form.word((1 << bits) | form.one)
-    position = (((words >> form.word(form.test_bits)) & mask) | half).view(real) - real(1.0)
+    """Points in cells, by the bits of words above those of column, sign and test."""
+    place, real = positions(words, form.test_bits + table.column_bits + 1), form.real
     if table.step > 0.0:
-        return np.asarray((cells.astype(real) + (position - real(0.5))) * real(table.step))
-    return np.asarray(
-        table.starts.astype(real)[cells] + table.widths.astype(real)[cells] * position
-    )
+        return np.asarray((cells.astype(real) + (place - real(0.5))) * real(table.step))
+    # A column without a cell of its own has one at 0.
+    padding = np.zeros(table.entries.size - table.starts.size)
+    starts, widths = (np.append(part, padding)[cells] for part in (table.starts, table.widths))
+    return np.asarray(starts.astype(real) + widths.astype(real) * place)
 
 
-def _with_sign(
-    form: _Format, table: CellTable, x: NDArray[Any], words: NDArray[Any]
+def _draw(
+    form: _Format, table: CellTable, key: bytes, first: int, count: int, scale: float
 ) -> NDArray[Any]:
-    shift, top = form.bits - 1 - table.column_bits, 1 << (form.bits - 1)
-    sign = (words << form.word(shift)) & form.word(top)
-    return np.asarray((x.view(form.word) ^ sign).view(form.real) + form.real(0.0))
-
-
-def _settle(form: _Format, table: CellTable, words: NDArray[Any], further: FurtherWords) -> Float:
-    which = np.arange(words.size)
-    columns, tests = _columns(form, table, words), _tests(form, table, words)
+    words: NDArray[Any] = first_words(key, _ROUNDS, first, count, form.bits)
+    further = FurtherWords.of_range(key, _ROUNDS, first, count)
+    bits = table.column_bits
+    columns = (words & form.word((1 << bits) - 1)).astype(np.intp)
+    tests = words >> form.word(bits + 1) & form.word((1 << form.test_bits) - 1)
     entries = table.entries[columns]
     thresholds = entries >> _ALIAS_BITS
     rest = np.uint64(_TEST_BITS - form.test_bits)
-    own = tests < thresholds >> rest
+    own = np.asarray(tests < thresholds >> rest)
     level = np.flatnonzero(tests == thresholds >> rest)
-    if level.size:
-        last = thresholds[level] & ((np.uint64(1) << rest) - np.uint64(1))
-        fractions = last << np.uint64(52) | table.fractions[columns[level]]
-        own[level] = further.next(level) >> np.uint64(form.test_bits) < fractions
+    last = thresholds[level] & ((np.uint64(1) << rest) - np.uint64(1))
+    fractions = last << np.uint64(52) | table.fractions[columns[level]]
+    own[level] = further.next(level) >> np.uint64(form.test_bits) < fractions
     cells = np.where(own, columns, (entries & _ALIAS_MASK).astype(np.intp))
     points = _points(form, table, words, cells).astype(np.float64)
-    tail = which[cells >= table.tail_first]
-    if tail.size:
-        variates = exponential_variates(further.next(tail), further, tail)
-        points[tail] += np.floor(variates / table.tail_rate) * table.tail_period
-    return points
+    tail = np.flatnonzero(cells >= table.tail_first)
+    variates = exponential_variates(further.next(tail), further, tail)
+    points[tail] += np.floor(variates / table.tail_rate) * table.tail_period
+    scaled = points.astype(form.real) * form.real(scale)
+    # Adding +0 turns -0 into +0.
+    positive = words & form.word(1 << bits) == 0
+    return np.asarray(np.where(positive, scaled, -scaled) + form.real(0.0))
 
 
 def sample_cells(
@@ -161,23 +127,8 @@ def sample_cells(
     """Write elements ``first, first + 1, ...`` of the stream of ``key``, times ``scale``."""
     del threads
     form: _Format = _Narrow if out.dtype == np.float32 and table.narrow else _Wide
-    rest = np.uint64(_TEST_BITS - form.test_bits)
     flat = out.reshape(-1)
     with np.errstate(all="ignore"):
-        for start in range(0, flat.size, _BLOCK):
-            size = min(_BLOCK, flat.size - start)
-            words = np.array(
-                first_words(key, _ROUNDS, first + start, size, form.bits), dtype=form.word
-            )
-            columns, tests = _columns(form, table, words), _tests(form, table, words)
-            entries = table.entries[columns]
-            thresholds = entries >> _ALIAS_BITS >> rest
-            cells = np.where(tests < thresholds, columns, (entries & _ALIAS_MASK).astype(np.intp))
-            points = _points(form, table, words, cells) * form.real(scale)
-            pending = np.flatnonzero((tests == thresholds) | (cells >= table.tail_first))
-            elements = pending.astype(np.uint64) + np.uint64(first + start)
-            further = FurtherWords(key, _ROUNDS, elements)
-            settled = _settle(form, table, words[pending], further).astype(form.real)
-            points[pending] = settled * form.real(scale)
-            signed = _with_sign(form, table, points, words)
-            flat[start : start + size] = signed.astype(out.dtype)
+        for start in range(0, flat.size, BLOCK):
+            part = flat[start : start + BLOCK]
+            part[:] = _draw(form, table, key, first + start, part.size, scale)

@@ -6,23 +6,31 @@ import copy
 import itertools
 import math
 import os
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.reference.stream import FurtherWords, Words64, first_words
+from psinoise.reference.stream import BLOCK, FurtherWords, Words64, first_words
 
 Integers = NDArray[np.int64]
 
 _ROUNDS = 20
-_BLOCK = 1 << 16
 _MOST_LISTED = 1 << 20
 _MOST_DRAW_BITS, _HEAD_BITS = 63, 31
 _MOST_NOISE, _MOST_DOUBLINGS = 1 << 62, 62
 _MOST_VALUE, _MOST_INTEGER = 1 << 61, 1 << 62
 # How far a sum of digits may reach, and the elements between those of one and of the next.
 _MOST_SUM, _DIGIT_ELEMENTS = 1 << 60, 1 << 48
+# Powers of two between which the grid is where values of one type are released as another.
+_RANGES = {
+    ("float64", "float64"): (-1000, 900),
+    ("float32", "float32"): (-100, 60),
+    ("int64", "float64"): (-61, 62),
+    ("int64", "int64"): (0, 62),
+}
 
 
 class SecretKey(bytes):
@@ -73,6 +81,7 @@ def lattice_columns(weights: Words64) -> Words64:
     return np.array(entries, dtype=np.uint64)
 
 
+@dataclass(frozen=True, eq=False)
 class LatticeTable:
     """A lattice law of integers with the columns of the alias method; immutable.
 
@@ -80,53 +89,53 @@ class LatticeTable:
     a table with a ``rest`` is a draw from that.
     """
 
-    entries: Words64
-    column_mask: int
-    draw_mask: int
-    tail_first: int
+    weights: Words64
     tail: str
     repeated: int
     ratio: int
-    last: int
-    rest: LatticeTable | None
-    above: tuple[tuple[LatticeTable, int], ...]
+    rest: LatticeTable | None = field(default=None, init=False)
+    above: tuple[tuple[LatticeTable, int], ...] = field(default=(), init=False)
 
-    def __init__(self, weights: Words64, tail: str, repeated: int, ratio: int) -> None:
-        columns, draw_bits = _shape_of(weights)
-        if tail not in ("none", "translate", "dilate", "blocks"):
+    def __post_init__(self) -> None:
+        columns, _ = self.shape
+        count, repeated, ratio = self.weights.size, self.repeated, self.ratio
+        if self.tail not in ("none", "translate", "dilate", "blocks"):
             raise ValueError("tail must be none, translate, dilate or blocks")
-        count = weights.size
-        if repeated != 0 if tail == "none" else not 1 <= repeated <= count:
+        if repeated != 0 if self.tail == "none" else not 1 <= repeated <= count:
             raise ValueError("repeated must be 1 to the number of weights where there is a tail")
-        if tail == "dilate" and (count != columns or 2 * repeated != count):
+        if self.tail == "dilate" and (count != columns or 2 * repeated != count):
             raise ValueError("repeated must be half the weights, a power of two, in a dilated tail")
         power = ratio >= 1 << 22 and ratio & (ratio - 1) == 0
-        if tail == "blocks" and not (repeated + 1 == count and power):
+        if self.tail == "blocks" and not (repeated + 1 == count and power):
             raise ValueError("repeated must be all weights but one, ratio 2^22 to 2^63, of blocks")
-        for name, value in (
-            ("entries", lattice_columns(weights)),
-            ("column_mask", columns - 1),
-            ("draw_mask", (1 << draw_bits) - 1),
-            ("tail_first", columns if tail == "none" else count - repeated),
-            ("tail", tail),
-            ("repeated", repeated),
-            ("ratio", ratio),
-            ("last", count - 1),
-            ("rest", None),
-            ("above", ()),
-        ):
-            object.__setattr__(self, name, value)
+
+    @cached_property
+    def shape(self) -> tuple[int, int]:
+        """How many columns there are, and of how many bits a draw is."""
+        return _shape_of(self.weights)
+
+    @cached_property
+    def entries(self) -> Words64:
+        """The columns."""
+        return lattice_columns(self.weights)
+
+    @property
+    def tail_first(self) -> int:
+        """The first integer that stands for others."""
+        return self.shape[0] if self.tail == "none" else self.weights.size - self.repeated
+
+    @property
+    def digits(self) -> list[tuple[LatticeTable, int]]:
+        """The tables of a sum and their shifts."""
+        return [(self, 0), *self.above]
 
     def with_rest(self, rest: LatticeTable) -> LatticeTable:
         """The same law, whose last integer stands for one of another."""
         if any(table.above or table.tail != "none" for table in (self, rest)):
             raise ValueError("rest must be a law without a tail or digits, for such a law")
-        if rest.last >= self.last:
+        if rest.weights.size >= self.weights.size:
             raise ValueError("rest must have fewer integers")
-        made = copy.copy(self)
-        for name, value in (("tail", "rest"), ("tail_first", self.last), ("rest", rest)):
-            object.__setattr__(made, name, value)
-        return made
+        return self._with(tail="rest", repeated=1, rest=rest)
 
     def plus(self, other: LatticeTable, shift: int) -> LatticeTable:
         """The sum with ``2**shift`` times another law, the digits of which come after its own."""
@@ -135,61 +144,73 @@ class LatticeTable:
         digits = [*self.digits, *((table, further + shift) for table, further in other.digits)]
         if any(table.tail not in ("none", "rest") for table, _ in digits):
             raise ValueError("tail must be none where laws are added")
-        if sum(table.column_mask << further for table, further in digits) > _MOST_SUM:
+        if sum((table.shape[0] - 1) << further for table, further in digits) > _MOST_SUM:
             raise ValueError("shift must keep the sum within 2^60")
+        return self._with(above=tuple(digits[1:]))
+
+    def _with(self, **fields: Any) -> LatticeTable:
         made = copy.copy(self)
-        object.__setattr__(made, "above", tuple(digits[1:]))
+        vars(made).update(fields)
         return made
-
-    @property
-    def digits(self) -> list[tuple[LatticeTable, int]]:
-        """The tables of a sum and their shifts."""
-        return [(self, 0), *self.above]
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("LatticeTable is immutable")
 
 
 def _listed(table: LatticeTable, words: Words64) -> Integers:
-    mask = np.uint64(table.column_mask)
+    columns, draw_bits = table.shape
+    mask = np.uint64(columns - 1)
     entries = table.entries[(words & mask).astype(np.intp)]
-    own = (words & np.uint64(table.draw_mask)) < (entries & ~mask)
+    own = (words & np.uint64((1 << draw_bits) - 1)) < (entries & ~mask)
     return np.asarray((np.where(own, words, entries) & mask).astype(np.int64))
-
-
-def _with_sign(numbers: Integers, words: Words64) -> Integers:
-    return np.where(words >> np.uint64(63) == 0, numbers, -numbers)
 
 
 def lattice_choices(table: LatticeTable, words: Words64) -> Integers:
     """The listed integers, with their signs, that words choose."""
     if table.above:
         raise ValueError("table must have one digit")
-    return _with_sign(_listed(table, words), words)
+    numbers = _listed(table, words)
+    return np.where(words >> np.uint64(63) == 0, numbers, -numbers)
 
 
-def _beyond(table: LatticeTable, listed: int, copies: int, word: int) -> int:
-    if table.tail == "blocks" and listed > 0:
-        return 1 + (listed - 1) * (2**64 // table.ratio) + word // table.ratio
-    if table.tail == "dilate":
-        if listed >= _MOST_NOISE >> copies:
-            return _MOST_NOISE
-        return (listed << copies) + (word >> (64 - copies) if copies else 0)
-    return min(listed + copies * table.repeated, _MOST_NOISE)
-
-
-def _copies(table: LatticeTable, listed: Integers, further: FurtherWords, tail: Any) -> Integers:
-    """How often each integer of the tail, where it is among those listed, is moved on."""
-    copies = np.zeros_like(listed)
+def _beyond(
+    table: LatticeTable, listed: Integers, further: FurtherWords, which: NDArray[np.intp]
+) -> Integers:
+    """What integers of the tail stand for."""
+    if table.rest is not None:
+        return _listed(table.rest, further.next(which))
+    if table.tail == "blocks":
+        places = (further.next(which) // np.uint64(table.ratio)).astype(np.int64)
+        return np.asarray(1 + (listed - 1) * (2**64 // table.ratio) + places)
     most = np.full_like(listed, _MOST_DOUBLINGS)
     if table.tail == "translate":
         most = (_MOST_NOISE - listed) // table.repeated + 1
-    going = tail
+    copies, going = np.zeros_like(listed), np.arange(listed.size)
     while going.size:
         going = going[copies[going] < most[going]]
-        going = going[further.next(going) < np.uint64(table.ratio)]
+        going = going[further.next(which[going]) < np.uint64(table.ratio)]
         copies[going] += 1
-    return np.asarray(copies[tail])
+    if table.tail == "translate":
+        return np.asarray(np.minimum(listed + copies * table.repeated, _MOST_NOISE))
+    within = listed < _MOST_NOISE >> copies
+    wide = np.flatnonzero(within & (copies > 0))
+    low = np.zeros_like(listed)
+    low[wide] = further.next(which[wide]) >> (64 - copies[wide]).astype(np.uint64)
+    return np.asarray(np.where(within, (listed << copies) + low, _MOST_NOISE))
+
+
+def _draw_digit(table: LatticeTable, key: bytes, first: int, count: int) -> Integers:
+    """Integers by draws whose upper bits are those of first words, the lower ones of others."""
+    words: Words64 = first_words(key, _ROUNDS, first, count, 32).astype(np.uint64)
+    further = FurtherWords.of_range(key, _ROUNDS, first, count)
+    seconds = further.next(np.arange(count))
+    columns, draw_bits = table.shape
+    column_mask, column_bits = np.uint64(columns - 1), np.uint64(columns.bit_length() - 1)
+    positions = (words & np.uint64((1 << min(draw_bits, _HEAD_BITS)) - 1)) >> column_bits
+    if draw_bits > _HEAD_BITS:
+        lower_bits = draw_bits - _HEAD_BITS
+        positions = positions << np.uint64(lower_bits) | seconds >> np.uint64(64 - lower_bits)
+    numbers = _listed(table, positions << column_bits | words & column_mask)
+    tail = np.flatnonzero(numbers >= table.tail_first)
+    numbers[tail] = _beyond(table, numbers[tail], further, tail)
+    return np.where(words >> np.uint64(31) == 0, numbers, -numbers)
 
 
 def _draw(law: LatticeTable, key: bytes, first: int, count: int) -> Integers:
@@ -199,59 +220,13 @@ def _draw(law: LatticeTable, key: bytes, first: int, count: int) -> Integers:
     return total
 
 
-def _completed(table: LatticeTable, heads: Words64, further: Words64) -> Words64:
-    """Draws whose upper bits are those of first words, and the lower ones of other words."""
-    column_bits = np.uint64(table.column_mask.bit_length())
-    lower_bits = max(table.draw_mask.bit_length() - _HEAD_BITS, 0)
-    positions = (heads & np.uint64(table.draw_mask & (1 << _HEAD_BITS) - 1)) >> column_bits
-    if lower_bits:
-        positions = positions << np.uint64(lower_bits) | further >> np.uint64(64 - lower_bits)
-    return positions << column_bits | heads & np.uint64(table.column_mask)
-
-
-def _draw_digit(table: LatticeTable, key: bytes, first: int, count: int) -> Integers:
-    words: Words64 = first_words(key, _ROUNDS, first, count, 32).astype(np.uint64)
-    negative = words >> np.uint64(31) == 1
-    least = _completed(table, words, np.zeros(count, np.uint64))
-    most = _completed(table, words, np.full(count, 2**64 - 1, np.uint64))
-    numbers = _listed(table, least)
-    thresholds = table.entries[(least & np.uint64(table.column_mask)).astype(np.intp)]
-    thresholds &= ~np.uint64(table.column_mask)
-    lowest = least & ~np.uint64(table.column_mask)
-    highest = most | np.uint64(table.column_mask)
-    open_ones = (lowest <= thresholds) & (thresholds <= highest)
-    pending = np.flatnonzero(open_ones | (numbers >= table.tail_first))
-    if pending.size:
-        further = FurtherWords(key, _ROUNDS, pending.astype(np.uint64) + np.uint64(first))
-        everywhere = np.arange(pending.size)
-        listed = _listed(table, _completed(table, words[pending], further.next(everywhere)))
-        copies = np.zeros_like(listed)
-        tail = np.flatnonzero(listed >= table.tail_first)
-        if table.rest is not None:
-            listed[tail] = _listed(table.rest, further.next(tail))
-            tail = tail[:0]
-        low = np.zeros(pending.size, dtype=np.uint64)
-        if table.tail == "blocks":
-            low[tail] = further.next(tail)
-            tail = tail[:0]
-        copies[tail] = _copies(table, listed, further, tail)
-        if table.tail == "dilate":
-            moved = np.flatnonzero((copies > 0) & (listed < _MOST_NOISE >> copies))
-            low[moved] = further.next(moved)
-        numbers[pending] = [
-            _beyond(table, *each)
-            for each in zip(listed.tolist(), copies.tolist(), low.tolist(), strict=True)
-        ]
-    return np.where(negative, -numbers, numbers)
-
-
 def lattice_noise(table: LatticeTable, key: bytes, first: int, out: Integers, threads: int) -> None:
     """Integers of elements ``first, first + 1, ...`` of the stream of ``key``."""
     del threads
     flat = out.reshape(-1)
-    for start in range(0, flat.size, _BLOCK):
-        size = min(_BLOCK, flat.size - start)
-        flat[start : start + size] = _draw(table, key, first + start, size)
+    for start in range(0, flat.size, BLOCK):
+        part = flat[start : start + BLOCK]
+        part[:] = _draw(table, key, first + start, part.size)
 
 
 def _snapped(x: NDArray[Any], grid: float, low: float, high: float) -> Integers:
@@ -285,21 +260,28 @@ def all_finite(x: NDArray[Any]) -> bool:
     """Whether all values are finite; takes as long wherever one is not."""
     if x.dtype not in (np.float64, np.float32) or not x.flags.c_contiguous:
         raise TypeError("x must be a C-contiguous float64 or float32 array")
-    flat, finite = x.reshape(-1), True
-    for start in range(0, flat.size, _BLOCK):
-        finite &= bool(np.isfinite(flat[start : start + _BLOCK]).all())
-    return finite
+    return bool(np.count_nonzero(np.isfinite(x)) == x.size)
+
+
+def _check(
+    x: NDArray[Any], out: NDArray[Any], dtype: np.dtype[Any], grid: float, low: float, high: float
+) -> None:
+    if x.size != out.size:
+        raise ValueError("arrays must have the same size")
+    if (x.dtype.name, dtype.name) not in _RANGES:
+        raise TypeError("x and out must be float64, float32 or int64")
+    least, most = _RANGES[x.dtype.name, dtype.name]
+    if not 2.0**least <= grid <= 2.0**most:
+        raise ValueError("grid must be in the range of x and out")
+    if not low <= high:
+        raise ValueError("low must be at most high")
 
 
 def lattice_cells(x: NDArray[Any], grid: float, low: float, high: float, out: Integers) -> None:
     """Values within bounds, rounded half up to multiples of a grid, counted in these."""
-    if x.size != out.size:
-        raise ValueError("arrays must have the same size")
-    least, most = _range_of(x.dtype, x.dtype)
-    if x.dtype.kind != "f" or not 2.0**least <= grid <= 2.0**most:
+    _check(x, out, x.dtype, grid, low, high)
+    if x.dtype.kind != "f":
         raise ValueError("grid must be in the range of x and out")
-    if not low <= high:
-        raise ValueError("low must be at most high")
     with np.errstate(all="ignore"):
         out.reshape(-1)[...] = _snapped(x.reshape(-1), grid, low, high)
 
@@ -316,34 +298,12 @@ def lattice_release(
     threads: int,
 ) -> None:
     """Values within bounds, rounded half up to multiples of a grid, plus noise."""
-    del threads
-    if x.size != out.size:
-        raise ValueError("arrays must have the same size")
-    least, most = _range_of(x.dtype, out.dtype)
-    if not 2.0**least <= grid <= 2.0**most:
-        raise ValueError("grid must be in the range of x and out")
-    if not low <= high:
-        raise ValueError("low must be at most high")
+    _check(x, out, out.dtype, grid, low, high)
     if out.dtype.kind == "i" and not grid.is_integer():
         raise ValueError("grid must be whole for integer results")
-    values, flat = x.reshape(-1), out.reshape(-1)
+    noise = np.empty(x.size, np.int64)
+    lattice_noise(table, key, first, noise, threads)
     with np.errstate(all="ignore"):
-        for start in range(0, flat.size, _BLOCK):
-            size = min(_BLOCK, flat.size - start)
-            noise = _draw(table, key, first + start, size)
-            total = _snapped(values[start : start + size], grid, low, high) + noise
-            bounded = np.clip(total, -_MOST_VALUE, _MOST_VALUE)
-            flat[start : start + size] = _converted(bounded, grid, out.dtype)
-
-
-def _range_of(x: np.dtype[Any], out: np.dtype[Any]) -> tuple[int, int]:
-    """Powers of two between which the grid is where values of one type are released as another."""
-    ranges = {
-        ("float64", "float64"): (-1000, 900),
-        ("float32", "float32"): (-100, 60),
-        ("int64", "float64"): (-61, 62),
-        ("int64", "int64"): (0, 62),
-    }
-    if (x.name, out.name) not in ranges:
-        raise TypeError("x and out must be float64, float32 or int64")
-    return ranges[x.name, out.name]
+        total = _snapped(x.reshape(-1), grid, low, high) + noise
+        bounded = np.clip(total, -_MOST_VALUE, _MOST_VALUE)
+        out.reshape(-1)[...] = _converted(bounded, grid, out.dtype)
