@@ -185,6 +185,8 @@ def compare_lattice_cells(tables):
             core.lattice_cells(np.zeros(3), 1.0, 1.0, 0.0, out)
         with pytest.raises(ValueError, match="same size"):
             core.lattice_cells(np.zeros(2), 1.0, 0.0, 1.0, out)
+        with pytest.raises(TypeError, match="x must be"):
+            core.lattice_cells(np.arange(3), 1.0, 0.0, 1.0, out)
 
 
 @compares("lattice_release")

@@ -279,9 +279,9 @@ def _check(
 
 def lattice_cells(x: NDArray[Any], grid: float, low: float, high: float, out: Integers) -> None:
     """Values within bounds, rounded half up to multiples of a grid, counted in these."""
-    _check(x, out, x.dtype, grid, low, high)
     if x.dtype.kind != "f":
-        raise ValueError("grid must be in the range of x and out")
+        raise TypeError("x must be float64 or float32")
+    _check(x, out, x.dtype, grid, low, high)
     with np.errstate(all="ignore"):
         out.reshape(-1)[...] = _snapped(x.reshape(-1), grid, low, high)
 
