@@ -38,7 +38,7 @@ from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Dense, Measured, dense, uses_of
 from psinoise.accounting.compose.schemes.epoch import RESOLUTIONS, Epoch
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition
-from psinoise.accounting.loss.atoms import AtomPair, Dominating
+from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float, Pair
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import Pairs, Step, Steps, are_pairs, several
@@ -176,19 +176,18 @@ def _choices(sought: Sought, steps: Pairs, epsilon: float) -> Choices | None:
     """
     direction, tilt = sought.direction, sought.tilt
 
-    def cost(step: tuple[Dominating, int]) -> tuple[float, int]:
+    def cost(step: tuple[AtomPair, int]) -> tuple[float, int]:
         pair, count = step
-        if not isinstance(pair, AtomPair) or not pair.compares_all:
-            return -1.0, 0
         if not pair.several:
             return 0.0, count
         fixed = pair.at_tilt(direction, tilt)
-        return count * (pair.moment(direction, tilt) - fixed.moment(direction, tilt)), count
+        gain = pair.moment(direction, tilt) - fixed.moment(direction, tilt)
+        return count * max(gain, 0.0), count  # what is below 0 is rounding
 
-    most = max(steps, key=cost)
-    pair, count = most
-    if cost(most)[0] < 0.0 or not isinstance(pair, AtomPair):
+    atoms = [(p, n) for p, n in steps if isinstance(p, AtomPair) and p.compares_all]
+    if not atoms:
         return None
+    pair, count = max(atoms, key=cost)
     reach = reach_for(sought.log_delta, uses_of(steps))
     return Choices(
         pair,

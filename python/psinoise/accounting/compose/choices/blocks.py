@@ -38,7 +38,7 @@ from psinoise.accounting.compose.choices.waves import (
     power_error,
     total_of,
 )
-from psinoise.accounting.compose.measures.bound import Bound
+from psinoise.accounting.compose.measures.bound import Bound, narrowed
 from psinoise.accounting.compose.measures.measure import UNIT, Measure, Side
 from psinoise.accounting.loss.pairs import Float
 
@@ -60,8 +60,8 @@ _DEVIATIONS, _NEGLIGIBLE = 16.0, 50.0
 _FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
 # Share of the width that a side may lose to a smooth hinge.
 _HINGE = 0.4
-# Logs of tilts are sought within these, in so many parts at most.
-_FARTHEST_LOG, _MOST_HALVES = 40.0, 40
+# Tilts are sought from the inverse of this to it, to such a share of themselves.
+_LARGEST_TILT, _SAME_TILT = 2e17, 3e-3
 # Logs of moments of all uses by which a shift may be behind.
 _BEHIND = 400.0
 
@@ -94,12 +94,14 @@ class Steps:
         total = np.add.reduceat(weight, first)
         mean = np.add.reduceat(weight * loss, first) / total
         variance = np.add.reduceat(weight * (loss - mean[owner]) ** 2, first) / total
-        return np.stack([np.log(total) + tilt * top, mean, variance], axis=-1)
+        return np.array([np.log(total) + tilt * top, mean, variance]).T
 
     def each(self, tilt: float) -> Float:
         """A row for each step: of the shift with the largest moment, and of the others."""
         found, shifts = self.moments(tilt), len(self.shifts)
-        return np.vstack([found[int(np.argmax(found[:shifts, 0]))], found[shifts:]])
+        if shifts == 1:
+            return found
+        return np.concatenate([found[[int(np.argmax(found[:shifts, 0]))]], found[shifts:]])
 
     def cumulants(self, tilt: float) -> tuple[float, float, float]:
         """The largest log moment of all together, its mean and variance."""
@@ -132,32 +134,21 @@ class Steps:
 
 def _rising(excess: Callable[[float], float]) -> float | None:
     """The positive number where a rising function is 0; None if there is none to be found."""
-    low = high = 0.0
+    low = high = 1.0
     at_low = at_high = excess(1.0)
     while not at_high >= 0.0:
-        high += 1.0
-        if high > _FARTHEST_LOG:
+        low, at_low = high, at_high
+        high *= math.e
+        if high > _LARGEST_TILT:
             return None
-        at_high = excess(math.exp(high))
+        at_high = excess(high)
     while not at_low <= 0.0:
-        low -= 1.0
-        if low < -_FARTHEST_LOG:
+        high, at_high = low, at_low
+        low /= math.e
+        if low < 1.0 / _LARGEST_TILT:
             return None
-        at_low = excess(math.exp(low))
-    for place in range(_MOST_HALVES):
-        if high - low <= 1e-3:
-            break
-        # Chords and halves in turn.
-        share, gap = 0.5, at_high - at_low
-        if place % 2 == 0 and 0.0 < gap < math.inf:
-            share = min(max(-at_low / gap, 1e-3), 1.0 - 1e-3)
-        middle = low + (high - low) * share
-        at = excess(math.exp(middle))
-        if at < 0.0:
-            low, at_low = middle, at
-        else:
-            high, at_high = middle, at
-    return math.exp(high)
+        at_low = excess(low)
+    return narrowed(excess, (high, at_high), (low, at_low), 0.0, _SAME_TILT)
 
 
 def best_frame(
@@ -318,17 +309,19 @@ def choice_bound(
         made.error += total_of(power_error(factor[0], more, uses) * made.coefficients)
         made.coefficients = made.coefficients * np.exp(uses * np.log(factor[0]))
         scale += uses * scaled
-    infinite = relative = slack = 0.0
+    infinite = relative = slack = moments = 0.0
     alike = [shifts, *((other,) for other in steps.others)]
     for measures, uses in zip(alike, steps.counts, strict=True):
         infinite += uses * max(measure.infinite for measure in measures)
         relative += uses * (max(measure.rounding for measure in measures) + 4.0 * UNIT)
         slack += uses * max(measure.slack for measure in measures)
+        moments += uses * _sum_rounding(measures)
     relative += 16.0 * UNIT * (1.0 + abs(scale) + tilt * period)
     slack += 4.0 * UNIT * count * abs(drift)
     images: tuple[tuple[float, float], ...] = ()
     if side == "lower":
-        before = steps.cumulants(farther)[0] + _log_image((farther - tilt) * period) + relative
+        before = steps.cumulants(farther)[0] + moments + relative
+        before += _log_image((farther - tilt) * period)
         infinite, images = 0.0, ((_log_image(tilt * period), 0.0), (before, farther))
     bound = ChoiceBound(
         side, made.frame, made.coefficients, scale, made.error, infinite, relative, slack, images

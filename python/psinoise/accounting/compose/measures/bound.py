@@ -96,7 +96,7 @@ class Bound(ABC):
             return math.inf if upper else (point if at_point <= 0.0 else 0.0)
         if at_point <= 0.0:
             point, at_point, other, at_other = other, at_other, point, at_point
-        return _narrowed(excess, (point, at_point), (other, at_other), self.same)
+        return narrowed(excess, (point, at_point), (other, at_other), self.same)
 
 
 class ChernoffBound(Bound):
@@ -113,17 +113,22 @@ class ChernoffBound(Bound):
         return np.minimum(self.log_norm - self.tilt * epsilons, 0.0)
 
 
-def _narrowed(
+def narrowed(
     excess: Callable[[float], float],
     inner: tuple[float, float],
     outer: tuple[float, float],
     same: float,
+    resolution: float = _RESOLUTION,
 ) -> float:
-    """A point where the bound answers, next to one where it does not: the Illinois method."""
+    """A point where a function is at most 0, next to one where it is not: the Illinois method.
+
+    It is 0 but for rounding where it is above ``-same``; ``inner`` and ``outer`` are a point where
+    it is not at most 0, and one where it is, with its values.
+    """
     (no, at_no), (yes, at_yes) = inner, outer
     kept = 0
     for iteration in range(_MOST_ITERATIONS):
-        if abs(yes - no) <= _RESOLUTION * max(abs(yes), abs(no)) or at_yes >= -same:
+        if abs(yes - no) <= resolution * max(abs(yes), abs(no)) or at_yes >= -same:
             break
         point = 0.5 * (yes + no)
         if iteration % 8 != 7 and math.isfinite(at_no) and math.isfinite(at_yes):
