@@ -19,7 +19,7 @@ from psinoise.accounting.compose.choices.induction import Grid as Points
 from psinoise.accounting.compose.choices.late_choices import GridBound, Target, with_one_shift
 from psinoise.accounting.compose.measures.dense import atoms_source
 from psinoise.accounting.compose.measures.measure import Measure
-from psinoise.accounting.loss.envelope import undominated
+from psinoise.accounting.loss.envelope import Curve, undominated
 from refusals import for_each, for_rows
 
 TINY = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=6, cells=18, tail_ratio=0.05)
@@ -267,7 +267,7 @@ def test_shifts_that_are_never_a_better_choice():
     for law, needed in ((TINY, 4), (WIDE, 1)):
         shifts = np.arange(1, 7) / 6.0
         pieces = [cactus_pieces(law, shift) for shift in shifts]
-        kept = undominated(pieces, shifts)
+        kept = undominated([Curve.of(*pair) for pair in pieces], shifts)
         assert len(kept) == needed
         for rate, direction in ((1.0, "remove"), (0.2, "remove"), (0.2, "add")):
             losses = [merged(p, q, rate, direction)[:2] for p, q in pieces]

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from psinoise.accounting.loss.envelope import envelope
+from psinoise.accounting.loss.envelope import Curve, envelope
 from refusals import for_each
 
 
@@ -36,11 +36,15 @@ def atoms_profile(found, gamma: float) -> float:
     return float(finite) + found.infinite
 
 
+def envelope_of(pieces):
+    return envelope([Curve.of(*pair) for pair in pieces])
+
+
 @for_each(range(6), [False, True])
 def test_profile_is_the_largest_over_shifts(seed, zeros):
     masses = spiky(25, seed, zeros=zeros)
     pieces = [shifted_pieces(masses, k) for k in range(1, 9)]
-    found = envelope(pieces)
+    found = envelope_of(pieces)
     for gamma in np.concatenate([np.geomspace(1e-4, 1.0, 40), np.geomspace(1.0, 1e4, 200)]):
         expected = max(profile(*pair, gamma) for pair in pieces)
         assert atoms_profile(found, gamma) == pytest.approx(expected, rel=1e-12, abs=1e-16)
@@ -54,7 +58,7 @@ def test_different_shifts_win_at_different_gammas():
     gammas = np.geomspace(1.0, 8.0, 60)
     profiles = np.array([[profile(*pair, gamma) for pair in pieces] for gamma in gammas])
     assert np.unique(np.argmax(profiles, axis=1)).size > 1
-    last = envelope(pieces[-1:])
+    last = envelope_of(pieces[-1:])
     assert any(
         atoms_profile(last, gamma) < 0.99 * max(profile(*pair, gamma) for pair in pieces)
         for gamma in gammas
@@ -62,7 +66,7 @@ def test_different_shifts_win_at_different_gammas():
 
 
 def test_both_densities_have_mass_one():
-    found = envelope([shifted_pieces(spiky(25, 4), k) for k in range(1, 9)])
+    found = envelope_of([shifted_pieces(spiky(25, 4), k) for k in range(1, 9)])
     base = np.exp(found.log_mass)
     outside = found.infinite
     assert base.sum() + outside == pytest.approx(1.0, abs=1e-14)
@@ -71,7 +75,7 @@ def test_both_densities_have_mass_one():
 
 def test_one_shift_is_the_pair_itself():
     masses = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
-    found = envelope([shifted_pieces(masses, 1)])
+    found = envelope_of([shifted_pieces(masses, 1)])
     assert found.infinite == pytest.approx(0.1)
     losses = np.log([2.0, 1.0, 0.5])
     np.testing.assert_allclose(found.loss, losses, atol=1e-15)
@@ -82,7 +86,7 @@ def test_tails_keep_their_relative_accuracy():
     log_half = -0.5 * (0.02 * np.arange(1850.0)) ** 2
     half = np.exp(log_half)
     masses = np.concatenate([half[:0:-1], half]) / (2.0 * half.sum() - half[0])
-    found = envelope([shifted_pieces(masses, 3)])
+    found = envelope_of([shifted_pieces(masses, 3)])
     # log p(k - 3) - log p(k) = 0.02^2 (6 k - 9) / 2 for the cells k above.
     cells = np.arange(1849.0, 1.0, -1.0)
     np.testing.assert_allclose(found.loss[: cells.size], 2e-4 * (6.0 * cells - 9.0), rtol=1e-12)
@@ -96,7 +100,7 @@ def test_memory_is_that_of_the_curves():
     pieces = [shifted_pieces(masses, k) for k in range(1, 401)]
     tracemalloc.start()
     try:
-        envelope(pieces)
+        envelope_of(pieces)
         assert tracemalloc.get_traced_memory()[1] < 40e6
     finally:
         tracemalloc.stop()

@@ -21,7 +21,7 @@ import numpy as np
 
 from psinoise._kept import kept
 from psinoise.accounting.loss.atoms import LOSS_ROUNDING, AtomPair
-from psinoise.accounting.loss.envelope import Envelope, envelope, undominated
+from psinoise.accounting.loss.envelope import Curve, Envelope, envelope, undominated
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.errors import DomainError
 
@@ -74,16 +74,21 @@ class CellPair(AtomPair):
     @property
     def shifts(self) -> tuple[float, ...]:
         """Those that the pair dominates, but for shifts that are never a better choice."""
-        return _needed(self.noise, self.sensitivity) if self.among is None else self.among
+        return _worst(self.noise, self.sensitivity)[0] if self.among is None else self.among
+
+    @property
+    def _envelope(self) -> Envelope:
+        if self.among is None:
+            return _worst(self.noise, self.sensitivity)[1]
+        return _envelope(self.noise, self.among)
 
     @property
     def unsampled(self) -> tuple[Float, Float]:
-        found = _envelope(self.noise, self.shifts)
-        return found.log_mass, found.loss
+        return self._envelope.log_mass, self._envelope.loss
 
     @property
     def told(self) -> float:
-        return _envelope(self.noise, self.shifts).infinite
+        return self._envelope.infinite
 
     @property
     def stated(self) -> bool:
@@ -136,18 +141,27 @@ def _ends(shifts: Float, near: float, most: int) -> list[int]:
 
 
 @kept()
-def _needed(noise: CellLaw, sensitivity: float) -> tuple[float, ...]:
-    """The shifts that are the worst somewhere."""
+def _worst(noise: CellLaw, sensitivity: float) -> tuple[tuple[float, ...], Envelope]:
+    """The shifts that are the worst somewhere, and their envelope."""
     shifts = noise.worst_shifts(sensitivity)
-    found = undominated([noise.pieces(shift) for shift in shifts], np.array(shifts))
-    return tuple(shifts[k] for k in found)
+    if len(shifts) > 1:
+        curves = _curves(noise, shifts)
+        needed = undominated(curves, np.array(shifts))
+        shifts = tuple(shifts[k] for k in needed)
+        if len(shifts) > 1:
+            return shifts, envelope([curves[k] for k in needed])
+    return shifts, _envelope(noise, shifts)
 
 
 @kept()
 def _envelope(noise: CellLaw, shifts: tuple[float, ...]) -> Envelope:
     if len(shifts) > 1:
-        return envelope(noise.pieces(shift) for shift in shifts)
+        return envelope(_curves(noise, shifts))
     return _alone(noise, shifts[0])
+
+
+def _curves(noise: CellLaw, shifts: tuple[float, ...]) -> list[Curve]:
+    return [Curve.of(*noise.pieces(shift)) for shift in shifts]
 
 
 def _alone(noise: CellLaw, shift: float) -> Envelope:

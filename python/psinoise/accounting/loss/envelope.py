@@ -16,7 +16,6 @@ probabilities to large ones, so that each keeps its relative accuracy; the other
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +51,7 @@ class Envelope:
 
 
 @dataclass(frozen=True, eq=False)
-class _Curve:
+class Curve:
     """Pieces of one shift with losses above 0, largest first, and the points between them."""
 
     shifted: Float
@@ -67,7 +66,9 @@ class _Curve:
             return np.asarray(self.shifted / self.base)
 
     @classmethod
-    def of(cls, shifted: Float, base: Float) -> _Curve:
+    def of(cls, shifted: Float, base: Float) -> Curve:
+        """From the probabilities of pieces of the line under the shifted law and under the law
+        itself; on each piece the ratio of the densities is constant."""
         certain = base == 0.0
         infinite = float(shifted[certain].sum())
         shifted, base = shifted[~certain], base[~certain]
@@ -85,16 +86,8 @@ class _Curve:
         return cls(shifted, base, q, p)
 
 
-def envelope(pieces: Iterable[tuple[Float, Float]]) -> Envelope:
-    """The envelope over shifts.
-
-    Parameters
-    ----------
-    pieces
-        for each shift the probabilities of pieces of the line under the shifted law and under the
-        law itself; on each piece the ratio of the densities is constant
-    """
-    curves = [_Curve.of(shifted, base) for shifted, base in pieces]
+def envelope(curves: list[Curve]) -> Envelope:
+    """The envelope over shifts, of the curve of each."""
     q, p = (np.concatenate([getattr(curve, name) for curve in curves]) for name in ("q", "p"))
     sizes = [curve.q.size for curve in curves]
     shift = np.repeat(np.arange(len(curves)), sizes)
@@ -124,7 +117,7 @@ def envelope(pieces: Iterable[tuple[Float, Float]]) -> Envelope:
     return Envelope(log_mass, loss, infinite)
 
 
-def undominated(pieces: Sequence[tuple[Float, Float]], shifts: Float) -> tuple[int, ...]:
+def undominated(every: list[Curve], shifts: Float) -> tuple[int, ...]:
     """Which of several shifts are needed: the profile of each other one is below a mixture of two.
 
     Every function of a loss that rises and is convex in ``e^{-L}``, as delta before further uses
@@ -136,10 +129,9 @@ def undominated(pieces: Sequence[tuple[Float, Float]], shifts: Float) -> tuple[i
 
     Parameters
     ----------
-    pieces, shifts
-        as for `envelope`, in the order of the shifts
+    every, shifts
+        the curve of each shift, in the order of the shifts
     """
-    every = [_Curve.of(shifted, base) for shifted, base in pieces]
     ratios = distinct(np.concatenate([curve.ratios for curve in every]))
     look = _profiles(every, [], np.append(1.0, ratios[:: ratios.size // _LOOKS + 1]))[0]
 
@@ -178,7 +170,7 @@ def undominated(pieces: Sequence[tuple[Float, Float]], shifts: Float) -> tuple[i
 
 
 def _profiles(
-    above: list[_Curve], below: list[_Curve], at: Float | None = None
+    above: list[Curve], below: list[Curve], at: Float | None = None
 ) -> tuple[Float, Float]:
     """Profiles at all ratios of some curves, those of the second group rounded down."""
     curves = above + below
@@ -194,7 +186,7 @@ def _profiles(
     return found[: len(above)], found[len(above) :]
 
 
-def _highest(curves: list[_Curve]) -> Index:
+def _highest(curves: list[Curve]) -> Index:
     """The curves that are highest at some point of another."""
     grid = distinct(np.concatenate([c.q[:: max(c.q.size // 64, 1)] for c in curves]))
     highest, best = np.zeros(grid.size, np.int64), np.full(grid.size, -np.inf)
