@@ -80,12 +80,13 @@ def log_moments(pair: Step, orders: tuple[int, ...]) -> Float:
 
 def largest_losses(pair: Step) -> tuple[Fraction | None, ...]:
     """Upper bounds on the loss of one use in each direction, the accountant's; None without one."""
-    return tuple(
-        Fraction(max(loss, 0.0))
-        if (loss := pair.largest_loss(direction)) < math.inf and pair.infinite(direction) == 0.0
-        else None
-        for direction in DIRECTIONS
-    )
+
+    def bound(direction: Direction) -> Fraction | None:
+        loss = pair.largest_loss(direction)
+        known = loss < math.inf and pair.infinite(direction) == 0.0
+        return Fraction(max(loss, 0.0)) if known else None
+
+    return tuple(map(bound, DIRECTIONS))
 
 
 def _of_atoms(pair: CellPair, direction: Direction, order: int) -> float:
