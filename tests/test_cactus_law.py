@@ -153,5 +153,7 @@ def test_gaussian_noise_of_any_size_is_compared_with(cost, mean_cost):
     with pytest.warns(UserWarning, match="by a share of inf"):
         law = pn.Cactus(1.0, cost, mean_cost, **SMALL)
     assert law.certificate.largest_kl > 0.0
+    with pytest.raises(DomainError, match="float64 in powers of the sensitivity"):
+        pn.Cactus(1e-160, 2.0, 1.5, **SMALL)
     with pytest.raises(pn.CalibrationError, match="needs more than 32,767 cells"):
         pn.Cactus(1.0, cost, mean_cost)

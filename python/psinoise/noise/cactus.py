@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
@@ -244,7 +245,12 @@ class Cactus(SolvedNoise):
     @property
     def _bound(self) -> float:
         """The bound of the expected cost of the law of unit sensitivity."""
-        return self._unit_cost.of_unit(self.mean_cost)
+        found = self._unit_cost.of_unit(self.mean_cost)
+        if not found < math.inf:
+            raise DomainError(
+                f"mean_cost must be a float64 in powers of the sensitivity, got {self.mean_cost!r}"
+            )
+        return found
 
     @property
     def _problem(self) -> tuple[Any, ...]:
