@@ -75,11 +75,7 @@ _FEW = 96
 class Lattice(NamedTuple):
     """Where the losses of a composition lie, and how they are tilted; see `NodeMeasure`.
 
-    Attributes
-    ----------
-    step, offset, tilt, log_norm, infinite, slack : of the composition
-    first, size : of the window
-    outside : bound on the tilted mass outside the window
+    ``first`` and ``size`` are of the window, and ``outside`` bounds the tilted mass outside of it.
     """
 
     step: float
@@ -132,12 +128,6 @@ class FrequencyBound(Bound):
         """The sums over both terms."""
         return [float(part.real.sum()) for part in self._terms[0]]
 
-    @cached_property
-    def _spill(self) -> float:
-        """What is outside of the window, and what was lost."""
-        t, h = self.lattice.tilt, self.lattice.step
-        return largest_weight(t) * self.lattice.outside + _weights_norm(t, h) * self.low.lost
-
     def log_deltas(self, epsilons: Float) -> Float:
         rows = max(_LARGEST_BLOCK // self._turns.size, 1)
         starts = range(0, epsilons.size, rows)
@@ -151,7 +141,9 @@ class FrequencyBound(Bound):
         margin = 8.0 * UNIT * (np.abs(epsilons) + abs(lattice.offset) + ends * h)
         shifted = epsilons - self.sign * (lattice.slack + margin)
         k = np.maximum(np.floor((shifted - lattice.offset) / h) + 1 - lattice.first, 0.0)
-        value = np.full(epsilons.size, self.sign * self._spill)
+        # What is outside of the window, and what was lost.
+        spill = largest_weight(t) * lattice.outside + _weights_norm(t, h) * self.low.lost
+        value = np.full(epsilons.size, self.sign * spill)
         within = k < lattice.size
         inside = k[within]
         y = np.maximum(lattice.offset + (lattice.first + inside) * h - shifted[within], 0.0)
@@ -185,6 +177,7 @@ class FrequencyBound(Bound):
             return [sums[node] for sums in self._table]
         terms = self._terms[0]
         size = terms.shape[1]
+        # Powers of one turn, twice as many each time.
         phase = np.ones((k.size, size), dtype=np.complex128)
         done = 1
         while done < size:

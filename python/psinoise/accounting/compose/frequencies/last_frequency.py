@@ -127,17 +127,12 @@ def _near_variances(measure: NodeMeasure, lengths: Float) -> Float:
     median = int(np.searchsorted(np.cumsum(measure.mass), 0.5))
     # Half a node beside it, so that the shortest one holds two.
     distance = measure.index - (measure.index[min(median, measure.index.size - 1)] + 0.5)
-    ends = np.stack(
-        [
-            np.searchsorted(distance, -0.5 * lengths),
-            np.searchsorted(distance, 0.5 * lengths, side="right"),
-        ],
-        axis=1,
-    )
+    begins = np.searchsorted(distance, -0.5 * lengths)
+    ends = np.searchsorted(distance, 0.5 * lengths, side="right")
     # A place beyond the last, where intervals end.
     mass, distance = np.append(measure.mass, 0.0), np.append(distance, 0.0)
     terms = np.stack([mass, mass * distance, mass * distance * distance])
-    weight, first, second = np.add.reduceat(terms, ends.ravel(), axis=1)[:, ::2]
+    weight, first, second = np.add.reduceat(terms, np.stack([begins, ends], 1).ravel(), 1)[:, ::2]
     # All terms of the last sum are positive, and the square of the first is no larger.
     off = np.divide(first**2, weight, out=np.zeros(lengths.size), where=weight > 0.0)
     return np.asarray(0.999 * np.maximum(second - off - 1e-9 * second, 0.0))

@@ -74,10 +74,7 @@ class Frequencies(NamedTuple):
 class Product:
     """A product of powers of transforms, of all frequencies of a window.
 
-    Attributes
-    ----------
-    spectrum : the product
-    rounding : bound on the 2-norm of its error, in terms of masses
+    ``rounding`` is a bound on the 2-norm of its error, in terms of masses.
     """
 
     spectrum: NDArray[np.complex128]

@@ -89,7 +89,7 @@ def _source(pair: Pair | CellPair) -> Dense:
     every = np.ones(source.log_mass.size, dtype=bool)
     source = source.rounded_within(every)
     low, high = covering(source, every)
-    if not high > 0.0:
+    if not high > 0.0:  # noise that is smaller than the sensitivity has such pairs
         return atoms_source(np.zeros(1), np.zeros(1))
     # Small losses are close to 0 in proportion to their size.
     positive = first_edges(0.0, high, 0.0, 1e-3 * high, _NODES)
