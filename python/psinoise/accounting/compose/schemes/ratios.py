@@ -139,7 +139,7 @@ def product(a: Ratios, b: Ratios, edges: Float) -> tuple[Ratios, Bins]:
     least[faint], most[faint] = 0.0, width[faint]
     bins = Bins(edges, mass, 0.5 * (least + most))
     nodes = _nodes(bins, a.side, most if a.side == "upper" else least)
-    return _summed(a, b, nodes, float(a.value.size) * b.value.size, float(edges[-1])), bins
+    return _summed(a, b, nodes, float(edges[-1])), bins
 
 
 def binned(a: Ratios, b: Ratios, edges: Float) -> tuple[Float, Float]:
@@ -154,13 +154,12 @@ def binned(a: Ratios, b: Ratios, edges: Float) -> tuple[Float, Float]:
     return mass, moment
 
 
-def _summed(
-    a: Ratios, b: Ratios, nodes: tuple[Float, Float], pairs: float, largest: float
-) -> Ratios:
-    """The sum of two values, from its nodes, the number of products and the largest value."""
+def _summed(a: Ratios, b: Ratios, nodes: tuple[Float, Float], largest: float) -> Ratios:
+    """The sum of two values, from its nodes and the largest value."""
     infinite = max(a.infinite, b.infinite)
     if a.side == "upper":
-        # Masses that underflow, in the place of the largest value.
+        # Masses that underflow, of products of nodes at 0 too, in the place of the largest value.
+        pairs = (a.value.size + 1.0) * (b.value.size + 1.0)
         infinite += _LEAST * pairs * max(largest, 1.0)
     rounding = a.rounding + b.rounding + UNIT * (a.value.size + b.value.size + 8)
     return Ratios(a.side, *nodes, a.zero * b.zero, infinite, rounding)
@@ -188,7 +187,7 @@ def exact_product(a: Ratios, b: Ratios) -> Ratios:
     largest, held = float(value.max()), value != 0.0
     away = {"upper": 2.0, "middle": 0.0, "lower": -2.0}[a.side]
     value = value[held] + away * UNIT * np.abs(value[held])
-    return _summed(a, b, _merged(value, mass[held]), mass.size, largest)
+    return _summed(a, b, _merged(value, mass[held]), largest)
 
 
 def _merged(value: Float, mass: Float) -> tuple[Float, Float]:
