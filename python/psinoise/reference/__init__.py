@@ -14,23 +14,9 @@ from psinoise.numerics.elementary import exponential, log_one_plus, logarithm
 from psinoise.reference.band import band_backward, band_cholesky, band_forward, gram
 from psinoise.reference.cell_values import CellLaw, evaluate_cells, inverse_survival_cells
 from psinoise.reference.cells import CellTable, sample_cells
-from psinoise.reference.characteristic import characteristic
-from psinoise.reference.cumulants import log_mgf, tilted_moments
-from psinoise.reference.lattice import (
-    Transform,
-    balanced_nodes,
-)
+from psinoise.reference.lattice import Transform, balanced_nodes, graded_edges
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
-from psinoise.reference.loss_edges import graded_edges
 from psinoise.reference.losses import loss_bins, loss_panels, panel_pieces
-from psinoise.reference.products import (
-    binned_products,
-    largest_rows,
-    missing_near,
-    peaks_above,
-    placed_sums,
-    suffix_sums,
-)
 from psinoise.reference.release import (
     LatticeTable,
     SecretKey,
@@ -45,6 +31,17 @@ from psinoise.reference.riccati import ground_state, riccati
 from psinoise.reference.sample import sample
 from psinoise.reference.stable import stable_sums
 from psinoise.reference.stream import chacha_block, stream_words
+from psinoise.reference.sums import (
+    binned_products,
+    characteristic,
+    largest_rows,
+    log_mgf,
+    missing_near,
+    peaks_above,
+    placed_sums,
+    suffix_sums,
+    tilted_moments,
+)
 from psinoise.reference.ziggurat import ziggurat
 
 __all__ = [

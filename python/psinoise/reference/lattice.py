@@ -1,239 +1,76 @@
-"""Loss bins and their composition: twins of ``csrc/kernels/pieces.cpp`` and ``compose.cpp``."""
+"""Lattices of losses: twins of ``csrc/losses/loss_edges.cpp``, of the contraction in
+``csrc/kernels/pieces.cpp`` and of ``csrc/kernels/compose.cpp``."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.numerics import double_double as dd
-from psinoise.numerics.elementary import exponential, log_one_plus, logarithm
-from psinoise.reference.law import LawTable
-
 Float = NDArray[np.float64]
-
-_BALANCE_ROUNDING, _WIDEST = 2e-13, 1e200
 Complex = NDArray[np.complex128]
 
-_RULE = np.polynomial.legendre.leggauss(6)
-_CHUNK = 1 << 16
-# p is below e^-40 of q p(x - shift) where the log of their ratio is this much larger.
-_ALONE = 40.0
-_MOST_POLISHING = 64
+# Blocks of 2^4 nodes share one width, which divides them; the widest bins have 2^8 nodes.
+_BLOCK, _WIDEST = 4, 8
+# What all wide bins together may add to the bias, as a share, if each adds all that it may; they
+# add a tenth of that.
+_SHARE = 1.0
+# Where bins become wider the lower bound loses mass times width: little beside the bias of one
+# width if (t + 1) times that is more than this, and else where masses are so much smaller.
+_STEEP = 0.005
+# Tilts change by no more than e to this over a bin.
+_LARGEST_EXPONENT = 40.0
+_BALANCE_ROUNDING, _WIDEST_GROWTH = 2e-13, 1e200
 
 
-class Transform:
-    """Real transforms of one length, a power of two or three times one."""
-
-    def __init__(self, size: int) -> None:
-        even = size // 3 if size % 3 == 0 and size >= 12 else size
-        if even < 2 or even & (even - 1):
-            raise ValueError("size must be a power of two, or three times one")
-        self._size = size
-
-    @property
-    def size(self) -> int:
-        """Number of points."""
-        return self._size
-
-    def compose_into(self, masses: Float, count: int, product: Complex) -> None:
-        """``product *= rfft(masses) ** count``, the power by repeated squaring."""
-        if masses.shape != (self._size,) or product.shape != (self._size // 2 + 1,):
-            raise ValueError("masses or product has the wrong size")
-        base = np.fft.rfft(masses)
-        with np.errstate(under="ignore"):
-            while True:
-                if count & 1:
-                    product *= base
-                count >>= 1
-                if count == 0:
-                    return
-                base = base * base
-
-    def inverse(
-        self, spectra: Complex, factors: Complex | None = None, out: Float | None = None
-    ) -> Float:
-        """Sums over the frequencies of both signs; spectra end in zeros that are left out."""
-        if not 1 <= spectra.shape[-1] <= self._size // 2 + 1:
-            raise ValueError("spectra have the wrong size")
-        if factors is not None and factors.shape != spectra.shape[-1:]:
-            raise ValueError("factors have the wrong size")
-        rows = spectra if factors is None else spectra * factors
-        values = np.fft.irfft(rows, self._size, norm="forward")
-        if out is None:
-            return values
-        if out.shape != values.shape:
-            raise ValueError("out has the wrong shape")
-        out[...] = values
-        return out
-
-
-def table_log(law: LawTable, x: Float, scale: float) -> dd.Pair:
-    """``log p(x)``, up to the log of the scale; NaN beyond the table."""
-    hi, lo = dd.divide(np.abs(x), np.full_like(x, scale))
-    inside = hi < law.log_density.limit
-    return law.log_density.pair(np.where(inside, hi, 0.0), np.where(inside, lo, np.nan))
-
-
-def piece_masses(
-    law: LawTable,
-    scale: float,
-    shift_p: float,
-    shift_q: float,
-    rate: float,
-    edges: Float,
-    levels: Float,
+def graded_edges(
+    lowest: Float,
+    highest: Float,
+    log_mass: Float,
+    step: float,
+    offset: float,
+    rounding: float,
     tilt: float,
     log_norm: float,
-) -> tuple[Float, Float]:
-    """Tilted mass of each piece and its excess over the level."""
-    if edges.size != levels.size + 1:
-        raise ValueError("edges must outnumber levels by 1")
-    mass, excess = np.empty_like(levels), np.empty_like(levels)
-    for start in range(0, levels.size, _CHUNK):
-        part = slice(start, min(start + _CHUNK, levels.size))
-        mass[part], excess[part] = _pieces(
-            law,
-            (scale, shift_p, shift_q, rate),
-            edges[start : part.stop + 1],
-            levels[part],
-            tilt,
-            log_norm,
-        )
-    return mass, excess
-
-
-def log_ratios(law: LawTable, scale: float, shift: float, x: Float, base: dd.Pair) -> Float:
-    """``log p(x - shift)/p(x)``; 0 without a shift."""
-    if shift == 0.0:
-        return np.zeros_like(x)
-    hi, lo = table_log(law, x - shift, scale)
-    return np.asarray((hi - base[0]) + (lo - base[1]))
-
-
-def mix(ratio: Float, rate: float, shift: float) -> Float:
-    """``log(1 - q + q e^r)``; as it is without a shift or sampling."""
-    if shift == 0.0 or rate == 1.0:
-        return ratio
-    capped = np.minimum(ratio, 600.0)
-    change = rate * np.expm1(capped)
-    plain = logarithm((1.0 - rate) + rate * np.exp(capped))
-    moderate = np.where(change > -0.5, log_one_plus(change), plain)
-    large = ratio + float(logarithm(np.array([rate]))[0])
-    return np.where(ratio > 600.0, large, moderate)
-
-
-def _mixture_loss(
-    law: LawTable, scale: float, rate: float, shift: float, x: Float, base: dd.Pair
-) -> Float:
-    return mix(log_ratios(law, scale, shift, x, base), rate, shift)
-
-
-def _log_p(
-    law: LawTable, scale: float, rate: float, shift: float, x: Float, base: dd.Pair
-) -> tuple[Float, Float, Float]:
-    """``log P/p``, and ``log P`` in two parts, up to the log of the scale.
-
-    Where the ratio is so large that ``p`` adds nothing, not as a sum with a loss as large as that.
-    """
-    if shift == 0.0:
-        return np.zeros_like(x), *base
-    moved = table_log(law, x - shift, scale)
-    ratio = np.asarray((moved[0] - base[0]) + (moved[1] - base[1]))
-    log_rate = 0.0 if rate == 1.0 else float(logarithm(np.array([rate]))[0])
-    loss = mix(ratio, rate, shift)
-    near = (ratio <= _ALONE - log_rate) & (rate < 1.0)
-    hi, lo = dd.two_sum(np.where(near, base[0], moved[0]), np.where(near, loss, log_rate))
-    return loss, hi, lo + np.where(near, base[1], moved[1])
-
-
-def _pieces(
-    law: LawTable,
-    pair: tuple[float, float, float, float],
-    edges: Float,
-    levels: Float,
-    tilt: float,
-    log_norm: float,
-) -> tuple[Float, Float]:
-    scale, shift_p, shift_q, rate = pair
-    points, weights = _RULE
-    half = 0.5 * np.diff(edges)
-    x = ((edges[:-1] + half)[:, None] + half[:, None] * points).ravel()
-    with np.errstate(all="ignore"):
-        base = table_log(law, x, scale)
-        ratio, log_p, low = _log_p(law, scale, rate, shift_p, x, base)
-        value = ratio - _mixture_loss(law, scale, rate, shift_q, x, base)
-        level = np.repeat(levels, points.size)
-        weight = (half[:, None] * weights).ravel()
-        # Levels, and so tilts, may be far larger than what is left of them.
-        tilted = dd.two_product(np.full_like(level, tilt), level)
-        normed = dd.two_sum(tilted[0], np.full_like(level, -log_norm))
-        log_scale = logarithm(np.full_like(x, scale))
-        plain = dd.two_sum(log_p, -log_scale)
-        exponent, rest = dd.two_sum(plain[0], normed[0])
-        rest = rest + ((plain[1] + low) + (normed[1] + tilted[1]))
-        density = weight * exponential(exponent, rest)
-        over = density * -np.expm1(-np.clip(value - level, 0.0, 700.0))
-    shape = (levels.size, points.size)
-    return density.reshape(shape).sum(axis=1), over.reshape(shape).sum(axis=1)
-
-
-def _losses(law: LawTable, pair: tuple[float, float, float, float], x: Float) -> Float:
-    scale, shift_p, shift_q, rate = pair
-    base = table_log(law, x, scale)
-    return _mixture_loss(law, scale, rate, shift_p, x, base) - _mixture_loss(
-        law, scale, rate, shift_q, x, base
-    )
-
-
-def level_points(
-    law: LawTable,
-    scale: float,
-    shift_p: float,
-    shift_q: float,
-    rate: float,
-    x: Float,
-    loss: Float,
-    slope: Float,
-    levels: Float,
-    tolerance: float,
-) -> tuple[Float, float]:
-    """Where the loss has the levels: inverse Hermite interpolation, Newton's method, bisection."""
-    if x.size < 2:
-        raise ValueError("there must be at least two samples")
-    k = np.clip(np.searchsorted(loss, levels, side="right") - 1, 0, loss.size - 2)
-    rise, width = (loss[1:] - loss[:-1])[k], (x[1:] - x[:-1])[k]
-    with np.errstate(all="ignore"):
-        tangent = rise / width
-        left, right = tangent / slope[k], tangent / slope[k + 1]
-        u = np.nan_to_num(np.clip((levels - loss[k]) / rise, 0.0, 1.0))
-    # Slopes that do not belong to a monotone cubic are replaced by the chord.
-    sane = (left > 0.0) & (left < 3.0) & (right > 0.0) & (right < 3.0)
-    left, right = np.where(sane, left, 1.0), np.where(sane, right, 1.0)
-    v = 1.0 - u
-    place = u * u * (3.0 - 2.0 * u) + u * v * (v * left - u * right)
-    slant = tangent / (left + (right - left) * place)
-    low, high = np.minimum(x[k], x[k] + width), np.maximum(x[k], x[k] + width)
-    point = np.clip(x[k] + place * width, low, high)
-    best, error = point.copy(), np.full(levels.shape, np.inf)
-    rising = width > 0.0
-    for _ in range(_MOST_POLISHING):
-        with np.errstate(all="ignore"):
-            miss = _losses(law, (scale, shift_p, shift_q, rate), point) - levels
-            size = np.abs(miss)
-            slow = ~(size <= 0.5 * error)
-            best = np.where(size < error, point, best)
-            error = np.where(size < error, size, error)
-            open_ = error > tolerance
-            below = (miss < 0.0) == rising
-            low = np.where(open_ & below, point, low)
-            high = np.where(open_ & ~below, point, high)
-            newton = point - miss / slant
-            inside = (newton > low) & (newton < high) & ~slow
-            moved = np.where(open_, np.where(inside, newton, 0.5 * (low + high)), point)
-        if not (moved != point).any():
-            break
-        point = moved
-    return best, float(error.max(initial=0.0))
+) -> NDArray[np.int64]:
+    """Nodes that end bins of widths 1, 2, 4, ..., 256 steps, by the tilted mass around them."""
+    if not lowest.size:
+        raise ValueError("there must be at least one part")
+    # A loss that is a node but for rounding begins a bin there.
+    first = math.floor((lowest.min() + rounding - offset) / step)
+    last = math.floor((highest.max() + rounding - offset) / step) + 1
+    last = max(last, first + 2)
+    # Whole bins of the largest width.
+    begin = first >> _WIDEST << _WIDEST - _BLOCK
+    end = (last >> _WIDEST) + 1 << _WIDEST - _BLOCK
+    widest = math.floor(math.log2(max(_LARGEST_EXPONENT / ((tilt + 1.0) * step), 1.0)))
+    widest = min(_WIDEST, widest)
+    # The widest power of two with mass * width^2 e^{t (width - 1)} at most the part's own part of
+    # the share.
+    exponent = np.maximum((log_mass + tilt * highest - log_norm) / math.log(2.0), -997.0)
+    share = _SHARE * min((tilt + 1.0) * step / _STEEP, 1.0)
+    ratio = math.log2(share / lowest.size) - exponent
+    sizes = np.arange(1, widest + 1)
+    needed = 2.0 * sizes + (tilt + 1.0) * step / math.log(2.0) * (2.0**sizes - 1.0)
+    power = np.searchsorted(needed, ratio, side="right")
+    low = (np.floor((lowest - offset) / step).astype(np.int64) >> _BLOCK) - begin
+    high = (np.floor((highest - offset) / step).astype(np.int64) >> _BLOCK) - begin
+    blocks = np.full(end - begin, widest)
+    # A block is as fine as the finest part that reaches into it or next to it.
+    for k in range(lowest.size):
+        reached = slice(max(low[k] - 1, 0), high[k] + 2)
+        blocks[reached] = np.minimum(blocks[reached], power[k])
+    # Aligned blocks that allow it are one bin.
+    wide = np.minimum(blocks, _BLOCK)
+    for size in range(_BLOCK + 1, _WIDEST + 1):
+        together = 1 << size - _BLOCK
+        least = blocks.reshape(-1, together).min(axis=1)
+        wide = np.where(np.repeat(least, together) >= size, size, wide)
+    edges = np.arange(begin << _BLOCK, end << _BLOCK)
+    edges = edges[edges % (1 << np.repeat(wide, 1 << _BLOCK)) == 0]
+    edges = edges[(edges > first) & (edges < last)]
+    return np.concatenate([[first], edges, [last]]).astype(np.int64)
 
 
 def _balance(mass: Float, excess: Float, room: Float, falling: Float) -> tuple[Float, int, float]:
@@ -289,10 +126,10 @@ def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Fl
         rise, growth = np.exp(tilt * widths), np.expm1(widths)
         held = (1.0 + growth) * excess
         deficit = np.maximum(mass * growth - held + _BALANCE_ROUNDING * held, 0.0)
-        deficit[growth >= _WIDEST] = np.inf
+        deficit[growth >= _WIDEST_GROWTH] = np.inf
         room = deficit * rise
     with np.errstate(invalid="ignore"):
-        gone = np.where(growth < _WIDEST, growth / (1.0 + growth), 1.0)
+        gone = np.where(growth < _WIDEST_GROWTH, growth / (1.0 + growth), 1.0)
         falling = np.zeros(mass.size)
         falling[1:] = (excess[1:] / (1.0 + growth[:-1]) + mass[1:] * gone[:-1]) / rise[:-1]
         # No part of an endless room is a part of it.
@@ -310,3 +147,49 @@ def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Fl
     nodes[1:] += np.where(part > 0.0, part * mass * rise, 0.0)
     nodes[far - 1] += part_of_far * mass[far] / rise[far - 1]
     return nodes
+
+
+class Transform:
+    """Real transforms of one length, a power of two or three times one."""
+
+    def __init__(self, size: int) -> None:
+        even = size // 3 if size % 3 == 0 and size >= 12 else size
+        if even < 2 or even & (even - 1):
+            raise ValueError("size must be a power of two, or three times one")
+        self._size = size
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return self._size
+
+    def compose_into(self, masses: Float, count: int, product: Complex) -> None:
+        """``product *= rfft(masses) ** count``, the power by repeated squaring."""
+        if masses.shape != (self._size,) or product.shape != (self._size // 2 + 1,):
+            raise ValueError("masses or product has the wrong size")
+        base = np.fft.rfft(masses)
+        with np.errstate(under="ignore"):
+            while True:
+                if count & 1:
+                    product *= base
+                count >>= 1
+                if count == 0:
+                    return
+                base = base * base
+
+    def inverse(
+        self, spectra: Complex, factors: Complex | None = None, out: Float | None = None
+    ) -> Float:
+        """Sums over the frequencies of both signs; spectra end in zeros that are left out."""
+        if not 1 <= spectra.shape[-1] <= self._size // 2 + 1:
+            raise ValueError("spectra have the wrong size")
+        if factors is not None and factors.shape != spectra.shape[-1:]:
+            raise ValueError("factors have the wrong size")
+        rows = spectra if factors is None else spectra * factors
+        values = np.fft.irfft(rows, self._size, norm="forward")
+        if out is None:
+            return values
+        if out.shape != values.shape:
+            raise ValueError("out has the wrong shape")
+        out[...] = values
+        return out

@@ -1,20 +1,23 @@
-"""Panels and bins of a privacy loss: twins of ``csrc/losses``."""
+"""Panels and bins of a privacy loss: twins of ``csrc/losses`` and ``csrc/kernels/pieces.cpp``."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psinoise.numerics.elementary import logarithm
+from psinoise.numerics import double_double as dd
+from psinoise.numerics.elementary import exponential, log_one_plus, logarithm
 from psinoise.numerics.panels import Panels, refined_panels
-from psinoise.reference.lattice import level_points, log_ratios, mix, piece_masses, table_log
 from psinoise.reference.law import LawTable
 
 Float = NDArray[np.float64]
 
+# p is below e^-40 of q p(x - shift) where the log of their ratio is this much larger.
+_ALONE = 40.0
 # Nodes that carry less than this of the tilted mass, as a logarithm, do not count.
 _NEGLIGIBLE = -40.0
 # Range of the complex exponent over half a panel that 16 nodes integrate to 1e-15.
@@ -22,6 +25,71 @@ _LARGEST_TILT = 14.0
 _LARGEST_PHASE = 12.0
 #: Pieces of a panel on which log p varies by at most 3/4 (panels allow 8, and half as much again).
 PIECES_PER_PANEL = 16
+_RULE = np.polynomial.legendre.leggauss(6)
+_MOST_POLISHING = 64
+
+
+@dataclass(frozen=True)
+class _Use:
+    """One use of the noise: P and Q are mixtures of it and of itself moved, at a rate."""
+
+    law: LawTable
+    scale: float
+    shift_p: float
+    shift_q: float
+    rate: float
+
+    def log_density(self, x: Float) -> dd.Pair:
+        """``log p(x)``, up to the log of the scale; NaN beyond the table."""
+        hi, lo = dd.divide(np.abs(x), np.full_like(x, self.scale))
+        inside = hi < self.law.log_density.limit
+        return self.law.log_density.pair(np.where(inside, hi, 0.0), np.where(inside, lo, np.nan))
+
+    def moved(self, shift: float, x: Float, base: dd.Pair) -> tuple[dd.Pair, Float]:
+        """``log p(x - shift)``, and how far it is above ``log p(x)``, which is ``base``."""
+        if shift == 0.0:
+            return base, np.zeros_like(x)
+        hi, lo = self.log_density(x - shift)
+        return (hi, lo), np.asarray((hi - base[0]) + (lo - base[1]))
+
+    def mixed(self, ratio: Float, shift: float) -> Float:
+        """``log(1 - q + q e^r)``; as it is without a shift or sampling."""
+        if shift == 0.0 or self.rate == 1.0:
+            return ratio
+        capped = np.minimum(ratio, 600.0)
+        change = self.rate * np.expm1(capped)
+        plain = logarithm((1.0 - self.rate) + self.rate * np.exp(capped))
+        moderate = np.where(change > -0.5, log_one_plus(change), plain)
+        return np.where(ratio > 600.0, ratio + _log(self.rate), moderate)
+
+    def losses(self, x: Float) -> Float:
+        """``log P/Q``."""
+        base = self.log_density(x)
+        log_p, log_q = (
+            self.mixed(self.moved(shift, x, base)[1], shift)
+            for shift in (self.shift_p, self.shift_q)
+        )
+        return log_p - log_q
+
+    def log_p(self, x: Float, base: dd.Pair) -> tuple[Float, dd.Pair]:
+        """``log P/p``, and ``log P`` up to the log of the scale.
+
+        Where the ratio is so large that ``p`` adds nothing, not as a sum with a loss as large as
+        that.
+        """
+        shift = self.shift_p
+        moved, ratio = self.moved(shift, x, base)
+        loss = self.mixed(ratio, shift)
+        if shift == 0.0:
+            return loss, base
+        log_rate = _log(self.rate)
+        near = (ratio <= _ALONE - log_rate) & (self.rate < 1.0)
+        hi, lo = dd.two_sum(np.where(near, base[0], moved[0]), np.where(near, loss, log_rate))
+        return loss, (hi, lo + np.where(near, base[1], moved[1]))
+
+
+def _log(x: float) -> float:
+    return float(logarithm(np.array([x]))[0])
 
 
 def loss_panels(
@@ -36,22 +104,17 @@ def loss_panels(
     floor: float,
 ) -> Panels | None:
     """Panels that resolve both densities and the loss; None if some lie beyond the table."""
-    log_scale = float(logarithm(np.array([scale]))[0])
+    use = _Use(law, scale, shift_p, shift_q, rate)
 
     def sample(x: Float) -> tuple[Float, Float, Float]:
-        flat = x.ravel()
         with np.errstate(all="ignore"):
-            base = table_log(law, flat, scale)
-            ratios = [log_ratios(law, scale, shift, flat, base) for shift in (shift_p, shift_q)]
-            log_p, log_q = (
-                mix(ratio, rate, shift)
-                for ratio, shift in zip(ratios, (shift_p, shift_q), strict=True)
-            )
-            log_density = ((base[0] - log_scale) + base[1]) + log_q
+            base = use.log_density(x)
+            ratio_p, ratio_q = (use.moved(shift, x, base)[1] for shift in (shift_p, shift_q))
+            log_p, log_q = use.mixed(ratio_p, shift_p), use.mixed(ratio_q, shift_q)
+            log_density = ((base[0] - _log(scale)) + base[1]) + log_q
         if np.isnan(log_density + log_p).any():
             raise _BeyondTableError
-        values = log_density, ratios[0] - ratios[1], log_p - log_q
-        return tuple(value.reshape(x.shape) for value in values)  # type: ignore[return-value]
+        return log_density, ratio_p - ratio_q, log_p - log_q
 
     try:
         return refined_panels(sample, points, last, edges, floor)
@@ -82,11 +145,9 @@ def panel_pieces(
     heavy = tilted > _NEGLIGIBLE
     highest = np.where(heavy, loss, -np.inf).max(axis=1, initial=-np.inf)
     lowest = np.where(heavy, loss, np.inf).min(axis=1, initial=np.inf)
-    relevant = heavy.any(axis=1)
-    turns = np.where(relevant, highest - lowest, 0.0) * frequency / _LARGEST_PHASE
-    need = np.maximum(np.where(relevant, swing, 0.0), turns)
-    pieces: NDArray[np.int64] = np.ceil(np.clip(need, 1.0, 2.0**40)).astype(np.int64)
-    return pieces
+    turns = np.maximum(highest - lowest, 0.0) * frequency / _LARGEST_PHASE
+    need = np.where(heavy.any(axis=1), np.maximum(swing, turns), 0.0)
+    return np.asarray(np.ceil(np.clip(need, 1.0, 2.0**40)).astype(np.int64))
 
 
 def loss_bins(
@@ -108,25 +169,20 @@ def loss_bins(
         raise ValueError("panels must have two samples each")
     if levels.size < 2:
         raise ValueError("there must be at least two levels")
+    use = _Use(law, scale, shift_p, shift_q, rate)
     count = levels.size - 1
-    mass, excess = np.zeros(count), np.zeros(count)
+    sums = np.zeros((2, count))
     error = 0.0
-    pair = (law, scale, shift_p, shift_q, rate)
     for run in _runs(x, loss, slope):
-        edges, bins, miss = _cut_run(pair, run, levels, tolerance)
+        edges, bins, miss = _cut_run(use, run, levels, tolerance)
         error = max(error, miss)
         bins = np.clip(bins, 0, count - 1)
-        part, over = piece_masses(*pair, edges, levels[bins], tilt, log_norm)
-        for total, parts in ((mass, part), (excess, over)):
-            _add_runs(total, bins, parts)
-    return mass, excess, error
-
-
-def _add_runs(total: Float, bins: NDArray[np.int64], parts: Float) -> None:
-    """Add parts to their bins; those that follow each other in one bin are rounded once."""
-    starts = np.flatnonzero(np.diff(bins, prepend=-1))
-    for start, stop in itertools.pairwise([*starts.tolist(), bins.size]):
-        total[bins[start]] += math.fsum(parts[start:stop].tolist())
+        parts = _piece_masses(use, edges, levels[bins], tilt, log_norm)
+        # Parts that follow each other in one bin are rounded once.
+        starts = np.flatnonzero(np.diff(bins, prepend=-1)).tolist()
+        for start, stop in itertools.pairwise([*starts, bins.size]):
+            sums[:, bins[start]] += [math.fsum(part[start:stop].tolist()) for part in parts]
+    return sums[0], sums[1], error
 
 
 _Run = tuple[Float, Float, Float, Float]
@@ -137,14 +193,12 @@ def _runs(x: Float, loss: Float, slope: Float) -> list[_Run]:
 
     On a piece ``log p`` varies little; samples keep one copy of the ends that panels share.
     """
-    if not x.size:
-        return []
     rising = loss[:, -1] >= loss[:, 0]
     breaks = (x[1:, 0] != x[:-1, -1]) | (rising[1:] != rising[:-1])
     starts = np.concatenate([[0], np.flatnonzero(breaks) + 1, [x.shape[0]]])
     fractions = np.arange(PIECES_PER_PANEL) / PIECES_PER_PANEL
     runs = []
-    for start, stop in itertools.pairwise(starts.tolist()):
+    for start, stop in itertools.pairwise(np.unique(starts).tolist()):
         part = slice(start, stop)
         cuts = x[part, :1] + (x[part, -1:] - x[part, :1]) * fractions
         edges = np.append(cuts.ravel(), x[stop - 1, -1])
@@ -157,7 +211,7 @@ def _runs(x: Float, loss: Float, slope: Float) -> list[_Run]:
 
 
 def _cut_run(
-    pair: tuple[LawTable, float, float, float, float], run: _Run, levels: Float, tolerance: float
+    use: _Use, run: _Run, levels: Float, tolerance: float
 ) -> tuple[Float, NDArray[np.int64], float]:
     """Edges of the pieces of a run, the bin of each piece, and the error of the level points."""
     edges, *samples = run
@@ -165,17 +219,74 @@ def _cut_run(
     low, high = sorted((float(loss[0]), float(loss[-1])))
     lowest = int(np.searchsorted(levels, low, side="right"))
     levels = levels[lowest : int(np.searchsorted(levels, high, side="left"))]
-    if levels.size == 0:
-        return edges, np.full(edges.size - 1, lowest - 1, dtype=np.int64), 0.0
     rising = bool(loss[-1] >= loss[0])
-    x, values, slope = (
-        np.ascontiguousarray(sample if rising else sample[::-1]) for sample in samples
-    )
-    points, error = level_points(*pair, x, values, slope, levels, tolerance)
+    x, values, slope = (sample if rising else sample[::-1] for sample in samples)
+    points, error = _level_points(use, x, values, slope, levels, tolerance)
     merged = np.concatenate([edges, points])
-    is_level = np.zeros(merged.size, dtype=np.int64)
-    is_level[edges.size :] = 1
     order = np.argsort(merged, kind="stable")
-    passed = np.cumsum(is_level[order])[:-1]
-    bins = lowest - 1 + passed if rising else lowest - 1 + levels.size - passed
+    passed = np.cumsum(order >= edges.size)[:-1]
+    bins = lowest - 1 + (passed if rising else levels.size - passed)
     return merged[order], bins, error
+
+
+def _level_points(
+    use: _Use, x: Float, loss: Float, slope: Float, levels: Float, tolerance: float
+) -> tuple[Float, float]:
+    """Where the loss has the levels: inverse Hermite interpolation, Newton's method, bisection."""
+    k = np.clip(np.searchsorted(loss, levels, side="right") - 1, 0, loss.size - 2)
+    rise, width = (loss[1:] - loss[:-1])[k], (x[1:] - x[:-1])[k]
+    with np.errstate(all="ignore"):
+        tangent = rise / width
+        left, right = tangent / slope[k], tangent / slope[k + 1]
+        u = np.nan_to_num(np.clip((levels - loss[k]) / rise, 0.0, 1.0))
+    # Slopes that do not belong to a monotone cubic are replaced by the chord.
+    sane = (left > 0.0) & (left < 3.0) & (right > 0.0) & (right < 3.0)
+    left, right = np.where(sane, left, 1.0), np.where(sane, right, 1.0)
+    v = 1.0 - u
+    place = u * u * (3.0 - 2.0 * u) + u * v * (v * left - u * right)
+    slant = tangent / (left + (right - left) * place)
+    low, high = np.minimum(x[k], x[k] + width), np.maximum(x[k], x[k] + width)
+    point = np.clip(x[k] + place * width, low, high)
+    best, error = point.copy(), np.full(levels.shape, np.inf)
+    rising = width > 0.0
+    for _ in range(_MOST_POLISHING):
+        with np.errstate(all="ignore"):
+            miss = use.losses(point) - levels
+            size = np.abs(miss)
+            slow = ~(size <= 0.5 * error)
+            best = np.where(size < error, point, best)
+            error = np.where(size < error, size, error)
+            open_ = error > tolerance
+            below = (miss < 0.0) == rising
+            low = np.where(open_ & below, point, low)
+            high = np.where(open_ & ~below, point, high)
+            newton = point - miss / slant
+            inside = (newton > low) & (newton < high) & ~slow
+            moved = np.where(open_, np.where(inside, newton, 0.5 * (low + high)), point)
+        if not (moved != point).any():
+            break
+        point = moved
+    return best, float(error.max(initial=0.0))
+
+
+def _piece_masses(
+    use: _Use, edges: Float, levels: Float, tilt: float, log_norm: float
+) -> tuple[Float, Float]:
+    """Tilted mass of each piece and its excess over the level."""
+    points, weights = _RULE
+    half = 0.5 * np.diff(edges)[:, None]
+    x = (edges[:-1, None] + half) + half * points
+    level = np.broadcast_to(levels[:, None], x.shape)
+    with np.errstate(all="ignore"):
+        base = use.log_density(x)
+        loss_p, log_p = use.log_p(x, base)
+        loss_q = use.mixed(use.moved(use.shift_q, x, base)[1], use.shift_q)
+        # Levels, and so tilts, may be far larger than what is left of them.
+        tilted = dd.two_product(np.full_like(x, tilt), level)
+        normed = dd.two_sum(tilted[0], np.full_like(x, -log_norm))
+        plain = dd.two_sum(log_p[0], np.full_like(x, -_log(use.scale)))
+        exponent, rest = dd.two_sum(plain[0], normed[0])
+        rest = rest + ((plain[1] + log_p[1]) + (normed[1] + tilted[1]))
+        density = half * weights * exponential(exponent, rest)
+        over = density * -np.expm1(-np.clip((loss_p - loss_q) - level, 0.0, 700.0))
+    return density.sum(axis=1), over.sum(axis=1)

@@ -1,4 +1,5 @@
-"""Twins of csrc/losses: one composition by all products of masses."""
+"""Sums over the nodes of losses: twins of ``characteristic.cpp``, ``cumulants.cpp``, ``peaks.cpp``,
+``products.cpp`` and of ``binned_products.cpp`` and ``suffix_sums.cpp`` in ``csrc``."""
 
 from __future__ import annotations
 
@@ -6,9 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
+Complex = NDArray[np.complex128]
 Index = NDArray[np.int64]
 
 _ROWS = 64
+# exp(x) - 1 - x by its series below, by subtraction above: 40 ulp at worst.
+_SERIES_RADIUS = 0.05
+_SERIES = [1.0 / (k + 3.0) for k in range(8)]
 
 
 def binned_products(
@@ -99,3 +104,55 @@ def suffix_sums(loss: Float, mass: Float) -> tuple[Float, Float]:
         whole += mass[k]
         total[k], excess[k] = whole, over
     return total, excess
+
+
+def _second_order(x: Float) -> Float:
+    """``exp(x) - 1 - x`` for ``|x| <= _SERIES_RADIUS``."""
+    total = np.ones_like(x)
+    for factor in reversed(_SERIES):
+        total = 1.0 + total * x * factor
+    return 0.5 * x * x * total
+
+
+def tilted_moments(
+    log_mass: Float, mass: Float, loss: Float, c: float, drift: float, lost: float
+) -> tuple[float, float, float, float]:
+    """Largest exponent, ``E e^{cL} - 1``, mean, and ``sum P e^{cL} (L - mean)^2``."""
+    x = c * loss
+    with np.errstate(over="ignore", invalid="ignore"):
+        tilted = np.exp(log_mass + x)
+        near = np.clip(x, -_SERIES_RADIUS, _SERIES_RADIUS)
+        small = near == x
+        order = _second_order(near)
+        second = np.where(small, mass * order, tilted - mass * (1.0 + x))
+        first = loss * np.where(small, mass * (near + order), tilted - mass)
+        excess = float(second.sum()) + c * drift - lost
+        mean = (float(first.sum()) + drift) / (1.0 + excess)
+        square = float((tilted * (loss - mean) ** 2).sum())
+    return float((log_mass + x).max(initial=-np.inf)), excess, mean, square
+
+
+def log_mgf(mass: Float, places: NDArray[np.int64], s: float) -> float:
+    """``log sum mass exp(s places)``."""
+    held = mass > 0.0
+    if not held.any():
+        return -np.inf
+    exponent = s * places[held]
+    top = float(exponent.max())
+    return top + float(np.log(np.sum(mass[held] * np.exp(exponent - top))))
+
+
+def characteristic(weights: Float, losses: Float, step: float, count: int) -> Complex:
+    """``out[m] = sum_j weights[j] (exp(i m step losses[j]) - 1)`` for ``m = 0, ..., count - 1``.
+
+    Error: about ``m`` ulp of ``sum |weights|``, from the recurrence
+    ``e_{m+1} = e_m + e_1 + e_m e_1``.
+    """
+    theta = step * losses
+    rotation = -2.0 * np.sin(0.5 * theta) ** 2 + 1j * np.sin(theta)
+    power = np.zeros_like(rotation)
+    out = np.zeros(count, dtype=np.complex128)
+    for m in range(1, count):
+        power = (power + rotation) + power * rotation
+        out[m] = weights @ power
+    return out
