@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import psinoise as pn
 from psinoise.accounting.compose.measures.dense import dense
 from psinoise.accounting.estimate.renyi import renyi_delta
+from psinoise.accounting.loss import cells
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.quadrature import nodes
@@ -222,7 +223,7 @@ def test_mutant_largest_shift_only(monkeypatch):
     law = pn.Cactus(1.0, 2.0, 0.26, 20, 160, 0.5)
     epsilons = np.linspace(0.5, 4.0, 15)
     honest = [pn.Mechanism(law).delta(epsilon).upper for epsilon in epsilons]
-    monkeypatch.setattr(CellPair, "shifts", property(lambda pair: (pair.sensitivity,)))
+    monkeypatch.setattr(cells, "_worst", lambda law, s: ((s,), cells._envelope(law, (s,))))
     caches = (nodes, dense)
     for cache in caches:
         cache.cache_clear()
