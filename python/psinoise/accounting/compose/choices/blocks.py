@@ -61,7 +61,7 @@ _FARTHER = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0)
 # Share of the width that a side may lose to a smooth hinge.
 _HINGE = 0.4
 # Tilts are sought from the inverse of this to it, to such a share of themselves.
-_LARGEST_TILT, _SAME_TILT = 2e17, 3e-3
+_LARGEST_TILT, _SAME_TILT = 2e17, 1e-3
 # Logs of moments of all uses by which a shift may be behind.
 _BEHIND = 400.0
 
@@ -125,30 +125,31 @@ class Steps:
 
     def saddle(self, epsilon: float) -> float | None:
         """The tilt where ``M^n e^{-c epsilon} / (c (1 + c))`` is least, which delta is about."""
-        return _rising(lambda tilt: self.estimate(tilt)[0] - epsilon)
+        return _falling(lambda tilt: epsilon - self.estimate(tilt)[0])
 
     def saddle_at(self, log_delta: float) -> float | None:
         """The same where that is about as large as a delta."""
-        return _rising(lambda tilt: log_delta - self.estimate(tilt)[1])
+        return _falling(lambda tilt: self.estimate(tilt)[1] - log_delta)
 
 
-def _rising(excess: Callable[[float], float]) -> float | None:
-    """The positive number where a rising function is 0; None if there is none to be found."""
+def _falling(excess: Callable[[float], float]) -> float | None:
+    """The positive number from which on a falling function is at most 0, or a little more; None if
+    there is none to be found."""
     low = high = 1.0
     at_low = at_high = excess(1.0)
-    while not at_high >= 0.0:
+    while not at_high <= 0.0:
         low, at_low = high, at_high
         high *= math.e
         if high > _LARGEST_TILT:
             return None
         at_high = excess(high)
-    while not at_low <= 0.0:
+    while not at_low >= 0.0:
         high, at_high = low, at_low
         low /= math.e
         if low < 1.0 / _LARGEST_TILT:
             return None
         at_low = excess(low)
-    return narrowed(excess, (high, at_high), (low, at_low), 0.0, _SAME_TILT)
+    return narrowed(excess, (low, at_low), (high, at_high), 0.0, _SAME_TILT)
 
 
 def best_frame(
