@@ -9,34 +9,35 @@ from numpy.typing import NDArray
 Float = NDArray[np.float64]
 
 
-def _checked(band: Float) -> tuple[int, int]:
+def _shape(band: Float, right: Float | None = None) -> tuple[int, int]:
+    """Size and width of a band matrix; ``right`` has rows of its size."""
     if band.ndim != 2 or not 1 <= band.shape[1] <= band.shape[0]:
         raise ValueError("band must have shape (size, width + 1), width below size")
+    if right is not None and (right.ndim != 2 or right.shape[1] != band.shape[0]):
+        raise ValueError("right must have one column for each of the band's")
     return band.shape[0], band.shape[1] - 1
 
 
 def band_cholesky(band: Float) -> bool:
     """Replace a band matrix by its Cholesky factor; False if it is not positive definite."""
-    size, width = _checked(band)
+    size, width = _shape(band)
     for j in range(size):
         if not band[j, 0] > 0.0:
             return False
         band[j, 0] = np.sqrt(band[j, 0])
         below = min(width, size - 1 - j)
-        band[j, 1 : below + 1] /= band[j, 0]
-        # Row d of the window is the column from its entry d on, which meets that entry.
-        column = band[j, 1 : below + 1].copy()
-        if not below:
-            continue
-        window = sliding_window_view(np.append(column, np.zeros(below)), below)[:below]
-        band[j + 1 : j + 1 + below, :below] -= column[:, None] * window
+        column = band[j, 1 : below + 1] / band[j, 0]
+        band[j, 1 : below + 1] = column
+        if below:
+            # Row d of the window is the column from its entry d on, which meets that entry.
+            window = sliding_window_view(np.append(column, np.zeros(below)), below)[:below]
+            band[j + 1 : j + 1 + below, :below] -= column[:, None] * window
     return True
 
 
 def band_forward(band: Float, right: Float) -> None:
     """Replace each row of ``right`` by ``L^-1`` times it."""
-    size, width = _checked(band)
-    _require(right, size)
+    size, width = _shape(band, right)
     for j in range(size):
         right[:, j] /= band[j, 0]
         below = min(width, size - 1 - j)
@@ -45,8 +46,7 @@ def band_forward(band: Float, right: Float) -> None:
 
 def band_backward(band: Float, right: Float) -> None:
     """Replace each row of ``right`` by ``L'^-1`` times it."""
-    size, width = _checked(band)
-    _require(right, size)
+    size, width = _shape(band, right)
     for j in range(size - 1, -1, -1):
         below = min(width, size - 1 - j)
         inner = (right[:, j + 1 : j + 1 + below] * band[j, 1 : below + 1]).sum(axis=1)
@@ -58,8 +58,3 @@ def gram(rows: Float) -> Float:
     if rows.ndim != 2:
         raise ValueError("rows must have two dimensions")
     return np.asarray(np.einsum("ri,si->rs", rows, rows))
-
-
-def _require(right: Float, size: int) -> None:
-    if right.ndim != 2 or right.shape[1] != size:
-        raise ValueError("right must have one column for each of the band's")

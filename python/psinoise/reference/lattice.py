@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,12 +86,10 @@ def _balance(mass: Float, excess: Float, room: Float, falling: Float) -> tuple[F
     def needed(j: int) -> float:
         """At a node, for what comes up to it: not a number if that is nothing of an endless room,
         which is not below anything."""
-        with np.errstate(invalid="ignore"):
-            return float((1.0 - share[j - 1]) * room[j - 1])
+        return float((1.0 - share[j - 1]) * room[j - 1])
 
     def from_left(j: int) -> float:
-        wanted = needed(j)
-        return wanted / float(excess[j]) if wanted < excess[j] else 1.0
+        return needed(j) / excess[j] if needed(j) < excess[j] else 1.0
 
     for j in range(1, meeting):
         share[j] = from_left(j)
@@ -106,10 +105,9 @@ def _balance(mass: Float, excess: Float, room: Float, falling: Float) -> tuple[F
     missing = needed(meeting) - share[meeting] * excess[meeting]
     far = meeting + 1
     # It is not there for the node between, to which less goes up.
-    with np.errstate(all="ignore"):
-        less = float(excess[far] / room[meeting])
-        most = min(float(share[far]), float((1.0 - share[meeting]) / less))
-        part = missing / (float(falling[far]) + less * float(excess[meeting]))
+    less = excess[far] / room[meeting]
+    most = min(share[far], (1.0 - share[meeting]) / less)
+    part = missing / (falling[far] + less * excess[meeting])
     # Nothing pays for an endless need.
     if not (part > 0.0 and most > 0.0 and missing < np.inf):
         return share, 0, 0.0
@@ -122,50 +120,44 @@ def balanced_nodes(mass: Float, excess: Float, widths: Float, tilt: float) -> Fl
     """Masses of the nodes of the balanced contraction (``frequencies.lattice`` of accounting)."""
     if mass.size < 2:
         raise ValueError("there must be at least two bins")
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         rise, growth = np.exp(tilt * widths), np.expm1(widths)
         held = (1.0 + growth) * excess
         deficit = np.maximum(mass * growth - held + _BALANCE_ROUNDING * held, 0.0)
-        deficit[growth >= _WIDEST_GROWTH] = np.inf
-        room = deficit * rise
-    with np.errstate(invalid="ignore"):
+        room = np.where(growth < _WIDEST_GROWTH, deficit, np.inf) * rise
         gone = np.where(growth < _WIDEST_GROWTH, growth / (1.0 + growth), 1.0)
         falling = np.zeros(mass.size)
         falling[1:] = (excess[1:] / (1.0 + growth[:-1]) + mass[1:] * gone[:-1]) / rise[:-1]
-        # No part of an endless room is a part of it.
         share, far, part_of_far = _balance(mass, excess, room, falling)
         up, down = 1.0 - share, share.copy()
         down[far] -= part_of_far
         need = up * room
-    paid = np.append(down[1:] * excess[1:], 0.0)
-    paid[far - 2] += part_of_far * falling[far]
-    with np.errstate(divide="ignore", invalid="ignore"):
+        paid = np.append(down[1:] * excess[1:], 0.0)
+        paid[far - 2] += part_of_far * falling[far]
         part = np.where(need > 0.0, up * (paid / need), 0.0)
+        # No part of an endless room is a part of it.
         part = np.where(need <= paid * (1.0 + 1e-14), up, part)
-    nodes = np.zeros(mass.size + 1)
-    nodes[:-1] = down * mass + (up - part) * mass
-    nodes[1:] += np.where(part > 0.0, part * mass * rise, 0.0)
-    nodes[far - 1] += part_of_far * mass[far] / rise[far - 1]
+        nodes = np.zeros(mass.size + 1)
+        nodes[:-1] = down * mass + (up - part) * mass
+        nodes[1:] += np.where(part > 0.0, part * mass * rise, 0.0)
+        nodes[far - 1] += part_of_far * mass[far] / rise[far - 1]
     return nodes
 
 
+@dataclass(frozen=True)
 class Transform:
     """Real transforms of one length, a power of two or three times one."""
 
-    def __init__(self, size: int) -> None:
-        even = size // 3 if size % 3 == 0 and size >= 12 else size
+    size: int
+
+    def __post_init__(self) -> None:
+        even = self.size // 3 if self.size % 3 == 0 and self.size >= 12 else self.size
         if even < 2 or even & (even - 1):
             raise ValueError("size must be a power of two, or three times one")
-        self._size = size
-
-    @property
-    def size(self) -> int:
-        """Number of points."""
-        return self._size
 
     def compose_into(self, masses: Float, count: int, product: Complex) -> None:
         """``product *= rfft(masses) ** count``, the power by repeated squaring."""
-        if masses.shape != (self._size,) or product.shape != (self._size // 2 + 1,):
+        if masses.shape != (self.size,) or product.shape != (self.size // 2 + 1,):
             raise ValueError("masses or product has the wrong size")
         base = np.fft.rfft(masses)
         with np.errstate(under="ignore"):
@@ -181,12 +173,12 @@ class Transform:
         self, spectra: Complex, factors: Complex | None = None, out: Float | None = None
     ) -> Float:
         """Sums over the frequencies of both signs; spectra end in zeros that are left out."""
-        if not 1 <= spectra.shape[-1] <= self._size // 2 + 1:
+        if not 1 <= spectra.shape[-1] <= self.size // 2 + 1:
             raise ValueError("spectra have the wrong size")
         if factors is not None and factors.shape != spectra.shape[-1:]:
             raise ValueError("factors have the wrong size")
         rows = spectra if factors is None else spectra * factors
-        values = np.fft.irfft(rows, self._size, norm="forward")
+        values = np.fft.irfft(rows, self.size, norm="forward")
         if out is None:
             return values
         if out.shape != values.shape:

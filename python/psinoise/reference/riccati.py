@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.polynomial.polynomial import polyval
 from numpy.typing import NDArray
 
 from psinoise.numerics import double_double as dd
 
 Float = NDArray[np.float64]
-Six = tuple[Float, Float, Float, Float, Float, Float]
 
 _NODES = 20
 _PAIR_TERMS = 5
@@ -27,7 +29,7 @@ class _Factors:
             best = k + int(np.argmax(np.abs(lu[k:, k])))
             self.pivots.append(best)
             lu[[k, best]] = lu[[best, k]]
-            lu[k + 1 :, k] = lu[k + 1 :, k] / lu[k, k]
+            lu[k + 1 :, k] /= lu[k, k]
             lu[k + 1 :, k + 1 :] -= lu[k + 1 :, k, None] * lu[k, k + 1 :]
 
     def solve(self, right: Float) -> Float:
@@ -37,64 +39,55 @@ class _Factors:
         for k in range(_NODES):
             x[k + 1 :] -= self.lu[k + 1 :, k] * x[k]
         for k in range(_NODES - 1, -1, -1):
-            x[k] = x[k] / self.lu[k, k]
+            x[k] /= self.lu[k, k]
             x[:k] -= self.lu[:k, k] * x[k]
         return x
 
 
-def _pair(value: float) -> dd.Pair:
-    return np.array([value]), np.zeros(1)
+def _pair(hi: Float) -> dd.Pair:
+    return hi, np.zeros_like(hi)
 
 
-class _Integration:
-    """The integration matrix; its columns are contiguous, as in the kernel."""
+@dataclass(frozen=True)
+class _Panel:
+    """One panel: half its width, and the integration matrix, whose columns are rows here."""
 
-    def __init__(self, hi: Float, lo: Float) -> None:
-        self.hi = hi.reshape(_NODES, _NODES)
-        self.lo = lo.reshape(_NODES, _NODES)
+    half: float
+    matrix: dd.Pair
 
-    def factors(self, half: float, r: Float) -> _Factors:
-        matrix = np.ascontiguousarray((self.hi * (2.0 * half * r)[:, None]).T)
-        matrix[np.diag_indices(_NODES)] += 1.0
-        return _Factors(matrix)
+    def newton(self, potential: Float, end: Float, r: Float) -> tuple[Float, _Factors | None]:
+        """``r = end - h B (r^2 - Q)`` to double precision, and what solves its linearization."""
+        for _ in range(_MOST_STEPS):
+            rest = (r - end) + self.half * self._integral(r * r - potential)
+            linear = np.ascontiguousarray((self.matrix[0] * (2.0 * self.half * r)[:, None]).T)
+            linear[np.diag_indices(_NODES)] += 1.0
+            factors = _Factors(linear)
+            step = factors.solve(rest)
+            r = r - step
+            change = np.abs(step).max()
+            if not (change < 1e300):
+                break
+            if change <= _LAST_STEP * np.abs(r).max():
+                return r, factors
+        return r, None
 
-    def times(self, x: Float) -> Float:
+    def refined(self, factors: _Factors, slope: dd.Pair, end: dd.Pair, x: dd.Pair) -> dd.Pair:
+        """One refinement of ``x = end - h B slope``."""
+        change = dd.add(x, (-end[0], -end[1]))
+        integral = dd.multiply(self._integral_pair(slope), _pair(np.array([self.half])))
+        return dd.add(x, _pair(-factors.solve(dd.add(change, integral)[0])))
+
+    def _integral(self, x: Float) -> Float:
         total = np.zeros(_NODES)
-        for k in range(_NODES):
-            total = total + self.hi[k] * x[k]
+        for column, value in zip(self.matrix[0], x, strict=True):
+            total = total + column * value
         return total
 
-    def times_pair(self, x: dd.Pair) -> dd.Pair:
-        total = (np.zeros(_NODES), np.zeros(_NODES))
-        for k in range(_NODES):
-            entry = (x[0][k : k + 1], x[1][k : k + 1])
-            total = dd.add(total, dd.multiply((self.hi[k], self.lo[k]), entry))
+    def _integral_pair(self, x: dd.Pair) -> dd.Pair:
+        total = _pair(np.zeros(_NODES))
+        for hi, lo, *value in zip(*self.matrix, *x, strict=True):
+            total = dd.add(total, dd.multiply((hi, lo), (value[0], value[1])))
         return total
-
-
-def _newton(
-    b: _Integration, half: float, potential: Float, end: float, r: Float
-) -> tuple[Float, _Factors | None]:
-    for _ in range(_MOST_STEPS):
-        rest = (r - end) + half * b.times(r * r - potential)
-        factors = b.factors(half, r)
-        step = factors.solve(rest)
-        r = r - step
-        change = np.abs(step).max()
-        if not (change < 1e300):
-            return r, None
-        if change <= _LAST_STEP * np.abs(r).max():
-            return r, factors
-    return r, None
-
-
-def _refined(
-    b: _Integration, half: float, factors: _Factors, slope: dd.Pair, end: dd.Pair, x: dd.Pair
-) -> dd.Pair:
-    """One refinement of ``x = end - h B slope``."""
-    change = dd.add(x, (-end[0], -end[1]))
-    residual = dd.add(change, dd.multiply(b.times_pair(slope), _pair(half)))
-    return dd.add(x, (-factors.solve(residual[0]), np.zeros(_NODES)))
 
 
 def riccati(
@@ -107,39 +100,41 @@ def riccati(
     matrix_hi: Float,
     matrix_lo: Float,
     refinements: int,
-) -> Six:
+) -> tuple[Float, ...]:
     """Solve ``r' = r^2 - Q``, ``m' = 2 r m - 1``, ``s' = 2 r s - c`` inward, as pairs."""
-    b = _Integration(matrix_hi, matrix_lo)
-    shape = (half.size, _NODES)
-    out: Six = tuple(np.full(shape, np.nan) for _ in range(6))  # type: ignore[assignment]
-    ends = [_pair(value) for value in start]
-    zero = np.zeros(_NODES)
-    potential = (-potential_hi.reshape(shape), -potential_lo.reshape(shape))
-    sources = (-np.ones(shape), -cost.reshape(shape))
+    shape, square = (half.size, _NODES), (_NODES, _NODES)
+    potential, rest = potential_hi.reshape(shape), potential_lo.reshape(shape)
+    sources = (np.ones(shape), cost.reshape(shape))
+    out = np.full((6, *shape), np.nan)
+    ends = [_pair(value) for value in start[:, None]]
+    zero = _pair(np.zeros(_NODES))
     with np.errstate(all="ignore"):
         for p in range(half.size - 1, -1, -1):
-            h = float(half[p])
+            panel = _Panel(half[p], (matrix_hi.reshape(square), matrix_lo.reshape(square)))
             first = guess.reshape(shape)[p]
             first = np.where(np.isnan(first), ends[0][0], first)
-            found, factors = _newton(b, h, -potential[0][p], float(ends[0][0][0]), first)
+            found, factors = panel.newton(potential[p], ends[0][0], first)
             if factors is None:
                 break
-            r = (found, zero)
+            r = _pair(found)
             for _ in range(refinements):
-                slope = dd.add(dd.multiply(r, r), (potential[0][p], potential[1][p]))
-                r = _refined(b, h, factors, slope, ends[0], r)
+                slope = dd.add(dd.multiply(r, r), (-potential[p], -rest[p]))
+                r = panel.refined(factors, slope, ends[0], r)
             solution = [r]
-            doubled = (2.0 * r[0], 2.0 * r[1])
             for source, end in zip(sources, ends[1:], strict=True):
-                x = (zero, zero)
+                x = zero
                 for _ in range(refinements + 1):
-                    slope = dd.add(dd.multiply(doubled, x), (source[p], zero))
-                    x = _refined(b, h, factors, slope, end, x)
+                    slope = dd.add(dd.multiply((2.0 * r[0], 2.0 * r[1]), x), _pair(-source[p]))
+                    x = panel.refined(factors, slope, end, x)
                 solution.append(x)
-            for i, (hi, lo) in enumerate(solution):
-                out[2 * i][p], out[2 * i + 1][p] = hi, lo
+            out[:, p] = np.concatenate(solution)
             ends = [(hi[:1], lo[:1]) for hi, lo in solution]
-    return out
+    return tuple(out)
+
+
+def _polynomial(terms: Float, v: Float) -> Float:
+    """``sum terms[k] v**k`` by Horner's rule."""
+    return np.asarray(polyval(v, terms, tensor=False), np.float64)
 
 
 def ground_state(
@@ -150,7 +145,7 @@ def ground_state(
     integral_lo: Float,
     mills: Float,
     t: Float,
-) -> tuple[Float, Float, Float, Float]:
+) -> tuple[Float, ...]:
     """The integral of ``r`` as hi and lo, ``r`` and the Mills ratio at ``t``; NaN outside."""
     inside = (t >= edges[0]) & (t <= edges[-1])
     x = np.where(inside, t, edges[0])
@@ -159,17 +154,9 @@ def ground_state(
     v = (x - center[panel]) * inverse
     c = integral_hi.reshape(-1, _NODES + 1)[panel].T
     c_lo = integral_lo.reshape(-1, _PAIR_TERMS)[panel].T
-    ratio = mills.reshape(-1, _NODES)[panel].T
-    zero = np.zeros_like(x)
-    slope, tail, value = zero, zero, zero
-    for k in range(_NODES, 0, -1):
-        slope = slope * v + float(k) * c[k]
-    for k in range(_NODES, _PAIR_TERMS - 1, -1):
-        tail = tail * v + c[k]
-    total = (tail, zero)
+    total = _pair(_polynomial(c[_PAIR_TERMS:], v))
     for k in range(_PAIR_TERMS - 1, -1, -1):
-        total = dd.add(dd.multiply(total, (v, zero)), (c[k], c_lo[k]))
-    for k in range(_NODES - 1, -1, -1):
-        value = value * v + ratio[k]
-    found = (total[0], total[1], slope * inverse, value)
-    return tuple(np.where(inside, f, np.nan) for f in found)  # type: ignore[return-value]
+        total = dd.add(dd.multiply(total, _pair(v)), (c[k], c_lo[k]))
+    slope = _polynomial(np.arange(1.0, _NODES + 1)[:, None] * c[1:], v)
+    ratio = _polynomial(mills.reshape(-1, _NODES)[panel].T, v)
+    return tuple(np.where(inside, f, np.nan) for f in (*total, slope * inverse, ratio))
