@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.numerics.elementary import exponential, log_one_plus, logarithm
-
-__all__ = ["CellLaw", "evaluate_cells", "inverse_survival_cells"]
+from psinoise.reference.law import QUANTITIES
 
 Float = NDArray[np.float64]
 
@@ -46,20 +45,18 @@ class CellLaw:
         """The cell of each ``t >= 0``, its place in the listed cells, and the logarithm of how much
         less likely its copy is; a cell number of ``masses.size`` is beyond the support."""
         end = self.edges[-1]
-        copies, inside = np.zeros_like(t), np.where(np.isnan(t), 0.0, t)
-        beyond = np.flatnonzero(t > end if self.right_closed else t >= end)
-        if self.repeated and beyond.size:
+        inside, falls = np.where(np.isnan(t), 0.0, t), np.zeros_like(t)
+        if self.repeated:
+            beyond = np.flatnonzero(t > end if self.right_closed else t >= end)
             far = t[beyond]
             over = (far - end) / self.period
             whole = np.ceil(over) if self.right_closed else np.floor(over) + 1.0
-            moved = far - whole * self.period
             # Rounding must not move a point out of the cells that repeat.
-            moved = np.clip(moved, self.edges[-1 - self.repeated], end)
+            moved = np.clip(far - whole * self.period, self.edges[-1 - self.repeated], end)
             inside[beyond] = np.where(np.isinf(far), end, moved)
-            copies[beyond] = whole
+            falls[beyond] = -whole * self.rate
         cell = np.searchsorted(self.edges, inside, "left" if self.right_closed else "right") - 1
         most = self.masses.size - 1 if self.repeated else self.masses.size
-        falls = np.where(copies > 0.0, -copies * self.rate, 0.0)
         return np.clip(cell, 0, most), inside, falls
 
     def survival_factor(self, cell: NDArray[np.intp], inside: Float) -> Float:
@@ -80,10 +77,9 @@ class CellLaw:
     def from_tail(self, p: Float) -> Float:
         """The ``t`` with ``P(|X| > t) = 2 p``."""
         mass, copies = 2.0 * p, np.zeros_like(p)
-        last = self.above[-1]
-        deep = np.flatnonzero((mass < last) & (p > 0.0)) if self.repeated else np.zeros(0, int)
-        if deep.size:
-            log_last = logarithm(np.array([last]))
+        if self.repeated:
+            deep = np.flatnonzero((mass < self.above[-1]) & (p > 0.0))
+            log_last = logarithm(self.above[-1:])
             depth = log_last - (logarithm(p[deep]) + _LOG_2)
             whole = np.maximum(np.ceil(depth / self.rate), 0.0)
             there = exponential(log_last - depth + whole * self.rate, np.zeros_like(depth))
@@ -101,7 +97,7 @@ def evaluate_cells(
 ) -> None:
     """Write a quantity at ``x`` to ``out``."""
     del threads
-    if quantity not in ("pdf", "logpdf", "cdf", "ccdf", "logcdf", "logccdf"):
+    if quantity not in QUANTITIES:
         raise ValueError("unknown quantity")
     points = x.reshape(-1).astype(np.float64)
     with np.errstate(all="ignore"):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from psinoise.reference.stream import (
     BLOCK,
+    Format,
     FurtherWords,
     NarrowWords,
     WideWords,
@@ -22,24 +23,12 @@ from psinoise.reference.stream import (
 Float = NDArray[np.float64]
 
 _ROUNDS = 8
-_TEST_BITS = 12
+# Of words of 64 and of 32 bits; those have the first bits of thresholds alone.
+_TEST_BITS, _NARROW_TEST_BITS = 12, 9
 _ALIAS_MASK = np.uint64((1 << 20) - 1)
 _ALIAS_BITS = np.uint64(20)
 _MOST_COLUMNS = 1 << 20
 _NARROW_COLUMNS = 1 << 12
-
-
-class _Wide(WideWords):
-    test_bits = _TEST_BITS
-
-
-class _Narrow(NarrowWords):
-    """Tests have the first bits of thresholds."""
-
-    test_bits = 9
-
-
-_Format = type[_Wide] | type[_Narrow]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +70,8 @@ class CellTable:
         return self.entries.size <= _NARROW_COLUMNS and bool(in_float32.all())
 
 
-def _points(
-    form: _Format, table: CellTable, words: NDArray[Any], cells: NDArray[np.intp]
-) -> NDArray[Any]:
-    """Points in cells, by the bits of words above those of column, sign and test."""
-    place, real = positions(words, form.test_bits + table.column_bits + 1), form.real
+def _points(table: CellTable, cells: NDArray[np.intp], place: NDArray[Any]) -> NDArray[Any]:
+    real = place.dtype.type
     if table.step > 0.0:
         return np.asarray((cells.astype(real) + (place - real(0.5))) * real(table.step))
     # A column without a cell of its own has one at 0.
@@ -95,29 +81,31 @@ def _points(
 
 
 def _draw(
-    form: _Format, table: CellTable, key: bytes, first: int, count: int, scale: float
+    form: Format, table: CellTable, key: bytes, first: int, count: int, scale: float
 ) -> NDArray[Any]:
     words: NDArray[Any] = first_words(key, _ROUNDS, first, count, form.bits)
     further = FurtherWords.of_range(key, _ROUNDS, first, count)
-    bits = table.column_bits
+    # From the low end: column, sign, test and place.
+    bits, test_bits = table.column_bits, _TEST_BITS if form is WideWords else _NARROW_TEST_BITS
     columns = (words & form.word((1 << bits) - 1)).astype(np.intp)
-    tests = words >> form.word(bits + 1) & form.word((1 << form.test_bits) - 1)
+    positive = words & form.word(1 << bits) == 0
+    tests = words >> form.word(bits + 1) & form.word((1 << test_bits) - 1)
+    place = positions(words, bits + 1 + test_bits)
     entries = table.entries[columns]
     thresholds = entries >> _ALIAS_BITS
-    rest = np.uint64(_TEST_BITS - form.test_bits)
+    rest = np.uint64(_TEST_BITS - test_bits)
     own = np.asarray(tests < thresholds >> rest)
     level = np.flatnonzero(tests == thresholds >> rest)
     last = thresholds[level] & ((np.uint64(1) << rest) - np.uint64(1))
     fractions = last << np.uint64(52) | table.fractions[columns[level]]
-    own[level] = further.next(level) >> np.uint64(form.test_bits) < fractions
+    own[level] = further.next(level) >> np.uint64(test_bits) < fractions
     cells = np.where(own, columns, (entries & _ALIAS_MASK).astype(np.intp))
-    points = _points(form, table, words, cells).astype(np.float64)
+    points = _points(table, cells, place).astype(np.float64)
     tail = np.flatnonzero(cells >= table.tail_first)
     variates = exponential_variates(further.next(tail), further, tail)
     points[tail] += np.floor(variates / table.tail_rate) * table.tail_period
     scaled = points.astype(form.real) * form.real(scale)
     # Adding +0 turns -0 into +0.
-    positive = words & form.word(1 << bits) == 0
     return np.asarray(np.where(positive, scaled, -scaled) + form.real(0.0))
 
 
@@ -126,7 +114,7 @@ def sample_cells(
 ) -> None:
     """Write elements ``first, first + 1, ...`` of the stream of ``key``, times ``scale``."""
     del threads
-    form: _Format = _Narrow if out.dtype == np.float32 and table.narrow else _Wide
+    form = NarrowWords if out.dtype == np.float32 and table.narrow else WideWords
     flat = out.reshape(-1)
     with np.errstate(all="ignore"):
         for start in range(0, flat.size, BLOCK):

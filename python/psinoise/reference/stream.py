@@ -36,6 +36,9 @@ class NarrowWords:
     real: Any = np.float32
 
 
+Format = type[WideWords] | type[NarrowWords]
+
+
 def positions(words: NDArray[Any], skip: int) -> NDArray[Any]:
     """``(k + 1/2) 2**-n`` for the high ``n`` bits ``k`` of words, without ``skip`` low ones."""
     form = WideWords if words.dtype == np.uint64 else NarrowWords

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from psinoise.numerics.elementary import exponential, logarithm
 from psinoise.reference.law import PanelArguments, Panels, ZigguratArguments
-from psinoise.reference.stream import NarrowWords, WideWords
+from psinoise.reference.stream import Format, NarrowWords, WideWords
 
 
 def _scalar(function: Callable[..., NDArray[np.float64]], *x: float) -> float:
@@ -41,7 +41,7 @@ def _inverse(density: Panels, log_height: float, right: float, start: float) -> 
 class _Form:
     """How a word holds a width, and a threshold in its low bits."""
 
-    words: type[WideWords] | type[NarrowWords]
+    words: Format
     low_bits: int
 
     def round_down(self, width: float) -> int:
