@@ -63,8 +63,8 @@ class Panels:
         """Right end of the last panel."""
         return float(2.0 ** (self.first_exponent + ((self.panels - 1) >> self.bits)))
 
-    def _locate(self, t: Float, correction: Float | None) -> tuple[Float, Float, Float]:
-        """The row of ``t``, the position ``u`` of ``t + correction`` there, and ``du/dt``."""
+    def _locate(self, t: Float, correction: Float | None) -> dd.Pair:
+        """The row of ``t``, and the position ``u`` of ``t + correction`` there."""
         mantissa, exponent = np.frexp(t)
         octave = exponent - 1 - self.first_exponent
         central = t < 2.0**self.first_exponent
@@ -75,39 +75,30 @@ class Panels:
         u = np.where(central, t * slope - 1.0, 2.0 * (place - panel) - 1.0)
         if correction is not None:
             u = u + correction * slope
-        whole = row, u, slope
+        whole, whole_u = row, u
         for cut, begin, own, center, stretch in self.parts:
-            here = (whole[0] == cut) & (whole[1] >= begin)
+            here = (whole == cut) & (whole_u >= begin)
             row = np.where(here, own, row)
-            u = np.where(here, (whole[1] - center) * stretch, u)
-            slope = np.where(here, whole[2] * stretch, slope)
-        return np.moveaxis(self.rows[row], -1, 0), u, slope
+            u = np.where(here, (whole_u - center) * stretch, u)
+        return np.moveaxis(self.rows[row], -1, 0), u
 
     def pair(self, t: Float, correction: Float | None = None) -> dd.Pair:
         """Value at ``t + correction`` as ``hi + lo``; ``t`` must lie in ``[0, limit)``."""
-        row, u, _ = self._locate(t, correction)
-        odd, even = _odd_and_even(row[1:], u)
+        row, u = self._locate(t, correction)
+        odd, even = odd_and_even(row[1:], u)
         return dd.two_sum(row[0], (odd + even) + row[1])
 
     def value(self, t: Float, correction: Float | None = None) -> Float:
         """Value at ``t + correction``."""
         return self.pair(t, correction)[0]
 
-    def slope(self, t: Float) -> Float:
-        """Derivative at ``t``."""
-        row, u, slope = self._locate(t, None)
-        total = 10.0 * row[11]
-        for k in range(9, 0, -1):
-            total = total * u + float(k) * row[k + 1]
-        return np.asarray(total * slope)
 
-
-def _odd_and_even(c: Float, u: Float) -> dd.Pair:
+def odd_and_even(c: Any, u: Any) -> tuple[Any, Any]:
     """The odd powers of ``sum c[k] u**k``, k < 11, and the even ones from the square on."""
     v = u * u
     odd = (((c[9] * v + c[7]) * v + c[5]) * v + c[3]) * v + c[1]
     even = (((c[10] * v + c[8]) * v + c[6]) * v + c[4]) * v + c[2]
-    return np.asarray(u * odd), np.asarray(v * even)
+    return u * odd, v * even
 
 
 @dataclass(frozen=True)
@@ -151,7 +142,7 @@ class NearTable:
         panel = (t * ((1.0 - 2.0**-51) / width)).astype(np.int64)
         u = (t - (panel + 0.5) * width) * (2.0 / width)
         c = self.terms[:, panel]
-        odd, even = _odd_and_even(c, u)
+        odd, even = odd_and_even(c, u)
         return np.asarray(odd + (even + c[0]))
 
 

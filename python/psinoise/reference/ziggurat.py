@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.numerics.elementary import exponential, logarithm
-from psinoise.reference.law import PanelArguments, Panels, ZigguratArguments
+from psinoise.reference.law import PanelArguments, Panels, ZigguratArguments, odd_and_even
 from psinoise.reference.stream import Format, NarrowWords, WideWords
 
 
@@ -19,15 +19,47 @@ def _scalar(function: Callable[..., NDArray[np.float64]], *x: float) -> float:
     return float(function(*(np.array([value]) for value in x))[0])
 
 
-def _inverse(density: Panels, log_height: float, right: float, start: float) -> float:
+class _Panels:
+    """A panel table at one point at a time, which the recursion asks for a thousand times as often
+    as arrays of one number would allow."""
+
+    def __init__(self, arguments: PanelArguments) -> None:
+        rows, self._first, self._bits = arguments
+        self._rows: list[list[float]] = rows.tolist()
+        self._parts = Panels(*arguments).parts
+
+    def at(self, t: float) -> tuple[float, float]:
+        """Value and derivative."""
+        mantissa, exponent = math.frexp(t)
+        octave = exponent - 1 - self._first
+        if t < 2.0**self._first:
+            row, slope = 0, 2.0 ** (1 - self._first)
+            u = t * slope - 1.0
+        else:
+            place = (2.0 * mantissa - 1.0) * 2**self._bits
+            row, slope = 1 + octave * 2**self._bits + int(place), 2.0 ** (2 + self._bits - exponent)
+            u = 2.0 * (place - int(place)) - 1.0
+        whole, whole_u, whole_slope = row, u, slope
+        for cut, begin, own, center, stretch in self._parts:
+            if whole == cut and whole_u >= begin:
+                row, u, slope = own, (whole_u - center) * stretch, whole_slope * stretch
+        c = self._rows[row]
+        odd, even = odd_and_even(c[1:], u)
+        derivative = 10.0 * c[11]
+        for k in range(9, 0, -1):
+            derivative = derivative * u + float(k) * c[k + 1]
+        return c[0] + ((odd + even) + c[1]), derivative * slope
+
+
+def _inverse(density: _Panels, log_height: float, right: float, start: float) -> float:
     low, high, t = 0.0, right, start
     for _ in range(100):
-        excess = _scalar(density.value, t) - log_height
+        value, slope = density.at(t)
+        excess = value - log_height
         if excess >= 0.0:
             low = t
         if excess <= 0.0:
             high = t
-        slope = _scalar(density.slope, t)
         step = t - excess / slope if slope != 0.0 else math.nan
         if not (low < step < high):
             step = low + 0.5 * (high - low)
@@ -69,10 +101,10 @@ def ziggurat(
     """Strips for the edge of strip 0; the last heights are infinite if the edge is too small."""
     if layers not in _FORMS:
         raise ValueError("layers must be 2048 or 1024")
-    form, density = _FORMS[layers], Panels(*log_density)
-    mode = _scalar(exponential, _scalar(density.value, 0.0), 0.0)
-    log_at_edge = _scalar(density.value, edge)
-    log_survival = log_at_edge + _scalar(Panels(*log_mills).value, edge)
+    form, density = _FORMS[layers], _Panels(log_density)
+    mode = _scalar(exponential, density.at(0.0)[0], 0.0)
+    log_at_edge = density.at(edge)[0]
+    log_survival = log_at_edge + _Panels(log_mills).at(edge)[0]
     survival = _scalar(exponential, log_survival, 0.0)
     entries = [0] * layers
     heights = [0.0] * (layers + 1)
