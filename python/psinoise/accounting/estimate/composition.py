@@ -44,9 +44,9 @@ class NotConvergedError(CertificationError):
 
 @dataclass(frozen=True)
 class Saddle:
-    """A point ``c`` of the real axis and the cumulants of the whole composition there.
+    """A point ``c`` of the real axis and the cumulants of the composition there.
 
-    Those of one use of each step are the rows of ``parts``: of thousands of steps as one array.
+    The rows of ``parts`` are those of one use of each step.
     """
 
     c: float
@@ -102,40 +102,45 @@ class Composition:
     counts: tuple[float, ...]
     _known: dict[float, Saddle] = field(default_factory=dict, init=False, repr=False)
 
-    @classmethod
-    def of(cls, steps: Pairs, direction: Direction, reach: float) -> Composition:
-        """All steps in one direction, from nodes that reach that far; cached.
+    @staticmethod
+    @kept()
+    def of(steps: Pairs, direction: Direction, reach: float) -> Composition:
+        """All steps in one direction, from nodes that reach that far.
 
         Raises
         ------
         NotConvergedError
             if outputs do not resolve the noise of a step, of which nodes leave out some mass then
         """
-        return _composition(steps, direction, reach)
+        measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
+        for measure in measures:
+            if measure.nodes.narrow.size:
+                raise NotConvergedError(
+                    f"outputs do not resolve the noise of {measure.nodes.pair!r}: its sensitivity "
+                    "is too large beside it for anything but certified bounds"
+                )
+        return Composition(measures, tuple(float(count) for _, count in steps))
 
     def saddle(self, c: float) -> Saddle:
         """The composition at ``c``; the last few are kept, since searches begin alike."""
         found = self._known.get(c)
         if found is None:
-            found = self._saddle(c)
+            parts = [measure.cumulants(c) for measure in self.measures]
+            totals = (
+                math.fsum(n * part[k] for part, n in zip(parts, self.counts, strict=True))
+                for k in range(3)
+            )
+            found = Saddle(c, np.array(parts).reshape(-1, 3), *totals)
             # Another thread may do the same: nothing is read back.
             if len(self._known) >= _MOST_SADDLES:
                 self._known.clear()
             self._known[c] = found
         return found
 
-    def _saddle(self, c: float) -> Saddle:
-        parts = [measure.cumulants(c) for measure in self.measures]
-        value, mean, variance = (
-            math.fsum(n * part[k] for part, n in zip(parts, self.counts, strict=True))
-            for k in range(3)
-        )
-        return Saddle(c, np.array(parts).reshape(-1, 3), value, mean, variance)
-
     def saddle_at_delta(self, log_delta: float, near: float | None = None) -> Saddle:
-        """Saddle point of the epsilon whose log delta is about ``log_delta``, or a saturated one.
+        """Saddle point of the epsilon of about this log delta, or a saturated one.
 
-        A place ``near`` it may be known. The slope of the estimate in ``log c`` is
+        ``near`` is a place close to it. The slope of the estimate in ``log c`` is
         ``-c^2 curvature`` up to the prefactor's share.
         """
 
@@ -166,8 +171,8 @@ class Composition:
     def alias_distance(self, saddle: Saddle, epsilon: float, enough: float) -> float:
         """A distance ``D`` above epsilon beyond which the tilted loss weighs less than ``e^-45``.
 
-        By Chernoff's bound at a tilt ``b > c``, which is at most ``K(b) - K(c) - (b - c)(eps + D)``
-        as a logarithm. Some distance is ``enough``: no smaller one is looked for.
+        The log of Chernoff's bound at a tilt ``b > c`` is ``K(b) - K(c) - (b - c)(eps + D)``. Below
+        ``enough`` no smaller distance is looked for.
         """
         best = math.inf
         for factor in _LARGER_TILTS:
@@ -188,11 +193,7 @@ class Composition:
         newton: Callable[[Saddle], float],
         done: Callable[[Saddle, float], bool],
     ) -> Saddle:
-        """Safeguarded Newton in ``log c`` from ``start``.
-
-        ``newton`` gives the step, whose sign is always right; ``done`` looks at a saddle point and
-        the step from there.
-        """
+        """Safeguarded Newton in ``log c``; the sign of ``newton``'s step is always right."""
         low, high = -_LARGEST_LOG_C, _LARGEST_LOG_C
         position = math.log(start)
         for _ in range(_MOST_ITERATIONS):
@@ -253,8 +254,8 @@ class Composition:
     def certain_chernoff(self, epsilon: float, c: float) -> float:
         """Chernoff's bound on log delta at ``epsilon`` by a tilt, with the error of ``K``.
 
-        The quadrature leaves out mass that is ``e^{-38}`` of delta (`quadrature.reach_for`), which
-        is within the rounding of the result.
+        The mass that the quadrature leaves out, ``e^{-38}`` of delta (`quadrature.reach_for`), is
+        within the rounding of the result.
         """
         saddle = self.saddle(c)
         parts = zip(self.measures, saddle.values, self.counts, strict=True)
@@ -263,24 +264,10 @@ class Composition:
         return saddle.log_chernoff(epsilon) + error + _SUM_ROUNDING * size
 
 
-# One question asks for the same composition several times.
-@kept()
-def _composition(steps: Pairs, direction: Direction, reach: float) -> Composition:
-    measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
-    for measure in measures:
-        if measure.nodes.narrow.size:
-            raise NotConvergedError(
-                f"outputs do not resolve the noise of {measure.nodes.pair!r}: its sensitivity is "
-                "too large beside it for anything but certified bounds"
-            )
-    return Composition(measures, tuple(float(count) for _, count in steps))
-
-
 def _miss(value: float, target: float) -> float:
     """How much a value that rises with ``log c`` should rise, to first order.
 
-    Above its target one may be larger by far and fall as an exponential function does: that of its
-    logarithm.
+    Above its target it may fall as an exponential function does: that of its logarithm.
     """
     return value * math.log(target / value) if value > target > 0.0 else target - value
 

@@ -55,7 +55,7 @@ _MOST_ITERATIONS, _CLOSE = 30, 1e-8
 class Line:
     """The integrand along ``c + iR`` relative to its value at ``t = 0``, without ``e^{-i t eps}``.
 
-    Losses are measured from ``K'(c)``; ``shift`` below is ``K'(c) - eps``.
+    Losses are measured from ``K'(c)``.
     """
 
     saddle: Saddle
@@ -76,27 +76,20 @@ class Line:
     def _modulus(self) -> float:
         return float(np.abs(self._weights).sum())
 
-    @property
-    def rounding(self) -> float:
-        """Absolute error of the integral from rounding, to which what cancels must be compared."""
-        return _DIRECT_ERROR * self._modulus
-
-    def value(self, epsilon: float) -> float:
-        """The integral relative to the integrand at ``t = 0``."""
-        return self._total(epsilon)[0]
-
     def error(self, epsilon: float) -> float:
-        """Estimated relative error of delta, from what cancels."""
-        total = self.value(epsilon)
-        return self.rounding / total if total > 0.0 else math.inf
+        """Estimated relative error of delta: rounding, beside what is left of what cancels."""
+        total, _ = self._total(epsilon)
+        return _DIRECT_ERROR * self._modulus / total if total > 0.0 else math.inf
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Log delta and its derivative in epsilon; ``-inf`` where rounding leaves nothing."""
-        c = self.saddle.c
+        saddle, c = self.saddle, self.saddle.c
         total, slope = self._total(epsilon)
         if not total > 0.0:
             return -math.inf, -c
-        return self.log_scale(epsilon) + math.log(total), -(c + slope / total)
+        exponent = (saddle.value - c * saddle.mean) + c * (saddle.mean - epsilon)
+        log_scale = exponent - math.log(c) - math.log1p(c)  # of the integrand at t = 0
+        return log_scale + math.log(total), -(c + slope / total)
 
     def epsilon(self, log_delta: float, start: float) -> float:
         """Newton's method on log delta, which is nearly straight, from the saddle point.
@@ -118,19 +111,11 @@ class Line:
                 return epsilon
         raise NotConvergedError("the epsilon of a contour is not found")
 
-    def log_scale(self, epsilon: float) -> float:
-        """Log of the integrand at ``t = 0``."""
-        saddle, c = self.saddle, self.saddle.c
-        exponent = (saddle.value - c * saddle.mean) + c * (saddle.mean - epsilon)
-        return exponent - math.log(c) - math.log1p(c)
-
     def _total(self, epsilon: float) -> tuple[float, float]:
-        """The integral relative to the integrand at ``t = 0``, and its derivative in ``shift``."""
+        """The integral relative to the integrand at ``t = 0``, and its derivative in ``-eps``."""
         shift = self.saddle.mean - epsilon
         terms = self._weights * np.exp((1j * shift) * self._frequencies)
-        total = float(terms.real.sum())
-        slope = float(-(self._frequencies * terms.imag).sum())
-        return total, slope
+        return float(terms.real.sum()), float(-(self._frequencies * terms.imag).sum())
 
 
 def trace(composition: Composition, saddle: Saddle, epsilon: float) -> Line:

@@ -110,11 +110,9 @@ def renyi_epsilon(steps: Pairs, delta: float, directions: tuple[Direction, ...])
         return 0.0
     if delta == 0.0:
         return max(largest_loss(steps, direction) for direction in directions)
-    return (
-        math.inf
-        if _infinite(steps, directions)
-        else max(_epsilon(steps, direction, math.log(delta)) for direction in directions)
-    )
+    if _infinite(steps, directions):
+        return math.inf
+    return max(_epsilon(steps, direction, math.log(delta)) for direction in directions)
 
 
 def renyi_delta(steps: Pairs, epsilon: float, directions: tuple[Direction, ...]) -> float:
@@ -165,16 +163,17 @@ def _divergence(steps: Pairs, direction: Direction, order: float) -> float:
         return largest_loss(steps, direction)
     c = float(order) - 1.0
     composition, saddle = _tilted(steps, direction, c)
-    if c == 0.0:
-        means = zip(
-            composition.measures, saddle.parts[:, 1].tolist(), composition.counts, strict=True
-        )
-        return math.fsum(count * _kullback(measure, mean) for measure, mean, count in means)
-    parts = zip(composition.measures, saddle.values, strict=True)
-    if not all(_covers(measure, c, value) for measure, value in parts):
-        raise CertificationError(f"Renyi divergences of order {order:g} are out of reach")
-    uses = zip(composition.measures, saddle.values, composition.counts, strict=True)
-    return math.fsum(count * measure.renyi(c, value) for measure, value, count in uses)
+    terms = []
+    for measure, count, (value, mean, _) in zip(
+        composition.measures, composition.counts, saddle.parts.tolist(), strict=True
+    ):
+        if c == 0.0:
+            terms.append(count * _kullback(measure, mean))
+        elif _covers(measure, c, value):
+            terms.append(count * measure.renyi(c, value))
+        else:
+            raise CertificationError(f"Renyi divergences of order {order:g} are out of reach")
+    return math.fsum(terms)
 
 
 def _kullback(measure: LossMeasure, mean: float) -> float:
@@ -267,14 +266,6 @@ def _concentration(steps: Pairs, direction: Direction) -> float:
 
 
 def _epsilon(steps: Pairs, direction: Direction, log_delta: float) -> float:
-    saddle = _at_delta(steps, direction, log_delta)[1]
-    bound = (saddle.log_chernoff(0.0) - log_delta) / saddle.c
-    return max(0.0, min(bound, largest_loss(steps, direction)))
-
-
-def _at_delta(steps: Pairs, direction: Direction, log_delta: float) -> tuple[Composition, Saddle]:
-    """The worst pairs and the order that bound epsilon best."""
-
     def newton(saddle: Saddle) -> float:
         miss = saddle.value - saddle.c * saddle.mean - math.log1p(saddle.c) - log_delta
         return miss / (saddle.c**2 * saddle.variance + saddle.c / (1.0 + saddle.c))
@@ -283,7 +274,10 @@ def _at_delta(steps: Pairs, direction: Direction, log_delta: float) -> tuple[Com
         start = _start(composition, math.sqrt(2.0 * max(-log_delta, 0.0)) + 0.1)
         return composition.search(start, newton, _converged)
 
-    return _least(steps, direction, solve, lambda at: (at.log_chernoff(0.0) - log_delta) / at.c)
+    def bound(saddle: Saddle) -> float:
+        return (saddle.log_chernoff(0.0) - log_delta) / saddle.c
+
+    return max(0.0, min(_least(steps, direction, solve, bound), largest_loss(steps, direction)))
 
 
 def _log_delta(steps: Pairs, direction: Direction, epsilon: float) -> float:
@@ -302,9 +296,7 @@ def _log_delta(steps: Pairs, direction: Direction, epsilon: float) -> float:
         excess = (epsilon - untilted.mean) / math.sqrt(untilted.variance)
         return composition.search(_start(composition, max(excess, 0.1)), newton, done)
 
-    return _least(steps, direction, solve, lambda at: at.log_chernoff(epsilon))[1].log_chernoff(
-        epsilon
-    )
+    return _least(steps, direction, solve, lambda saddle: saddle.log_chernoff(epsilon))
 
 
 def _least(
@@ -312,16 +304,16 @@ def _least(
     direction: Direction,
     solve: Callable[[Composition], Saddle],
     bound: Callable[[Saddle], float],
-) -> tuple[Composition, Saddle]:
-    """The best of a few orders: each the best for the worst pairs at the one before."""
+) -> float:
+    """The least bound of a few orders: each the best for the worst pairs at the one before."""
     worst, found = steps, []
     for _ in range(_ROUNDS):
         c = solve(Composition.of(worst, direction, _REACH)).c
-        found.append(_tilted(steps, direction, c))
+        found.append(bound(_tilted(steps, direction, c)[1]))
         before, worst = worst, _worst(steps, direction, c)
         if worst == before:
             break
-    return min(found, key=lambda at: bound(at[1]))
+    return min(found)
 
 
 def _start(composition: Composition, deviations: float) -> float:
