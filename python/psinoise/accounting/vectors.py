@@ -125,8 +125,7 @@ class ScoreBound(Measured):
 
 
 def _in_a_unit(noise: Law, shift: float) -> tuple[Law, float]:
-    """The same losses of lengths in another unit, a power of two, where densities or lengths a
-    little farther would leave float64."""
+    """The same losses of lengths in another unit, a power of two, where float64 ends near them."""
     exponents = [math.frexp(length)[1] for length in (noise.scale, shift)]
     divided = getattr(noise, "divided", None)
     if max(map(abs, exponents)) <= _FAR or divided is None:
@@ -153,8 +152,7 @@ def dominating_pair(
         where the worst case is not proven
     """
     shift, replaced = worst_shift(sensitivity, contribution, sampling_rate, adjacency)
-    cells, blocks = in_cells(noise), in_blocks(noise)
-    if (cells or blocks) and replaced:
+    if replaced and (in_cells(noise) or in_blocks(noise)):
         raise DomainError(
             "noise must be log-concave for adjacency 'replace' with sampling (the worst case "
             f"of other laws is not known), got {noise!r}"
@@ -167,30 +165,28 @@ def dominating_pair(
             return CellPair(noise, shift, rate)
         return Pair(*_in_a_unit(cast(Law, noise), shift), rate, replaced)
 
-    if dimension == 1:
-        return pair(shift, sampling_rate), 1
-    if getattr(noise, "rotation_invariant", False):
+    if dimension > 1 and getattr(noise, "rotation_invariant", False):
         longest = shift * (math.sqrt(dimension) if norm == "linf" else 1.0)
         return pair(longest, sampling_rate), 1
-    if norm == "l1" and getattr(noise, "axis_is_worst", False):
-        return pair(shift, sampling_rate), 1
-    sampled = 0.0 < sampling_rate < 1.0
     one = pair(shift, sampling_rate)
-    if sampled and isinstance(one, Pair) and one.replaced:
+    if dimension == 1 or (norm == "l1" and getattr(noise, "axis_is_worst", False)):
+        return one, 1
+    if replaced:
         raise DomainError(
             "adjacency must not be 'replace' for this noise on a vector with sampling (one coin "
             "decides about all coordinates, and the worst case is not known), got "
             f"{noise!r} in {dimension} dimensions"
         )
     if norm == "linf":
-        if sampled:
+        if 0.0 < sampling_rate < 1.0:
             return SampledVector(pair(shift, 1.0), dimension, sampling_rate), 1
         return one, dimension
-    score = math.inf if cells or blocks else largest_score(cast("Law", noise))
-    if norm == "l1" and isinstance(one, Pair) and score < math.inf:
-        largest = pair(shift, 1.0).largest_loss("remove")
-        most = min(shift * score, dimension * largest) * (1.0 + 2.0**-51)
-        return ScoreBound(most, one), 1
+    if norm == "l1" and isinstance(one, Pair):
+        score = largest_score(cast(Law, noise))
+        if score < math.inf:
+            largest = pair(shift, 1.0).largest_loss("remove")
+            most = min(shift * score, dimension * largest) * (1.0 + 2.0**-51)
+            return ScoreBound(most, one), 1
     raise DomainError(
         f"norm must be 'linf' for this noise (for {norm!r} the worst direction is not known), got "
         f"{noise!r} in {dimension} dimensions"
