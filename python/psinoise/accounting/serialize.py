@@ -11,22 +11,23 @@ The text is that of `psinoise._hashed_json`, format "psinoise-accountant", with 
     a lattice has the law ``LatticeNoise``, with its integers as text for its only argument
 
 Floats are strings in hexadecimal, as ``float.hex`` writes them: exact, and one text for each value.
-Arguments that are costs are objects (`psinoise.accounting.arguments`).
-Reading looks names up in the list of laws and evaluates nothing.
+A cost is an object with ``cost``, the name of its class, and one member for each parameter of its
+constructor: a number; ``of``, the cost that is stretched; ``terms``, a list of costs; ``points``, a
+list of lists of two numbers. Reading looks names up in lists and evaluates nothing.
 
-Imported losses have no such text: they are measures of any size, not the arguments of a law.
-Neither has cactus noise, whose masses are the solution of a program: ``Cactus.save`` writes it; nor
-sums of releases, which are no use of one law.
+These have no such text: functions, of costs and laws, which it would have to evaluate; imported
+losses, which are measures of any size; cactus noise, whose masses are the solution of a program
+(``Cactus.save`` writes it); sums of releases, which are no use of one law.
 """
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
-from psinoise import _hashed_json, _validate
+from psinoise import _hashed_json, _validate, costs
 from psinoise._hashed_json import canonical, hexadecimal, members_of
 from psinoise.accounting import contract
-from psinoise.accounting.arguments import read_argument, written_argument
 from psinoise.accounting.loss.blocks import BlockPair
 from psinoise.accounting.loss.cells import CellPair
 from psinoise.accounting.loss.pairs import Pair
@@ -44,6 +45,14 @@ _MEMBERS = ("adjacency", "steps")
 _WRITTEN = {law.__name__: law for law in (*LAWS, *DESIGNED) if law.made_by_arguments}
 _LATTICE, _INTEGERS = "LatticeNoise", "integers"
 _STEP_MEMBERS = ("law", "arguments", "sensitivity", "sampling_rate", "count")
+_PLAIN = costs.Power, costs.Log, costs.LogCosh, costs.Huber, costs.Hinge, costs.Piecewise
+_COSTS: dict[str, type[costs.Cost]] = {
+    kind.__name__: kind for kind in (*_PLAIN, costs.Sum, costs.Maximum, costs.Stretched)
+}
+# The member of a stretched cost: "cost" is the name of its class.
+_OF = "of"
+# Costs of costs of costs: far below what recursion allows, far above what means something.
+_DEEPEST = 32
 
 
 def dumps(adjacency: str, steps: Steps) -> str:
@@ -99,7 +108,7 @@ def written_law(noise: object) -> dict[str, Any]:
     arguments = noise._canonical_arguments()
     return {
         "law": type(noise).__name__,
-        "arguments": {name: written_argument(name, value) for name, value in arguments.items()},
+        "arguments": {name: _written_argument(name, value) for name, value in arguments.items()},
     }
 
 
@@ -118,7 +127,7 @@ def read_law(name: object, arguments: object) -> Any:
     if name == _LATTICE:
         return LatticeNoise.from_json(members_of("arguments", arguments, (_INTEGERS,))[_INTEGERS])
     law: Any = _WRITTEN[name]
-    return law(**{key: read_argument(key, value) for key, value in arguments.items()})
+    return law(**{key: _read_argument(key, value) for key, value in arguments.items()})
 
 
 def _written(step: Step, count: int) -> dict[str, Any]:
@@ -154,3 +163,80 @@ def _read_step(step: object, adjacency: str) -> tuple[Step, int]:
         return pair, _validate.count("count", count)
     except (TypeError, OverflowError) as error:
         raise DomainError(str(error)) from error
+
+
+def _written_argument(name: str, value: object) -> Any:
+    """A float or a cost as a JSON value; nothing else."""
+    if isinstance(value, costs.Cost) or (
+        isinstance(value, float | int) and not isinstance(value, bool)
+    ):
+        return _written_cost(value, 0)
+    raise DomainError(f"{name} must be a float or a cost to be written, got {value!r}")
+
+
+def _read_argument(name: str, value: object) -> float | costs.Cost:
+    """What `_written_argument` wrote."""
+    if not isinstance(value, dict):
+        return hexadecimal(name, value)
+    cost = _read_cost(value, 0)
+    # A sum within a sum, which the constructor flattens.
+    if _written_cost(cost, 0) != value:
+        raise DomainError(f"{name} must be a cost in its simplest form, {cost!r}")
+    return cost
+
+
+def _parameters(kind: type[costs.Cost]) -> dict[str, str]:
+    """Parameters of the constructor, which are attributes, by their members."""
+    names = inspect.signature(kind).parameters
+    return {_OF if name == "cost" else name: name for name in names}
+
+
+def _written_cost(value: Any, depth: int) -> Any:
+    if isinstance(value, tuple):
+        return [_written_cost(part, depth) for part in value]
+    if not isinstance(value, costs.Cost):
+        return float(value).hex()
+    _check_depth(depth)
+    name = type(value).__name__
+    if type(value) is not _COSTS.get(name):
+        raise DomainError(f"cost must be made of {', '.join(_COSTS)} to be written, got {value!r}")
+    members = _parameters(type(value)).items()
+    return {
+        "cost": name,
+        **{key: _written_cost(getattr(value, parameter), depth + 1) for key, parameter in members},
+    }
+
+
+def _read_cost(value: object, depth: int) -> costs.Cost:
+    _check_depth(depth)
+    if not isinstance(value, dict):
+        raise DomainError(f"a cost must be a JSON object, got {type(value).__name__}")
+    name = value.get("cost")
+    if not isinstance(name, str) or name not in _COSTS:
+        raise DomainError(f"cost must be one of {', '.join(_COSTS)}, got {name!r}")
+    kind: Any = _COSTS[name]
+    members = _parameters(kind)
+    if set(value) != {"cost", *members}:
+        raise DomainError(f"cost {name} must have the members cost, {', '.join(members)}")
+    read = [_read_member(member, value[member], depth + 1) for member in members]
+    cost: costs.Cost = kind(*read[0]) if "terms" in members else kind(*read)
+    return cost
+
+
+def _read_member(member: str, value: Any, depth: int) -> Any:
+    if member == _OF:
+        return _read_cost(value, depth)
+    if member == "terms":
+        if not isinstance(value, list) or not value:
+            raise DomainError(f"terms must be a list of costs, got {value!r}")
+        return [_read_cost(term, depth) for term in value]
+    if member == "points":
+        if not isinstance(value, list) or not all(isinstance(p, list) for p in value):
+            raise DomainError(f"points must be a list of pairs of numbers, got {value!r}")
+        return [[hexadecimal("a coordinate", x) for x in point] for point in value]
+    return hexadecimal(member, value)
+
+
+def _check_depth(depth: int) -> None:
+    if depth > _DEEPEST:
+        raise DomainError(f"cost must have at most {_DEEPEST} levels")
