@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable
 from typing import Protocol, overload, runtime_checkable
@@ -13,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate
 from psinoise.accounting import contract, serialize
 from psinoise.accounting.bracket import Bracket, Brackets
-from psinoise.accounting.composed import composed
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.accounting.one_direction import Kept
 from psinoise.accounting.queries import (
@@ -26,21 +24,16 @@ from psinoise.accounting.queries import (
     estimates,
     moments,
     renyi_of,
+    tradeoff_bound,
     zcdp_of,
 )
-from psinoise.accounting.question import Question
-from psinoise.accounting.tradeoff import tradeoff_of
-from psinoise.errors import DomainError
+from psinoise.accounting.question import Answers, Question
+from psinoise.errors import CertificationError, DomainError
 from psinoise.sampling import Sampling
 
-__all__ = ["Accountant"]
+__all__ = ["Accountant", "is_within"]
 
 _MOST_USES = 2**63 - 1
-# Trade-off functions of bounds are no smoother than the width of these.
-_CLOSE = 3e-6
-
-#: Answers by what was asked, where, and the tolerance.
-Answers = dict[tuple[str, float, float | None], Bracket]
 
 
 @runtime_checkable
@@ -269,20 +262,7 @@ class Accountant:
         """
         values = contract.check_probabilities("alphas", alphas)
         question = self._question(contract.check_tolerance(tolerance), one_direction=False)
-        if not question.steps:
-            return 1.0 - values
-
-        def prepare(epsilons: NDArray[np.float64]) -> Callable[..., NDArray[np.float64]]:
-            made = composed(question, epsilons)
-            return lambda at: made.delta(at)[1]
-
-        largest = max(question.largest_loss(direction) for direction in question.directions)
-        infinite = question.delta(math.inf).upper
-
-        def beyond(share: float) -> float:
-            return min(largest, question.epsilon(min(infinite + share, 1.0)).upper)
-
-        return tradeoff_of(values, beyond, infinite, prepare, _CLOSE)
+        return tradeoff_bound(question, values)
 
     @property
     def estimate(self) -> Numbers:
@@ -310,20 +290,6 @@ class Accountant:
         `CertificationError` where losses are no float64, as of noise of 1e-160 of a sensitivity.
         """
         return central_limit(self._question(None))
-
-    def _answer(
-        self,
-        name: str,
-        ask: Callable[[Question, float], Bracket],
-        at: float,
-        tolerance: float | None,
-    ) -> Bracket:
-        """The answer to a question, the same one whenever it is asked."""
-        asked = name, at, tolerance
-        question, answers = self._asked(tolerance)
-        if asked not in answers:
-            answers[asked] = ask(question, at)
-        return answers[asked]
 
     def renyi_divergence(self, orders: ArrayLike) -> NDArray[np.float64]:
         """Renyi divergences of everything composed so far, the larger of the directions.
@@ -383,17 +349,41 @@ class Accountant:
         return zcdp_of(self._question(None))
 
     def _question(self, tolerance: float | None, *, one_direction: bool = True) -> Question:
-        """A question about the composition so far."""
-        return self._asked(tolerance, one_direction=one_direction)[0]
-
-    def _asked(
-        self, tolerance: float | None, *, one_direction: bool = True
-    ) -> tuple[Question, Answers]:
-        """The same, and what was answered about that composition."""
-        directions = contract.directions_of(self._adjacency) if one_direction else None
+        """A question about the composition so far, with what is known of that."""
+        only = contract.directions_of(self._adjacency) if one_direction else None
         with self._lock:
-            return Question(self._steps, directions, tolerance, kept=self._kept), self._answers
+            return Question(self._steps, only, tolerance, kept=self._kept, answers=self._answers)
+
+    def _answer(
+        self,
+        name: str,
+        ask: Callable[[Question, float], Bracket],
+        at: float,
+        tolerance: float | None,
+    ) -> Bracket:
+        """The answer to a question, the same one whenever it is asked."""
+        asked, question = (name, at, tolerance), self._question(tolerance)
+        if asked not in question.answers:
+            question.answers[asked] = ask(question, at)
+        return question.answers[asked]
 
     @property
     def _steps(self) -> Steps:
         return tuple(self._counts.items())
+
+
+def is_within(accountant: Accountant, epsilon: float, delta: float) -> bool:
+    """Whether everything composed is proven to be (epsilon, delta)-private.
+
+    Either bound is a proof, and one may hold where the other cannot be had or is a little too wide.
+    Only the largest loss proves a delta of 0: bounds on delta are 0 below the least float64.
+    """
+    try:
+        if delta > 0.0 and accountant.delta(epsilon).upper <= delta:
+            return True
+    except CertificationError:
+        pass
+    try:
+        return accountant.epsilon(delta).upper <= epsilon
+    except CertificationError:
+        return False

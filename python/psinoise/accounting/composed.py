@@ -40,11 +40,8 @@ class Composed:
         """Logs of both bounds on what finite losses of a direction contribute to delta."""
         if epsilons is self.asked:
             return self.known[direction]
-        bounds = self.bounds[direction]
-        if self.question.uses == 1.0:
-            # Bounds on one use are exact where their bins end.
-            bounds = [*_one_use(self.question, direction, epsilons), *bounds]
-        return _logs(self.question, direction, bounds, epsilons)
+        found = [*self.bounds[direction], *_one_use(self.question, direction, epsilons)]
+        return _logs(self.question, direction, found, epsilons)
 
     def delta(self, epsilons: Float) -> tuple[Float, Float]:
         """Both bounds on delta."""
@@ -70,29 +67,23 @@ def composed(question: Question, epsilons: Float) -> Composed:
         finite numbers that rise
     """
     kept, directions = question.kept, question.directions if question.steps else ()
-    bounds = {direction: list(kept.get(direction, ())) for direction in directions}
     # What is kept is read here, for all at once.
     question = replace(question, kept={})
-    if question.uses == 1.0:
-        for direction, found in bounds.items():
-            found.extend(_one_use(question, direction, epsilons))
-    known = {
-        direction: _logs(question, direction, found, epsilons)
-        for direction, found in bounds.items()
-    }
+    bounds: dict[Direction, list[Bound]] = {}
+    known: dict[Direction, tuple[Float, Float]] = {}
+    for direction in directions:
+        found = [*kept.get(direction, ()), *_one_use(question, direction, epsilons)]
+        bounds[direction] = found
+        known[direction] = _logs(question, direction, found, epsilons)
     if bounds and question.uses != 1.0:
         _sharpen(question, epsilons, bounds, known)
     kept.update({direction: found[-MOST_KEPT:] for direction, found in bounds.items()})
-    # Delta falls in epsilon.
-    for low, high in known.values():
-        low[:] = np.maximum.accumulate(low[::-1])[::-1]
-        np.minimum.accumulate(high, out=high)
     return Composed(question, bounds, epsilons, known)
 
 
 def _one_use(question: Question, direction: Direction, epsilons: Float) -> list[Bound]:
-    """Bounds of one use, where any of the epsilons has a finite loss above it."""
-    if not (epsilons < question.largest_loss(direction)).any():
+    """Bounds on a single use, exact at the epsilons, where their bins end."""
+    if question.uses != 1.0 or not (epsilons < question.largest_loss(direction)).any():
         return []
     return list(one_use(question.steps, direction, _LEAST_LOG_DELTA, epsilons))
 
@@ -100,6 +91,7 @@ def _one_use(question: Question, direction: Direction, epsilons: Float) -> list[
 def _logs(
     question: Question, direction: Direction, bounds: list[Bound], epsilons: Float
 ) -> tuple[Float, Float]:
+    """What bounds say of a direction."""
     lower, upper = np.full(epsilons.shape, -np.inf), np.zeros(epsilons.shape)
     _read(bounds, epsilons, np.ones(epsilons.shape, dtype=bool), lower, upper)
     beyond = epsilons >= question.largest_loss(direction)

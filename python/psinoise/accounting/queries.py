@@ -15,11 +15,12 @@ clt          the Gaussian limit of many uses: an approximation that can be too s
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from psinoise.accounting import contract
 from psinoise.accounting.bracket import Bracket, Brackets
@@ -33,7 +34,8 @@ from psinoise.accounting.estimate.renyi import (
     renyi_delta,
     renyi_epsilon,
 )
-from psinoise.accounting.loss.steps import Pairs, Steps, are_pairs, directions, infinite_mass
+from psinoise.accounting.loss.pairs import Float
+from psinoise.accounting.loss.steps import Pairs, are_pairs, infinite_mass
 from psinoise.accounting.question import Question
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import CertificationError, DomainError
@@ -48,15 +50,15 @@ __all__ = [
     "estimates",
     "moments",
     "renyi_of",
+    "tradeoff_bound",
     "zcdp_of",
 ]
 
-Float = NDArray[np.float64]
-
 # Bounds on delta give way to rounding by this share.
 _ROUNDING = 1e-7
-# Lines of a trade-off function are added until none can raise any value by more than this share.
-_CLOSE = 1e-8
+# Lines of a trade-off function are added until none can raise any value by more than this share:
+# of estimates, and of bounds, which are no smoother than their width.
+_CLOSE, _CLOSE_BOUND = 1e-8, 3e-6
 # Of a profile, whose bounds come from several compositions.
 _BETWEEN = 0.5
 
@@ -75,13 +77,16 @@ def epsilons_of(question: Question, deltas: Float) -> Brackets:
     distinct, where = np.unique(deltas, return_inverse=True)
     found = [epsilon_of(question, delta) for delta in distinct.tolist()]
     ends = np.array([tuple(bracket) for bracket in found], np.float64).reshape(-1, 3).T
-    # Epsilon falls in delta: a bound holds for all larger deltas, or all smaller ones.
-    lower = np.maximum.accumulate(ends[0][::-1])[::-1]
-    upper = np.minimum.accumulate(ends[2])
-    lower = np.minimum(lower, upper)
+    lower, upper = _falling(ends[0], ends[2])
     estimate = np.clip(ends[1], lower, upper)
     where = where.reshape(deltas.shape)
     return Brackets(lower[where], estimate[where], upper[where])
+
+
+def _falling(lower: Float, upper: Float) -> tuple[Float, Float]:
+    """Bounds on what falls: one from above holds farther on as well, one from below before."""
+    upper = np.minimum.accumulate(upper)
+    return np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper), upper
 
 
 def delta_of(question: Question, epsilon: float) -> Bracket:
@@ -128,11 +133,7 @@ def _moments(question: Question) -> tuple[float, Pairs]:
 
 
 def deltas_of(question: Question, epsilons: Float) -> Brackets:
-    """Delta at each epsilon, each distinct one computed once, never rising where epsilon rises.
-
-    Delta falls in epsilon, so a bound from above holds for all larger epsilons as well, and a bound
-    from below for all smaller ones.
-    """
+    """Delta at each epsilon, each distinct one computed once, never rising where epsilon rises."""
     distinct, where = np.unique(epsilons, return_inverse=True)
     where = where.reshape(epsilons.shape)
     lower, upper = np.empty(distinct.size), np.empty(distinct.size)
@@ -146,23 +147,40 @@ def deltas_of(question: Question, epsilons: Float) -> Brackets:
             lower[finite], upper[finite] = composed(question.shorter, asked).delta(asked)
             if (below := question.below) is not None:
                 lower[finite], _ = composed(below, asked).delta(asked)
-    upper = np.minimum.accumulate(upper)
-    lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
+    lower, upper = _falling(lower, upper)
     between = np.minimum(lower + _BETWEEN * (upper - lower), upper)
     return Brackets(lower[where], between[where], upper[where])
 
 
+def tradeoff_bound(question: Question, alphas: Float) -> Float:
+    """The trade-off function from upper bounds on delta, of both directions: a lower bound."""
+
+    def prepare(epsilons: Float) -> Callable[[Float], Float]:
+        made = composed(question, epsilons)
+        return lambda at: made.delta(at)[1]
+
+    largest = max(map(question.largest_loss, question.directions))
+    infinite = question.delta(math.inf).upper
+
+    def beyond(share: float) -> float:
+        return min(largest, question.epsilon(min(infinite + share, 1.0)).upper)
+
+    return tradeoff_of(alphas, beyond, infinite, prepare, _CLOSE_BOUND)
+
+
 @dataclass(frozen=True)
-class Numbers:
+class Numbers(ABC):
     """Epsilon and delta of a composition as plain numbers; see `Accountant.estimate` and others."""
 
-    _steps: Steps
-    _epsilon: Callable[[float], float]
-    _delta: Callable[[float], float]
-    _deltas: Callable[[Float], Float]
-    # Of both directions: lines of a trade-off function need both.
-    _larger_deltas: Callable[[Float], Float]
-    _largest: float
+    _question: Question
+
+    @abstractmethod
+    def _epsilon(self, delta: float) -> float: ...
+    @abstractmethod
+    def _delta(self, epsilon: float) -> float: ...
+    @abstractmethod
+    def _deltas(self, epsilons: Float) -> Float:
+        """Delta at epsilons that rise."""
 
     def epsilon(self, delta: float) -> float:
         """Epsilon at ``delta``, in [0, 1]."""
@@ -186,72 +204,72 @@ class Numbers:
     def tradeoff(self, alphas: ArrayLike) -> Float:
         """The trade-off function, within 1e-8 of the supremum over all its supporting lines."""
         values = contract.check_probabilities("alphas", alphas)
-        if not self._steps:
-            return 1.0 - values
+        # Lines need both directions.
+        question = replace(self._question, only=None)
+        deltas = replace(self, _question=question)._deltas
         with np.errstate(under="ignore"):
-            deltas = self._larger_deltas
+            largest = max(map(question.largest_loss, question.directions))
             infinite = float(deltas(np.array([math.inf]))[0])
-            return tradeoff_of(values, lambda _: self._largest, infinite, lambda _: deltas, _CLOSE)
+            return tradeoff_of(values, lambda _: largest, infinite, lambda _: deltas, _CLOSE)
+
+
+class Estimates(Numbers):
+    """Those between the bounds of a question that is content with an estimate."""
+
+    def _epsilon(self, delta: float) -> float:
+        return self._question.epsilon(delta).estimate
+
+    def _delta(self, epsilon: float) -> float:
+        return self._question.delta(epsilon).estimate
+
+    def _deltas(self, epsilons: Float) -> Float:
+        """From few contours, where these converge."""
+        question, found = self._question, np.full(epsilons.size, np.nan)
+        steps, finite = question.steps, np.isfinite(epsilons)
+        if are_pairs(steps) and question.uses > 1.0:
+            found[finite] = np.maximum(-np.expm1(np.minimum(epsilons[finite], 0.0)), 0.0)
+            for direction in question.directions:
+                logs = np.full(epsilons.size, -np.inf)
+                held = finite & (epsilons < question.largest_loss(direction))
+                logs[held] = contour_log_deltas(steps, direction, epsilons[held], question.uses)
+                found = np.maximum(found, np.exp(logs) + infinite_mass(steps, direction))
+        for place in np.flatnonzero(np.isnan(found)):
+            found[place] = self._delta(float(epsilons[place]))
+        return np.asarray(np.minimum(found, 1.0))
+
+
+@dataclass(frozen=True)
+class Moments(Numbers):
+    """Those of the moments accountant."""
+
+    _steps: Pairs
+
+    def _epsilon(self, delta: float) -> float:
+        return renyi_epsilon(self._steps, delta, self._question.directions)
+
+    def _delta(self, epsilon: float) -> float:
+        return renyi_delta(self._steps, epsilon, self._question.directions)
+
+    def _deltas(self, epsilons: Float) -> Float:
+        return np.array([self._delta(epsilon) for epsilon in epsilons.tolist()])
 
 
 def estimates(question: Question) -> Numbers:
     """The numbers of contour integration; see `Accountant.estimate`."""
     if question.below is not None:
         _known(question, "an estimate")
-    return _of(Question(question.steps, only=question.only, estimating=True))
-
-
-def central_limit(question: Question) -> Numbers:
-    """The Gaussian limit; see `Accountant.clt`."""
-    steps = _known(question, "a limit")
-    return _of(Question(gaussian_limit(steps, question.directions), estimating=True))
+    return Estimates(Question(question.steps, only=question.only, estimating=True))
 
 
 def moments(question: Question) -> Numbers:
     """The bounds of Renyi divergences; see `Accountant.renyi`."""
-    steps, asked = _known(question, "a Renyi divergence"), question.directions
-    both = directions(steps)
-    return Numbers(
-        steps,
-        lambda delta: renyi_epsilon(steps, delta, asked),
-        lambda epsilon: renyi_delta(steps, epsilon, asked),
-        lambda at: np.array([renyi_delta(steps, epsilon, asked) for epsilon in at.tolist()]),
-        lambda at: np.array([renyi_delta(steps, epsilon, both) for epsilon in at.tolist()]),
-        _largest(question),
-    )
+    return Moments(question, _known(question, "a Renyi divergence"))
 
 
-def _of(question: Question) -> Numbers:
-    both = replace(question, only=None)
-    return Numbers(
-        question.steps,
-        lambda delta: question.epsilon(delta).estimate,
-        lambda epsilon: question.delta(epsilon).estimate,
-        lambda at: _estimated(question, at),
-        lambda at: _estimated(both, at),
-        _largest(question),
-    )
-
-
-def _estimated(question: Question, epsilons: Float) -> Float:
-    """Estimates of delta at epsilons that rise, from few contours where these converge."""
-    steps, found = question.steps, np.full(epsilons.size, np.nan)
-    finite = np.isfinite(epsilons)
-    if are_pairs(steps) and question.uses > 1.0:
-        found[finite] = np.maximum(-np.expm1(np.minimum(epsilons[finite], 0.0)), 0.0)
-        for direction in question.directions:
-            logs = np.full(epsilons.size, -np.inf)
-            held = finite & (epsilons < question.largest_loss(direction))
-            logs[held] = contour_log_deltas(steps, direction, epsilons[held], question.uses)
-            found = np.maximum(found, np.exp(logs) + infinite_mass(steps, direction))
-    for place in np.flatnonzero(np.isnan(found)):
-        found[place] = question.delta(float(epsilons[place])).estimate
-    return np.asarray(np.minimum(found, 1.0))
-
-
-def _largest(question: Question) -> float:
-    steps = question.steps
-    return max((question.largest_loss(direction) for direction in directions(steps)), default=0.0)
+def central_limit(question: Question) -> Numbers:
+    """The Gaussian limit; see `Accountant.clt`."""
+    steps = gaussian_limit(_known(question, "a limit"), question.directions)
+    return Estimates(Question(steps, estimating=True))
 
 
 def _known(question: Question, what: str) -> Pairs:

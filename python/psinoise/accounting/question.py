@@ -8,7 +8,7 @@ is the tightest sound bracket that was found.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,9 +31,15 @@ from psinoise.accounting.one_direction import Asked, OneDirection, Point
 _LEAST = 5e-324
 
 
+#: Answers by what was asked, where, and the tolerance.
+Answers = dict[tuple[str, float, float | None], Bracket]
+
+
 @dataclass(frozen=True)
 class Question(Asked):
-    """What is asked, and the answers; attributes as of `Asked`."""
+    """What is asked; attributes as of `Asked`, and ``answers`` to what others asked before."""
+
+    answers: Answers = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def shorter(self) -> Question:

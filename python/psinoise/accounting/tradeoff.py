@@ -26,7 +26,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from psinoise.accounting.loss.pairs import Float
 
 #: Makes a function that is sharp in the range of some epsilons, and gives delta at many of them.
 Prepare = Callable[[Float], Callable[[Float], Float]]
@@ -89,13 +89,10 @@ def _highest(
     end = max(min(beyond(_BEYOND * (close * least + _LEAST)), _LARGEST_EPSILON), 0.0)
     # The steep line is below 0 beyond log(1/alpha), and the flat one mirrors it.
     reach = min(end, max(1.0, -math.log(float(alphas.min()))))
-    lines: _Lines | None = None
-    first, highest = 0.0, np.zeros(alphas.size)
+    lines, first, highest = _Lines(), 0.0, np.zeros(alphas.size)
     while True:
-        epsilons = np.linspace(first, reach, _FIRST_LINES)
-        deltas = prepare(np.unique(np.linspace(0.0, reach, _FIRST_LINES)))
-        lines = _Lines(deltas) if lines is None else lines.of(deltas)
-        lines.add(epsilons)
+        lines.delta = prepare(np.unique(np.linspace(0.0, reach, _FIRST_LINES)))
+        lines.add(np.linspace(first, reach, _FIRST_LINES))
         best = lines.refine(alphas, close, highest)
         highest = lines.epsilons[best]
         if float(np.abs(highest).max()) < reach or reach >= end:
@@ -106,17 +103,14 @@ def _highest(
 class _Lines:
     """Lines ``1 - delta - gamma alpha``, ``gamma = e^eps``, for epsilons of both signs, in order.
 
-    ``delta(-eps) = 1 - e^{-eps} + e^{-eps} delta(eps)`` gives those of negative sign.
+    ``delta(-eps) = 1 - e^{-eps} + e^{-eps} delta(eps)`` gives those of negative sign. ``delta`` may
+    change between lines.
     """
 
-    def __init__(self, delta: Callable[[Float], Float]) -> None:
-        self._delta = delta
-        self._positive, self._deltas = np.empty(0), np.empty(0)
+    delta: Callable[[Float], Float]
 
-    def of(self, delta: Callable[[Float], Float]) -> _Lines:
-        """The same lines, and more of them from another function."""
-        self._delta = delta
-        return self
+    def __init__(self) -> None:
+        self._positive, self._deltas = np.empty(0), np.empty(0)
 
     def add(self, epsilons: Float) -> None:
         new = np.setdiff1d(np.abs(epsilons), self._positive)
@@ -124,7 +118,7 @@ class _Lines:
             positive = np.append(self._positive, new)
             order = np.argsort(positive)
             self._positive = positive[order]
-            self._deltas = np.append(self._deltas, self._delta(new))[order]
+            self._deltas = np.append(self._deltas, self.delta(new))[order]
         positive, delta = self._positive, self._deltas
         mirrored = positive > 0.0
         self.epsilons = np.concatenate([-positive[mirrored][::-1], positive])
@@ -142,16 +136,14 @@ class _Lines:
 
     def _climbed(self, alphas: Float, start: NDArray[np.intp]) -> NDArray[np.intp]:
         """The highest line at each alpha; along the slopes heights rise to it and fall."""
-        best: NDArray[np.intp] = start
+        best = start
         last = self.epsilons.size - 1
         for _ in range(self.epsilons.size):
             near = np.clip(best + np.arange(-_LOOK, _LOOK + 1)[:, None], 0, last)
-            places: NDArray[np.intp] = near[
-                np.argmax(self.values(alphas, near), axis=0), np.arange(alphas.size)
-            ]
-            if np.array_equal(places, best):
+            highest = np.argmax(self.values(alphas, near), axis=0)
+            before, best = best, near[highest, np.arange(alphas.size)]
+            if np.array_equal(before, best):
                 break
-            best = places
         return best
 
     def refine(self, alphas: Float, share: float, around: Float) -> NDArray[np.intp]:
@@ -180,35 +172,28 @@ class _Lines:
 
     def _gain(self, alphas: Float, best: NDArray[np.intp], side: int) -> Float:
         """How far a line between the best one and its neighbor might rise above the best."""
-        last = self.epsilons.size - 1
-        gain = np.zeros(best.size)
-        inner = (best + side >= 0) & (best + side <= last)
-        k, at = best[inner], alphas[inner]
-        height, next_height = self.values(at, k), self.values(at, k + side)
-        drop = height - next_height
-        width = np.abs(self.slopes[k + side] - self.slopes[k])
-        # Rise towards the neighbor at most as from the other side of the best line ...
-        behind = np.clip(k - side, 0, last)
-        run = np.abs(self.slopes[k] - self.slopes[behind])
-        rise = np.where(
-            run > 0.0, (height - self.values(at, behind)) / np.maximum(run, 1e-300), np.inf
-        )
-        # ... and back from the neighbor at most as it goes on falling beyond it.
-        beyond = np.clip(k + 2 * side, 0, last)
-        run = np.abs(self.slopes[beyond] - self.slopes[k + side])
-        fall = np.where(
-            run > 0.0,
-            (next_height - self.values(at, beyond)) / np.maximum(run, 1e-300),
-            np.inf,
-        )
-        rise, fall = np.maximum(rise, 0.0), np.maximum(fall, 0.0)
+        # The line behind the best, the best, its neighbor, and the one beyond; at an end the last.
+        offsets = side * np.arange(-1, 3)[:, None]
+        places = np.clip(best + offsets, 0, self.epsilons.size - 1)
+        heights = self.values(alphas, places)
+        widths = np.abs(np.diff(self.slopes[places], axis=0))
+        drop = heights[1] - heights[2]
+
+        def fall(near: int, far: int) -> Float:
+            """Of heights from one line to the next, per slope; not known beyond the last."""
+            width = widths[min(near, far)]
+            rate = (heights[near] - heights[far]) / np.maximum(width, 1e-300)
+            return np.maximum(np.where(width > 0.0, rate, np.inf), 0.0)
+
+        # Towards the neighbor they rise at most as from the other side of the best line, and back
+        # from the neighbor at most as they go on falling beyond it.
+        rise, back = fall(1, 0), fall(2, 3)
         with np.errstate(invalid="ignore", divide="ignore"):
-            meeting = (fall * width - drop) / (rise + fall)
-            found = np.where(np.isfinite(fall), rise * meeting, rise * width)
-            found = np.where(np.isfinite(rise), found, fall * width - drop)
-        # No better line where rise and fall are both 0 or unknown on both sides of an end.
-        gain[inner] = np.where(np.isnan(found), 0.0, np.maximum(found, 0.0))
-        return gain
+            meeting = (back * widths[1] - drop) / (rise + back)
+            found = np.where(np.isfinite(back), rise * meeting, rise * widths[1])
+            found = np.where(np.isfinite(rise), found, back * widths[1] - drop)
+        # No better line where there is no neighbor, where rise and fall are both 0, or unknown.
+        return np.where(np.isnan(found), 0.0, np.maximum(found, 0.0))
 
 
 def _short(epsilons: Float) -> Float:

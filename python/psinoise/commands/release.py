@@ -24,7 +24,7 @@ from typing import Any
 
 from psinoise._atomic import check_target, temporary_beside, write_text
 from psinoise.accounting import Accountant
-from psinoise.accounting.budget import is_within
+from psinoise.accounting.accountant import is_within
 from psinoise.calibration import calibrate
 from psinoise.commands._columns import FORMATS, map_columns, rows_of
 from psinoise.commands._mechanism import (

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from psinoise.accounting import Accountant
-from psinoise.accounting.budget import is_within
+from psinoise.accounting.accountant import is_within
 from psinoise.errors import BudgetError, CertificationError
 from psinoise.ledger._charge import Charge
 from psinoise.ledger._running import Running
