@@ -5,13 +5,13 @@
 *replace*, no sampling: neighbors move the query by any ``|a| <= s``, so that the pair is
 ``(T_s p, p)`` of `Pair` for every unimodal law, with the *replace* sensitivity ``s``.
 
-*replace*, Poisson sampling: a record that is sampled moves the query by ``v``, and the one that
-replaces it by ``v'``; both depend on the data and are at most the *contribution* ``c``. The
-sensitivity ``s``, at least ``|v - v'|``, does not tell how large they are: for records in
-``[0, C]`` it is ``C``, as for records in ``[-C/2, C/2]``, and the first case is far worse. Hence
-the contribution must be given. With ``P_v = (1 - q) p + q T_v p`` a data set gives ``P_v`` and its
-neighbor ``P_v'``, mixed over the other records that are sampled: the mixture is the same for both,
-so that the worst of its parts bounds it (joint convexity of ``H_gamma``).
+*replace*, Poisson sampling: a sampled record moves the query by ``v``, and the one that replaces it
+by ``v'``; both depend on the data and are at most the *contribution* ``c``, which must be given.
+The sensitivity ``s``, at least ``|v - v'|``, does not tell it: it is ``C`` for records in
+``[0, C]`` as in ``[-C/2, C/2]``, and the first case is far worse. With
+``P_v = (1 - q) p + q T_v p`` a data set gives ``P_v`` and its neighbor ``P_v'``, each in the same
+mixture over the other records that are sampled, whose worst part bounds it (joint convexity of
+``H_gamma``).
 
 *Lemma.* Let ``p`` be symmetric and log-concave. For every ``gamma >= 0``
 
@@ -19,12 +19,12 @@ so that the worst of its parts bounds it (joint convexity of ``H_gamma``).
 
 is largest at ``(v, v') = (c, -c)``, and by reflection at ``(-c, c)``: this pair dominates.
 
-*Proof.* Take an event ``E`` and the half-line ``B = (t, inf)`` with ``p(B) = p(E)``. For
-``v >= 0`` the ratio ``T_v p / p`` does not fall (log-concavity), so that by Neyman and Pearson
-``T_v p(E) <= T_v p(B)``, which is ``p((t - v, inf)) <= p((t - c, inf)) = T_c p(B)``. For ``v < 0``
-the same holds for the mirror images of ``E`` and ``-v``; hence ``T_v p(E) <= T_c p(B)`` whenever
-``|v| <= c``. Applied to the complement of ``E``, whose half-line is the mirror image of the
-complement of ``B``, this says ``T_v' p(E) >= T_{-c} p(B)``. Therefore
+*Proof.* Take an event ``E`` and the half-line ``B = (t, inf)`` with ``p(B) = p(E)``. For ``v >= 0``
+the ratio ``T_v p / p`` does not fall (log-concavity), so that by Neyman and Pearson
+``T_v p(E) <= T_v p(B) = p((t - v, inf)) <= p((t - c, inf)) = T_c p(B)``. For ``v < 0`` the same
+holds for the mirror images of ``E`` and ``-v``; hence ``T_v p(E) <= T_c p(B)`` if ``|v| <= c``. For
+the complement of ``E``, whose half-line is the mirror image of the complement of ``B``, this says
+``T_v' p(E) >= T_{-c} p(B)``. Therefore
 
     ``P_v(E) - gamma P_v'(E) = (1 - q)(1 - gamma) p(E) + q (T_v p(E) - gamma T_v' p(E))``
     ``<= (1 - q)(1 - gamma) p(B) + q (T_c p(B) - gamma T_{-c} p(B)) = P_c(B) - gamma P_{-c}(B)``,
@@ -32,20 +32,18 @@ complement of ``B``, this says ``T_v' p(E) >= T_{-c} p(B)``. Therefore
 which is at most ``H_gamma(P_c, P_{-c})``. QED
 
 A pair that dominates each step dominates the composition (Zhu, Dong and Wang 2022, theorem 10).
-The proof takes from one dimension only that ``T_v p(E) <= T_c p(B)``, that is, that the trade-off
-function of ``(T_v p, p)`` is nowhere below that of the one-dimensional pair with shift ``c``. This
-is what domination without sampling means: the lemma holds for all vectors that ``vectors`` reduces
+Of one dimension the proof takes only ``T_v p(E) <= T_c p(B)``: the trade-off function of
+``(T_v p, p)`` is nowhere below that of the one-dimensional pair with shift ``c``. This is what
+domination without sampling means, so that the lemma holds for all vectors that ``vectors`` reduces
 to one dimension. For ``q = 1`` the pair is ``(T_{2c} p, p)``, moved by ``-c``.
 
-For ``s >= 2c`` the bound is attained by records that move the query to opposite sides. For
-``s < 2c`` it would be a bound still, but not the worst case, and what is called a lower bound would
-be none: refused; who wants the bound gives ``s = 2c``. Laws that are not log-concave are refused,
-since no half-line is the best event for them.
+Records that move the query to opposite sides attain the bound for ``s >= 2c``. For ``s < 2c`` it
+would be a bound still, but what is called a lower bound would be none: refused; who wants it gives
+``s = 2c``. So are laws that are not log-concave, for which no half-line is the best event.
 
 Sampling *without replacement* is neither of these (``compose.schemes.batches``): the numbers for
 Poisson sampling do not cover it (Lebeda, Regehr, Kamath and Steinke, "Avoiding pitfalls for privacy
-accounting of subsampled mechanisms under composition", 2024, have an example with ten times the
-epsilon).
+accounting of subsampled mechanisms under composition", 2024: an example has ten times the epsilon).
 """
 
 from __future__ import annotations

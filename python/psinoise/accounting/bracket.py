@@ -55,12 +55,9 @@ class Bracket(float):
             if np.ma.is_masked(given):
                 raise TypeError(f"{end} must be a real number, got {given!r}")
         made = super().__new__(cls, upper)
-        for name, value in (
-            ("lower", float(lower)),
-            ("estimate", float(estimate)),
-            ("composer", composer),
-        ):
-            object.__setattr__(made, name, value)
+        object.__setattr__(made, "lower", float(lower))
+        object.__setattr__(made, "estimate", float(estimate))
+        object.__setattr__(made, "composer", composer)
         return made
 
     @classmethod
@@ -69,8 +66,8 @@ class Bracket(float):
     ) -> Bracket:
         """A bracket of bounds that come from different places.
 
-        The upper bound is certified whatever the others are: a lower one above it, by its rounding,
-        gives way, and so does an estimate outside of both.
+        To the upper bound, certified whatever the others are, a lower one above it by its rounding
+        gives way, and to both an estimate outside of them.
         """
         lower = min(lower, upper)
         return cls(lower, min(max(estimate, lower), upper), upper, composer)

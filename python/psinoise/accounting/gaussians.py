@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeGuard
 
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import Step, Steps
@@ -22,12 +23,7 @@ __all__ = ["gaussians"]
 
 @dataclass(frozen=True)
 class Gaussians(Pair):
-    """All of some uses: unit noise, at a sensitivity that is rounded up.
-
-    Attributes
-    ----------
-    least : the same sensitivity, rounded down
-    """
+    """All of some uses: unit noise, at a sensitivity that is rounded up, and in ``least`` down."""
 
     least: float = 0.0
 
@@ -40,15 +36,15 @@ class Gaussians(Pair):
 def gaussians(steps: Steps) -> Steps | None:
     """A single use that is all of these steps.
 
-    None where not all of them are Gaussian noise without sampling, or there is but one use; where
-    ``mu`` is beyond float64, too.
+    None where there is but one use, where not all are Gaussian noise without sampling, and where
+    ``mu`` is beyond float64.
     """
-    if sum(count for _, count in steps) <= 1 or not all(_is_gaussian(step) for step, _ in steps):
+    known = [(step, count) for step, count in steps if _is_gaussian(step)]
+    if len(known) < len(steps) or sum(count for _, count in known) <= 1:
         return None
     squares = [
         count * (Fraction(step.sensitivity) / Fraction(step.noise.scale)) ** 2
-        for step, count in steps
-        if isinstance(step, Pair)
+        for step, count in known
     ]
     least, most = (_root(squares, up=up) for up in (False, True))
     if not 0.0 < least <= most < math.inf:
@@ -56,7 +52,7 @@ def gaussians(steps: Steps) -> Steps | None:
     return ((Gaussians(Gaussian(std=1.0), most, 1.0, least=least), 1),)
 
 
-def _is_gaussian(step: Step) -> bool:
+def _is_gaussian(step: Step) -> TypeGuard[Pair]:
     """Whether it is one of normal noise of a record that is there for sure."""
     if not isinstance(step, Pair) or step.replaced or step.sampling_rate != 1.0:
         return False

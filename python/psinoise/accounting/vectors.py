@@ -1,18 +1,22 @@
 """Vector queries: independent noise of one law on each of ``m`` coordinates.
 
 Neighbors move the query by a vector ``a`` in a ball of radius ``s``; ``P_a`` is the law of the
-output moved by ``a``. Each case below is reduced to one-dimensional pairs, or refused.
+output moved by ``a``. Each case below is reduced to one-dimensional pairs; anything else (other
+laws with an l1 or l2 bound) has no known worst direction and is refused. What a law knows about
+itself (``rotation_invariant``, ``axis_is_worst``) decides which case it is.
 
 *Gaussian noise, any norm.* It is invariant under rotations, so that ``(P_a, P_0)`` is the
-one-dimensional pair with shift ``|a|_2``, and the worst shift is the largest (lemma of ``pairs``):
-``s`` in the l2 ball; ``s`` in the l1 ball, at its corners; ``s sqrt(m)`` in the l-infinity ball, at
-its corners. Sampling acts on the whole output: its profile is an increasing function of the
-unsampled one (``pairs``), and the lemma of ``adjacency`` holds for vectors.
+one-dimensional pair with shift ``|a|_2``, of which the largest is the worst (lemma of ``pairs``):
+``s`` in the l2 ball and, at its corners, in the l1 ball; ``s sqrt(m)`` at those of the l-infinity
+ball.
 
-*Any unimodal noise, l-infinity.* ``P_a`` and ``P_0`` are products over the coordinates. Each factor
+Sampling acts on the whole output, here and for Laplace noise: its profile is an increasing function
+of the unsampled one (``pairs``), and the lemma of ``adjacency`` holds for vectors.
+
+*Any unimodal noise, l-infinity.* ``P_a`` and ``P_0`` are products over the coordinates, each factor
 is dominated by ``(T_s p, p)``, and products of dominating pairs dominate (Zhu, Dong and Wang 2022,
 theorem 10): ``m`` uses of the one-dimensional pair, attained at ``a = (s, ..., s)``. With sampling
-one coin decides about all coordinates at once, and these are not independent uses with a coin each:
+one coin decides about all coordinates, and these are no independent uses:
 ``compose.schemes.one_coin`` has their measures.
 
 *Laplace noise, l1.* The worst ``a`` moves a single coordinate by ``s``.
@@ -20,7 +24,7 @@ one coin decides about all coordinates at once, and these are not independent us
 *Proof.* Let the scale be 1. By induction over the coordinates (products of dominating pairs
 dominate) and by the lemma of ``pairs`` it is enough that a shift by ``(a_1, a_2)``, both positive,
 is dominated by the one-dimensional shift ``a = a_1 + a_2``. The likelihood ratio ``T_b p/p`` at
-``x`` is ``exp(2 w - b)`` with ``w = min(max(x, 0), b)``. Hence the ratio of the two coordinates is
+``x`` is ``exp(2 w - b)`` with ``w = min(max(x, 0), b)``, and that of the two coordinates is
 ``exp(2 w - a)`` with ``w = w_1 + w_2`` in ``[0, a]``: the same function of ``w`` as for a single
 coordinate with shift ``a``, and only the laws of ``w`` under ``p`` differ. The law of ``w`` for a
 shift ``b`` is ``e^{-w}/2`` times the measure ``D(0) + D(b) + dw`` on ``[0, b]``, ``D`` unit atoms.
@@ -36,9 +40,6 @@ have mass 1 and mean likelihood ratio 1, so that the expectations of ``h`` diffe
 ``h - l``, which is 0 at the ends and at most 0 inside: the law of ``(a_1, a_2)`` has the smaller
 expectation. With ``h(y) = (y - gamma)^+``: the smaller profile. QED
 
-Sampling is covered: the sampled profile increases with the unsampled one, and the lemma of
-``adjacency`` holds for vectors.
-
 *Discrete Laplace noise, whole numbers, l1.* The same, by the same proof. With ``a = e^{-1/scale}``
 and ``c = 1 - a`` the law of ``w`` for a shift ``b`` is ``a^w/(1 + a)`` times the measure
 ``D(0) + D(b) + c (D(1) + ... + D(b - 1))``. The law for ``(a_1, a_2)`` is ``a^w/(1 + a)^2`` times
@@ -53,10 +54,6 @@ bound too, the smaller one of narrow noise. From above it is pure differential p
 smaller of both, which is dominated by randomized response. (For stable noise that the privacy is
 pure is theorem 16 of Zawacki and Abed, the symmetric alpha-stable mechanism.) From below a single
 coordinate moves.
-
-*Anything else* (other laws with an l1 or l2 bound) has no known worst direction: refused.
-
-What a law knows about itself (``rotation_invariant``, ``axis_is_worst``) decides which case it is.
 """
 
 from __future__ import annotations
@@ -97,12 +94,7 @@ def check_query(mechanism: Any) -> None:
 class ScoreBound(Measured):
     """A vector whose loss is at most ``epsilon`` in both directions.
 
-    Attributes
-    ----------
-    epsilon
-        an upper bound
-    axis
-        the pair of a single coordinate that moves, which bounds it from below
+    ``axis`` is the pair of a single coordinate that moves.
     """
 
     epsilon: float
@@ -114,7 +106,6 @@ class ScoreBound(Measured):
 
     @property
     def attained(self) -> Step:
-        """A single coordinate that moves."""
         return self.axis
 
     def sources(self, direction: Direction) -> tuple[Dense, Dense]:

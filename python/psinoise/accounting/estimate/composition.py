@@ -9,7 +9,7 @@ function of ``c``, and the saddle-point estimate of ``log delta`` a decreasing o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -137,6 +137,10 @@ class Composition:
             self._known[c] = found
         return found
 
+    def each(self, saddle: Saddle) -> Iterable[tuple[LossMeasure, float, list[float]]]:
+        """Each measure, the number of its uses, and ``K``, ``K'`` and ``K''`` of one use."""
+        return zip(self.measures, self.counts, saddle.parts.tolist(), strict=True)
+
     def saddle_at_delta(self, log_delta: float, near: float | None = None) -> Saddle:
         """Saddle point of the epsilon of about this log delta, or a saturated one.
 
@@ -232,7 +236,7 @@ class Composition:
     def _refined(self, saddle: Saddle, frequency: float) -> Composition | None:
         pieces = [
             measure.pieces(saddle.c, value, frequency)
-            for measure, value in zip(self.measures, saddle.values, strict=True)
+            for measure, _, (value, _, _) in self.each(saddle)
         ]
         cut = [place for place, cuts in enumerate(pieces) if cuts.max(initial=1) > 1]
         if not cut:
@@ -258,8 +262,7 @@ class Composition:
         within the rounding of the result.
         """
         saddle = self.saddle(c)
-        parts = zip(self.measures, saddle.values, self.counts, strict=True)
-        error = math.fsum(n * measure.doubt(c, value) for measure, value, n in parts)
+        error = math.fsum(n * part.doubt(c, value) for part, n, (value, _, _) in self.each(saddle))
         size = 1.0 + saddle.value + c * (abs(epsilon) + 1.0)
         return saddle.log_chernoff(epsilon) + error + _SUM_ROUNDING * size
 

@@ -41,9 +41,7 @@ def ratios(
     """
     result = []
     frequencies = step * np.arange(steps, dtype=np.float64)
-    for measure, (value, mean, _), count in zip(
-        composition.measures, saddle.parts.tolist(), composition.counts, strict=True
-    ):
+    for measure, count, (value, mean, _) in composition.each(saddle):
         weights = np.exp(measure.log_tilted(saddle.c, value))
         losses = measure.loss - mean
         effect = weights * np.minimum(1.0, np.abs(losses) * (step * steps)) ** 2
@@ -142,8 +140,7 @@ def _log_peaks(composition: Composition, saddle: Saddle, near: Float, step: floa
 
     def level(frequencies: Float) -> Float:
         total = np.log(np.abs(damping(saddle, frequencies)))
-        parts = zip(composition.measures, saddle.parts.tolist(), composition.counts, strict=True)
-        for measure, (value, mean, _), count in parts:
+        for measure, count, (value, mean, _) in composition.each(saddle):
             turned = np.expm1(1j * np.multiply.outer(frequencies, measure.loss - mean))
             ratio = turned @ np.exp(measure.log_tilted(saddle.c, value))
             total += log_power(ratio, count).real
@@ -165,9 +162,7 @@ def _log_atoms(composition: Composition, saddle: Saddle) -> float:
     any distance of interest.
     """
     total = 0.0
-    for measure, value, count in zip(
-        composition.measures, saddle.values, composition.counts, strict=True
-    ):
+    for measure, count, (value, _, _) in composition.each(saddle):
         if measure.atoms == 0:
             return -math.inf
         where = slice(measure.loss.size - measure.atoms, None)

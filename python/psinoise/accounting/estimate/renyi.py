@@ -164,9 +164,7 @@ def _divergence(steps: Pairs, direction: Direction, order: float) -> float:
     c = float(order) - 1.0
     composition, saddle = _tilted(steps, direction, c)
     terms = []
-    for measure, count, (value, mean, _) in zip(
-        composition.measures, composition.counts, saddle.parts.tolist(), strict=True
-    ):
+    for measure, count, (value, mean, _) in composition.each(saddle):
         if c == 0.0:
             terms.append(count * _kullback(measure, mean))
         elif _covers(measure, c, value):
