@@ -12,7 +12,7 @@ import psinoise as pn
 from psinoise import reference
 from psinoise._backend import core
 from psinoise.accounting.estimate.composition import Composition
-from psinoise.accounting.estimate.integrand import log_power
+from psinoise.accounting.estimate.line import log_power
 from psinoise.accounting.loss.measure import loss_measure
 from psinoise.accounting.loss.pairs import Pair, mixture_loss
 from psinoise.accounting.loss.quadrature import reach_for

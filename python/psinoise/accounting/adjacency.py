@@ -56,11 +56,8 @@ def worst_shift(
 ) -> tuple[float, bool]:
     """The fields ``sensitivity`` and ``replaced`` of the dominating `Pair`.
 
-    Raises
-    ------
-    DomainError
-        for "replace" with sampling, if the contribution is not given or more than half the
-        sensitivity; for "add-remove", if it is more than the sensitivity
+    Raises `DomainError` for "replace" with sampling, if the contribution is not given or more than
+    half the sensitivity; for "add-remove", if it is more than the sensitivity.
     """
     if adjacency != "replace":
         if contribution is not None and contribution > sensitivity:

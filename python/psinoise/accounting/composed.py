@@ -27,8 +27,7 @@ _LEAST_LOG_DELTA = UNDERFLOW + 10.0
 class Composed:
     """Bounds on the profile of each direction of a composition, each of them valid everywhere.
 
-    Where they are sharp is for `composed` to decide. ``known`` has logs of both bounds on what
-    finite losses contribute to delta, at the epsilons that were ``asked``.
+    ``known`` has what `logs` says at the epsilons that were ``asked``, where they are sharp.
     """
 
     question: Question
@@ -57,15 +56,7 @@ class Composed:
 
 
 def composed(question: Question, epsilons: Float) -> Composed:
-    """Bounds that are as sharp at these epsilons as certified brackets are, with few compositions.
-
-    Parameters
-    ----------
-    question
-        what is composed
-    epsilons
-        finite numbers that rise
-    """
+    """Bounds as sharp as certified brackets, at finite epsilons that rise; few compositions."""
     kept, directions = question.kept, question.directions if question.steps else ()
     # What is kept is read here, for all at once.
     question = replace(question, kept={})
@@ -115,8 +106,8 @@ def _sharpen(
 ) -> None:
     """Add compositions where bounds are wide, and what they say to what is known.
 
-    What is cut off counts as an infinite loss, which hardly matters at smaller epsilons, where
-    delta is larger. So each is made for the largest epsilon whose bounds are wide.
+    Each is made for the largest epsilon whose bounds are wide: what it cuts off counts as an
+    infinite loss, which hardly matters at smaller epsilons, where delta is larger.
     """
     done = np.zeros(epsilons.size, dtype=bool)
     missed, place, counted, share = 0, -1, -1, 0.0

@@ -1,32 +1,28 @@
 """Zero-concentrated differential privacy: only a line above all Renyi divergences is known.
 
 A mechanism is rho-zCDP if its Renyi divergences, of any order ``a > 1`` and in both directions, are
-at most ``rho a`` (Bun and Steinke 2016). Divergences add up, so that steps of this kind are added
-first: the sum of their rho is one step.
+at most ``rho a`` (Bun and Steinke 2016). Divergences add up, so that all steps of this kind are one
+step, with the sum of their rho.
 
-From above
-----------
-With ``c = a - 1``, for every ``c > 0`` and every real eps
+*From above.* With ``c = a - 1``, for every ``c > 0`` and every real eps
 
     ``delta(eps) <= exp(c (c + 1) rho - c eps) c^c / (1 + c)^{1 + c}``
 
 (``estimate.renyi`` has the proof; Canonne, Kamath and Steinke 2020, proposition 12). The order goes
 to 1 in ``KL <= rho``, and Pinsker's inequality bounds delta(0) by ``sqrt(rho / 2)``.
 
-The profile ``H(gamma)``, ``gamma = e^eps``, is convex, so that it lies below every chord between
-two points at or above it: below the lower convex hull of any such points. A hull that falls from
-``H(0) = 1`` is the profile of a measure: its change of slope at a node ``gamma`` is the mass under
-``Q`` of the loss ``log gamma``, and what is left at the last node counts as an infinite loss.
+The profile ``H(gamma)``, ``gamma = e^eps``, is convex: it lies below the lower convex hull of any
+points at or above it. A hull that falls from ``H(0) = 1`` is the profile of a measure: its change
+of slope at a node ``gamma`` is the mass under ``Q`` of the loss ``log gamma``, and what is left at
+the last node counts as an infinite loss.
 
 Only the half with losses above 0 is computed; the other one is its mirror image,
 ``H(1/gamma) = 1 - 1/gamma + H(gamma)/gamma``, since the bound holds in both directions. The hull of
 both is convex at 1 if the point there is at most ``(gamma - 1 + 2 H(gamma)) / (gamma + 1)`` for
 every node: that is the chord from a node to its mirror image.
 
-From below
-----------
-Gaussian noise has the divergences ``a s^2 / (2 std^2)``: it keeps the promise, with equality. No
-measure brings the ends of a bracket together.
+*From below.* Gaussian noise has the divergences ``a s^2 / (2 std^2)``: it keeps the promise, with
+equality. No measure brings the ends of a bracket together.
 """
 
 from __future__ import annotations
@@ -59,13 +55,7 @@ _LARGEST_RHO = 1e10
 
 @dataclass(frozen=True)
 class Concentrated(Measured):
-    """Everything that is known by its rho alone, as one step.
-
-    Attributes
-    ----------
-    rho
-        positive: all orders ``a`` have a divergence of at most ``rho a``
-    """
+    """Everything that is known by its rho alone, a positive number, as one step."""
 
     rho: float
 
@@ -87,10 +77,10 @@ class Concentrated(Measured):
 
 def added(steps: Steps) -> Steps:
     """The same steps, with those that are known by their rho as a single one."""
-    known = [(step, count) for step, count in steps if isinstance(step, Concentrated)]
+    known = [(step.rho, count) for step, count in steps if isinstance(step, Concentrated)]
     if sum(count for _, count in known) <= 1:
         return steps
-    total = sum((count * Fraction(step.rho) for step, count in known), Fraction(0))
+    total = sum((count * Fraction(rho) for rho, count in known), Fraction(0))
     others = tuple(entry for entry in steps if not isinstance(entry[0], Concentrated))
     return (*others, (Concentrated(rounded(total, up=True)), 1))
 

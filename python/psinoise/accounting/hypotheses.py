@@ -19,15 +19,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from psinoise import _validate
 from psinoise.accounting import contract
+from psinoise.accounting.loss.pairs import Float
 from psinoise.errors import DomainError
 
 __all__ = ["epsilon_for_errors", "epsilon_of_errors", "posterior_bounds"]
-
-Float = NDArray[np.float64]
 
 _LEAST_NORMAL = 2.0**-1022
 

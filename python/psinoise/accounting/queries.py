@@ -3,13 +3,9 @@
 A question about one point reads what earlier questions composed, and composes more where that is
 not narrow enough. Questions about many points choose few to compose at (``composed``).
 
-Numbers that are no brackets have names of their own:
-
-============ =============================================================================
-estimate     contour integration to working precision, without a proven bound
-renyi        the moments accountant: an upper bound, up to quadrature
-clt          the Gaussian limit of many uses: an approximation that can be too small
-============ =============================================================================
+Numbers without a certificate are from contour integration (to working precision), of the moments
+accountant (upper bounds, up to quadrature), or of the Gaussian limit of many uses (which can be too
+small).
 """
 
 from __future__ import annotations
@@ -101,7 +97,7 @@ def delta_of(question: Question, epsilon: float) -> Bracket:
 
 
 def _moved(question: Question, epsilon: float, found: Bracket) -> float:
-    """What the upper bound may be: a lower bound at an epsilon that is smaller by the tolerance."""
+    """What the upper bound may be: the lower one at an epsilon that is smaller by the tolerance."""
     assert question.tolerance is not None
     least = found.lower * (1.0 + _ROUNDING)
     if found.upper <= least or math.isinf(epsilon):

@@ -43,7 +43,7 @@ class Question(Asked):
 
     @cached_property
     def shorter(self) -> Question:
-        """The same composition in fewer steps, where that is possible; estimates need no fewer."""
+        """The same composition in fewer steps, if possible; estimates need no fewer."""
         steps = None if self.estimating else gaussians(self.steps)
         return self if steps is None else replace(self, steps=steps, kept={})
 
@@ -126,13 +126,11 @@ class Question(Asked):
     ) -> tuple[list[Bound], ChernoffBound | None]:
         """Bounds on the profile of one direction, as sharp at an epsilon as is asked for.
 
-        Unless a line that bounds it is below the ceiling; it comes besides where masses underflow.
+        Less sharp where they are below the ceiling. A line comes besides where masses underflow.
         """
         part = OneDirection(self, direction, Point(None, epsilon), -math.inf, 0.0)
         part.begin()
-        while not part.done and part.upper - part.lower > self._allowed(part):
-            if part.upper <= ceiling:
-                break
+        while not part.done and part.upper > ceiling and self._is_wide(part):
             part.sharpen()
         return list(part.found.values()), part.line
 
@@ -146,13 +144,12 @@ class Question(Asked):
                 return Bracket(converged, converged, converged, "contour")
         while True:
             dominant = max(parts, key=lambda part: (part.lower, _ahead(part)))
-            allowed = self._allowed(dominant)
-            if not dominant.done and dominant.upper - dominant.lower > allowed:
+            if not dominant.done and self._is_wide(dominant):
                 dominant.ceiling = -math.inf
                 dominant.sharpen()
                 continue
             # The others matter as far as their upper bounds are larger.
-            ceiling = max(dominant.upper, dominant.lower + allowed)
+            ceiling = max(dominant.upper, dominant.lower + self._allowed(dominant))
             others = [part for part in parts if not part.done and part.upper > ceiling]
             if not others:
                 break
@@ -184,6 +181,9 @@ class Question(Asked):
                 return None
             found = max(found, converged)
         return found
+
+    def _is_wide(self, dominant: OneDirection) -> bool:
+        return dominant.upper - dominant.lower > self._allowed(dominant)
 
     def _allowed(self, dominant: OneDirection) -> float:
         """How wide the bracket of the leading direction may be."""

@@ -31,12 +31,8 @@ def sampled(
 ) -> tuple[Step, int]:
     """The step that dominates one use under a scheme of sampling, and how many of them; may be 0.
 
-    Raises
-    ------
-    DomainError
-        for a rate outside [0, 1], for a rate and a scheme, and where the worst case is not proven
-    TypeError
-        if the scheme is none
+    Raises `DomainError` for a rate outside [0, 1], for a rate and a scheme, and where the worst
+    case is not proven, and `TypeError` if the scheme is none.
     """
     rate = _validate.probability_above("sampling_rate", sampling_rate)
     if 0.0 < rate < _LEAST_RATE:
@@ -70,15 +66,14 @@ def _allocated(
             f"that are allocated alike is not known, got {adjacency!r}"
         )
     step, uses = dominating(1.0)
-    every = sampling.participations == sampling.steps
-    if every:
-        return step, uses * sampling.steps
+    taken = sampling.participations
+    if taken == sampling.steps:
+        return step, uses * taken
     if not isinstance(step, Pair | AtomPair) or uses != 1:
         raise DomainError(
             "sampling must not be random allocation for an imported loss, or for a vector whose "
             f"worst case is that of many coordinates, got {step!r} {uses} times"
         )
-    taken = sampling.participations
     return Epoch(step, sampling.steps // taken, exact=taken == 1), taken
 
 

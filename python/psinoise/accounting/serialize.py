@@ -58,11 +58,8 @@ _DEEPEST = 32
 def dumps(adjacency: str, steps: Steps) -> str:
     """Write what an accountant has composed; equal steps give equal text, in any order.
 
-    Raises
-    ------
-    DomainError
-        if they hold something that cannot be written: a law that is not one of the library, cactus
-        noise, or parameters other than real numbers and costs, such as functions
+    Raises `DomainError` if they hold something that cannot be written: a law that is not one of the
+    library, cactus noise, or parameters other than real numbers and costs, such as functions.
     """
     written = sorted((_written(pair, count) for pair, count in steps), key=canonical)
     return _hashed_json.dumps(_FORMAT, _VERSION, {"adjacency": adjacency, "steps": written})
@@ -71,12 +68,8 @@ def dumps(adjacency: str, steps: Steps) -> str:
 def loads(text: str) -> tuple[str, Steps]:
     """Read what `dumps` wrote.
 
-    Raises
-    ------
-    TypeError
-        if ``text`` is not a string
-    DomainError
-        for anything that `dumps` would not have written
+    Raises `TypeError` if ``text`` is not a string, and `DomainError` for anything that `dumps`
+    would not have written.
     """
     found = _hashed_json.loads(text, _FORMAT, _VERSION, _MEMBERS)
     adjacency, steps = found["adjacency"], found["steps"]
@@ -94,10 +87,7 @@ def loads(text: str) -> tuple[str, Steps]:
 def written_law(noise: object) -> dict[str, Any]:
     """A law as a JSON object with its name and its arguments.
 
-    Raises
-    ------
-    DomainError
-        if it is not one of the library, or has arguments that cannot be written
+    Raises `DomainError` if it is not one of the library, or has arguments that cannot be written.
     """
     if isinstance(noise, LatticeNoise):
         return {"law": _LATTICE, "arguments": {_INTEGERS: noise.to_json()}}
@@ -115,10 +105,7 @@ def written_law(noise: object) -> dict[str, Any]:
 def read_law(name: object, arguments: object) -> Any:
     """The law of two members that `written_law` wrote.
 
-    Raises
-    ------
-    DomainError, TypeError, OverflowError
-        for anything that it would not have written
+    Raises `DomainError`, `TypeError`, `OverflowError` for anything that it would not have written.
     """
     if not isinstance(name, str) or name not in (*_WRITTEN, _LATTICE):
         raise DomainError(f"law must be one of {', '.join((*_WRITTEN, _LATTICE))}, got {name!r}")

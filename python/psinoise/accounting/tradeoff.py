@@ -12,10 +12,9 @@ propositions 2.11 and 2.12),
 
     ``f(p) = sup over eps of max(0, 1 - delta(eps) - e^eps p, e^{-eps} (1 - delta(eps) - p))``.
 
-Every epsilon gives two supporting lines *below* ``f``. Hence the largest of finitely many of them
-is below ``f``, and it stays so if delta is replaced by an upper bound: that is the certificate.
-Few compositions give the upper bound at every epsilon (``composed``), and lines are added until no
-other could be higher.
+Every epsilon gives two supporting lines *below* ``f``, also with an upper bound for delta: so the
+largest of finitely many is certified. Few compositions give the upper bound at every epsilon
+(``composed``), and lines are added until no other could be higher.
 """
 
 from __future__ import annotations
@@ -28,8 +27,9 @@ from numpy.typing import NDArray
 
 from psinoise.accounting.loss.pairs import Float
 
-#: Makes a function that is sharp in the range of some epsilons, and gives delta at many of them.
-Prepare = Callable[[Float], Callable[[Float], Float]]
+#: Delta at many epsilons; and what makes one that is sharp in the range of some.
+Delta = Callable[[Float], Float]
+Prepare = Callable[[Float], Delta]
 
 # Lines are added in so many parts of a gap: delta is known at a few epsilons as soon as at one.
 _PARTS = 4
@@ -55,14 +55,10 @@ def tradeoff_of(
 
     Parameters
     ----------
-    alphas
-        false positive rates in [0, 1]
     beyond
         an epsilon beyond which delta falls by less than a given number, at most the largest loss
     infinite
         delta at an infinite epsilon
-    prepare
-        delta at many epsilons
     close
         lines are added until none can raise any value by more than this share of it
     """
@@ -80,7 +76,7 @@ def tradeoff_of(
 def _highest(
     alphas: Float, beyond: Callable[[float], float], prepare: Prepare, close: float
 ) -> Float:
-    """The highest line at each alpha, as close as a share of it to the highest of all."""
+    """The highest line at each of alphas that rise, as close as a share of it to the supremum."""
     # The steep line is the highest where f >= alpha, for f is its own inverse, and the flat one is
     # a multiple of 1 - delta - alpha. What delta falls by beyond the end raises neither by more
     # than a part of the closeness.
@@ -103,11 +99,10 @@ def _highest(
 class _Lines:
     """Lines ``1 - delta - gamma alpha``, ``gamma = e^eps``, for epsilons of both signs, in order.
 
-    ``delta(-eps) = 1 - e^{-eps} + e^{-eps} delta(eps)`` gives those of negative sign. ``delta`` may
-    change between lines.
+    ``delta(-eps) = 1 - e^{-eps} + e^{-eps} delta(eps)`` gives those of negative sign.
     """
 
-    delta: Callable[[Float], Float]
+    delta: Delta
 
     def __init__(self) -> None:
         self._positive, self._deltas = np.empty(0), np.empty(0)
@@ -149,10 +144,9 @@ class _Lines:
     def refine(self, alphas: Float, share: float, around: Float) -> NDArray[np.intp]:
         """The highest lines at each alpha, sought from those of some epsilons.
 
-        The gaps beside them are cut into parts until no line between can rise above them.
-
-        As a function of the slope the height at alpha is concave: it stays below the chords of its
-        neighbors, extended.
+        The gaps beside them are cut into parts until no line between can rise above them: as a
+        function of the slope the height at alpha is concave, below the extended chords of its
+        neighbors.
         """
         best = self._climbed(alphas, np.searchsorted(self.epsilons, around))
         for _ in range(_MOST_ROUNDS):
@@ -197,7 +191,6 @@ class _Lines:
 
 
 def _short(epsilons: Float) -> Float:
-    """Of 40 bits: a gap is cut from both of its ends, and slopes of lines that differ by rounding
-    alone say nothing."""
+    """Of 40 bits: a gap is cut from both ends, and lines that differ by rounding say nothing."""
     mantissa, exponent = np.frexp(epsilons)
     return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, 40)), exponent - 40))

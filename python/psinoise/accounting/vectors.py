@@ -137,10 +137,7 @@ def dominating_pair(
 ) -> tuple[Step, int]:
     """What dominates one use of noise on a query, and how many uses of it.
 
-    Raises
-    ------
-    DomainError
-        where the worst case is not proven
+    Raises `DomainError` where the worst case is not proven.
     """
     shift, replaced = worst_shift(sensitivity, contribution, sampling_rate, adjacency)
     if replaced and (in_cells(noise) or in_blocks(noise)):

@@ -14,9 +14,9 @@ __all__ = ["DEFAULT_WIDTH", "Widths"]
 DEFAULT_WIDTH = 1e-4
 # An estimate that no contour gives lies between bounds this close, as a share of epsilon.
 _ESTIMATE_WIDTH = 1e-6
-# One of epsilon need not be narrower than this part of it where delta falls by a factor of e over
-# a larger distance. One of log delta is as wide as this changes it, or by 1 to so many such shares.
+# Of epsilon it is a share of no less than this part of the distance over which delta falls by e.
 _LEAST_PART = 1e-3
+# One of log delta is as wide as this changes it, but 1 to so many such shares.
 _MOST_LOG_WIDTHS = 10.0
 # Brackets of log delta need not be narrower.
 _LEAST_LOG_WIDTH = 1e-9
@@ -24,13 +24,7 @@ _LEAST_LOG_WIDTH = 1e-9
 
 @dataclass(frozen=True)
 class Widths:
-    """What is asked for: a width in units of epsilon, or the default one.
-
-    Attributes
-    ----------
-    tolerance : the width; None for the default one
-    estimating : whether an estimate is wanted
-    """
+    """What is asked for: a width in units of epsilon, or (None) the default one."""
 
     tolerance: float | None
     estimating: bool

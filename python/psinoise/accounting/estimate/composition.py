@@ -107,10 +107,8 @@ class Composition:
     def of(steps: Pairs, direction: Direction, reach: float) -> Composition:
         """All steps in one direction, from nodes that reach that far.
 
-        Raises
-        ------
-        NotConvergedError
-            if outputs do not resolve the noise of a step, of which nodes leave out some mass then
+        Raises `NotConvergedError` if outputs do not resolve the noise of a step, of which nodes
+        leave out some mass then.
         """
         measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
         for measure in measures:

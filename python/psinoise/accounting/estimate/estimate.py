@@ -61,10 +61,7 @@ def start_at_epsilon(
 def contour_epsilon(composition: Composition, saddle: Saddle, log_delta: float) -> float:
     """Epsilon by contour integration, to about 1e-10 of ``max(epsilon, 1)``.
 
-    Raises
-    ------
-    NotConvergedError
-        if the integral does not converge in a moment
+    Raises `NotConvergedError` if the integral does not converge in a moment.
     """
     if not saddle.saturated:
         line = trace(composition, saddle, saddle.epsilon)

@@ -2,9 +2,8 @@
 
 With ``K(c) = log E_P[e^{c L}]``, which adds up over a composition, the divergence of order
 ``a = c + 1`` is ``K(c) / c``; order 1 is ``K'(0)``, the Kullback-Leibler divergence, and order
-infinity the largest loss. Divergences compose one order at a time: where a pair stands for several
-the supremum is taken order by order, which neighbors attain, and which is less than what the
-envelope of the pairs has.
+infinity the largest loss. Each order composes alone: where a pair stands for several the supremum
+is taken order by order, which neighbors attain, and which is less than that of their envelope.
 
 *zCDP.* A composition is rho-zCDP for the supremum of ``K(c) / (c (c + 1))`` over ``c > 0`` (Bun and
 Steinke 2016, definition 1.1). It may lie at either end: at 0 it is the Kullback-Leibler divergence;
@@ -21,17 +20,17 @@ Hsu and Sato, "Hypothesis testing interpretations and Renyi differential privacy
 largest at ``e^{-y} = c/(1 + c)``, where it is ``c^c / (1 + c)^{1 + c}``; multiply by ``e^{c y}``,
 and take expectations. QED
 
-The logarithm of the bound is convex in ``c``. It is stationary in ``c`` at given epsilon where
+The logarithm of the bound is convex in ``c``. At given epsilon it is stationary where
 ``eps = K'(c) - log(1 + 1/c)``, and the smallest epsilon at given delta is at the ``c`` with
 ``K(c) - c K'(c) - log(1 + c) = log delta``, whose left side falls in ``c``. Any ``c`` gives a valid
 bound, so that neither has to be solved sharply.
 
-``K`` is a quadrature over outputs out to a density of ``e^-1200`` of the peak (a sum, for losses of
-atoms), to about 1e-13 of the divergence of each use, and is not rounded outwards. Of normal noise
-it is known for all orders; for neighbors that hardly differ, by less than 1e-4 scales, to 1e-7
-(`loss.measure`). The bound at the smallest delta of a float64 needs moments out to about
-``e^-1000``; of larger orders the quadrature sees a part only, which bounds delta up to the mass
-beyond it, below any float64. Divergences of such orders are refused.
+``K`` is a quadrature over outputs out to a density of ``e^-1200`` of the peak (a sum, for atoms),
+to about 1e-13 of the divergence of each use, not rounded outwards. Of normal noise it is known for
+all orders; for neighbors less than 1e-4 scales apart, to 1e-7 (`loss.measure`). The bound at the
+smallest delta of a float64 needs moments out to about ``e^-1000``; of larger orders the quadrature
+sees a part only, which bounds delta up to the mass beyond it, below any float64. Divergences of
+such orders are refused.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ from psinoise.numerics.golden import peak
 _REACH = 1200.0
 # Where a relative change of c this small is asked for, the bound is optimal to its square.
 _CLOSE = 1e-7
-# How often the order is sought again, for the shifts that are the worst at the last one.
+# Orders that are sought, each for the shifts that are the worst at the last one.
 _ROUNDS = 4
 # Log of what the outermost panels may hold of the tilted mass.
 _NEGLIGIBLE = -34.0
@@ -70,10 +69,8 @@ _MISSED = 1e-13
 def divergences(steps: Pairs, directions: tuple[Direction, ...], orders: Float) -> Float:
     """Renyi divergences of orders in [1, inf], the larger of the directions.
 
-    Raises
-    ------
-    CertificationError
-        if an order is so large that its divergence lies in tails beyond the quadrature
+    Raises `CertificationError` if an order is so large that its divergence lies in tails beyond the
+    quadrature.
     """
     if not steps:
         return np.zeros(orders.shape)
@@ -89,10 +86,7 @@ def divergences(steps: Pairs, directions: tuple[Direction, ...], orders: Float) 
 def concentration(steps: Pairs, directions: tuple[Direction, ...]) -> float:
     """The least rho such that all divergences of orders ``a > 1`` are at most ``rho a``.
 
-    Raises
-    ------
-    CertificationError
-        if the ratio still rises with the order where the quadrature ends
+    Raises `CertificationError` if the ratio still rises with the order where the quadrature ends.
     """
     if not steps:
         return 0.0
@@ -143,10 +137,7 @@ def _worst(steps: Pairs, direction: Direction, c: float) -> Pairs:
 def _tilted(steps: Pairs, direction: Direction, c: float) -> tuple[Composition, Saddle]:
     """The worst pairs at a tilt, on panels that are fine enough for it, and ``K`` there.
 
-    Raises
-    ------
-    CertificationError
-        if that takes too many nodes
+    Raises `CertificationError` if that takes too many nodes.
     """
     composition = Composition.of(_worst(steps, direction, c), direction, _REACH)
     found = composition.resolved(composition.saddle(c), 0.0)
@@ -210,11 +201,10 @@ def _covers(measure: LossMeasure, c: float, value: float) -> bool:
 
 
 def _farther(steps: Pairs) -> tuple[Pairs, int]:
-    """Neighbors that hardly differ farther apart, where nodes see all orders, and by how much.
+    """Neighbors that hardly differ farther apart, where nodes see all orders, and the doublings.
 
-    Shifts of less than ``_NEAR`` scales are doubled. At order ``a`` divergences, divided by ``a``,
-    grow with the square of a shift ``d``, up to the share of ``d^2`` that more orders than
-    ``1 / d`` see, or of ``d`` next to a kink.
+    At order ``a`` divergences, divided by ``a``, grow with the square of a shift ``d``, up to the
+    share of ``d^2`` that more orders than ``1 / d`` see, or of ``d`` next to a kink.
     """
     pairs = [pair for pair, _ in steps if isinstance(pair, Pair)]
     if len(pairs) < len(steps) or any(math.isfinite(pair.noise.support) for pair in pairs):

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise.accounting.compose.frequencies.lattice import NodeMeasure, Parts
 from psinoise.accounting.compose.measures.measure import UNIT
-from psinoise.accounting.estimate.integrand import log_power
+from psinoise.accounting.estimate.line import log_power
 from psinoise.accounting.loss.pairs import Float
 
 # Of a sum as ``log_power`` sees it; what is less is off by as much.
