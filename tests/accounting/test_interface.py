@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import psinoise as pn
-from psinoise.accounting import accountant, question
+from psinoise.accounting import queries, question
 from psinoise.accounting.bracket import Bracket, Brackets
 from refusals import for_each
 
@@ -162,15 +162,15 @@ def test_a_direction_that_is_behind_widens_no_bracket(case, delta):
 def test_an_answer_belongs_to_what_it_was_asked_of(monkeypatch):
     """A thread composes while another one asks. Mutant: answers kept where they are found last."""
     use = pn.Mechanism(pn.Gaussian(std=5.0))
-    shared, asked = pn.Accountant().compose(use), accountant.epsilon_of
+    shared, asked = pn.Accountant().compose(use), queries.epsilon_of
 
     def interrupted(question, delta):
         found = asked(question, delta)
-        monkeypatch.setattr(accountant, "epsilon_of", asked)
+        monkeypatch.setattr(queries, "epsilon_of", asked)
         shared.compose(use, 99)
         return found
 
-    monkeypatch.setattr(accountant, "epsilon_of", interrupted)
+    monkeypatch.setattr(queries, "epsilon_of", interrupted)
     assert shared.epsilon(1e-6) == use.epsilon(1e-6)
     assert shared.epsilon(1e-6) == use.epsilon(1e-6, 100)
 

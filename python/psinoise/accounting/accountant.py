@@ -10,23 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
-from psinoise.accounting import contract, serialize
+from psinoise.accounting import contract, queries, serialize
 from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.accounting.one_direction import Kept
-from psinoise.accounting.queries import (
-    Numbers,
-    central_limit,
-    delta_of,
-    deltas_of,
-    epsilon_of,
-    epsilons_of,
-    estimates,
-    moments,
-    renyi_of,
-    tradeoff_bound,
-    zcdp_of,
-)
 from psinoise.accounting.question import Answers, Question
 from psinoise.errors import CertificationError, DomainError
 from psinoise.sampling import Sampling
@@ -187,10 +174,9 @@ class Accountant:
         """Epsilon of everything composed so far; see `Mechanism.epsilon`."""
         tolerance = contract.check_tolerance(tolerance)
         if contract.is_array("delta", delta):
-            return epsilons_of(
-                self._question(tolerance), contract.check_probabilities("delta", delta)
-            )
-        return self._answer("epsilon", epsilon_of, contract.check_delta(delta), tolerance)
+            deltas = contract.check_probabilities("delta", delta)
+            return queries.epsilons_of(self._question(tolerance), deltas)
+        return self._answer("epsilon", queries.epsilon_of, contract.check_delta(delta), tolerance)
 
     @overload
     def delta(self, epsilon: float, *, tolerance: float | None = None) -> Bracket: ...
@@ -205,7 +191,7 @@ class Accountant:
         if contract.is_array("epsilon", epsilon):
             return self.profile(epsilon, tolerance=tolerance)
         tolerance = contract.check_tolerance(tolerance)
-        return self._answer("delta", delta_of, contract.check_epsilon(epsilon), tolerance)
+        return self._answer("delta", queries.delta_of, contract.check_epsilon(epsilon), tolerance)
 
     def profile(self, epsilons: ArrayLike, *, tolerance: float | None = None) -> Brackets:
         """The privacy profile: delta at many epsilons, from few compositions.
@@ -231,7 +217,7 @@ class Accountant:
         True
         """
         values = contract.check_epsilons(epsilons)
-        return deltas_of(self._question(contract.check_tolerance(tolerance)), values)
+        return queries.deltas_of(self._question(contract.check_tolerance(tolerance)), values)
 
     def tradeoff(self, alphas: ArrayLike, *, tolerance: float | None = None) -> NDArray[np.float64]:
         """The trade-off function: how few false negatives a test can have.
@@ -262,10 +248,10 @@ class Accountant:
         """
         values = contract.check_probabilities("alphas", alphas)
         question = self._question(contract.check_tolerance(tolerance), one_direction=False)
-        return tradeoff_bound(question, values)
+        return queries.tradeoff_bound(question, values)
 
     @property
-    def estimate(self) -> Numbers:
+    def estimate(self) -> queries.Numbers:
         """Numbers without a proven error bound: ``estimate.epsilon(delta)``, ``.delta(epsilon)``.
 
         By contour integration, to 1e-9 of ``max(epsilon, 1)``; where that does not converge
@@ -273,23 +259,23 @@ class Accountant:
         of epsilon apart. Refused with a `DomainError` where an imported loss is composed, as are
         `renyi` and `clt`.
         """
-        return estimates(self._question(None))
+        return queries.estimates(self._question(None))
 
     @property
-    def renyi(self) -> Numbers:
+    def renyi(self) -> queries.Numbers:
         """Numbers of the moments accountant: upper bounds, up to the errors of a quadrature.
 
         `CertificationError` where losses are no float64, as of noise of 1e-160 of a sensitivity.
         """
-        return moments(self._question(None))
+        return queries.moments(self._question(None))
 
     @property
-    def clt(self) -> Numbers:
+    def clt(self) -> queries.Numbers:
         """Numbers of the Gaussian limit of many uses: approximations that can be too small.
 
         `CertificationError` where losses are no float64, as of noise of 1e-160 of a sensitivity.
         """
-        return central_limit(self._question(None))
+        return queries.central_limit(self._question(None))
 
     def renyi_divergence(self, orders: ArrayLike) -> NDArray[np.float64]:
         """Renyi divergences of everything composed so far, the larger of the directions.
@@ -321,7 +307,7 @@ class Accountant:
         >>> accountant.renyi_divergence([1.0, 2.0, 32.0]).round(9).tolist()
         [0.2, 0.4, 6.4]
         """
-        return renyi_of(self._question(None), contract.check_orders(orders))
+        return queries.renyi_of(self._question(None), contract.check_orders(orders))
 
     def zcdp(self) -> float:
         """The least rho such that everything composed so far is rho-zCDP.
@@ -346,7 +332,7 @@ class Accountant:
         """
         if any(getattr(step, "sampling_rate", 1.0) < 1.0 for step in self._counts):
             raise DomainError("sampling_rate must be 1 for rho, got steps with sampling")
-        return zcdp_of(self._question(None))
+        return queries.zcdp_of(self._question(None))
 
     def _question(self, tolerance: float | None, *, one_direction: bool = True) -> Question:
         """A question about the composition so far, with what is known of that."""

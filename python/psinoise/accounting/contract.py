@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise import _validate
-from psinoise.accounting.loss.pairs import DIRECTIONS, Direction
+from psinoise.accounting.loss.pairs import DIRECTIONS, Direction, Float
 from psinoise.errors import DomainError
 
 _ADJACENCIES = ("add-remove", "replace")
@@ -46,7 +46,7 @@ def check_epsilon(epsilon: object) -> float:
     return _validate.real_below("epsilon", epsilon)
 
 
-def check_epsilons(epsilons: ArrayLike) -> NDArray[np.float64]:
+def check_epsilons(epsilons: ArrayLike) -> Float:
     """Real numbers or infinities, of any shape; NaN fails."""
     values = _real_array("epsilons", epsilons)
     if np.isnan(values).any():
@@ -54,21 +54,16 @@ def check_epsilons(epsilons: ArrayLike) -> NDArray[np.float64]:
     return values
 
 
-def check_orders(orders: ArrayLike) -> NDArray[np.float64]:
+def check_orders(orders: ArrayLike) -> Float:
     """Orders of Renyi divergences: at least 1, infinity included, of any shape; NaN fails."""
     values = _real_array("orders", orders)
-    if not (values >= 1.0).all():
-        raise DomainError(f"orders must be at least 1, got {float(values[~(values >= 1.0)][0])!r}")
-    return values
+    return _where("orders", values, values >= 1.0, "at least 1")
 
 
-def check_probabilities(name: str, array: ArrayLike) -> NDArray[np.float64]:
+def check_probabilities(name: str, array: ArrayLike) -> Float:
     """Probabilities, of any shape; NaN fails."""
     values = _real_array(name, array)
-    inside = (values >= 0.0) & (values <= 1.0)
-    if not inside.all():
-        raise DomainError(f"{name} must be in [0, 1], got {float(values[~inside][0])!r}")
-    return values
+    return _where(name, values, (values >= 0.0) & (values <= 1.0), "in [0, 1]")
 
 
 def is_array(name: str, values: ArrayLike) -> bool:
@@ -79,11 +74,18 @@ def is_array(name: str, values: ArrayLike) -> bool:
         raise _ragged(name, values) from None
 
 
+def _where(name: str, values: Float, good: NDArray[np.bool_], requirement: str) -> Float:
+    """The values, if all of them are good."""
+    if not good.all():
+        raise DomainError(f"{name} must be {requirement}, got {float(values[~good][0])!r}")
+    return values
+
+
 def _ragged(name: str, values: ArrayLike) -> TypeError:
     return TypeError(f"{name} must be real numbers of one shape, got {values!r}")
 
 
-def _real_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _real_array(name: str, values: ArrayLike) -> Float:
     if np.ma.is_masked(values):
         raise TypeError(f"{name} must not be masked")
     try:

@@ -36,20 +36,6 @@ from psinoise.accounting.question import Question
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import CertificationError, DomainError
 
-__all__ = [
-    "Numbers",
-    "central_limit",
-    "delta_of",
-    "deltas_of",
-    "epsilon_of",
-    "epsilons_of",
-    "estimates",
-    "moments",
-    "renyi_of",
-    "tradeoff_bound",
-    "zcdp_of",
-]
-
 # Bounds on delta give way to rounding by this share.
 _ROUNDING = 1e-7
 # Lines of a trade-off function are added until none can raise any value by more than this share:

@@ -72,8 +72,6 @@ def divergences(steps: Pairs, directions: tuple[Direction, ...], orders: Float) 
     Raises `CertificationError` if an order is so large that its divergence lies in tails beyond the
     quadrature.
     """
-    if not steps:
-        return np.zeros(orders.shape)
     if _infinite(steps, directions):
         return np.full(orders.shape, np.inf)
     found = [
