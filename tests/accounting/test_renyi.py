@@ -148,6 +148,12 @@ def test_edges():
     assert pn.Accountant().renyi.delta(-1.0) == -math.expm1(-1.0)
 
 
+def test_nothing_is_composed_at_large_epsilons():
+    """Mutant: exp of an epsilon that no float64 is the exponential of."""
+    assert pn.Accountant().renyi.delta(1e5) == 0.0
+    assert pn.Accountant().renyi.profile([0.0, 1e300]).tolist() == [0.0, 0.0]
+
+
 ALL_ORDERS = [1.0, 1.5, 2.0, 10.0, 16.0, 30.0, 100.0, 1e3, 1e6, 1e10]
 # Of these two edges of panels nearly meet, between which the loss is constant to rounding.
 MEETING = [0.05, 0.1, 0.2, 1 / 4.5, 1 / 7, 1 / 9, 1 / 15, 1 / 17, 1 / 24, 1 / 30, 1 / 40]

@@ -114,7 +114,7 @@ def renyi_delta(steps: Pairs, epsilon: float, directions: tuple[Direction, ...])
     if epsilon == math.inf:
         return 0.0
     if not steps:
-        return max(0.0, -math.expm1(epsilon))
+        return max(0.0, -math.expm1(min(epsilon, 0.0)))
     bound = max(_log_delta(steps, direction, epsilon) for direction in directions)
     return min(math.exp(min(bound, 0.0)), 1.0)
 
