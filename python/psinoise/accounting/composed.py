@@ -27,7 +27,8 @@ _LEAST_LOG_DELTA = UNDERFLOW + 10.0
 class Composed:
     """Bounds on the profile of each direction of a composition, each of them valid everywhere.
 
-    ``known`` has what `logs` says at the epsilons that were ``asked``, where they are sharp.
+    ``known`` has logs of what they say that finite losses contribute to delta at the epsilons that
+    were ``asked``, where they are sharp.
     """
 
     question: Question
@@ -35,23 +36,21 @@ class Composed:
     asked: Float
     known: dict[Direction, tuple[Float, Float]]
 
-    def logs(self, direction: Direction, epsilons: Float) -> tuple[Float, Float]:
-        """Logs of both bounds on what finite losses of a direction contribute to delta."""
-        if epsilons is self.asked:
-            return self.known[direction]
-        found = [*self.bounds[direction], *_one_use(self.question, direction, epsilons)]
-        return _logs(self.question, direction, found, epsilons)
-
     def delta(self, epsilons: Float) -> tuple[Float, Float]:
         """Both bounds on delta."""
+        question = self.question
         lower = upper = np.maximum(-np.expm1(np.minimum(epsilons, 0.0)), 0.0)
-        for direction in self.bounds:
-            mass = infinite_mass(self.question.steps, direction)
-            low, high = self.logs(direction, epsilons)
+        for direction, bounds in self.bounds.items():
+            if epsilons is self.asked:
+                low, high = self.known[direction]
+            else:
+                found = [*bounds, *_one_use(question, direction, epsilons)]
+                low, high = _logs(question, direction, found, epsilons)
+            mass = infinite_mass(question.steps, direction)
             lower = np.maximum(lower, np.exp(low) + mass * (1.0 - MASS_ROUNDING))
             upper = np.maximum(upper, np.exp(high) + mass * (1.0 + MASS_ROUNDING))
         lower, upper = np.minimum(lower, 1.0), np.minimum(upper, 1.0)
-        most = np.where(epsilons >= 0.0, self.question.at_most, 1.0)
+        most = np.where(epsilons >= 0.0, question.at_most, 1.0)
         return lower, np.maximum(np.minimum(upper, most), lower)
 
 
@@ -82,7 +81,7 @@ def _one_use(question: Question, direction: Direction, epsilons: Float) -> list[
 def _logs(
     question: Question, direction: Direction, bounds: list[Bound], epsilons: Float
 ) -> tuple[Float, Float]:
-    """What bounds say of a direction."""
+    """Logs of both bounds on what finite losses of a direction contribute to delta."""
     lower, upper = np.full(epsilons.shape, -np.inf), np.zeros(epsilons.shape)
     _read(bounds, epsilons, np.ones(epsilons.shape, dtype=bool), lower, upper)
     beyond = epsilons >= question.largest_loss(direction)
