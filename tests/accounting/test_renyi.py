@@ -154,6 +154,17 @@ def test_nothing_is_composed_at_large_epsilons():
     assert pn.Accountant().renyi.profile([0.0, 1e300]).tolist() == [0.0, 0.0]
 
 
+WIDE = [pn.Gaussian(std=1e200), pn.Laplace(scale=1e200), pn.Airy(mean_abs=1e170)]
+
+
+@for_each(WIDE)
+def test_noise_whose_variance_of_losses_is_below_float64(law):
+    """Mutant: deviations of a loss that has none."""
+    composed = pn.Mechanism(law).composed(3)
+    assert composed.delta(0.0).upper <= composed.renyi.delta(0.0) <= 1e-50
+    assert composed.renyi.delta(0.1) <= 1e-50
+
+
 ALL_ORDERS = [1.0, 1.5, 2.0, 10.0, 16.0, 30.0, 100.0, 1e3, 1e6, 1e10]
 # Of these two edges of panels nearly meet, between which the loss is constant to rounding.
 MEETING = [0.05, 0.1, 0.2, 1 / 4.5, 1 / 7, 1 / 9, 1 / 15, 1 / 17, 1 / 24, 1 / 30, 1 / 40]

@@ -279,7 +279,9 @@ def _log_delta(steps: Pairs, direction: Direction, epsilon: float) -> float:
 
     def solve(composition: Composition) -> Saddle:
         untilted = composition.saddle(0.0)
-        excess = (epsilon - untilted.mean) / math.sqrt(untilted.variance)
+        # Of noise that is wide enough the variance is below float64; any order gives a bound.
+        deviation = math.sqrt(untilted.variance)
+        excess = (epsilon - untilted.mean) / deviation if deviation else 0.0
         return composition.search(_start(composition, max(excess, 0.1)), newton, done)
 
     return _least(steps, direction, solve, lambda saddle: saddle.log_chernoff(epsilon))
