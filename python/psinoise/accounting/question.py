@@ -80,12 +80,8 @@ class Question(Asked):
             return Bracket.holding(max(least, 0.0), top, top)
         if self.at_most <= delta:
             return Bracket(0.0, 0.0, 0.0)
-        point = Point(math.log(delta))
-        parts = [
-            OneDirection(self, direction, point, 0.0, math.inf) for direction in self.directions
-        ]
         with np.errstate(under="ignore"):
-            return self._answer(parts)
+            return self._answer(self._parts(Point(math.log(delta))))
 
     def delta(self, epsilon: float) -> Bracket:
         """Bounds on delta at ``epsilon``."""
@@ -98,10 +94,7 @@ class Question(Asked):
         if not self.steps or floor == 1.0:
             return Bracket(floor, floor, floor)
         with np.errstate(under="ignore"):
-            parts = [
-                OneDirection(self, direction, Point(None, epsilon), -math.inf, 0.0)
-                for direction in self.directions
-            ]
+            parts = self._parts(Point(None, epsilon))
             found = self._answer(parts)
         lower = upper = estimate = floor
         for part in parts:
@@ -120,6 +113,11 @@ class Question(Asked):
             # Delta falls, and deltas at 0 add up: sharp where losses are lost in their rounding.
             upper = max(min(upper, self.at_most), lower)
         return Bracket.holding(lower, estimate, upper, found.composer)
+
+    def _parts(self, point: Point) -> list[OneDirection]:
+        """All directions, with what epsilon or log delta is certainly between."""
+        ends = (-math.inf, 0.0) if point.log_delta is None else (0.0, math.inf)
+        return [OneDirection(self, direction, point, *ends) for direction in self.directions]
 
     def bounds_at(
         self, direction: Direction, epsilon: float, ceiling: float
