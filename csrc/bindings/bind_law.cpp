@@ -102,7 +102,8 @@ void bind_law(py::module_& module) {
       .def(py::init<const PanelArguments&, const PanelArguments&, const PanelArguments&,
                     const PanelArguments&, const ZigguratArguments&, const ZigguratArguments&>(),
            py::arg("log_density"), py::arg("log_mills"), py::arg("tail_quantile"),
-           py::arg("central_quantile"), py::arg("wide"), py::arg("narrow"));
+           py::arg("central_quantile"), py::arg("wide"), py::arg("narrow"))
+      .def("close_error", &LawStore::close_error_of, py::arg("scale"), py::arg("shift"));
   module.def("sample", &sample, py::arg("law"), py::arg("key"), py::arg("first"), py::arg("scale"),
              py::arg("out"), py::arg("threads"));
   module.def("evaluate", &evaluate, py::arg("law"), py::arg("quantity"), py::arg("scale"),

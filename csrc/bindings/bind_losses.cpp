@@ -45,6 +45,22 @@ py::object loss_panels(const LawStore& law, double scale, double shift_p, double
       array_of<bool>(found.flat, {panels}), array_of<bool>(found.narrow, {panels}));
 }
 
+py::tuple losses_at(const LawStore& law, double scale, double shift_p, double shift_q, double rate,
+                    const py::array& x) {
+  const double* points = input<double>(x, "x");
+  const std::vector<py::ssize_t> shape(x.shape(), x.shape() + x.ndim());
+  py::array_t<double> base(shape);
+  py::array_t<double> ratio(shape);
+  py::array_t<double> loss(shape);
+  double* out[] = {base.mutable_data(), ratio.mutable_data(), loss.mutable_data()};
+  {
+    const Unlocked unlocked;
+    kernels().point_losses(law.view(), {scale, shift_p, shift_q, rate}, points, size_of(x), out[0],
+                           out[1], out[2]);
+  }
+  return py::make_tuple(base, ratio, loss);
+}
+
 py::tuple loss_bins(const LawStore& law, double scale, double shift_p, double shift_q, double rate,
                     const py::array& x, const py::array& loss, const py::array& slope,
                     const py::array& levels, double tilt, double log_norm, double tolerance) {
@@ -253,6 +269,8 @@ void bind_losses(py::module_& module) {
   module.def("loss_panels", &loss_panels, py::arg("law"), py::arg("scale"), py::arg("shift_p"),
              py::arg("shift_q"), py::arg("rate"), py::arg("points"), py::arg("last"),
              py::arg("edges"), py::arg("floor"));
+  module.def("point_losses", &losses_at, py::arg("law"), py::arg("scale"), py::arg("shift_p"),
+             py::arg("shift_q"), py::arg("rate"), py::arg("x"));
   module.def("panel_pieces", &pieces_of_panels, py::arg("log_mass"), py::arg("loss"),
              py::arg("panels"), py::arg("order"), py::arg("c"), py::arg("value"),
              py::arg("frequency"));

@@ -54,7 +54,8 @@ class PanelStore {
              bits,
              std::ldexp(1.0, static_cast<int>(first_exponent + exponents)),
              static_cast<std::int64_t>(splits_.size()),
-             splits_.data()};
+             splits_.data(),
+             0.0};
   }
   explicit PanelStore(const PanelArguments& arguments)
       : PanelStore(std::get<0>(arguments), std::get<1>(arguments), std::get<2>(arguments)) {}
@@ -123,6 +124,7 @@ class LawStore {
     if (!(tail_quantile_.view().limit > 746.0) || !(central_quantile_.view().limit >= 0.25)) {
       throw py::value_error("the quantile tables must cover every probability");
     }
+    view_.log_density.slope_error = kernels().slope_error(view_.log_density);
     kernels().near_density(view_, near_density_);
     kernels().near_survival(view_, near_survival_);
     kernels().near_quantile(view_, near_quantile_);
@@ -131,6 +133,9 @@ class LawStore {
   LawStore& operator=(const LawStore&) = delete;
 
   const LawTable& view() const { return view_; }
+  double close_error_of(double scale, double shift) const {
+    return close_error(view_.log_density, scale, shift);
+  }
 
  private:
   // The kernels find the row in one table and read it in both.

@@ -97,6 +97,11 @@ struct Kernels {
   bool (*panel_samples)(const LawTable& law, const LossPair& pair, const PanelRule& rule,
                         const double* left, const double* right, std::size_t count, double floor,
                         double* base, double* loss, PanelVerdict* verdicts);
+  // How far slopes of a log density may be off, in units of its scale; kernels/close_ratios.hpp.
+  double (*slope_error)(const Panels& log_density);
+  // log Q, the loss without sampling, and the loss at any points; NaN beyond the table.
+  void (*point_losses)(const LawTable& law, const LossPair& pair, const double* x,
+                       std::size_t count, double* base, double* ratio, double* loss);
   // Masses of loss bins and their excess over the lower level; see kernels/pieces.cpp.
   void (*piece_masses)(const LawTable& law, const LossPair& pair, const double* edges,
                        const double* levels, std::size_t count, double tilt, double log_norm,

@@ -51,6 +51,8 @@ Kernel<decltype(Kernels::riccati)> riccati;
 Kernel<decltype(Kernels::ground_state)> ground_state;
 Kernel<decltype(Kernels::characteristic)> characteristic;
 Kernel<decltype(Kernels::panel_samples)> panel_samples;
+Kernel<decltype(Kernels::slope_error)> slope_error;
+Kernel<decltype(Kernels::point_losses)> point_losses;
 Kernel<decltype(Kernels::piece_masses)> piece_masses;
 Kernel<decltype(Kernels::level_points)> level_points;
 Kernel<decltype(Kernels::tilted_moments)> tilted_moments;

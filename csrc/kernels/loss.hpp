@@ -3,15 +3,16 @@
 // Computes: log p(x), and log(1 - q + q p(x - shift)/p(x)) for noise p under Poisson sampling at
 //   rate q.
 // Regions: a shift of 0 leaves p as it is, and costs no evaluation.
-// Error: log p as its table; the mixture 4 ulp relative, and the absolute error of the logs. The
-// log
-//   of P is right to 2e-14 beside the error of its table, however large the ratio.
+// Error: log p as its table; the mixture 4 ulp relative, and the absolute error of the logs, or of
+//   kernels/close_ratios.hpp. The log of P is right to 2e-14 beside the error of its table, however
+//   large the ratio.
 // Edge values: NaN beyond the table of log p.
 #pragma once
 
 #include <cstddef>
 
 #include "base/level.hpp"
+#include "kernels/close_ratios.hpp"
 #include "kernels/density.hpp"
 #include "math/elementary.hpp"
 
@@ -57,6 +58,15 @@ inline void log_ratios(const LawTable& law, const LossPair& pair, double shift,
       ratio[j] = 0.0;
       shifted.hi[j] = nodes.base.hi[j];
       shifted.lo[j] = nodes.base.lo[j];
+    }
+    return;
+  }
+  if (close_error(law.log_density, pair.scale, shift) > 0.0) {
+    close_ratios(law.log_density, pair.scale, shift, nodes.x, count, ratio);
+    for (std::size_t j = 0; j < count; ++j) {
+      const DoubleDouble sum = two_sum(nodes.base.hi[j], ratio[j]);
+      shifted.hi[j] = sum.hi;
+      shifted.lo[j] = sum.lo + nodes.base.lo[j];
     }
     return;
   }

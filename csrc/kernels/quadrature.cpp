@@ -6,7 +6,8 @@
 // Method: the criteria are those of psinoise/accounting/loss/quadrature.py, at whose head they are
 //   explained: the range of log P and log Q, and the last two Legendre coefficients of log Q and
 //   Lambda.
-// Error: log Q 4e-16 * max(1, |value|), Lambda the same of log Q and a few ulp.
+// Error: log Q 4e-16 * max(1, |value|), Lambda the same of log Q and a few ulp, or that of
+//   kernels/close_ratios.hpp.
 // Edge values: NaN beyond the table; such a panel is beyond every criterion, and false is returned.
 #include <cstddef>
 
@@ -63,9 +64,10 @@ inline bool smooth(const PanelRule& rule, const double* values, Extent found, do
   return true;
 }
 
-// `outputs` is how many of them the panel has, about.
-PanelVerdict judge(const PanelRule& rule, double floor, double outputs, const double* base,
-                   const double* ratio, const double* loss) {
+// `outputs` is how many of them the panel has, about; `close` the `close_error` of the
+// loss.
+PanelVerdict judge(const PanelRule& rule, double floor, double outputs, double close,
+                   const double* base, const double* ratio, const double* loss) {
   const Extent q = extent(base, rule.order);
   const Extent change = extent(loss, rule.order);
   double log_p[kTileNodes];
@@ -83,31 +85,72 @@ PanelVerdict judge(const PanelRule& rule, double floor, double outputs, const do
   const double in_p = range_above(p, floor - kLargestRange);
   const double span = in_q > in_p ? in_q : in_p;
   const double rounding = 64.0 * kUlp * (1.0 + q.size() + change.size());
+  const double size = q.size() > 1.0 ? q.size() : 1.0;
+  const double of_loss = close > 0.0 ? 8.0 * close : rounding;
   // Nodes are rounded to outputs.
   const double share = kLargestCoefficient + kRoundedNodes / outputs;
   PanelVerdict verdict = {};
   verdict.matters = matters;
   verdict.lost = lost;
   verdict.fine = span <= kLargestRange && smooth(rule, base, q, share, rounding) &&
-                 smooth(rule, loss, change, share, rounding);
+                 smooth(rule, loss, change, share, of_loss);
   // Several halvings at once, and no more than the mean over the pieces asks for.
   verdict.halvings = 1;
   while (verdict.halvings < kMostHalvings &&
          span >= kLargestRange * static_cast<double>(2 << verdict.halvings)) {
     ++verdict.halvings;
   }
-  const double constant = 8.0 * kUlp * (q.size() > 1.0 ? q.size() : 1.0);
+  const double constant = close > 0.0 ? close : 8.0 * kUlp * size;
   verdict.flat =
       extent(ratio, rule.order).range() <= constant || change.range() <= 4.0 * kUlp * change.size();
   return verdict;
 }
 
+// What `panel_samples` computes at the nodes of a tile, and the loss without sampling; whether all
+// are numbers.
+bool tile_losses(const LawTable& law, const LossPair& pair, double log_scale, LossNodes& nodes,
+                 std::size_t count, double* base, double* ratio, double* loss) {
+  double log_p[kTileNodes];  // log of P/p and of Q/p
+  double log_q[kTileNodes];
+  base_densities(law, pair.scale, nodes, count);
+  Block<kTileNodes> shifted;
+  log_ratios(law, pair, pair.shift_p, nodes, count, log_p, shifted);
+  log_ratios(law, pair, pair.shift_q, nodes, count, log_q, shifted);
+  for (std::size_t j = 0; j < count; ++j) ratio[j] = log_p[j] - log_q[j];
+  mix(pair, pair.shift_p, count, log_p);
+  mix(pair, pair.shift_q, count, log_q);
+  for (std::size_t j = 0; j < count; ++j) {
+    base[j] = ((nodes.base.hi[j] - log_scale) + nodes.base.lo[j]) + log_q[j];
+    loss[j] = log_p[j] - log_q[j];
+  }
+  bool inside = true;
+  for (std::size_t j = 0; j < count; ++j) inside = inside && base[j] + loss[j] == base[j] + loss[j];
+  return inside;
+}
+
 }  // namespace
+
+double slope_error(const Panels& log_density) {
+  return error_of_slopes(log_density);
+}
+
+void point_losses(const LawTable& law, const LossPair& pair, const double* x, std::size_t count,
+                  double* base, double* ratio, double* loss) {
+  const double log_scale = logarithm(pair.scale);
+  for (std::size_t start = 0; start < count; start += kTileNodes) {
+    const std::size_t size = count - start < kTileNodes ? count - start : kTileNodes;
+    LossNodes nodes;
+    for (std::size_t j = 0; j < size; ++j) nodes.x[j] = x[start + j];
+    tile_losses(law, pair, log_scale, nodes, size, base + start, ratio + start, loss + start);
+  }
+}
 
 bool panel_samples(const LawTable& law, const LossPair& pair, const PanelRule& rule,
                    const double* left, const double* right, std::size_t count, double floor,
                    double* base, double* loss, PanelVerdict* verdicts) {
   const double log_scale = logarithm(pair.scale);
+  const double shift = pair.shift_p != 0.0 ? pair.shift_p : pair.shift_q;
+  const double close = close_error(law.log_density, pair.scale, shift);
   const std::size_t tile = kTileNodes / rule.order;
   bool inside = true;
   for (std::size_t start = 0; start < count; start += tile) {
@@ -121,22 +164,9 @@ bool panel_samples(const LawTable& law, const LossPair& pair, const PanelRule& r
       }
     }
     double ratio[kTileNodes];
-    double log_p[kTileNodes];  // log of P/p and of Q/p
-    double log_q[kTileNodes];
-    base_densities(law, pair.scale, nodes, size);
-    Block<kTileNodes> shifted;
-    log_ratios(law, pair, pair.shift_p, nodes, size, log_p, shifted);
-    log_ratios(law, pair, pair.shift_q, nodes, size, log_q, shifted);
-    for (std::size_t j = 0; j < size; ++j) ratio[j] = log_p[j] - log_q[j];
-    mix(pair, pair.shift_p, size, log_p);
-    mix(pair, pair.shift_q, size, log_q);
     double* q = base + start * rule.order;
     double* lambda = loss + start * rule.order;
-    for (std::size_t j = 0; j < size; ++j) {
-      q[j] = ((nodes.base.hi[j] - log_scale) + nodes.base.lo[j]) + log_q[j];
-      lambda[j] = log_p[j] - log_q[j];
-    }
-    for (std::size_t j = 0; j < size; ++j) inside = inside && q[j] + lambda[j] == q[j] + lambda[j];
+    inside = tile_losses(law, pair, log_scale, nodes, size, q, ratio, lambda) && inside;
     for (std::size_t j = 0; j < panels; ++j) {
       const std::size_t at = j * rule.order;
       const double low = left[start + j];
@@ -144,7 +174,7 @@ bool panel_samples(const LawTable& law, const LossPair& pair, const PanelRule& r
       const double a = __builtin_fabs(low);
       const double b = __builtin_fabs(high);
       const double outputs = (high - low) / (kUlp * (a > b ? a : b));
-      verdicts[start + j] = judge(rule, floor, outputs, q + at, ratio + at, lambda + at);
+      verdicts[start + j] = judge(rule, floor, outputs, close, q + at, ratio + at, lambda + at);
     }
   }
   return inside;

@@ -44,6 +44,8 @@ const Kernels kernels = {
     ground_state,
     characteristic,
     panel_samples,
+    slope_error,
+    point_losses,
     piece_masses,
     level_points,
     tilted_moments,

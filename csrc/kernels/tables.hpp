@@ -32,6 +32,7 @@ struct Panels {
   double limit;                 // right end of the last panel
   std::int64_t split_count;     // 0 but for laws that bend sharply or have kinks
   const Split* splits;          // in ascending order of row and u
+  double slope_error;           // of a log density; kernels/close_ratios.hpp
 };
 
 // Horizontal strips of equal area that cover the upper half density; strip 0 holds the tail.
@@ -203,6 +204,15 @@ struct LossPair {
   double shift_q;
   double rate;
 };
+
+// How far a log ratio of close neighbors may be off: those for which a difference of logs would be
+// off by more (kernels/close_ratios.hpp); 0 for others. Of the least shifts squares would
+// underflow.
+inline double close_error(const Panels& log_density, double scale, double shift) {
+  const double distance = (shift < 0.0 ? -shift : shift) / scale;
+  const double error = distance * log_density.slope_error;
+  return distance >= 0x1p-200 && distance <= 0x1p-14 && error <= 0x1p-47 ? error : 0.0;
+}
 
 // The loss along a run on which it rises, and its slope.
 struct LossSamples {

@@ -31,6 +31,9 @@ class LawTable(metaclass=_PybindType):
         wide: _Ziggurat,
         narrow: _Ziggurat,
     ) -> None: ...
+    def close_error(self, scale: float, shift: float) -> float:
+        """How far log ratios of neighbors may be off that are so close that these are found from
+        differences on panels; 0 of others."""
 
 def sample(
     law: LawTable, key: bytes, first: int, scale: float, out: NDArray[Any], threads: int
@@ -338,6 +341,16 @@ def loss_panels(
     """Ends of panels that resolve log Q and the loss, these at the nodes of each, whether the loss
     is constant on a panel, and whether outputs do not resolve it; None beyond the table. To 1e-15,
     and panels differ where a criterion is met to rounding."""
+
+def point_losses(
+    law: LawTable,
+    scale: float,
+    shift_p: float,
+    shift_q: float,
+    rate: float,
+    x: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """log Q, the loss without sampling, and the loss at any points; NaN beyond the table."""
 
 def panel_pieces(
     log_mass: NDArray[np.float64],

@@ -75,6 +75,39 @@ def compare_loss_panels(tables):
         native.loss_panels(native.LawTable(*tables), 1.0, 0.7, 0.0, 1.0, edges[:1], edges, edges, 0)
 
 
+@compares("point_losses")
+def compare_point_losses(tables):
+    """The same losses, of close neighbors too, and those that the density says for others."""
+    law = reference.LawTable(*tables)
+    generator = np.random.default_rng(83)
+    x = np.concatenate([generator.normal(0.0, 3.0, 60), [0.0, -0.0, np.nan, 1e300, 2.5]])
+    for rate in (1.0, 0.3, 1e-6):
+        for share in (1.0, 1e-5, 1e-9, 1e-50):
+            for shifts in SHIFTS:
+                pair = (1.25, *(share * shift for shift in shifts), rate)
+                # Outputs between the centers too.
+                points = np.concatenate([x, share * x])
+                found = [core.point_losses(core.LawTable(*tables), *pair, points) for core in BOTH]
+                size = np.abs(found[1][1][np.isfinite(found[1][1])]).max()
+                for ours, theirs, near in zip(
+                    *found, (1e-14, 1e-12 * size, 1e-12 * size), strict=True
+                ):
+                    np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=max(near, 1e-300))
+                    lost = np.isnan(x) | (np.abs(x) >= 1.25 * law.log_density.limit)
+                    np.testing.assert_array_equal(np.isnan(ours[: x.size]), lost)
+                if share == 1.0:
+                    inside = points[np.isfinite(found[0][2])]
+                    exact = loss_at(law, pair, inside)
+                    np.testing.assert_allclose(
+                        found[0][2][np.isfinite(found[0][2])], exact, rtol=1e-9, atol=1e-13
+                    )
+    for core in BOTH:
+        table = core.LawTable(*tables)
+        assert 0.0 < table.close_error(1.0, 1e-9) < 1e-12
+        assert table.close_error(2.0, -2e-9) == table.close_error(1.0, 1e-9)
+        assert [table.close_error(1.0, shift) for shift in (0.0, 1e-70, 1e-3)] == [0.0, 0.0, 0.0]
+
+
 @compares("panel_pieces")
 def compare_panel_pieces(tables):
     generator = np.random.default_rng(81)

@@ -30,9 +30,12 @@ _LOST_DIGITS = 0.05
 
 
 def refined_panels(
-    sample: Sample, points: Float, last: Float, edges: Float, floor: float
+    sample: Sample, points: Float, last: Float, edges: Float, floor: float, close: float = 0.0
 ) -> Panels:
-    """Panels between the edges, cut until each is fine or narrow, for any way to evaluate one."""
+    """Panels between the edges, cut until each is fine or narrow, for any way to evaluate one.
+
+    ``close`` is how far losses of close neighbors may be off (`LawTable.close_error`).
+    """
     left, right = edges[:-1], edges[1:]
     done: list[tuple[Float | Mask, ...]] = []
     for halving in range(_MOST_ROUNDS):
@@ -43,11 +46,11 @@ def refined_panels(
         relevant = (above | (base > floor)).any(axis=1)
         lost = (above & (rounding > _LOST_DIGITS)).any(axis=1)
         farthest = np.maximum(np.abs(left), np.abs(right))
-        fine, pieces = _resolved(base, loss, last, floor, (right - left) / (_ULP * farthest))
+        fine, pieces = _resolved(base, loss, last, floor, (right - left) / (_ULP * farthest), close)
         fine |= halving == _MOST_ROUNDS - 1
         narrow = lost | (~fine & (right - left <= _NARROWEST * farthest))
         keep = relevant & (fine | narrow)
-        samples = left, right, base, loss, _constant(base, ratio, loss), narrow
+        samples = left, right, base, loss, _constant(base, ratio, loss, close), narrow
         done.append(tuple(values[keep] for values in samples))
         again = relevant & ~keep
         if not again.any():
@@ -71,19 +74,20 @@ def cut_panels(left: Float, right: Float, pieces: NDArray[np.int64]) -> tuple[Fl
 
 
 def _resolved(
-    base: Float, loss: Float, last: Float, floor: float, outputs: Float
+    base: Float, loss: Float, last: Float, floor: float, outputs: Float, close: float
 ) -> tuple[Mask, NDArray[np.int64]]:
     """Which panels are fine enough, and into how many pieces the others go: a power of two.
 
     ``outputs`` is how many of them a panel has, about, to which nodes are rounded.
     """
     span = np.zeros(base.shape[0])
-    rounding = 64.0 * _ULP * (1.0 + np.abs(base).max(axis=1) + np.abs(loss).max(axis=1))
+    of_base = 64.0 * _ULP * (1.0 + np.abs(base).max(axis=1) + np.abs(loss).max(axis=1))
+    of_loss = np.full(base.shape[0], 8.0 * close) if close > 0.0 else of_base
     for log_density in (base, base + loss):
         seen = np.maximum(log_density, floor - _LARGEST_RANGE)
         span = np.maximum(span, np.ptp(seen, axis=1))
     fine = span <= _LARGEST_RANGE
-    for values in (base, loss):
+    for values, rounding in ((base, of_base), (loss, of_loss)):
         largest = np.abs(values @ last).max(axis=1)
         share = _LARGEST_COEFFICIENT + _ROUNDED_NODES / outputs
         fine &= largest <= share * np.ptp(values, axis=1) + rounding
@@ -92,8 +96,10 @@ def _resolved(
     return fine, 2 ** np.clip(halvings, 1.0, _MOST_HALVINGS).astype(np.int64)
 
 
-def _constant(base: Float, ratio: Float, loss: Float) -> Mask:
+def _constant(base: Float, ratio: Float, loss: Float, close: float) -> Mask:
     """Whether the loss is constant to rounding on a whole panel."""
     rounding = 8.0 * _ULP * np.maximum(1.0, np.abs(base).max(axis=1))
+    if close > 0.0:
+        rounding[:] = close
     same = np.ptp(loss, axis=1) <= 4.0 * _ULP * np.abs(loss).max(axis=1)
     return np.asarray((np.ptp(ratio, axis=1) <= rounding) | same)

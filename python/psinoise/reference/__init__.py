@@ -16,7 +16,7 @@ from psinoise.reference.cell_values import CellLaw, evaluate_cells, inverse_surv
 from psinoise.reference.cells import CellTable, sample_cells
 from psinoise.reference.lattice import Transform, balanced_nodes, graded_edges
 from psinoise.reference.law import LawTable, evaluate, inverse_survival, panel_values
-from psinoise.reference.losses import loss_bins, loss_panels, panel_pieces
+from psinoise.reference.losses import loss_bins, loss_panels, panel_pieces, point_losses
 from psinoise.reference.release import (
     LatticeTable,
     SecretKey,
@@ -84,6 +84,7 @@ __all__ = [
     "panel_values",
     "peaks_above",
     "placed_sums",
+    "point_losses",
     "riccati",
     "sample",
     "sample_cells",

@@ -25,6 +25,8 @@ ZigguratArguments = tuple[NDArray[np.unsignedinteger], Float, float, float]
 
 _ROW = 12
 _LOG2 = math.log(2.0)
+# As in ``csrc/kernels/close_ratios.hpp``.
+_DEEPEST, _SPARE = 1000.0, 16.0
 QUANTITIES = ("pdf", "logpdf", "cdf", "ccdf", "logcdf", "logccdf")
 
 
@@ -63,18 +65,26 @@ class Panels:
         """Right end of the last panel."""
         return float(2.0 ** (self.first_exponent + ((self.panels - 1) >> self.bits)))
 
-    def _locate(self, t: Float, correction: Float | None) -> dd.Pair:
-        """The row of ``t``, and the position ``u`` of ``t + correction`` there."""
+    def _inverses(self, panel: NDArray[np.int64]) -> Float:
+        """One over half the width of panels."""
+        octave = np.where(panel == 0, self.bits, (panel - 1) >> self.bits)
+        return np.asarray(np.ldexp(1.0, self.bits - octave + 1 - self.first_exponent))
+
+    def _place(self, t: Float, correction: Float | None) -> tuple[NDArray[np.int64], Float]:
+        """The panel of ``t``, and the position ``u`` of ``t + correction`` there."""
         mantissa, exponent = np.frexp(t)
         octave = exponent - 1 - self.first_exponent
         central = t < 2.0**self.first_exponent
         place = (2.0 * mantissa - 1.0) * 2**self.bits
-        panel = place.astype(np.int64)
-        row = np.where(central, 0, 1 + octave * 2**self.bits + panel)
-        slope = np.ldexp(1.0, np.where(central, 0, self.bits - octave) + 1 - self.first_exponent)
-        u = np.where(central, t * slope - 1.0, 2.0 * (place - panel) - 1.0)
-        if correction is not None:
-            u = u + correction * slope
+        inner = place.astype(np.int64)
+        panel = np.where(central, 0, 1 + octave * 2**self.bits + inner)
+        slope = self._inverses(panel)
+        u = np.where(central, t * slope - 1.0, 2.0 * (place - inner) - 1.0)
+        return panel, u if correction is None else u + correction * slope
+
+    def _locate(self, t: Float, correction: Float | None) -> dd.Pair:
+        """The row of ``t``, and the position ``u`` of ``t + correction`` there."""
+        row, u = self._place(t, correction)
         whole, whole_u = row, u
         for cut, begin, own, center, stretch in self.parts:
             here = (whole == cut) & (whole_u >= begin)
@@ -88,6 +98,56 @@ class Panels:
         odd, even = odd_and_even(row[1:], u)
         return dd.two_sum(row[0], (odd + even) + row[1])
 
+    @cached_property
+    def slope_error(self) -> float:
+        """How far slopes of a log density may be off, from their steps where panels meet."""
+        owners = {panel for panel, *_ in self.parts}
+        whole = [(panel, -1.0, panel, 0.0, 1.0) for panel in range(self.panels)]
+        parts = sorted([part for part in whole if part[0] not in owners] + self.parts)
+        panel, begin, own, center, stretch = (np.array(field) for field in zip(*parts, strict=True))
+        begin = np.maximum(begin, -1.0)
+        end = np.where(np.append(np.diff(panel), 1) > 0, 1.0, np.append(begin[1:], 1.0))
+        row, inverse = np.moveaxis(self.rows[own], -1, 0), self._inverses(panel) * stretch
+        kept = np.logical_and.accumulate(row[0] >= self.rows[0, 0] - _DEEPEST)
+        first, last = (
+            (inverse * _divided_difference(row, u, u))[kept]
+            for u in ((begin - center) * stretch, (end - center) * stretch)
+        )
+        steps = np.abs(first[1:] - last[:-1])
+        largest = max(np.abs(first).max(), np.abs(last).max())
+        return float(_SPARE * (steps.max(initial=0.0) + 2.0**-50 * largest))
+
+    def rise(self, t: Float, rise: Float) -> Float:
+        """``f(t + rise) - f(t)`` for short rises; NaN where one of both is beyond the panels."""
+        with np.errstate(all="ignore"):
+            inside = t < self.limit
+            panel, place = self._place(np.where(inside, t, 0.0), None)
+        total, left = np.where(inside, 0.0, np.nan), rise
+        pending = inside.copy()
+        while pending.any():
+            inverse, row = self._inverses(panel), panel
+            u, stretch, end = place, np.ones(t.shape), np.ones(t.shape)
+            for cut, begin, own, center, width in self.parts:
+                here, before = panel == cut, (panel == cut) & (place < begin)
+                end = np.where(before, np.minimum(end, begin), end)
+                within = here & ~before
+                row = np.where(within, own, row)
+                u = np.where(within, (place - center) * width, u)
+                stretch = np.where(within, width, stretch)
+            wanted, room = left * inverse, end - place
+            last = ~(wanted > room)
+            step = np.where(last, wanted, room) * stretch
+            part = step * _divided_difference(np.moveaxis(self.rows[row], -1, 0), u, u + step)
+            total = np.where(pending, total + part, total)
+            pending &= ~last
+            left = left - room / inverse
+            panel = np.where(end < 1.0, panel, panel + 1)
+            place = np.where(end < 1.0, end, -1.0)
+            beyond = panel >= self.panels
+            total, pending = np.where(pending & beyond, np.nan, total), pending & ~beyond
+            panel = np.where(pending, panel, 0)
+        return total
+
     def value(self, t: Float, correction: Float | None = None) -> Float:
         """Value at ``t + correction``."""
         return self.pair(t, correction)[0]
@@ -99,6 +159,15 @@ def odd_and_even(c: Any, u: Any) -> tuple[Any, Any]:
     odd = (((c[9] * v + c[7]) * v + c[5]) * v + c[3]) * v + c[1]
     even = (((c[10] * v + c[8]) * v + c[6]) * v + c[4]) * v + c[2]
     return u * odd, v * even
+
+
+def _divided_difference(row: Any, u: Float, v: Float) -> Float:
+    """``(f(v) - f(u)) / (v - u)`` of the polynomial of a row."""
+    partial = total = row[11]
+    for k in range(10, 1, -1):
+        partial = row[k] + u * partial
+        total = total * v + partial
+    return np.asarray(total)
 
 
 @dataclass(frozen=True)
@@ -199,6 +268,13 @@ class LawTable:
         self.central_quantile = Panels(*central_quantile)
         self.wide = Ziggurat(*wide)
         self.narrow = Ziggurat(*narrow)
+
+    def close_error(self, scale: float, shift: float) -> float:
+        """How far log ratios of close neighbors may be off; 0 of others."""
+        distance = abs(shift) / scale
+        error = distance * self.log_density.slope_error
+        close = 2.0**-200 <= distance <= 2.0**-14 and error <= 2.0**-47
+        return error if close else 0.0
 
     @property
     def _near_limits(self) -> list[float]:

@@ -49,8 +49,23 @@ class _Use:
         """``log p(x - shift)``, and how far it is above ``log p(x)``, which is ``base``."""
         if shift == 0.0:
             return base, np.zeros_like(x)
+        if self.law.close_error(self.scale, shift) > 0.0:
+            ratio = self._close_ratio(shift, x)
+            hi, lo = dd.two_sum(base[0], ratio)
+            return (hi, lo + base[1]), ratio
         hi, lo = self.log_density(x - shift)
         return (hi, lo), np.asarray((hi - base[0]) + (lo - base[1]))
+
+    def _close_ratio(self, shift: float, x: Float) -> Float:
+        """The ratio of neighbors that hardly differ; twin of ``csrc/kernels/close_ratios.hpp``."""
+        size, moved, distance = abs(shift), x - shift, np.abs(x)
+        across = ((x > 0.0) & (moved < 0.0)) | ((x < 0.0) & (moved > 0.0))
+        inwards = ((x > 0.0) == (shift > 0.0)) & (x != 0.0)
+        farther = np.where(across, size - 2.0 * distance, np.where(inwards, -size, size))
+        rises = farther >= 0.0
+        nearest = np.where(rises, distance, np.maximum(distance + farther, 0.0))
+        change = self.law.log_density.rise(nearest / self.scale, np.abs(farther) / self.scale)
+        return np.where(np.isnan(x), x, np.where(rises, change, -change))
 
     def mixed(self, ratio: Float, shift: float) -> Float:
         """``log(1 - q + q e^r)``; as it is without a shift or sampling."""
@@ -61,6 +76,17 @@ class _Use:
         plain = logarithm((1.0 - self.rate) + self.rate * np.exp(capped))
         moderate = np.where(change > -0.5, log_one_plus(change), plain)
         return np.where(ratio > 600.0, ratio + _log(self.rate), moderate)
+
+    def sample(self, x: Float) -> tuple[Float, Float, Float]:
+        """``log Q``, the loss without sampling, and the loss; NaN beyond the table."""
+        with np.errstate(all="ignore"):
+            base = self.log_density(x)
+            ratio_p, ratio_q = (
+                self.moved(shift, x, base)[1] for shift in (self.shift_p, self.shift_q)
+            )
+            log_p, log_q = self.mixed(ratio_p, self.shift_p), self.mixed(ratio_q, self.shift_q)
+            log_density = ((base[0] - _log(self.scale)) + base[1]) + log_q
+        return log_density, ratio_p - ratio_q, log_p - log_q
 
     def losses(self, x: Float) -> Float:
         """``log P/Q``."""
@@ -107,19 +133,23 @@ def loss_panels(
     use = _Use(law, scale, shift_p, shift_q, rate)
 
     def sample(x: Float) -> tuple[Float, Float, Float]:
-        with np.errstate(all="ignore"):
-            base = use.log_density(x)
-            ratio_p, ratio_q = (use.moved(shift, x, base)[1] for shift in (shift_p, shift_q))
-            log_p, log_q = use.mixed(ratio_p, shift_p), use.mixed(ratio_q, shift_q)
-            log_density = ((base[0] - _log(scale)) + base[1]) + log_q
-        if np.isnan(log_density + log_p).any():
+        found = use.sample(x)
+        if np.isnan(found[0] + found[2]).any():
             raise _BeyondTableError
-        return log_density, ratio_p - ratio_q, log_p - log_q
+        return found
 
     try:
-        return refined_panels(sample, points, last, edges, floor)
+        close = law.close_error(scale, shift_p if shift_p != 0.0 else shift_q)
+        return refined_panels(sample, points, last, edges, floor, close)
     except _BeyondTableError:
         return None
+
+
+def point_losses(
+    law: LawTable, scale: float, shift_p: float, shift_q: float, rate: float, x: Float
+) -> tuple[Float, Float, Float]:
+    """``log Q``, the loss without sampling, and the loss at any points; NaN beyond the table."""
+    return _Use(law, scale, shift_p, shift_q, rate).sample(x)
 
 
 class _BeyondTableError(Exception):

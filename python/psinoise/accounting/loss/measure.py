@@ -10,7 +10,8 @@ Every term is non-negative and of second order in the loss: nothing cancels, and
 eleven digits are kept, not none.
 
 *Neighbors that hardly differ.* Differences ``log p(x - s) - log p(x)`` are off by ``1e-16`` of the
-logs. Where that is much, as for shifts by ``d`` scales, ``d`` far below 1, ``K(c)`` is
+logs. Where that is much, as for shifts by ``d`` scales, ``d`` far below 1, of laws whose table does
+not know them better (`Pair.close_error`), ``K(c)`` is
 ``c (c + 1) V / 2`` with ``V = q^2 d^2 I``, ``I`` the Fisher information of the standard law: what
 the binomial series of ``E_Q[(P/Q)^{c + 1}]`` begins with. The next terms are ``d^2 (1 + c q)^2`` of
 that, or ``d`` next to a kink, at the most. For normal noise without sampling there are none, for
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
-from psinoise.accounting.loss.pairs import Direction, Float, normal_std
+from psinoise.accounting.loss.pairs import Direction, Float, Pair, normal_std
 from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes, nodes
 
 LARGEST_EXPONENT = 600.0
@@ -101,6 +102,11 @@ class LossMeasure:
         return math.inf if isinstance(pair, AtomPair) else pair.distance / pair.noise.scale
 
     @property
+    def _close_error(self) -> float:
+        pair = self.nodes.pair
+        return (len(pair.centers) - 1) * pair.close_error if isinstance(pair, Pair) else 0.0
+
+    @property
     def _normal_std(self) -> float | None:
         """That of normal noise without sampling."""
         pair = self.nodes.pair
@@ -114,8 +120,8 @@ class LossMeasure:
             return -math.inf
         if self._normal_std is not None:
             return math.inf
-        if not hasattr(pair.noise, "_table"):
-            return -math.inf  # nothing is known but its density
+        if self._close_error > 0.0 or not hasattr(pair.noise, "_table"):
+            return -math.inf  # losses are known to all digits, or nothing but a density is
         distance, moved = self._distance, pair.sampling_rate * self._distance
         if moved == 0.0:
             return math.inf
@@ -144,12 +150,12 @@ class LossMeasure:
     @property
     def resolved(self) -> bool:
         """Whether nodes know moments of the loss to a share that matters."""
-        return self._distance * _MOST_LOST >= _LOSS_ROUNDING
+        return self._close_error > 0.0 or self._distance * _MOST_LOST >= _LOSS_ROUNDING
 
     def cumulants(self, c: float) -> Cumulants:
         """``K``, ``K'`` and ``K''`` at a real ``c > 0``; relative error about 1e-15 of each.
 
-        Of shifts by less than 1e-4 scales 1e-7; less is known of those that are not `resolved`.
+        Of the polynomial 1e-7; less is known of shifts that are not `resolved`.
         """
         if self.quadratic(c):
             variance = self._variance
@@ -185,7 +191,7 @@ class LossMeasure:
         is at most ``tau``. All of it is divided by ``phi``. Where ``K`` is a polynomial what that
         misses, ``2^-58 c (c + 1) q^2 d I / 2``, is less than a hundredth of it.
         """
-        loss = EXP_ROUNDING * (1.0 + self._size)
+        loss = self._close_error or EXP_ROUNDING * (1.0 + self._size)
         mass = _SUM_ROUNDING + EXP_ROUNDING * (1.0 + (1.0 + c) * self._size)
         variation = 2.0 * (1.0 + max(1.0, c)) * self.nodes.pair.total_variation_bound
         kept = math.exp(-max(value, 0.0))

@@ -50,6 +50,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.accounting.loss.largest import largest_log_ratio_bounds, turning_distance
 from psinoise.accounting.loss.law import Law
@@ -63,6 +64,9 @@ DIRECTIONS: tuple[Direction, ...] = ("remove", "add")
 # Above this log-ratio expm1 overflows, and 1 - q + q exp(l) equals q exp(l) to double precision
 # for every sampling rate above exp(-650).
 _LARGE_RATIO = 700.0
+# A log ratio is a difference of two logs of densities, each right to half of this per unit of its
+# size (tests/test_laws.py).
+_LOG_ROUNDING = 8e-16
 # Of the elementary functions that make the largest loss of a sampled pair.
 _LOSS_ROUNDING = 2.0**-50
 
@@ -117,6 +121,10 @@ class Pair:
 
     def evaluate(self, x: Float) -> tuple[Float, Float, Float]:
         """``log Q``, the loss without sampling, and the loss ``Lambda``, all under *remove*."""
+        if self.close_error > 0.0:
+            noise, moves = self.noise, (*self.shifts("remove"), self.sampling_rate)
+            found = core.point_losses(noise._table, noise.scale, *moves, x)
+            return found[0] - noise._log_kept, found[1], found[2]
         base: Float = self.noise.logpdf(x)
         moved: Float = self.noise.logpdf(x - self.sensitivity)
         loss = mixture_loss(moved - base, self.sampling_rate)
@@ -125,6 +133,22 @@ class Pair:
         opposite: Float = self.noise.logpdf(x + self.sensitivity)
         other = mixture_loss(opposite - base, self.sampling_rate)
         return base + other, moved - opposite, loss - other
+
+    @cached_property
+    def close_error(self) -> float:
+        """How far a loss of one shift, without sampling, may be off for close neighbors.
+
+        A difference of logs would be off by more, so that it comes from a difference on a panel of
+        the table of the noise (``csrc/kernels/close_ratios.hpp``). 0 of other neighbors.
+        """
+        if not hasattr(self.noise, "_table"):
+            return 0.0
+        return float(self.noise._table.close_error(self.noise.scale, self.sensitivity))
+
+    def rounding(self, size: float) -> float:
+        """How far losses without sampling may be off where logs of densities have some size."""
+        each = self.close_error if self.close_error > 0.0 else _LOG_ROUNDING * size
+        return (len(self.centers) - 1) * each
 
     def loss(self, x: Float) -> Float:
         """``Lambda(x)``: the loss under *remove*, minus the loss under *add*."""

@@ -320,6 +320,8 @@ def _assemble(
     if not flat.any():
         return Nodes(pair, left, right, log_mass, loss, none, none, ends)
     rounding = 16.0 * _UNIT * np.maximum(1.0, np.abs(base).max(axis=1))
+    if pair.close_error > 0.0:
+        rounding[:] = 2.0 * pair.close_error
     # A run continues while the next panel touches and its loss agrees to rounding.
     joins = (
         flat[1:]

@@ -20,9 +20,6 @@ from psinoise.accounting.loss.steps import Step, Steps
 
 Mask = NDArray[np.bool_]
 
-# A loss is a difference of two logs of densities, each right to half of this per unit of its size
-# (tests/test_laws.py); panels reach as far as the logs are large.
-_LOG_ROUNDING = 8e-16
 # Of log(1 - q + q e^r), relative, and of sums of an offset and some steps.
 _MIXTURE_ROUNDING = 2e-15
 # Masses of atoms are all of a law where they sum to 1 but for rounding.
@@ -145,7 +142,7 @@ class Dense:
         largest = max(abs(low), abs(high), abs(level))
         # Of outputs too, where losses are steep.
         size = largest - math.log(rate)
-        rounding = self.rounding + 4.0 * _LOG_ROUNDING * (len(pair.centers) - 1) * size
+        rounding = self.rounding + 4.0 * pair.rounding(size)
         if rate < 1.0:
             end = abs(high) if self.sign > 0.0 else abs(low)
             if pair.replaced:
@@ -186,9 +183,8 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
     atom_log_p = grid.atom_log_mass + (atom_loss if sign > 0.0 else 0.0)
     place = DIRECTIONS.index(direction)
     (log_masses, errors), doubt = grid.of_panels, grid.doubt
-    # A replaced record adds the error of a second ratio.
-    rounding = _LOG_ROUNDING * (len(pair.centers) - 1)
-    rounding *= 16.0 + reach + 2.0 * abs(math.log(pair.noise.scale))
+    # Panels reach as far as logs of densities are large.
+    rounding = pair.rounding(16.0 + reach + 2.0 * abs(math.log(pair.noise.scale)))
     beyond, tail = grid.beyond[place], 0.0
     if pair.noise.score_limit == 0.0:
         # Heavy tails are cut where the loss is next to 0, to which it falls: their mass is an atom
