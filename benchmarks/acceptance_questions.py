@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -283,6 +284,15 @@ def special() -> Iterator[Question]:
     yield one("B2 lattice of atoms", 1e-5, Step("UniformAtom", 1e-7, 2, lattice=True))
 
 
+def close() -> Iterator[Question]:
+    """Noise far above the sensitivity, at deltas that a tenth of the loss of all uses decides."""
+    for law, size, count in itertools.product(
+        (*LOG_CONCAVE, "Stable", "Cauchy"), (1e7, 1e10, 1e13), (1, 20, 2000, 10**6, 10**9)
+    ):
+        delta = 0.1 * math.sqrt(count) / size
+        yield Question(f"close/{law}({size:g})/n={count:.0e}", (Step(law, size, count),), delta)
+
+
 def others() -> Iterator[Question]:
     """Laws in cells at a sensitivity that is not theirs, mixtures, imported losses, vectors."""
     cells = (
@@ -331,7 +341,7 @@ def others() -> Iterator[Question]:
 def all_questions(sample: int | None, number_of_plans: int, seed: int) -> list[Question]:
     """Everything that is asked, in an order that mixes fast and slow."""
     grid = full_grid() if sample is None else sampled_grid(sample, seed)
-    found = [*grid, *plans(number_of_plans, seed), *special(), *others()]
+    found = [*grid, *plans(number_of_plans, seed), *special(), *close(), *others()]
     random.Random(seed).shuffle(found)
     if len({question.name for question in found}) != len(found):
         raise AssertionError("names of questions must differ")
