@@ -33,6 +33,8 @@ _ROUNDING = 4e-16
 _NEEDLESS = 4e-15
 # Ratios at which profiles are compared first.
 _LOOKS = 64
+# Passes over all points of a hull, before they are looked at one by one.
+_PASSES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,13 +206,18 @@ def _height(q: Float, p: Float, at: Float) -> Float:
 
 def _hull(q: Float, p: Float, among: Index) -> Index:
     """Indices of the upper concave hull of some points, by Andrew's monotone chain."""
+    order = among[np.lexsort((-p[among], q[among]))]
+    order = order[np.diff(q[order], prepend=-1.0) > 0.0]
+    for _ in range(_PASSES):
+        # Quotients: products of small probabilities would underflow.
+        slope = np.diff(p[order]) / np.diff(q[order])
+        # Most points are below the chord of their neighbors.
+        above = np.concatenate([[True], slope[:-1] > slope[1:], [True]])
+        order = order[above[: order.size]]
     kept: list[int] = []
-    for i in among[np.lexsort((-p[among], q[among]))].tolist():
-        if kept and q[i] == q[kept[-1]]:
-            continue
+    for i in order.tolist():
         while len(kept) >= 2:
             a, b = kept[-2], kept[-1]
-            # Quotients: products of small probabilities would underflow.
             if (p[b] - p[a]) / (q[b] - q[a]) > (p[i] - p[a]) / (q[i] - q[a]):
                 break
             kept.pop()
