@@ -184,3 +184,20 @@ def test_losses_that_are_no_float64_are_no_refusal(law, scale, count, rate):
     assert np.all(profile.upper >= seen * (1.0 - 1e-9))
     if law == "Gaussian":
         assert found.upper == math.inf
+
+
+def test_steps_of_which_nothing_is_certain_leave_the_others_their_lower_bound():
+    """Schrodinger noise whose table does not reach its neighbor, beside others: the upper end is
+    infinite, the lower one that of the others, and nothing warns."""
+    unknown = pn.Mechanism(pn.Schrodinger(cost=pn.costs.Power(1.5), mean_abs=4e-6))
+    for law, count, delta in (
+        (pn.DiscreteLaplace(scale=17.68), 42, 1e-40),
+        (pn.Laplace(scale=3.0), 7, 1e-5),
+    ):
+        mechanism = pn.Mechanism(law)
+        plan = pn.Accountant().compose(unknown, 27).compose(mechanism, count)
+        alone, found = mechanism.epsilon(delta, count), plan.epsilon(delta)
+        assert found.upper == math.inf
+        assert 0.98 * alone.lower <= found.lower <= alone.upper
+        assert plan.delta(0.5).upper == 1.0
+    assert unknown.epsilon(1e-6).lower == 0.0

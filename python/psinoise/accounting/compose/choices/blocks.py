@@ -87,6 +87,11 @@ class Steps:
         owner = np.repeat(np.arange(first.size), sizes)
         return loss, mass, first, owner, np.maximum.reduceat(loss, first)
 
+    @cached_property
+    def uncertain(self) -> bool:
+        """Whether all losses of one use may be infinite."""
+        return not all(measure.mass.any() for measure in self.shifts + self.others)
+
     def moments(self, tilt: float) -> Float:
         """A row for each measure: ``log E_P[e^{tilt L}]``, and its first two derivatives."""
         loss, mass, first, owner, top = self._joined
@@ -293,6 +298,8 @@ def choice_bound(
 
     What `best_frame` found is used with a `Recursion` whose error may be a share of the function.
     """
+    if steps.uncertain:
+        return None
     frame, farther, size = found
     shifts, count, tilt, period = steps.shifts, steps.counts[0], frame.tilt, frame.period
     logs, others = np.split(steps.moments(tilt)[:, 0], [len(shifts)])

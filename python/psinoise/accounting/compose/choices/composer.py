@@ -140,7 +140,9 @@ class Choices:
         All uses are one block. Where that cannot be, products are, for one shift between bounds.
         """
         steps = self._steps(side, [self.alone[side == "upper"]], FINENESS)
-        tilt = steps.saddle(self.epsilon) if self.given else steps.saddle_at(self.log_delta)
+        tilt = None
+        if not steps.uncertain:
+            tilt = steps.saddle(self.epsilon) if self.given else steps.saddle_at(self.log_delta)
         # Products of few uses of one step take little time.
         if tilt is not None and (self.others or self.count > _FEW_USES):
             around, log_delta = steps.estimate(tilt)

@@ -37,6 +37,7 @@ from psinoise.accounting.compose.measures.measure import (
     Measure,
     Side,
     apart,
+    certain,
     covering,
     measure_of,
     measure_of_masses,
@@ -130,6 +131,7 @@ class Composition:
         high = low if above is below else above.bins(inner)
         lower, _ = measure_of_masses(*low, "lower", smooth=below.source.panels > 0)
         upper, _ = measure_of_masses(*high, "upper", smooth=above.source.panels > 0)
+        lower, upper = certain(lower, below.source), certain(upper, above.source)
         return DirectBound(lower, None), DirectBound(upper, None)
 
     @cached_property
@@ -206,7 +208,7 @@ class _Composing:
         made, bins = measure_of(source, chosen, cut.large, edges, self.side)
         if not exact:
             self.stages[key] = bins, float(uses)
-        return self._trimmed(made, key, uses)
+        return self._trimmed(certain(made, source), key, uses)
 
     def _edges(
         self, key: Key, low: float, high: float, parts: Sequence[tuple[Float, Float, Float | float]]

@@ -32,11 +32,6 @@ class DirectBound(Bound):
 
     def __init__(self, first: Measure, second: Measure | None) -> None:
         both = [first] if second is None else [first, second]
-        if not math.isfinite(sum(m.slack + float(m.mass.sum()) for m in both)):
-            # No bin has an edge, or its mass: nothing is known of losses, and delta is 0 to 1.
-            none, infinite = np.zeros(1), 1.0 if first.side == "upper" else 0.0
-            first, second = Measure(first.side, none, none, none, infinite, 0.0, 0.0), None
-            both = [first]
         self.first, self.second = first, second
         self.side = first.side
         self.infinite = math.fsum(m.infinite for m in both)

@@ -194,6 +194,19 @@ def apart(edges: Float, distance: float) -> Float:
     return edges[kept]
 
 
+def certain(measure: Measure, source: Dense) -> Measure:
+    """The measure of one use, or what stands for it where no bin has an edge, or a mass.
+
+    From above every loss may be infinite then; from below all outputs count as one, whose loss is
+    0, which is post-processing.
+    """
+    total = float(measure.mass.sum())
+    if math.isfinite(measure.slack + total) and (total > 0.0 or source.beyond < 0.5):
+        return measure
+    none, above = np.zeros(1), measure.side == "upper"
+    return Measure(measure.side, none, none, none if above else np.ones(1), float(above), 0.0, 0.0)
+
+
 def measure_of(
     source: Dense, chosen: Mask, large: Mask, edges: Float, side: Side
 ) -> tuple[Measure, Bins]:
