@@ -224,6 +224,19 @@ def test_a_shift_beyond_the_support(scale, shift):
     assert largest_log_ratio_bounds(law, 2.5) == (-math.inf, -math.inf)
 
 
+@for_each([0.01, 0.3, 0.7])
+def test_a_limit_of_the_score_beyond_the_support_says_nothing(shift):
+    """Kills: the loss at infinity of a law that ends."""
+
+    class Ended(Bounded):
+        score_limit = 50.0
+
+    lower, upper = largest_log_ratio_bounds(Ended(1.0), shift)
+    exact = 2.0 * math.log1p(shift)  # from 0
+    assert lower <= exact * (1.0 + 1e-12)
+    assert exact <= upper
+
+
 def test_a_loss_that_grows_beyond_where_anyone_looks():
     """Kills: intervals to the last edge taken for the whole line; a lower bound of values alone."""
 

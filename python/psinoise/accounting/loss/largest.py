@@ -130,7 +130,8 @@ def _rise(noise: Law, s: float) -> tuple[float, float, float]:
     else:
         place, low, high = _rise_of_table(cast(_Tabulated, noise), s)
     # The loss at infinity is approached, too.
-    return place, max(low, s * noise.score_limit * (1.0 - _UNIT)), high
+    at_infinity = s * noise.score_limit * (1.0 - _UNIT) if math.isinf(noise.support) else low
+    return place, max(low, at_infinity), high
 
 
 def _rise_of_table(noise: _Tabulated, s: float) -> tuple[float, float, float]:
