@@ -174,7 +174,7 @@ def inverse_survival(
     """Points with the given upper tail probabilities; float64 or float32, as for evaluate."""
 
 def ziggurat(log_density: _Panels, log_mills: _Panels, edge: float, layers: int) -> _Ziggurat:
-    """Strips of equal area for the edge of strip 0, with 2048 layers (uint64 entries) or 512
+    """Strips of equal area for the edge of strip 0, with 2048 layers (uint64 entries) or 1024
     (uint32); the last height is infinite if the edge is too small."""
 
 def panel_values(

@@ -19,7 +19,7 @@ from psinoise.accounting.compose.frequencies import lattice
 from psinoise.accounting.compose.frequencies.frequency_bound import lattice_profile
 from psinoise.accounting.compose.frequencies.lattice import node_measure
 from psinoise.accounting.compose.frequencies.target import profile_bound
-from psinoise.accounting.compose.measures.bins import Bins, loss_bins
+from psinoise.accounting.compose.measures.bins import LatticeBins, loss_bins
 from psinoise.accounting.compose.measures.dense import dense
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each
@@ -43,7 +43,7 @@ def randomized_response(step, loss, tilt):
     edges = first + np.arange(count + 1)
     none = np.zeros(edges.size)
     rounding = np.full(edges.size, 1e-15)
-    return Bins(
+    return LatticeBins(
         mass, excess, none, rounding, 0.0, 0.0, 0.0, 0.0, 0, False, step, 0.0, edges, tilt, 0.0
     )
 

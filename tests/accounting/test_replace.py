@@ -16,8 +16,9 @@ import pytest
 
 import psinoise as pn
 from psinoise.__main__ import main
-from psinoise.accounting.loss.measure import loss_measure
+from psinoise.accounting.loss.measure import LossMeasure
 from psinoise.accounting.loss.pairs import Pair
+from psinoise.accounting.loss.quadrature import nodes
 from psinoise.accounting.question import Question
 from refusals import for_each, for_rows
 
@@ -199,7 +200,7 @@ def test_many_uses_lie_between_rounded_lattices(noise):
 
 @for_each(NOISES, [1e-4, 0.3, 0.999], [0.1, 8.0])
 def test_masses_of_both_densities(noise, rate, contribution):
-    measure = loss_measure(Pair(noise, contribution, rate, replaced=True), "remove", 60.0)
+    measure = LossMeasure(nodes(Pair(noise, contribution, rate, replaced=True), 60.0), "remove")
     assert math.fsum(measure.mass) == pytest.approx(1.0, abs=1e-13)
     assert math.fsum(np.exp(measure.log_mass - measure.loss)) == pytest.approx(1.0, abs=1e-13)
 

@@ -13,9 +13,9 @@ from psinoise import reference
 from psinoise._backend import core
 from psinoise.accounting.estimate.composition import Composition
 from psinoise.accounting.estimate.line import log_power
-from psinoise.accounting.loss.measure import loss_measure
+from psinoise.accounting.loss.measure import LossMeasure
 from psinoise.accounting.loss.pairs import Pair, mixture_loss
-from psinoise.accounting.loss.quadrature import reach_for
+from psinoise.accounting.loss.quadrature import nodes, reach_for
 from refusals import for_each, for_rows
 
 
@@ -41,7 +41,7 @@ def test_characteristic_sums(backend):
 )
 def test_masses_of_both_densities(law, rate, direction):
     """Sum of P and of Q = P e^{-L} over the nodes: what the cumulants never use."""
-    measure = loss_measure(Pair(law, 1.0, rate), direction, 60.0)
+    measure = LossMeasure(nodes(Pair(law, 1.0, rate), 60.0), direction)
     assert math.fsum(measure.mass) == pytest.approx(1.0, abs=2e-15)
     assert math.fsum(np.exp(measure.log_mass - measure.loss)) == pytest.approx(1.0, abs=2e-15)
 
@@ -51,7 +51,9 @@ def test_cumulants_of_gaussian_noise(c):
     """K(c) = c (c + 1) mu^2 / 2 without sampling; for mu = 1e-6 the loss is all rounding."""
     for std in (1.5, 4.0, 1e6):
         mu2 = std**-2
-        cumulants = loss_measure(Pair(pn.Gaussian(std=std), 1.0, 1.0), "remove", 850.0).cumulants(c)
+        cumulants = LossMeasure(
+            nodes(Pair(pn.Gaussian(std=std), 1.0, 1.0), 850.0), "remove"
+        ).cumulants(c)
         tolerance = 1e-13 if std < 5.0 else 1e-10
         assert cumulants.value == pytest.approx(0.5 * c * (c + 1.0) * mu2, rel=tolerance)
         assert cumulants.mean == pytest.approx((c + 0.5) * mu2, rel=tolerance)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from psinoise._kept import kept
-from psinoise.accounting.loss.measure import LossMeasure, loss_measure
+from psinoise.accounting.loss.measure import LossMeasure
 from psinoise.accounting.loss.pairs import Direction, Float
-from psinoise.accounting.loss.quadrature import ORDER
+from psinoise.accounting.loss.quadrature import ORDER, nodes
 from psinoise.accounting.loss.steps import Pairs
 from psinoise.errors import CertificationError
 
@@ -110,7 +110,7 @@ class Composition:
         Raises `NotConvergedError` if outputs do not resolve the noise of a step, of which nodes
         leave out some mass then.
         """
-        measures = tuple(loss_measure(pair, direction, reach) for pair, _ in steps)
+        measures = tuple(LossMeasure(nodes(pair, reach), direction) for pair, _ in steps)
         for measure in measures:
             if measure.nodes.narrow.size:
                 raise NotConvergedError(

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise._kept import cached_property
-from psinoise.accounting.loss.atoms import AtomPair, Dominating
+from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float, Pair, normal_std
-from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes, nodes
+from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes
 
 LARGEST_EXPONENT = 600.0
 # What rounding makes of the moments of a shift by one scale, relative; measured, of all laws.
@@ -224,8 +224,3 @@ class LossMeasure:
 
     def split(self, pieces: NDArray[np.int64]) -> LossMeasure:
         return LossMeasure(self.nodes.split(pieces), self.direction)
-
-
-def loss_measure(pair: Dominating, direction: Direction, reach: float) -> LossMeasure:
-    """The finite loss of one step, from nodes out to ``log p(0) - reach``."""
-    return LossMeasure(nodes(pair, reach), direction)

@@ -53,7 +53,7 @@ import numpy as np
 
 from psinoise._backend import core
 from psinoise._kept import cached_property
-from psinoise.accounting.compose.measures.bins import Bins, Index, loss_bins
+from psinoise.accounting.compose.measures.bins import Index, LatticeBins, loss_bins
 from psinoise.accounting.compose.measures.dense import Dense, Mask
 from psinoise.accounting.compose.measures.measure import UNIT, Side, in_order
 from psinoise.accounting.loss.pairs import Float
@@ -120,7 +120,7 @@ def graded_bins(
     lattice: tuple[float, float],
     tilt: float,
     log_norm: float,
-) -> Bins:
+) -> LatticeBins:
     """Bins of 1, 2, 4, ..., 256 steps: one where the tilted mass lies, many where is next to none.
 
     Both constructions hold for any widths; what ``csrc/losses/loss_edges.cpp`` chooses only decides
@@ -145,7 +145,7 @@ def graded_bins(
     return loss_bins(source, chosen, large, lattice, edges, tilt, log_norm)
 
 
-def node_measure(bins: Bins, side: Side, doublings: int = 0) -> NodeMeasure:
+def node_measure(bins: LatticeBins, side: Side, doublings: int = 0) -> NodeMeasure:
     """Move the masses of the bins to the nodes, so that the profile rises or falls.
 
     They count as nodes of a lattice whose step is that of the bins, halved so many times.
@@ -186,7 +186,7 @@ def node_measure(bins: Bins, side: Side, doublings: int = 0) -> NodeMeasure:
     )
 
 
-def _largest_share(bins: Bins) -> float:
+def _largest_share(bins: LatticeBins) -> float:
     """The largest product of a rounding of masses and the width of two bins side by side, or 1."""
     held = bins.mass > 0.0
     start, end = bins.edges[:-1][held], bins.edges[1:][held]
@@ -196,7 +196,7 @@ def _largest_share(bins: Bins) -> float:
     return float(np.max(largest * widths, initial=0.0))
 
 
-def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
+def _rounded(bins: LatticeBins, nodes: Float, total: float, sign: float) -> Float:
     """Tilted masses with their rounding, outwards: up if ``sign`` is 1, down if -1.
 
     ``total`` bounds the sum of the true masses on that side. Where not all of the mass is in the
@@ -230,7 +230,7 @@ def _rounded(bins: Bins, nodes: Float, total: float, sign: float) -> Float:
     return plain if masses is None else masses / untilted * (1.0 + sign * exponential)
 
 
-def _contracted(bins: Bins) -> Float:
+def _contracted(bins: LatticeBins) -> Float:
     """The balanced contraction, with each bin as wide as to the next one that is not empty.
 
     What lies beside an empty bin could not be balanced. So a few atoms that lie apart balance each
@@ -246,7 +246,7 @@ def _contracted(bins: Bins) -> Float:
     return nodes
 
 
-def _last_balanced(bins: Bins) -> tuple[Bins, float]:
+def _last_balanced(bins: LatticeBins) -> tuple[LatticeBins, float]:
     """Bins whose last node is balanced, and how far what it takes lies below it.
 
     What lies above that node, as an atom of the largest loss, may have more excess than there is
@@ -281,7 +281,7 @@ def _last_balanced(bins: Bins) -> tuple[Bins, float]:
     return made, float(below[share > 0.0].max(initial=0.0))
 
 
-def _connect_the_dots(bins: Bins) -> Float:
+def _connect_the_dots(bins: LatticeBins) -> Float:
     widths = bins.widths
     up = np.minimum(bins.excess / -np.expm1(-widths), bins.mass)
     nodes = np.zeros(bins.mass.size + 1)

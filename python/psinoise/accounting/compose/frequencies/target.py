@@ -16,7 +16,7 @@ import numpy as np
 from psinoise._kept import cached_property
 from psinoise.accounting.compose.frequencies.frequency_bound import largest_weight, lattice_profile
 from psinoise.accounting.compose.frequencies.lattice import NodeMeasure, graded_bins, node_measure
-from psinoise.accounting.compose.measures.bins import Bins, parts_of
+from psinoise.accounting.compose.measures.bins import LatticeBins, parts_of
 from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Dense, Mask, dense_on
 from psinoise.accounting.compose.measures.measure import Side
@@ -70,7 +70,7 @@ class Target:
     slope: float
     width: float
     composition: Composition
-    kept: dict[tuple[int, float], Bins] = field(default_factory=dict, init=False)
+    kept: dict[tuple[int, float], LatticeBins] = field(default_factory=dict, init=False)
 
     @cached_property
     def uses(self) -> float:
@@ -200,7 +200,7 @@ def _bound_of_step(target: Target, k: int, step: float, side: Side) -> NodeMeasu
     return node_measure(bins, side, target.doublings[k])
 
 
-def _bins(target: Target, k: int, step: float) -> Bins:
+def _bins(target: Target, k: int, step: float) -> LatticeBins:
     """Bins of one step, out to where what is cut off costs no more than the share of delta."""
     source = dense_on(target.composition.measures[k].nodes, target.direction, target.reach)
     log_norm = float(target.at_tilt.parts[k, 0])

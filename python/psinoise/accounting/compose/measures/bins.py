@@ -65,7 +65,7 @@ class BinMasses:
 
 
 @dataclass(frozen=True, eq=False)
-class Bins(BinMasses):
+class LatticeBins(BinMasses):
     """Bins whose edges are nodes of a lattice: bin ``j`` begins at ``offset + edges[j] h``.
 
     Attributes
@@ -208,9 +208,11 @@ def loss_bins(
     edges: Index,
     tilt: float,
     log_norm: float,
-) -> Bins:
+) -> LatticeBins:
     """The same, with edges that are nodes of a lattice: its step and offset, and their numbers."""
     step, offset = lattice
     levels: Float = np.asarray(offset + edges * step, dtype=np.float64)
     found = masses_in_bins(source, chosen, large, levels, tilt, log_norm)
-    return Bins(**vars(found), step=step, offset=offset, edges=edges, tilt=tilt, log_norm=log_norm)
+    return LatticeBins(
+        **vars(found), step=step, offset=offset, edges=edges, tilt=tilt, log_norm=log_norm
+    )
