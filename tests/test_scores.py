@@ -63,3 +63,11 @@ def test_the_expected_cost_of_a_cactus_is_that_of_its_cost():
         law.expected_cost("x")
     other = pn.Cactus(cost=np.abs, **CACTUS)
     assert other.expected_cost(other.cost) == pytest.approx(0.25, rel=1e-9)
+
+
+def test_scores_far_beyond_all_draws():
+    """Kills: the score of an Airy law cut off at 2**960 scales, where its arguments end."""
+    airy, kappa = pn.Airy(mean_abs=1.0), 2.0 * 1.0187929716474710890 / 3.0
+    for t in (1e280, 1e290, 1e300):
+        assert airy.score(t) == pytest.approx(2.0 * kappa * np.sqrt(kappa * t), rel=1e-12)
+    assert airy.score(np.inf) == np.inf

@@ -82,16 +82,20 @@ class Airy(ScaleFamily):
         return core.logarithm(np.ascontiguousarray(decay_slope / _KAPPA[0]))
 
     def score(self, t: Float) -> Float:
-        """``2 kappa rho(z)``."""
+        """``2 kappa rho(z)``, which goes with the root of ``z`` far out."""
         _, _, decay, _ = airy(*_argument(t))
-        return 2.0 * _KAPPA[0] * decay
+        return 2.0 * _KAPPA[0] * decay * np.sqrt(np.maximum(t / _FARTHEST, 1.0))
 
     def _standard_fisher_information(self) -> float:
         return 16.0 * _A**3 / 27.0
 
 
+# Log Ai is -inf long before, and products stay finite.
+_FARTHEST = 2.0**960
+
+
 def _argument(t: Float) -> dd.Pair:
     with np.errstate(over="ignore", invalid="ignore"):
-        t = np.minimum(t, 2.0**960)  # log Ai is -inf long before, and products stay finite
+        t = np.minimum(t, _FARTHEST)
         product = dd.multiply((t, np.zeros_like(t)), _KAPPA)
     return dd.add(product, _FIRST_SLOPE_ZERO)
