@@ -1,4 +1,4 @@
-"""A compiled law: twin of ``math/panels.hpp``, ``kernels/evaluate.cpp`` and ``quantiles.cpp``."""
+"""A compiled law: twin of ``kernels/evaluate.cpp``, ``quantiles.cpp`` and ``near_tables.cpp``."""
 
 from __future__ import annotations
 
@@ -18,156 +18,13 @@ from psinoise.numerics.elementary import (
     log_one_plus,
     logarithm,
 )
+from psinoise.reference.panels import PanelArguments, Panels, odd_and_even
 
 Float = NDArray[np.float64]
-PanelArguments = tuple[Float, int, int]
 ZigguratArguments = tuple[NDArray[np.unsignedinteger], Float, float, float]
 
-_ROW = 12
 _LOG2 = math.log(2.0)
-# As in ``csrc/kernels/close_ratios.hpp``.
-_DEEPEST, _SPARE = 1000.0, 16.0
 QUANTITIES = ("pdf", "logpdf", "cdf", "ccdf", "logcdf", "logccdf")
-
-
-@dataclass(frozen=True)
-class Panels:
-    """Piecewise polynomials on dyadic panels; see ``csrc/math/panels.hpp``."""
-
-    rows: Float
-    first_exponent: int
-    bits: int
-
-    def __post_init__(self) -> None:
-        if not 3 <= self.bits <= 8:
-            raise ValueError("an octave must have 8 to 256 panels")
-        count, width = self.panels, self.rows.shape[1]
-        if width != _ROW or count < 2 or (count - 1) % (1 << self.bits):
-            raise ValueError("rows must have shape (1 + 2**bits exponents, 12)")
-
-    @cached_property
-    def panels(self) -> int:
-        """Rows that are panels: parts come after them, two rows each, the second ends in NaN."""
-        count: int = self.rows.shape[0]
-        while count > 2 and np.isnan(self.rows[count - 1, -1]):
-            count -= 2
-        return count
-
-    @cached_property
-    def parts(self) -> list[tuple[int, float, int, float, float]]:
-        """The panel of a part, the position from which it serves, its own row, its center, and one
-        over its half width."""
-        found = self.rows[self.panels + 1 :: 2, :5].tolist()
-        return [(int(panel), u, int(own), *local) for panel, u, own, *local in found]
-
-    @property
-    def limit(self) -> float:
-        """Right end of the last panel."""
-        return float(2.0 ** (self.first_exponent + ((self.panels - 1) >> self.bits)))
-
-    def _inverses(self, panel: NDArray[np.int64]) -> Float:
-        """One over half the width of panels."""
-        octave = np.where(panel == 0, self.bits, (panel - 1) >> self.bits)
-        return np.asarray(np.ldexp(1.0, self.bits - octave + 1 - self.first_exponent))
-
-    def _place(self, t: Float, correction: Float | None) -> tuple[NDArray[np.int64], Float]:
-        """The panel of ``t``, and the position ``u`` of ``t + correction`` there."""
-        mantissa, exponent = np.frexp(t)
-        octave = exponent - 1 - self.first_exponent
-        central = t < 2.0**self.first_exponent
-        place = (2.0 * mantissa - 1.0) * 2**self.bits
-        inner = place.astype(np.int64)
-        panel = np.where(central, 0, 1 + octave * 2**self.bits + inner)
-        slope = self._inverses(panel)
-        u = np.where(central, t * slope - 1.0, 2.0 * (place - inner) - 1.0)
-        return panel, u if correction is None else u + correction * slope
-
-    def _locate(self, t: Float, correction: Float | None) -> dd.Pair:
-        """The row of ``t``, and the position ``u`` of ``t + correction`` there."""
-        row, u = self._place(t, correction)
-        whole, whole_u = row, u
-        for cut, begin, own, center, stretch in self.parts:
-            here = (whole == cut) & (whole_u >= begin)
-            row = np.where(here, own, row)
-            u = np.where(here, (whole_u - center) * stretch, u)
-        return np.moveaxis(self.rows[row], -1, 0), u
-
-    def pair(self, t: Float, correction: Float | None = None) -> dd.Pair:
-        """Value at ``t + correction`` as ``hi + lo``; ``t`` must lie in ``[0, limit)``."""
-        row, u = self._locate(t, correction)
-        odd, even = odd_and_even(row[1:], u)
-        return dd.two_sum(row[0], (odd + even) + row[1])
-
-    @cached_property
-    def slope_error(self) -> float:
-        """How far slopes of a log density may be off, from their steps where panels meet."""
-        owners = {panel for panel, *_ in self.parts}
-        whole = [(panel, -1.0, panel, 0.0, 1.0) for panel in range(self.panels)]
-        parts = sorted([part for part in whole if part[0] not in owners] + self.parts)
-        panel, begin, own, center, stretch = (np.array(field) for field in zip(*parts, strict=True))
-        begin = np.maximum(begin, -1.0)
-        end = np.where(np.append(np.diff(panel), 1) > 0, 1.0, np.append(begin[1:], 1.0))
-        row, inverse = np.moveaxis(self.rows[own], -1, 0), self._inverses(panel) * stretch
-        kept = np.logical_and.accumulate(row[0] >= self.rows[0, 0] - _DEEPEST)
-        first, last = (
-            (inverse * _divided_difference(row, u, u))[kept]
-            for u in ((begin - center) * stretch, (end - center) * stretch)
-        )
-        steps = np.abs(first[1:] - last[:-1])
-        largest = max(np.abs(first).max(), np.abs(last).max())
-        return float(_SPARE * (steps.max(initial=0.0) + 2.0**-50 * largest))
-
-    def rise(self, t: Float, rise: Float) -> Float:
-        """``f(t + rise) - f(t)`` for short rises; NaN where one of both is beyond the panels."""
-        with np.errstate(all="ignore"):
-            inside = t < self.limit
-            panel, place = self._place(np.where(inside, t, 0.0), None)
-        total, left = np.where(inside, 0.0, np.nan), rise
-        pending = inside.copy()
-        while pending.any():
-            inverse, row = self._inverses(panel), panel
-            u, stretch, end = place, np.ones(t.shape), np.ones(t.shape)
-            for cut, begin, own, center, width in self.parts:
-                here, before = panel == cut, (panel == cut) & (place < begin)
-                end = np.where(before, np.minimum(end, begin), end)
-                within = here & ~before
-                row = np.where(within, own, row)
-                u = np.where(within, (place - center) * width, u)
-                stretch = np.where(within, width, stretch)
-            wanted, room = left * inverse, end - place
-            last = ~(wanted > room)
-            step = np.where(last, wanted, room) * stretch
-            part = step * _divided_difference(np.moveaxis(self.rows[row], -1, 0), u, u + step)
-            total = np.where(pending, total + part, total)
-            pending &= ~last
-            left = left - room / inverse
-            panel = np.where(end < 1.0, panel, panel + 1)
-            place = np.where(end < 1.0, end, -1.0)
-            beyond = panel >= self.panels
-            total, pending = np.where(pending & beyond, np.nan, total), pending & ~beyond
-            panel = np.where(pending, panel, 0)
-        return total
-
-    def value(self, t: Float, correction: Float | None = None) -> Float:
-        """Value at ``t + correction``."""
-        return self.pair(t, correction)[0]
-
-
-def odd_and_even(c: Any, u: Any) -> tuple[Any, Any]:
-    """The odd powers of ``sum c[k] u**k``, k < 11, and the even ones from the square on."""
-    v = u * u
-    odd = (((c[9] * v + c[7]) * v + c[5]) * v + c[3]) * v + c[1]
-    even = (((c[10] * v + c[8]) * v + c[6]) * v + c[4]) * v + c[2]
-    return u * odd, v * even
-
-
-def _divided_difference(row: Any, u: Float, v: Float) -> Float:
-    """``(f(v) - f(u)) / (v - u)`` of the polynomial of a row."""
-    partial = total = row[11]
-    for k in range(10, 1, -1):
-        partial = row[k] + u * partial
-        total = total * v + partial
-    return np.asarray(total)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psinoise.numerics.elementary import exponential, logarithm
-from psinoise.reference.law import PanelArguments, Panels, ZigguratArguments, odd_and_even
+from psinoise.reference.law import ZigguratArguments
+from psinoise.reference.panels import PanelArguments, Panels, odd_and_even
 from psinoise.reference.stream import Format, NarrowWords, WideWords
 
 
