@@ -103,7 +103,8 @@ void bind_law(py::module_& module) {
                     const PanelArguments&, const ZigguratArguments&, const ZigguratArguments&>(),
            py::arg("log_density"), py::arg("log_mills"), py::arg("tail_quantile"),
            py::arg("central_quantile"), py::arg("wide"), py::arg("narrow"))
-      .def("close_error", &LawStore::close_error_of, py::arg("scale"), py::arg("shift"));
+      .def("close_error", &LawStore::close_error_of, py::arg("scale"), py::arg("shift"),
+           py::arg("rate"));
   module.def("sample", &sample, py::arg("law"), py::arg("key"), py::arg("first"), py::arg("scale"),
              py::arg("out"), py::arg("threads"));
   module.def("evaluate", &evaluate, py::arg("law"), py::arg("quantity"), py::arg("scale"),

@@ -133,8 +133,8 @@ class LawStore {
   LawStore& operator=(const LawStore&) = delete;
 
   const LawTable& view() const { return view_; }
-  double close_error_of(double scale, double shift) const {
-    return close_error(view_.log_density, scale, shift);
+  double close_error_of(double scale, double shift, double rate) const {
+    return close_error(view_.log_density, scale, shift, rate);
   }
 
  private:

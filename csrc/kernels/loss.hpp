@@ -61,7 +61,7 @@ inline void log_ratios(const LawTable& law, const LossPair& pair, double shift,
     }
     return;
   }
-  if (close_error(law.log_density, pair.scale, shift) > 0.0) {
+  if (close_error(law.log_density, pair.scale, shift, pair.rate) > 0.0) {
     close_ratios(law.log_density, pair.scale, shift, nodes.x, count, ratio);
     for (std::size_t j = 0; j < count; ++j) {
       const DoubleDouble sum = two_sum(nodes.base.hi[j], ratio[j]);

@@ -150,7 +150,7 @@ bool panel_samples(const LawTable& law, const LossPair& pair, const PanelRule& r
                    double* base, double* loss, PanelVerdict* verdicts) {
   const double log_scale = logarithm(pair.scale);
   const double shift = pair.shift_p != 0.0 ? pair.shift_p : pair.shift_q;
-  const double close = close_error(law.log_density, pair.scale, shift);
+  const double close = close_error(law.log_density, pair.scale, shift, pair.rate);
   const std::size_t tile = kTileNodes / rule.order;
   bool inside = true;
   for (std::size_t start = 0; start < count; start += tile) {

@@ -206,12 +206,14 @@ struct LossPair {
 };
 
 // How far a log ratio of close neighbors may be off: those for which a difference of logs would be
-// off by more (kernels/close_ratios.hpp); 0 for others. Of the least shifts squares would
+// off by more (kernels/close_ratios.hpp); 0 for others. Of the least losses squares would
 // underflow.
-inline double close_error(const Panels& log_density, double scale, double shift) {
+inline double close_error(const Panels& log_density, double scale, double shift, double rate) {
   const double distance = (shift < 0.0 ? -shift : shift) / scale;
   const double error = distance * log_density.slope_error;
-  return distance >= 0x1p-200 && distance <= 0x1p-14 && error <= 0x1p-47 ? error : 0.0;
+  const bool some = distance >= 0x1p-200 && rate * distance >= 0x1p-400;
+  const bool close = some && distance <= 0x1p-14 && error <= 0x1p-47;
+  return close ? error : 0.0;
 }
 
 // The loss along a run on which it rises, and its slope.

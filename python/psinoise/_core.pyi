@@ -31,7 +31,7 @@ class LawTable(metaclass=_PybindType):
         wide: _Ziggurat,
         narrow: _Ziggurat,
     ) -> None: ...
-    def close_error(self, scale: float, shift: float) -> float:
+    def close_error(self, scale: float, shift: float, rate: float) -> float:
         """How far log ratios of neighbors may be off that are so close that these are found from
         differences on panels; 0 of others."""
 

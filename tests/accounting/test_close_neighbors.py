@@ -71,7 +71,7 @@ def test_losses_are_right_to_a_tenth_of_what_they_are_charged(name):
         x = np.concatenate([outputs, shift * generator.uniform(-2.0, 2.0, 20), [0.0, shift]])
         # Those just before an edge are moved across it.
         x = np.concatenate([x, meeting[meeting < end] + 0.3 * shift])
-        error = law._table.close_error(1.0, shift)
+        error = law._table.close_error(1.0, shift, 1.0)
         if name == "stable 0.5" and not 1e-20 < shift < 1e-6:
             continue  # a difference of logs is as good; or the oracle has no digits at the center
         assert error > 0.0
@@ -204,3 +204,50 @@ def test_renyi_divergences_are_those_of_the_fisher_information(name):
     orders = np.array([1.0, 2.0, 30.0])
     exact = 10.0 * orders * law.fisher_information() / 2.0
     np.testing.assert_allclose(accountant.renyi_divergence(orders), exact, rtol=1e-9, atol=0.0)
+
+
+@for_rows(
+    [
+        ("Airy", 1e30, 1e-89, 100),
+        ("Laplace", 1e59, 1e-60, 7),
+        ("Cauchy", 1e6, 1e-110, 20),
+        ("Airy", 1e30, 1e-130, 100),
+        ("Laplace", 1e3, 1e-160, 100),
+    ]
+)
+def test_very_small_rates(name, scale, rate, count):
+    """Losses are linear in the rate and the distance. Kills squares of steep slopes, which
+    overflow; the last two are too small for anything but an upper bound, or a difference of logs.
+    """
+    unit = rate / scale
+    known = pn.Mechanism(LAWS[name](1e9)).composed(count, 1e-6)
+    found = pn.Mechanism(LAWS[name](scale)).composed(count, rate)
+    wide = unit < 2.0**-400 and scale > 1e10
+    near = 1e-9 if scale > 1e4 else 2e-3
+    for asked, at in (("delta", 0.0), ("epsilon", 0.05)):
+        before, after = (
+            getattr(each, asked)(at * one) for each, one in ((known, 1e-15), (found, unit))
+        )
+        assert after.lower / unit <= before.upper / 1e-15 * (1.0 + near)
+        assert after.upper / unit >= before.lower / 1e-15 * (1.0 - near)
+        assert wide or after.upper - after.lower <= 1e-3 * after.upper
+
+
+@for_rows([(1e62, 1e-15), (1e62, 1e-17), (1e70, 1e-20), (3e15, 1e-17), (1e62, 1.2e-16)])
+def test_rates_below_the_rounding_of_1(scale, rate):
+    """Total variation of one use is the rate times that of Airy noise, of which 1 / (3 scale) is
+    the first term. Kills the slope of a sampled loss as a difference from 1, which charges nothing
+    for the rounding of its ratio."""
+    found = pn.Mechanism(pn.Airy(scale=scale)).composed(1, rate).delta(0.0)
+    assert found.lower <= rate / scale / 3.0 * (1.0 + 1e-9)
+    assert found.upper >= rate / scale / 3.0 * (1.0 - 1e-9)
+
+
+@for_each(["Airy", "Laplace", "hinge"], [1e-3, 1e-9], [1e6, 1e12])
+def test_replaced_records_that_are_sampled(name, rate, scale):
+    """Kills a rounding of logs of 1 - q, however small the ratios are."""
+    mechanism = pn.Mechanism(LAWS[name](scale), 2.0, contribution=1.0)
+    for count in (1, 10**4):
+        delta = 0.05 * rate * math.sqrt(count) / scale
+        found = mechanism.epsilon(delta, count, rate, "replace")
+        assert found.upper - found.lower <= 1.05e-4 * found.upper

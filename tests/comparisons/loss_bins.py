@@ -103,9 +103,10 @@ def compare_point_losses(tables):
                     )
     for core in BOTH:
         table = core.LawTable(*tables)
-        assert 0.0 < table.close_error(1.0, 1e-9) < 1e-12
-        assert table.close_error(2.0, -2e-9) == table.close_error(1.0, 1e-9)
-        assert [table.close_error(1.0, shift) for shift in (0.0, 1e-70, 1e-3)] == [0.0, 0.0, 0.0]
+        assert 0.0 < table.close_error(1.0, 1e-9, 1.0) < 1e-12
+        assert table.close_error(2.0, -2e-9, 0.1) == table.close_error(1.0, 1e-9, 1.0)
+        others = (0.0, 1.0), (1e-70, 1.0), (1e-30, 1e-100), (1e-3, 1.0)
+        assert [table.close_error(1.0, *other) for other in others] == [0.0] * 4
 
 
 @compares("panel_pieces")

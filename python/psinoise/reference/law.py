@@ -126,11 +126,12 @@ class LawTable:
         self.wide = Ziggurat(*wide)
         self.narrow = Ziggurat(*narrow)
 
-    def close_error(self, scale: float, shift: float) -> float:
+    def close_error(self, scale: float, shift: float, rate: float) -> float:
         """How far log ratios of close neighbors may be off; 0 of others."""
         distance = abs(shift) / scale
         error = distance * self.log_density.slope_error
-        close = 2.0**-200 <= distance <= 2.0**-14 and error <= 2.0**-47
+        some = distance >= 2.0**-200 and rate * distance >= 2.0**-400
+        close = some and distance <= 2.0**-14 and error <= 2.0**-47
         return error if close else 0.0
 
     @property

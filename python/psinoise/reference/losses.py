@@ -49,7 +49,7 @@ class _Use:
         """``log p(x - shift)``, and how far it is above ``log p(x)``, which is ``base``."""
         if shift == 0.0:
             return base, np.zeros_like(x)
-        if self.law.close_error(self.scale, shift) > 0.0:
+        if self.law.close_error(self.scale, shift, self.rate) > 0.0:
             ratio = self._close_ratio(shift, x)
             hi, lo = dd.two_sum(base[0], ratio)
             return (hi, lo + base[1]), ratio
@@ -139,7 +139,7 @@ def loss_panels(
         return found
 
     try:
-        close = law.close_error(scale, shift_p if shift_p != 0.0 else shift_q)
+        close = law.close_error(scale, shift_p if shift_p != 0.0 else shift_q, rate)
         return refined_panels(sample, points, last, edges, floor, close)
     except _BeyondTableError:
         return None

@@ -143,7 +143,21 @@ class Pair:
         """
         if not hasattr(self.noise, "_table"):
             return 0.0
-        return float(self.noise._table.close_error(self.noise.scale, self.sensitivity))
+        pair = self.noise.scale, self.sensitivity, self.sampling_rate
+        return float(self.noise._table.close_error(*pair))
+
+    @cached_property
+    def both_fall(self) -> float:
+        """Of a replaced record: how large logs of ``P/p`` and of ``Q/p`` may be that are both
+        negative.
+
+        There ``|x| < s / 2``, and ratios are above that of ``p(3 s / 2)`` and ``p(0)``: with
+        ``r = log p(3 s / 2) - log p(s / 2)``, the one of ``P`` at ``-s / 2``, above ``3 r / 2``, as
+        ``log p`` is concave.
+        """
+        _, at_half, _ = self.evaluate(np.array([-0.5 * self.sensitivity]))
+        ratio = 1.5 * abs(float(at_half[0])) * (1.0 + 1e-9) + self.rounding(1e4)
+        return -math.log1p(self.sampling_rate * math.expm1(-ratio))
 
     def rounding(self, size: float) -> float:
         """How far losses without sampling may be off where logs of densities have some size."""

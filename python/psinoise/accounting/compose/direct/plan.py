@@ -38,6 +38,8 @@ _ROUGH, _EVEN = 0.5, 0.05
 _LEAST_LOG, _LEAST_LOG_DELTA = -1500.0, -740.0
 _LEAST_MASS = 1e-300
 _STEEPEST = 40.0
+# Squares of steeper slopes overflow.
+_MOST_SLOPE = 1e150
 _LEAST_GAP = 1e-40
 _GRID = 193
 # Points of the grid over which slopes are taken.
@@ -184,6 +186,7 @@ def _log_curvature(at: Float, log_value: Float) -> Float:
         fall, far = log_value[first] - log_value[last], at[last] - at[first]
         # Epsilons may be closer than their rounding.
         slope = np.maximum(slope, averages(fall, far))
+    slope = np.minimum(slope, _MOST_SLOPE)
     with np.errstate(divide="ignore"):
         return np.maximum(log_value + np.log(slope * (slope + 1.0)), _LEAST_LOG)
 

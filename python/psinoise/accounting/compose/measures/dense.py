@@ -147,10 +147,11 @@ class Dense:
             end = abs(high) if self.sign > 0.0 else abs(low)
             if pair.replaced:
                 # Of two ratios at most one is positive, the law being log-concave, and the loss of
-                # that one is no more than that of both; the others have slopes of at most q.
+                # that one is no more than that of both; the others have slopes of at most q. A
+                # negative one beside it is no larger than the loss of both either.
                 end = max(abs(high), abs(low))
-                largest = 2.0 * max(largest, -math.log1p(-rate))
-            steepest = 1.0 - (1.0 - rate) * math.exp(-end)
+                largest = 2.0 * max(largest, pair.both_fall)
+            steepest = -math.expm1(-end) + rate * math.exp(-end)
             rounding = min(steepest * rounding + _MIXTURE_ROUNDING * largest, rounding)
         # Atoms stand in the middle of what is known of their losses.
         unknown = 0.5 * (self.highest - self.lowest)[self.panels :][chosen[self.panels :]]
@@ -220,7 +221,8 @@ def _atoms_alone(pair: AtomPair, direction: Direction) -> Dense:
     rounding = _atom_rounding(without, 0.0 if pair.stated else 1.0)
     if rate < 1.0:
         largest = float(np.abs(loss).max(initial=0.0))
-        steepest = 1.0 - (1.0 - rate) * math.exp(-max(float(loss.max(initial=0.0)), 0.0))
+        end = max(float(loss.max(initial=0.0)), 0.0)
+        steepest = -math.expm1(-end) + rate * math.exp(-end)
         rounding = 1.001 * steepest * rounding + _MIXTURE_ROUNDING * largest
     doubt = EXP_ROUNDING * (np.abs(log_mass) + np.abs(loss))
     # An envelope of several pairs may be more than one.
