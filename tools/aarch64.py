@@ -178,7 +178,7 @@ def _panels(machine: Machine, arguments: Any) -> bytes:
         raise Split("laws with splits are not laid out here")
     exponents = (rows.shape[0] - 1) >> bits
     limit = 2.0 ** (first + exponents)
-    return struct.pack("<QqqqdqQ", machine.array(rows), len(rows), first, bits, limit, 0, 0)
+    return struct.pack("<QqqqdqQd", machine.array(rows), len(rows), first, bits, limit, 0, 0, 0.0)
 
 
 def _ziggurat(machine: Machine, arguments: Any) -> bytes:
