@@ -6,7 +6,8 @@
 //   two Horner chains, and v - u from the shift itself. A shift across edges of panels is the sum
 //   of its parts: where the edge is rounded to does not matter, as the slope is the same on both
 //   sides.
-// Error: that of the slope of the polynomials, `Panels::slope_error`, times the shift; measured
+// Error: that of the slope of the polynomials, `Panels::slope_error` (kernels/quadrature.cpp),
+// times the shift; measured
 //   below a tenth of that (tests/accounting/test_close_neighbors.py).
 // Edge values: NaN where x is NaN or one of the points is beyond the table.
 #pragma once
@@ -77,46 +78,6 @@ inline double panel_rise(const Panels& panels, double t, double rise) {
     rise -= room / inverse;
     at = part.end < 1.0 ? PanelPosition{at.row, part.end} : PanelPosition{at.row + kPanelRow, -1.0};
   }
-}
-
-// Of no probability that a float64 holds is the log of the density so far below that of the mode.
-inline constexpr double kDeepest = 1000.0;
-inline constexpr double kSpare = 16.0;
-
-// Slopes are the same on both sides of where panels meet: by how much they are not says how far
-// they are off, at the ends of panels where polynomials are steepest. To this comes the rounding of
-// the largest slope.
-inline double error_of_slopes(const Panels& log_density) {
-  double step = 0.0;
-  double largest = 0.0;
-  double before = 0.0;
-  for (std::int64_t index = 0; index < log_density.count; ++index) {
-    const double inverse = inverse_half(log_density, index);
-    PanelPosition at = {index * kPanelRow, -1.0};
-    while (at.u < 1.0) {
-      const Part part = part_at(log_density, at);
-      const double* row = log_density.rows + part.row;
-      if (row[0] < log_density.rows[0] - kDeepest) {
-        return kSpare * (step + 0x1p-50 * largest);
-      }
-      const auto slope = [&](double place) {
-        const double u = (place - part.center) * part.inverse;
-        return inverse * part.inverse * divided_difference(row, u, u);
-      };
-      const double first = slope(at.u);
-      const double last = slope(part.end);
-      const double difference = __builtin_fabs(first - before);
-      const bool meets = index > 0 || at.u > -1.0;
-      step = meets && difference > step ? difference : step;
-      const double a = __builtin_fabs(first);
-      const double b = __builtin_fabs(last);
-      const double size = a > b ? a : b;
-      largest = size > largest ? size : largest;
-      before = last;
-      at.u = part.end;
-    }
-  }
-  return kSpare * (step + 0x1p-50 * largest);
 }
 
 // log p(x - shift)/p(x) at some points.

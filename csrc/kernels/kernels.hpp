@@ -97,7 +97,7 @@ struct Kernels {
   bool (*panel_samples)(const LawTable& law, const LossPair& pair, const PanelRule& rule,
                         const double* left, const double* right, std::size_t count, double floor,
                         double* base, double* loss, PanelVerdict* verdicts);
-  // How far slopes of a log density may be off, in units of its scale; kernels/close_ratios.hpp.
+  // How far slopes of a log density may be off, in units of its scale; kernels/quadrature.cpp.
   double (*slope_error)(const Panels& log_density);
   // log Q, the loss without sampling, and the loss at any points; NaN beyond the table.
   void (*point_losses)(const LawTable& law, const LossPair& pair, const double* x,

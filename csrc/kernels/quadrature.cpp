@@ -24,6 +24,9 @@ inline constexpr int kMostHalvings = 4;
 inline constexpr double kRoundedNodes = 8.0;
 // Error of log P from which its density is lost.
 inline constexpr double kLostDigits = 0.05;
+// Of no probability that a float64 holds is the log of the density so far below that of the mode.
+inline constexpr double kDeepest = 1000.0;
+inline constexpr double kSpare = 16.0;
 
 struct Extent {
   double low;
@@ -64,8 +67,7 @@ inline bool smooth(const PanelRule& rule, const double* values, Extent found, do
   return true;
 }
 
-// `outputs` is how many of them the panel has, about; `close` the `close_error` of the
-// loss.
+// `outputs` is how many of them the panel has, about; `close` the `close_error` of the loss.
 PanelVerdict judge(const PanelRule& rule, double floor, double outputs, double close,
                    const double* base, const double* ratio, const double* loss) {
   const Extent q = extent(base, rule.order);
@@ -130,8 +132,40 @@ bool tile_losses(const LawTable& law, const LossPair& pair, double log_scale, Lo
 
 }  // namespace
 
+// Slopes are the same on both sides of where panels meet: by how much they are not says how far
+// they are off, at the ends of panels where polynomials are steepest. To this comes the rounding of
+// the largest slope.
 double slope_error(const Panels& log_density) {
-  return error_of_slopes(log_density);
+  double step = 0.0;
+  double largest = 0.0;
+  double before = 0.0;
+  for (std::int64_t index = 0; index < log_density.count; ++index) {
+    const double inverse = inverse_half(log_density, index);
+    PanelPosition at = {index * kPanelRow, -1.0};
+    while (at.u < 1.0) {
+      const Part part = part_at(log_density, at);
+      const double* row = log_density.rows + part.row;
+      if (row[0] < log_density.rows[0] - kDeepest) {
+        return kSpare * (step + 0x1p-50 * largest);
+      }
+      const auto slope = [&](double place) {
+        const double u = (place - part.center) * part.inverse;
+        return inverse * part.inverse * divided_difference(row, u, u);
+      };
+      const double first = slope(at.u);
+      const double last = slope(part.end);
+      const double difference = __builtin_fabs(first - before);
+      const bool meets = index > 0 || at.u > -1.0;
+      step = meets && difference > step ? difference : step;
+      const double a = __builtin_fabs(first);
+      const double b = __builtin_fabs(last);
+      const double size = a > b ? a : b;
+      largest = size > largest ? size : largest;
+      before = last;
+      at.u = part.end;
+    }
+  }
+  return kSpare * (step + 0x1p-50 * largest);
 }
 
 void point_losses(const LawTable& law, const LossPair& pair, const double* x, std::size_t count,

@@ -32,7 +32,7 @@ struct Panels {
   double limit;                 // right end of the last panel
   std::int64_t split_count;     // 0 but for laws that bend sharply or have kinks
   const Split* splits;          // in ascending order of row and u
-  double slope_error;           // of a log density; kernels/close_ratios.hpp
+  double slope_error;           // of a log density; kernels/quadrature.cpp
 };
 
 // Horizontal strips of equal area that cover the upper half density; strip 0 holds the tail.

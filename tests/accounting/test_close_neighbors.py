@@ -262,3 +262,18 @@ def test_losses_of_flat_panels_are_not_one():
         pn.Mechanism(LAWS["root"](scale)).epsilon(1e-294, 7) * scale for scale in (1e6, 1e12)
     )
     assert 0.99 * near <= far <= near
+
+
+@for_rows([(1e-170, 0.1), (1e-3, 0.1), (1.0, 0.5), (1e9, 0.5)])
+def test_logs_that_both_fall(scale, rate):
+    """Kills: a ratio that is no number taken for none."""
+    with np.errstate(all="ignore"):
+        found = Pair(pn.Laplace(scale=scale), 1.0, rate, replaced=True).both_fall
+        gauss = Pair(pn.Gaussian(std=scale), 1.0, rate, replaced=True).both_fall
+    x = np.linspace(-0.5, 0.5, 101)
+    for shift in (1.0, -1.0):
+        ratio = (np.abs(x) - np.abs(x - shift)) / scale
+        assert found >= -np.log1p(rate * np.expm1(ratio)).min()
+        assert found >= -np.log1p(rate * np.expm1(ratio)).max()
+    assert found <= -math.log1p(-rate)
+    assert 0.0 < gauss <= -math.log1p(-rate)

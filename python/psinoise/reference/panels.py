@@ -15,7 +15,7 @@ Float = NDArray[np.float64]
 PanelArguments = tuple[Float, int, int]
 
 _ROW = 12
-# As in ``csrc/kernels/close_ratios.hpp``.
+# As in ``csrc/kernels/quadrature.cpp``.
 _DEEPEST, _SPARE = 1000.0, 16.0
 
 

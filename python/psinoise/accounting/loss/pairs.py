@@ -156,8 +156,10 @@ class Pair:
         ``log p`` is concave.
         """
         _, at_half, _ = self.evaluate(np.array([-0.5 * self.sensitivity]))
+        # Of larger logs the ratio is so large that it does not matter, and so it is without one.
         ratio = 1.5 * abs(float(at_half[0])) * (1.0 + 1e-9) + self.rounding(1e4)
-        return -math.log1p(self.sampling_rate * math.expm1(-ratio))
+        known = math.expm1(-ratio) if ratio < math.inf else -1.0
+        return -math.log1p(self.sampling_rate * known)
 
     def rounding(self, size: float) -> float:
         """How far losses without sampling may be off where logs of densities have some size."""
