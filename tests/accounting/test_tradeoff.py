@@ -58,6 +58,27 @@ def test_certified_is_below_and_close(std, count):
     np.testing.assert_allclose(sharper, exact, atol=1e-6)
 
 
+@for_rows(
+    [
+        (pn.Cauchy(scale=3.0), 10, 1.0),
+        (pn.Laplace(scale=3.0), 100, 1.0),
+        (pn.Gaussian(std=1.0), 2000, 0.01),
+    ]
+)
+def test_lines_are_as_high_as_the_profile_says(noise, count, rate):
+    """Mutant: of the bounds only those that are tight at the next smaller epsilon (off by 1e-2)."""
+    alphas = np.concatenate([np.geomspace(1e-6, 0.5, 60), 1.0 - np.geomspace(1e-6, 0.4, 40)])
+    found = pn.Mechanism(noise).composed(count, rate).tradeoff(alphas)
+    composed = pn.Mechanism(noise).composed(count, rate)
+    epsilons = np.linspace(0.0, composed.epsilon(1e-7).upper, 2000)
+    epsilons = np.concatenate([-epsilons[:0:-1], epsilons])
+    rest, slopes = 1.0 - composed.profile(epsilons).upper, np.exp(epsilons)
+    lines = np.array([np.max(rest - slopes * alpha) for alpha in alphas])
+    # It chooses among more lines, so that it may be higher.
+    assert np.all(found >= lines - 1e-5)
+    np.testing.assert_allclose(found, np.maximum(lines, 0.0), atol=1e-4)
+
+
 def test_one_use_is_smooth():
     """Mutant: bounds that are exact at 17 epsilons, read between them (off by .0095)."""
     alphas = np.linspace(0.0, 1.0, 101)

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from psinoise._kept import cached_property
 from psinoise.accounting.compose.choose import one_use
 from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Mask
+from psinoise.accounting.compose.measures.measure import SIDES, Side
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.steps import MASS_ROUNDING, infinite_mass
 from psinoise.accounting.one_direction import MOST_KEPT, UNDERFLOW
@@ -22,6 +24,9 @@ _MOST_MISSED, _MORE = 4, 1.5
 # Chernoff's bound is less than so much above delta.
 _LEAST_LOG_DELTA = UNDERFLOW + 10.0
 
+#: Logs of both bounds on what finite losses of each direction contribute to delta.
+Known = dict[Direction, dict[Side, Float]]
+
 
 @dataclass(frozen=True, eq=False)
 class Composed:
@@ -34,24 +39,50 @@ class Composed:
     question: Question
     bounds: dict[Direction, list[Bound]]
     asked: Float
-    known: dict[Direction, tuple[Float, Float]]
+    known: Known
 
-    def delta(self, epsilons: Float) -> tuple[Float, Float]:
-        """Both bounds on delta."""
-        question = self.question
-        lower = upper = np.maximum(-np.expm1(np.minimum(epsilons, 0.0)), 0.0)
+    def delta(self) -> tuple[Float, Float]:
+        """Both bounds on delta where they were asked for."""
+        lower, upper = (
+            self._delta(side, self.asked, {d: logs[side] for d, logs in self.known.items()})
+            for side in SIDES
+        )
+        return lower, np.maximum(upper, lower)
+
+    @cached_property
+    def _tightest(self) -> dict[Direction, list[Bound]]:
+        """The upper bounds of each direction that are the tightest at the epsilons asked for."""
+        found = {}
         for direction, bounds in self.bounds.items():
-            if epsilons is self.asked:
-                low, high = self.known[direction]
-            else:
-                found = [*bounds, *_one_use(question, direction, epsilons)]
-                low, high = _logs(question, direction, found, epsilons)
+            uppers = [bound for bound in bounds if bound.side == "upper"]
+            logs = np.array([bound.log_deltas(self.asked) for bound in uppers])
+            found[direction] = [uppers[k] for k in np.argmin(logs, axis=0)] if uppers else []
+        return found
+
+    def upper(self, epsilons: Float) -> Float:
+        """The upper one elsewhere, from the bounds that are the tightest beside it where asked."""
+        question, logs = self.question, {}
+        place = np.searchsorted(self.asked, epsilons)
+        for direction, tightest in self._tightest.items():
+            new = _one_use(question, direction, epsilons)
+            logs[direction] = _log(question, direction, new, epsilons, "upper")
+            for bound in dict.fromkeys(tightest):
+                at_asked = np.array([False, *(other is bound for other in tightest), False])
+                beside = at_asked[place] | at_asked[place + 1]
+                _read([bound], epsilons, beside, {"upper": logs[direction]})
+        return self._delta("upper", epsilons, logs)
+
+    def _delta(self, side: Side, epsilons: Float, logs: dict[Direction, Float]) -> Float:
+        """A bound on delta from logs of what finite losses of each direction contribute."""
+        question, upper = self.question, side == "upper"
+        found = np.maximum(-np.expm1(np.minimum(epsilons, 0.0)), 0.0)
+        for direction, log in logs.items():
             mass = infinite_mass(question.steps, direction)
-            lower = np.maximum(lower, np.exp(low) + mass * (1.0 - MASS_ROUNDING))
-            upper = np.maximum(upper, np.exp(high) + mass * (1.0 + MASS_ROUNDING))
-        lower, upper = np.minimum(lower, 1.0), np.minimum(upper, 1.0)
-        most = np.where(epsilons >= 0.0, question.at_most, 1.0)
-        return lower, np.maximum(np.minimum(upper, most), lower)
+            mass *= 1.0 + MASS_ROUNDING if upper else 1.0 - MASS_ROUNDING
+            found = np.maximum(found, np.exp(log) + mass)
+        if upper:
+            found = np.minimum(found, np.where(epsilons >= 0.0, question.at_most, 1.0))
+        return np.asarray(np.minimum(found, 1.0))
 
 
 def composed(question: Question, epsilons: Float) -> Composed:
@@ -60,11 +91,13 @@ def composed(question: Question, epsilons: Float) -> Composed:
     # What is kept is read here, for all at once.
     question = replace(question, kept={})
     bounds: dict[Direction, list[Bound]] = {}
-    known: dict[Direction, tuple[Float, Float]] = {}
+    known: Known = {}
     for direction in directions:
         found = [*kept.get(direction, ()), *_one_use(question, direction, epsilons)]
         bounds[direction] = found
-        known[direction] = _logs(question, direction, found, epsilons)
+        known[direction] = {
+            side: _log(question, direction, found, epsilons, side) for side in SIDES
+        }
     if bounds and question.uses != 1.0:
         _sharpen(question, epsilons, bounds, known)
     kept.update({direction: found[-MOST_KEPT:] for direction, found in bounds.items()})
@@ -78,30 +111,29 @@ def _one_use(question: Question, direction: Direction, epsilons: Float) -> list[
     return list(one_use(question.steps, direction, _LEAST_LOG_DELTA, epsilons))
 
 
-def _logs(
-    question: Question, direction: Direction, bounds: list[Bound], epsilons: Float
-) -> tuple[Float, Float]:
-    """Logs of both bounds on what finite losses of a direction contribute to delta."""
-    lower, upper = np.full(epsilons.shape, -np.inf), np.zeros(epsilons.shape)
-    _read(bounds, epsilons, np.ones(epsilons.shape, dtype=bool), lower, upper)
-    beyond = epsilons >= question.largest_loss(direction)
-    return np.where(beyond, -np.inf, lower), np.where(beyond, -np.inf, upper)
+def _log(
+    question: Question, direction: Direction, bounds: list[Bound], epsilons: Float, side: Side
+) -> Float:
+    """Logs of a bound on what finite losses of a direction contribute to delta."""
+    known = {side: np.full(epsilons.shape, -np.inf if side == "lower" else 0.0)}
+    _read(bounds, epsilons, np.ones(epsilons.shape, dtype=bool), known)
+    return np.where(epsilons >= question.largest_loss(direction), -np.inf, known[side])
 
 
-def _read(bounds: list[Bound], epsilons: Float, at: Mask, lower: Float, upper: Float) -> None:
-    """Let bounds say at some of the epsilons what they know."""
+def _read(bounds: list[Bound], epsilons: Float, at: Mask, known: dict[Side, Float]) -> None:
+    """Let bounds of the known sides say at some of the epsilons what they know."""
     for bound in bounds:
-        if bound.side == "lower":
-            lower[at] = np.maximum(lower[at], bound.log_deltas(epsilons[at]))
-        else:
-            upper[at] = np.minimum(upper[at], bound.log_deltas(epsilons[at]))
+        if bound.side in known:
+            tighter = np.maximum if bound.side == "lower" else np.minimum
+            log = known[bound.side]
+            log[at] = tighter(log[at], bound.log_deltas(epsilons[at]))
 
 
 def _sharpen(
     question: Question,
     epsilons: Float,
     bounds: dict[Direction, list[Bound]],
-    known: dict[Direction, tuple[Float, Float]],
+    known: Known,
 ) -> None:
     """Add compositions where bounds are wide, and what they say to what is known.
 
@@ -126,21 +158,21 @@ def _sharpen(
         done[place] = True
         for direction, so_far in bounds.items():
             # Of a direction that is behind, or a delta that float64 has no room for, none matters.
-            ceiling = max(_LEAST_LOG_DELTA, *(float(low[place]) for low, _ in known.values()))
-            low, high = known[direction]
+            ceiling = max(
+                _LEAST_LOG_DELTA, *(float(logs["lower"][place]) for logs in known.values())
+            )
+            low, high = known[direction]["lower"], known[direction]["upper"]
             if high[place] <= ceiling or not high[place] - low[place] > allowed[place]:
                 continue
             found, line = question.bounds_at(direction, float(epsilons[place]), ceiling)
-            _read([*found, *([line] if line else [])], epsilons, wide, low, high)
+            _read([*found, *([line] if line else [])], epsilons, wide, known[direction])
             so_far.extend(found)
 
 
-def _gaps(
-    question: Question, epsilons: Float, known: dict[Direction, tuple[Float, Float]]
-) -> tuple[Float, Float, Float]:
+def _gaps(question: Question, epsilons: Float, known: Known) -> tuple[Float, Float, Float]:
     """How far the bounds on log delta are apart, the lower one, and how far they may be."""
-    lower = np.max([low for low, _ in known.values()], axis=0)
-    upper = np.minimum.accumulate(np.max([high for _, high in known.values()], axis=0))
+    lower = np.max([logs["lower"] for logs in known.values()], axis=0)
+    upper = np.minimum.accumulate(np.max([logs["upper"] for logs in known.values()], axis=0))
     with np.errstate(invalid="ignore"):
         # Nothing is asked of a delta that float64 has no room for.
         gap = np.where((upper > lower) & (upper > _LEAST_LOG_DELTA), upper - lower, 0.0)

@@ -126,9 +126,9 @@ def deltas_of(question: Question, epsilons: Float) -> Brackets:
     if finite.any():
         with np.errstate(under="ignore"):
             asked = distinct[finite]
-            lower[finite], upper[finite] = composed(question.shorter, asked).delta(asked)
+            lower[finite], upper[finite] = composed(question.shorter, asked).delta()
             if (below := question.below) is not None:
-                lower[finite], _ = composed(below, asked).delta(asked)
+                lower[finite], _ = composed(below, asked).delta()
     lower, upper = _falling(lower, upper)
     between = np.minimum(lower + _BETWEEN * (upper - lower), upper)
     return Brackets(lower[where], between[where], upper[where])
@@ -138,8 +138,7 @@ def tradeoff_bound(question: Question, alphas: Float) -> Float:
     """The trade-off function from upper bounds on delta, of both directions: a lower bound."""
 
     def prepare(epsilons: Float) -> Callable[[Float], Float]:
-        made = composed(question, epsilons)
-        return lambda at: made.delta(at)[1]
+        return composed(question, epsilons).upper
 
     largest = max(map(question.largest_loss, question.directions))
     infinite = question.delta(math.inf).upper

@@ -48,7 +48,7 @@ from psinoise.accounting.compose.direct.composition import Composition as Direct
 from psinoise.accounting.compose.direct.refine import Crossing, Width, distance
 from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Dense, atoms_source
-from psinoise.accounting.compose.measures.measure import UNIT, Side
+from psinoise.accounting.compose.measures.measure import SIDES, UNIT, Side
 from psinoise.accounting.loss.pairs import Float
 
 # Uses with choices: after so many, and after no more than so many, it is asked whether one shift is
@@ -67,7 +67,6 @@ _TILT, _GROWTH, _MOST_GROWTH = 0.5, 2.0, 4.0
 _MOST_SUMS, _MOST_POINTS, _MOST_KEPT, _MOST_REACHED = 3e10, 2**19, 1e7, 2**23
 # How much closer than asked the next bounds should be; they are closer by so much, or none are.
 _CLOSER, _PROGRESS = 0.85, 0.7
-_SIDES: tuple[Side, Side] = ("lower", "upper")
 # What one use may leave out of its losses is so much less than of delta, as a log.
 UNTRIMMED = 40.0
 # Nodes of a first composition, and of others.
@@ -324,7 +323,7 @@ def _composed(steps: Sequence[Step], target: Target) -> tuple[Use, ...]:
         return ()
     sources, counts = zip(*steps, strict=True)
     whole, sides = Direct(sources, counts, math.log(target.delta)), []
-    for side in _SIDES:
+    for side in SIDES:
         sided = whole.sided(side)
         middle, stages = sided.compose("middle", _FIRST_NODES, None)
         scale = max(1e-3 * middle.largest, 1e-300)

@@ -12,9 +12,8 @@ from psinoise.accounting.compose.direct.composition import Composition
 from psinoise.accounting.compose.direct.plan import Plan, Stages, doubling
 from psinoise.accounting.compose.direct.profile import DirectBound, SampledBound
 from psinoise.accounting.compose.measures.bound import Bound
-from psinoise.accounting.compose.measures.measure import Side
+from psinoise.accounting.compose.measures.measure import SIDES, Side
 
-_SIDES: tuple[Side, Side] = ("lower", "upper")
 # Nodes of the first composition, of any, and how many times more the next may have.
 _FIRST_NODES = 256
 _MORE_NODES = 1024
@@ -62,14 +61,14 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
 
     One from above alone if all that reaches epsilon is trimmed: delta is far less than thought.
     """
-    sided = {side: composition.sided(side) for side in _SIDES}
+    sided = {side: composition.sided(side) for side in SIDES}
     plans: dict[Side, Plan] = {}
     epsilon, spent, found, nodes, used = 0.0, 0.0, math.inf, 0, 0
     most_log_delta = composition.log_delta + _MOST_ABOVE
     coarse = (_FIRST_NODES, *[_MORE_NODES] * composition.plans)
     for place, planning in enumerate(coarse):
         last = place == composition.plans
-        for side in _SIDES:
+        for side in SIDES:
             if side == "upper" and sided["upper"] is sided["lower"]:
                 plans["upper"] = plans["lower"]
                 break
@@ -85,7 +84,7 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
             # of which a coarse composition says nothing, of what is assumed.
             composition = composition.at(min(middle.log_delta(epsilon), most_log_delta))
             plans[side] = composition.plan(middle, stages, epsilon, slope)
-        sided = {side: composition.sided(side) for side in _SIDES}
+        sided = {side: composition.sided(side) for side in SIDES}
         asked = width(epsilon, slope)
         log_gap = math.log(_SHARE * asked * slope) + middle.log_delta(epsilon)
         wanted = plans["upper"].nodes_for(log_gap) if log_gap > -math.inf else math.inf

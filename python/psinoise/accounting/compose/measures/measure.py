@@ -45,6 +45,8 @@ from psinoise.accounting.loss.pairs import Float
 
 #: "middle" is no bound: a bin stands at its mean, which is what plans are made of.
 Side = Literal["lower", "middle", "upper"]
+#: Those that are bounds.
+SIDES: tuple[Side, Side] = ("lower", "upper")
 
 #: The largest relative error of a rounded operation.
 UNIT = 2.0**-53

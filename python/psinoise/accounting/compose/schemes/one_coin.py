@@ -24,7 +24,7 @@ import numpy as np
 from psinoise._kept import kept
 from psinoise.accounting.compose.direct.composition import Composition
 from psinoise.accounting.compose.measures.dense import Dense, Measured, atoms_source, dense
-from psinoise.accounting.compose.measures.measure import Measure, Side
+from psinoise.accounting.compose.measures.measure import SIDES, Measure
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, mixture_loss
 from psinoise.accounting.loss.quadrature import reach_for
@@ -35,7 +35,6 @@ from psinoise.accounting.loss.steps import (
     largest_finite_loss,
 )
 
-_SIDES: tuple[Side, Side] = ("lower", "upper")
 # Of the measure of all coordinates: bounds on it are some 1e-7 of its deviation apart.
 _NODES = 4000
 # No smaller delta is asked for.
@@ -92,7 +91,7 @@ def _sources(step: SampledVector, direction: Direction) -> tuple[Dense, Dense]:
     low = pair.below(direction, _TILT) if isinstance(pair, AtomPair) else pair
     source = dense(low, direction, reach), dense(pair, direction, reach)
     whole = Composition((source,), (step.uses,), _LEAST_LOG_DELTA)
-    below, above = (_mixed(step, direction, whole.measure(side, _NODES)) for side in _SIDES)
+    below, above = (_mixed(step, direction, whole.measure(side, _NODES)) for side in SIDES)
     return below, above
 
 
