@@ -1,4 +1,5 @@
 #include <complex>
+#include <vector>
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
@@ -69,6 +70,31 @@ py::array_t<std::complex<double>> characteristic(const py::array& weights, const
   return out;
 }
 
+py::array_t<double> wave_sums(const py::array& terms, double turn, const py::array& places) {
+  if (terms.ndim() != 2 || terms.shape(0) < 1 || terms.shape(0) > 2) {
+    throw py::value_error("terms must have one row or two");
+  }
+  const auto* term = input<std::complex<double>>(terms, "terms", "complex128");
+  const double* place = input<double>(places, "places");
+  const auto rows = static_cast<std::size_t>(terms.shape(0));
+  const auto given = static_cast<std::size_t>(terms.shape(1));
+  const std::size_t waves = (given + kWaveBlock - 1) / kWaveBlock * kWaveBlock;
+  std::vector<double> apart(2 * rows * waves);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t m = 0; m < given; ++m) {
+      apart[2 * row * waves + m] = term[row * given + m].real();
+      apart[(2 * row + 1) * waves + m] = term[row * given + m].imag();
+    }
+  }
+  py::array_t<double> out({terms.shape(0), places.size()});
+  double* sums = out.mutable_data();
+  {
+    const Unlocked unlocked;
+    kernels().wave_sums(apart.data(), rows, waves, turn, place, size_of(places), sums);
+  }
+  return out;
+}
+
 py::array_t<std::uint64_t> stream_words(const py::bytes& key, int rounds, std::uint64_t first,
                                         std::size_t count) {
   if (rounds != 8 && rounds != 20) throw py::value_error("rounds must be 8 or 20");
@@ -98,6 +124,7 @@ void bind_math(py::module_& module) {
              py::arg("step"), py::arg("count"));
   module.def("characteristic", &characteristic, py::arg("weights"), py::arg("losses"),
              py::arg("step"), py::arg("count"));
+  module.def("wave_sums", &wave_sums, py::arg("terms"), py::arg("turn"), py::arg("places"));
   module.def("stream_words", &stream_words, py::arg("key"), py::arg("rounds"), py::arg("first"),
              py::arg("count"));
   module.def("chacha_block", &chacha_block, py::arg("key"), py::arg("rounds"), py::arg("counter"),

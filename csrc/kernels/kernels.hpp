@@ -23,6 +23,9 @@ using ReleaseKernel = void (*)(const LatticeSum& law, const std::uint32_t key[8]
                                std::uint64_t first, std::size_t count, const In* x, double grid,
                                Bound low, Bound high, Out* out);
 
+// Waves that `wave_sums` adds up at once.
+inline constexpr std::size_t kWaveBlock = 8;
+
 struct Kernels {
   const char* level;
   SampleKernel<double> sample_float64;
@@ -92,6 +95,11 @@ struct Kernels {
   // out[2m], out[2m+1]: real and imaginary part of sum_j weights[j] (exp(i m step losses[j]) - 1).
   void (*characteristic)(const double* weights, const double* losses, std::size_t count,
                          double step, std::size_t steps, double* out);
+  // out[r count + i]: the real part of sum_m t_m exp(i m turn places[i]) over the waves of row r,
+  // one or two, of which all real parts and then all imaginary ones are given; `waves` is a
+  // multiple of kWaveBlock.
+  void (*wave_sums)(const double* terms, std::size_t rows, std::size_t waves, double turn,
+                    const double* places, std::size_t count, double* out);
   // log Q and the loss at the nodes of panels, and what to do with each panel; false if some lie
   // beyond the table. See kernels/quadrature.cpp.
   bool (*panel_samples)(const LawTable& law, const LossPair& pair, const PanelRule& rule,

@@ -50,6 +50,7 @@ Kernel<decltype(Kernels::stable_sums)> stable_sums;
 Kernel<decltype(Kernels::riccati)> riccati;
 Kernel<decltype(Kernels::ground_state)> ground_state;
 Kernel<decltype(Kernels::characteristic)> characteristic;
+Kernel<decltype(Kernels::wave_sums)> wave_sums;
 Kernel<decltype(Kernels::panel_samples)> panel_samples;
 Kernel<decltype(Kernels::slope_error)> slope_error;
 Kernel<decltype(Kernels::point_losses)> point_losses;

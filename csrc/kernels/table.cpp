@@ -43,6 +43,7 @@ const Kernels kernels = {
     riccati,
     ground_state,
     characteristic,
+    wave_sums,
     panel_samples,
     slope_error,
     point_losses,

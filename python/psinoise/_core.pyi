@@ -242,6 +242,12 @@ def characteristic(
     """sum_j weights[j] (exp(i m step losses[j]) - 1) for m = 0, ..., count - 1; not bit-equal
     between the two back ends, but to a few ulp of the largest term."""
 
+def wave_sums(
+    terms: NDArray[np.complex128], turn: float, places: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The real part of sum_m terms[r, m] exp(i m turn places[k]) for each row r, one or two, and
+    each k; to the error stated in csrc/kernels/characteristic.cpp, for angles up to 2^18."""
+
 class Transform(metaclass=_PybindType):
     """Real Fourier transforms of one length, a power of two or three times one; roots of unity and
     room to work in."""

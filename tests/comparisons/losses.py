@@ -234,6 +234,46 @@ def compare_balanced_nodes(tables):
         assert (ours >= 0.0).all()
 
 
+@compares("wave_sums")
+def compare_sums_of_waves(tables):
+    """To the error that csrc/kernels/characteristic.cpp states, against 40 digits."""
+    generator = np.random.default_rng(80)
+    for rows, waves, turn in (
+        (1, 1, 0.3),
+        (2, 7, 2.0 * np.pi / 100.0),
+        (2, 174, 2.0 * np.pi / 2972.0),
+    ):
+        terms = generator.normal(size=(rows, waves)) + 1j * generator.normal(size=(rows, waves))
+        places = np.append(np.floor(generator.uniform(0.0, 2972.0, 5)), 0.0)
+        m, theta = np.arange(waves), np.abs(turn * places)
+        with mpmath.workdps(40):
+            exact = [
+                [
+                    mpmath.fsum(
+                        t * mpmath.expj(k * mpmath.mpf(turn) * x) for k, t in enumerate(row)
+                    ).real
+                    for x in places.tolist()
+                ]
+                for row in terms.tolist()
+            ]
+        size = np.abs(terms)
+        bound = (
+            size @ (8.0 + np.outer(m, 1.0 + theta))
+            + (waves / 8.0 + 4.0) * size.sum(axis=1)[:, None]
+        )
+        for core in (native, reference):
+            found = core.wave_sums(terms, turn, places)
+            off = [
+                [abs(a - b) for a, b in zip(*pair, strict=True)]
+                for pair in zip(found, exact, strict=True)
+            ]
+            assert (np.array(off, dtype=float) <= 2.0**-53 * bound).all()
+    with pytest.raises(ValueError, match="one row or two"):
+        native.wave_sums(np.ones((3, 2), dtype=complex), 1.0, places)
+    with pytest.raises(TypeError, match="complex128"):
+        native.wave_sums(np.ones((1, 2)), 1.0, places)
+
+
 @compares("characteristic")
 def compare_characteristic(tables):
     """Not bit-equal by contract: m ulp of the sum of weights, and the definition itself."""

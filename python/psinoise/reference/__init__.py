@@ -41,6 +41,7 @@ from psinoise.reference.sums import (
     placed_sums,
     suffix_sums,
     tilted_moments,
+    wave_sums,
 )
 from psinoise.reference.ziggurat import ziggurat
 
@@ -92,6 +93,7 @@ __all__ = [
     "stream_words",
     "suffix_sums",
     "tilted_moments",
+    "wave_sums",
     "ziggurat",
 ]
 

@@ -156,3 +156,12 @@ def characteristic(weights: Float, losses: Float, step: float, count: int) -> Co
         power = (power + rotation) + power * rotation
         out[m] = weights @ power
     return out
+
+
+def wave_sums(terms: Complex, turn: float, places: Float) -> Float:
+    """The real part of ``sum_m terms[r, m] exp(i m turn places[k])`` for each ``r`` and ``k``."""
+    out = np.empty((terms.shape[0], places.size))
+    for k, angle in enumerate((turn * places).tolist()):
+        waves = angle * np.arange(terms.shape[1])
+        out[:, k] = terms.real @ np.cos(waves) - terms.imag @ np.sin(waves)
+    return out

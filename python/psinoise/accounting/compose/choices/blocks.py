@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.accounting.compose.choices.recursion import Recursion
 from psinoise.accounting.compose.choices.waves import (
@@ -237,11 +238,14 @@ class ChoiceBound(Bound):
     def log_deltas(self, epsilons: Float) -> Float:
         """Logs of the bound on delta at some epsilons, rounded outwards."""
         y = self.sign * self.slack - np.asarray(epsilons, dtype=float)
-        turns = np.exp(1j * np.multiply.outer(y, self.frame.waves[1:]))
-        value = self.coefficients[0].real + 2.0 * (turns @ self.coefficients[1:]).real
-        # Of arguments of waves, and of their sum.
-        size = 2.0 * np.abs(self.coefficients)
-        rounding = np.abs(y) * float(size @ self.frame.waves) + (size.size + 64.0) * size.sum()
+        terms = 2.0 * self.coefficients[None]
+        terms[0, 0] *= 0.5
+        period = self.frame.period
+        value = core.wave_sums(terms, 2.0 * math.pi / period, np.mod(y, period))[0]
+        # Of frequencies, of arguments of waves within the period, and of their sum.
+        size, wave = 2.0 * np.abs(self.coefficients), np.arange(self.coefficients.size)
+        rounding = np.abs(y) * float(size @ self.frame.waves)
+        rounding += float(size @ (3.0 * wave + (size.size + 64.0)))
         value += self.sign * (self.error + 4.0 * UNIT * rounding)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = self.log_scale + self.frame.tilt * y + np.log(np.maximum(value, 0.0))

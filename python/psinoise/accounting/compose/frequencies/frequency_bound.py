@@ -22,8 +22,8 @@ measures (``window_needed``); it counts with the largest weight.
 
 *Rounding.* ``G_m`` is off by what ``spectra`` says, ``W_m`` by ``32 (m + 1) u`` of its largest
 value over ``y``: its phase ``m theta (k - first)`` is less than ``2 pi m``, and every factor is
-right to some ulp. A transform that sums them adds a share of the sum of their moduli to each value
-(`measures.measure.transform_units`).
+right to some ulp. Their sum is off by a share of the sum of their moduli, by a transform
+(`measures.measure.transform_units`) or one by one (``csrc/kernels/characteristic.cpp``).
 
 *What is lost*, with a 2-norm that is known in terms of masses, counts with that of the weights
 (Cauchy and Schwarz, Parseval).
@@ -35,13 +35,13 @@ is no more than the largest of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.accounting.compose.frequencies.last_frequency import last_frequency
 from psinoise.accounting.compose.frequencies.lattice import Parts
@@ -66,10 +66,8 @@ _MOST_TERMS, _TERMS = 1e8, 1e6
 _LONGEST = 2**18
 # So many take less time than to look for fewer.
 _ENOUGH = 256
-# Frequencies and epsilons that are looked at together.
-_LARGEST_BLOCK = 1 << 18
-# More frequencies than these are summed by a transform, for every epsilon at once.
-_FEW = 96
+# More terms of sums for each node than these take longer than a transform, for all nodes at once.
+_MANY = 32
 
 
 class Lattice(NamedTuple):
@@ -102,39 +100,30 @@ class FrequencyBound(Bound):
     side: Side
 
     @cached_property
-    def _turns(self) -> Float:
-        return np.asarray((2.0 * math.pi / self.lattice.size) * np.arange(self.low.values.size))
-
-    @cached_property
     def _terms(self) -> tuple[NDArray[np.complex128], Float]:
         """``conj(G_m) / (N (1 - r e^{-h}))`` and that times ``r / (1 - r)``; what sums are off by.
 
         Twice that for ``0 < m < N/2``, which stands for ``-m`` as well.
         """
-        t, h = self.lattice.tilt, self.lattice.step
-        exponent = 1j * self._turns - t * h
+        t, h, turn = self.lattice.tilt, self.lattice.step, 2.0 * math.pi / self.lattice.size
+        exponent = 1j * turn * np.arange(self.low.values.size) - t * h
         weight = (-2.0 / self.lattice.size) / np.expm1(exponent - h)
         weight[0] *= 0.5
         weight[self.lattice.size // 2 :] *= 0.5
         repeat = -np.exp(exponent) / np.expm1(exponent)
         terms = np.conj(self.low.values) * weight
-        units = 32.0 * (1.0 + np.arange(terms.size)) + transform_units(self.lattice.size)
+        units = 32.0 * (1.0 + np.arange(terms.size))
+        units += max(transform_units(self.lattice.size), terms.size / 8.0 + 4.0)
         error = UNIT * units * np.abs(terms) + self.low.error * np.abs(weight)
         off = np.array([np.sum(error), np.sum(error * np.abs(repeat))])
         return np.array([terms, terms * repeat]), off
 
     @cached_property
-    def _totals(self) -> list[float]:
+    def _totals(self) -> Float:
         """The sums over both terms."""
-        return [float(part.real.sum()) for part in self._terms[0]]
+        return np.asarray(self._terms[0].real.sum(axis=1))
 
     def log_deltas(self, epsilons: Float) -> Float:
-        rows = max(_LARGEST_BLOCK // self._turns.size, 1)
-        starts = range(0, epsilons.size, rows)
-        found = [self._log_deltas(epsilons[start : start + rows]) for start in starts]
-        return np.concatenate([np.empty(0), *found])
-
-    def _log_deltas(self, epsilons: Float) -> Float:
         lattice = self.lattice
         t, h = lattice.tilt, lattice.step
         ends = abs(lattice.first) + lattice.size
@@ -160,33 +149,20 @@ class FrequencyBound(Bound):
         return np.asarray(finite)
 
     @cached_property
-    def _table(self) -> tuple[Float, Float] | None:
-        """The sums over both terms that begin at each node, if a transform is quicker than they."""
-        terms, size = self._terms[0], self.lattice.size
-        if terms.shape[1] <= _FEW or size & (size - 1):
-            return None
-        spectra = 0.5 * terms
-        spectra[:, :: size // 2] *= 2.0
-        first, second = transform_of(size).inverse(spectra)
-        return first, second
+    def _table(self) -> Float:
+        """The sums over both terms that begin at each node."""
+        spectra = 0.5 * self._terms[0]
+        spectra[:, :: self.lattice.size // 2] *= 2.0
+        return transform_of(self.lattice.size).inverse(spectra)
 
-    def _sums(self, k: Float) -> Sequence[Float]:
+    def _sums(self, k: Float) -> Float:
         """Those that begin at the ``k``-th node; ``G_m conj(W_m)`` and its conjugate add up."""
-        if self._table is not None:
-            node = k.astype(np.int64)
-            return [sums[node] for sums in self._table]
-        terms = self._terms[0]
-        size = terms.shape[1]
-        # Powers of one turn, twice as many each time.
-        phase = np.ones((k.size, size), dtype=np.complex128)
-        done = 1
-        while done < size:
-            turn = np.exp(1j * (k * self._turns[done]))[:, None]
-            np.multiply(phase[:, : size - done][:, :done], turn, phase[:, done : 2 * done])
-            done *= 2
-        return [(part * phase).real.sum(axis=1) for part in terms]
+        terms, size = self._terms[0], self.lattice.size
+        if k.size * terms.shape[1] > _MANY * size and not size & (size - 1):
+            return self._table[:, k.astype(np.int64)]
+        return core.wave_sums(terms, 2.0 * math.pi / size, k)
 
-    def _weighed(self, y: Float, sums: Sequence[Float | float], sign: float) -> Float:
+    def _weighed(self, y: Float, sums: Float, sign: float) -> Float:
         """The sum of weighed masses from a node at ``y`` on, with its rounding on one side."""
         one, rise = -np.expm1(-y), -math.expm1(-self.lattice.step)
         (tilted, more), (off, off_later) = sums, self._terms[1]
