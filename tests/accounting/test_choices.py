@@ -14,7 +14,7 @@ from cell_oracles import cactus_pieces, integer_atoms, merged
 
 import psinoise as pn
 from psinoise.accounting.compose.choices import composer
-from psinoise.accounting.compose.choices.induction import Followed, Induction, Use
+from psinoise.accounting.compose.choices.induction import Attained, Induction, Use
 from psinoise.accounting.compose.choices.induction import Grid as Points
 from psinoise.accounting.compose.choices.late_choices import GridBound, Target, with_one_shift
 from psinoise.accounting.compose.measures.dense import atoms_source
@@ -115,15 +115,16 @@ def test_induction_on_any_grid(step, rate, direction):
             last = Induction(use_of([other]), grid, values)
             last.advance()
             values = last.values
-        above = GridBound(grid, values, 0.0, 0.0)
+        above, tests = GridBound(grid, values, 0.0, 0.0), Attained(grid)
+        for choice in made.choices:
+            tests.advance(pair, choice)
+        if other is not None:
+            tests.advance(use_of([other]), np.zeros(grid.points, dtype=np.int16))
+        below = tests.bound(0.0, 0.0)
         for epsilon in (0.0, 0.1, 0.8, 1.7):
             exact = adaptive_delta(shifts, epsilon, count, other)
             over = math.exp(above.log_delta(epsilon)) - exact
-            followed = Followed(grid, epsilon, exact)
-            if other is not None:
-                followed.once(use_of([other]).shifts[0][0])
-            followed.choosing(pair, made.after)
-            under = exact - math.exp(followed.bound(0.0, 0.0).log_delta(epsilon))
+            under = exact - math.exp(below.log_delta(epsilon))
             # Rounding, and what a grid of so many uses is off by.
             assert -1e-13 <= over <= 2.0 * count * step**2
             assert -1e-13 <= under <= 2.0 * count * step**2
@@ -156,7 +157,7 @@ def test_choices_in_the_last_uses_alone(few, rate, direction, other):
             late = with_one_shift(made, count, others, target)
             if late is not None:
                 above = math.exp(late.upper().log_delta(epsilon))
-                below = math.exp(late.lower(epsilon, exact).log_delta(epsilon))
+                below = math.exp(late.lower().log_delta(epsilon))
                 assert below <= exact * (1.0 + 1e-12)
                 assert above >= exact * (1.0 - 1e-12)
                 gaps.append(above / exact - 1.0)

@@ -1,4 +1,4 @@
-"""Choices of shifts for few uses, on a grid: from above by backward induction, from below followed.
+"""Choices of shifts for few uses, on a grid: from the last use on, from above and from below.
 
 *Convex.* As a function of ``x = e^{-y}`` every ``V_k`` (``composer``) is convex and falls, from 1
 at ``x = 0``: ``V_0 = (1 - x)^+`` does, and means over factors of ``x`` and maxima leave that so.
@@ -11,12 +11,17 @@ for all ``i``: positive terms, whatever the tilt. Every sixteenth point comes fi
 Between these the mean of one shift, being convex, is at most its chord, and it is formed only where
 that is above what others have.
 
-*From below* every choice is a bound. Neighbors take the shift that is the largest, from above, at
-the point that is nearest to the loss so far. After each use the bins of the grid are merged
-(``measure``): these are neighbors who forget some of what they have seen.
+*From below* every choice with every test is a bound. For each point hold a test of the uses to
+come, that says yes with probability ``p`` under ``P`` and ``q`` under ``Q``: whatever the loss so
+far, ``V_k(y) >= p - q e^{-y}``. One use before, neighbors take the shift that is the largest from
+above at the point, see the loss ``L``, and go on with the test of the point that is nearest to
+``y_i + L``: another test, of ``E_P[p]`` and ``E_P[e^{-L} q]``. Both are sums at points again. So
+one pass gives a test for every epsilon; that of a nearby point is a bound, too. Beyond the last
+point its test is held, and before the first one none says yes.
 
 *Width.* A chord is above by ``h^2/8`` of the second derivative, about ``c (1 + c)`` of ``V`` where
-delta falls by ``e^{-c epsilon}``; that adds up over the uses. Merging takes away as much.
+delta falls by ``e^{-c epsilon}``; that adds up over the uses. The test of the nearest point, a line
+below ``V`` as a function of ``x``, takes away as much where it is ``h/2`` away.
 
 *Rounding.* A sum of ``T`` terms is right to ``(T + 8) u`` of itself, the share of a chord as for a
 loss that is off by ``8 u (|L| + h)``. As maxima of means are monotone and move with ``y``, what is
@@ -27,14 +32,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psinoise._backend import core
-from psinoise.accounting.compose.direct.profile import DirectBound
+from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.measure import UNIT, Measure, Side
 from psinoise.accounting.loss.pairs import Float
 
@@ -54,12 +58,8 @@ _FORMED = 4.0
 SAME = 1e-13
 #: Where a choice is between upper bounds and lower ones, of several uses.
 BETWEEN = 0.35
-# Nodes are left out from below which have such a share of delta together.
-_NEGLIGIBLE = 1e-7
-# Labels are followed together over so many, at least.
-_LEAST_BAND = 512
-# Log of the least factor of sums that fade.
-_FADE = 32.0
+# A larger exponent makes any test useless.
+_LARGEST_RISE = 700.0
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ class Induction:
     def __init__(self, use: Use, grid: Grid, values: Float | None = None) -> None:
         self.use, self.grid = use, grid
         self.values = -np.expm1(-np.maximum(grid.y, 0.0)) if values is None else values
-        #: Values after each use from the last one on, and the shift that is chosen at each point.
-        self.after: list[tuple[Float, Shift]] = []
+        #: The shift that is chosen at each point, from the last use on.
+        self.choices: list[Shift] = []
         # Points before the first, and beyond the last, that places may fall on.
         self._before = -(-grid.points // _COARSE) * _COARSE
         most = max(upper.span[1] for _, upper in use.shifts)
@@ -181,7 +181,7 @@ class Induction:
         """One use more."""
         self._padded = self._pad(self.values)
         self.values, choice = self._largest(self._padded)
-        self.after.append((self.values, choice))
+        self.choices.append(choice)
 
     def without_choice(self, shift: int) -> Float:
         """What the values would be if the last use had had one shift."""
@@ -261,129 +261,73 @@ class Induction:
             choice[start:end][above] = k
 
 
-class FollowedBound(DirectBound):
-    """What one choice makes of delta."""
+class Attained:
+    """Tests of the uses to come, one for each point of a grid, and what they say with certainty.
 
-    composer = "choices"
-    between = BETWEEN
+    ``under_p`` and ``under_q`` are probabilities of a yes, those under ``Q`` times ``e^{-y}`` at
+    the point. At first a test says yes where the loss exceeds epsilon.
+    """
 
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        above = grid.y > 0.0
+        self.under_p, self.under_q = above.astype(float), np.where(above, np.exp(-grid.y), 0.0)
 
-class Followed:
-    """Losses of uses one after the other, merged on a grid of labels; sharp at an epsilon, where
-    delta is about what is said: that says what does not matter."""
-
-    def __init__(self, grid: Grid, epsilon: float, delta: float) -> None:
-        self.grid, self.epsilon, self.delta = grid, epsilon, delta
-        label = max(-round(epsilon / grid.step), -grid.below)
-        # Of each label, a loss so far less epsilon, the mass, and that under Q times e^y.
-        self._mass, self._base = np.zeros((2, grid.points))
-        self._mass[label + grid.below] = 1.0
-        self._base[label + grid.below] = math.exp(label * grid.step + epsilon)
-
-    def once(self, losses: Measure) -> None:
-        """A use without a choice."""
-        labels = _Labels.of(losses, self.grid)
-        none = np.zeros(self.grid.points, dtype=np.int16)
-        self._follow(lambda _: labels, none, self._mass)
-
-    def choosing(self, use: Use, after: Sequence[tuple[Float, Shift]]) -> None:
-        """Uses with the choices of an `Induction`, the first of which come last in it."""
+    def advance(self, use: Use, choice: Shift) -> None:
+        """One use more, of the shift that is chosen at each point."""
+        points, step = self.grid.points, self.grid.step
+        # From the lowest point on farther tests are all the same.
+        most = max(lower.span[1] for lower, _ in use.shifts) / step
+        reach = math.ceil(min(max(most, 0.0), points - _CERTAIN / step)) + 1
+        none, beyond = np.zeros(points), np.exp(-step * np.arange(1, reach + 1))
+        padded_p = np.concatenate([none, self.under_p, np.full(reach, self.under_p[-1])])
+        padded_q = np.concatenate([none, self.under_q, self.under_q[-1] * beyond])
 
         @functools.cache
-        def labels(shift: int) -> _Labels:
-            return _Labels.of(use.shifts[shift][0], self.grid)
+        def labels(shift: int) -> tuple[Index, Float, Float]:
+            lower = use.shifts[shift][0]
+            number = np.minimum(np.rint(lower.loss / step), float(reach))
+            held = number > -points  # others are before the first point, wherever they begin
+            places, where = np.unique(number[held].astype(np.int64), return_inverse=True)
+            under_p, under_q = np.zeros((2, places.size))
+            np.add.at(under_p, where, lower.mass[held])
+            np.add.at(under_q, where, (lower.mass * np.exp(number * step - lower.loss))[held])
+            return places + points, under_p, under_q
 
-        for values, choice in after[::-1]:
-            nearest = np.rint(self._loss() / self.grid.step) + self.grid.below
-            place = np.clip(nearest, 0.0, self.grid.points - 1.0).astype(np.int64)
-            weight = self._mass * values[place]
-            limit = _NEGLIGIBLE * self.delta / (len(after) * self.grid.points)
-            held = np.where(weight >= min(limit, float(weight.max())), self._mass, 0.0)
-            self._follow(labels, choice[place], held)
+        ends = np.flatnonzero(np.diff(choice)) + 1
+        for start, end in zip([0, *ends.tolist()], [*ends.tolist(), points], strict=True):
+            places, under_p, under_q = labels(int(choice[start]))
+            here, count = places + start, end - start
+            self.under_p[start:end] = core.placed_sums(padded_p, here, under_p, count)
+            self.under_q[start:end] = core.placed_sums(padded_q, here, under_q, count)
 
-    def bound(self, relative: float, slack: float) -> FollowedBound:
-        """What has been followed, with the errors of all uses."""
-        loss = self._loss() + self.epsilon
-        order = np.argsort(loss, kind="stable")
-        order = order[self._mass[order] > 0.0]
-        loss, mass = loss[order], self._mass[order]
-        # A loss is a ratio of two sums that are right to the error, beside a label.
-        slack += 2.0 * relative + 8.0 * UNIT * (self.epsilon + self.grid.points * self.grid.step)
-        return FollowedBound(Measure("lower", loss, loss, mass, 0.0, relative, slack), None)
-
-    def _follow(self, labels: Callable[[int], _Labels], taken: Shift, held: Float) -> None:
-        """One use: of each label with a mass that is held the shift that is taken there."""
-        found = np.zeros((2, held.size))
-        for shift in np.unique(taken[held > 0.0]).tolist():
-            here = np.flatnonzero((held > 0.0) & (taken == shift))
-            found += labels(shift).follow(here, np.stack([held[here], self._base[here]]))
-        self._mass, self._base = found
-
-    def _loss(self) -> Float:
-        """Of each label, ``y = j h - log(base / mass)``."""
-        mass = self._mass
-        ratio = np.divide(self._base, mass, out=np.ones(mass.size), where=mass > 0.0)
-        return np.asarray(self.grid.y - np.log(ratio))
+    def bound(self, relative: float, slack: float) -> AttainedBound:
+        """What the tests say, with the errors of all uses."""
+        return AttainedBound(self.grid, self.under_p, self.under_q, relative, slack)
 
 
 @dataclass(frozen=True, eq=False)
-class _Labels:
-    """Losses of one shift from below, merged where the nearest whole number of steps is the same.
+class AttainedBound(Bound):
+    """What tests attain at every epsilon; errors as of `Attained.bound`."""
 
-    Of each number that there is, from as many below 0 as there are labels on, the mass, and that
-    under ``Q`` times ``e^{number h}``; and the sums of both over all numbers from each on, with the
-    factor of that one for ``Q``.
-    """
+    grid: Grid
+    under_p: Float
+    under_q: Float
+    relative: float
+    slack: float
+    side = "lower"
+    composer = "choices"
+    between = BETWEEN
 
-    labels: int
-    number: Index
-    weights: Float
-    sums_from: Float
-
-    @classmethod
-    def of(cls, losses: Measure, grid: Grid) -> _Labels:
-        points, step = grid.points, grid.step
-        held = losses.loss > (0.5 - points) * step
-        loss, mass = losses.loss[held], losses.mass[held]
-        number = np.minimum(np.rint(loss / step), float(points))
-        place = number.astype(np.int64) + points
-        whole = np.zeros((2, 2 * points + 1))
-        np.add.at(whole[0], place, mass)
-        np.add.at(whole[1], place, mass * np.exp(number * step - loss))
-        sums_from = np.stack([np.cumsum(whole[0, ::-1])[::-1], _faded(whole[1], step)])
-        there = np.flatnonzero(whole[0])
-        return cls(points, there - points, whole[:, there], sums_from)
-
-    def follow(self, labels: Index, sums: Float) -> Float:
-        """What masses, and those under ``Q``, on labels that rise become."""
-        first, last = int(labels[0]), int(labels[-1])
-        length = max(last + 1 - first, _LEAST_BAND)
-        # What is on the labels, with room for numbers of losses that differ by less.
-        band = np.zeros((2, last + 1 - first + 2 * length))
-        band[:, labels - first + length] = sums
-        found, group = np.zeros((2, self.labels)), self.number // length
-        for start in np.unique(group).tolist():
-            here = group == start
-            low = max(first + start * length, 0)
-            high = min(last + (start + 1) * length, self.labels)
-            if low < high:
-                places = low - self.number[here] - first + length
-                for k in range(2):
-                    found[k, low:high] += core.placed_sums(
-                        band[k], places, self.weights[k, here], high - low
-                    )
-        beyond = 2 * self.labels - 1 - labels
-        found[:, -1] = (sums * self.sums_from[:, beyond]).sum(axis=1)
-        return found
-
-
-def _faded(values: Float, step: float) -> Float:
-    """Sums of all from each on, of which one ``k`` farther counts ``e^{-k h}`` times."""
-    found, rest = np.empty(values.size), 0.0
-    length = max(int(_FADE / step), 1)
-    for start in range((values.size - 1) // length * length, -1, -length):
-        part = values[start : start + length]
-        fade = np.exp(-step * np.arange(part.size + 1))
-        sums = np.cumsum((part * fade[:-1])[::-1])[::-1] / fade[:-1] + rest * fade[:0:-1]
-        found[start : start + length], rest = sums, float(sums[0])
-    return found
+    def log_deltas(self, epsilons: Float) -> Float:
+        """Logs of the bound on delta at some epsilons, rounded outwards."""
+        grid, y = self.grid, -np.asarray(epsilons, dtype=float)
+        nearest = np.rint(y / grid.step) + grid.below + np.array([[-1.0], [0.0], [1.0]])
+        place = np.clip(nearest, 0.0, grid.points - 1.0)
+        off = self.slack + 8.0 * UNIT * (np.abs(y) + grid.points * grid.step)
+        rise = np.exp(np.minimum((place - grid.below) * grid.step - y + off, _LARGEST_RISE))
+        index = place.astype(np.int64)
+        under_p = self.under_p[index] * (1.0 - self.relative)
+        found = under_p - self.under_q[index] * rise * (1.0 + self.relative)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(found.max(axis=0), 0.0)))

@@ -38,8 +38,8 @@ import numpy as np
 from psinoise.accounting.compose.choices.induction import (
     BETWEEN,
     SAME,
-    Followed,
-    FollowedBound,
+    Attained,
+    AttainedBound,
     Grid,
     Induction,
     Use,
@@ -63,7 +63,7 @@ _CHOSEN, _SPLIT, _COMPOSED, _ADDED, _ALONE, _ROUGH = 0.35, 0.2, 0.1, 0.1, 0.85, 
 # ``t`` as a share of the slope of delta; the log of ``M^m``, about and at most.
 _TILT, _GROWTH, _MOST_GROWTH = 0.5, 2.0, 4.0
 # Terms of all sums; points of a grid that is looked at once, of all uses with choices together, of
-# which ten bytes each are kept, and of one with what its losses reach.
+# which two bytes each are kept, and of one with what its losses reach.
 _MOST_SUMS, _MOST_POINTS, _MOST_KEPT, _MOST_REACHED = 3e10, 2**19, 1e7, 2**23
 # How much closer than asked the next bounds should be; they are closer by so much, or none are.
 _CLOSER, _PROGRESS = 0.85, 0.7
@@ -135,7 +135,7 @@ class LateChoices:
     @property
     def sums(self) -> float:
         """Terms of all sums of the uses with choices, about."""
-        return len(self.induction.after) * self.induction.sums
+        return len(self.induction.choices) * self.induction.sums
 
     def upper(self) -> GridBound:
         """A bound from above."""
@@ -151,12 +151,13 @@ class LateChoices:
         relative, slack = self._errors("upper")
         return GridBound(grid, values, relative + self.relative, slack)
 
-    def lower(self, epsilon: float, delta: float) -> FollowedBound:
-        """A bound from below that is sharp at an epsilon, by the choices made from above."""
-        made = Followed(self.induction.grid, epsilon, delta)
+    def lower(self) -> AttainedBound:
+        """A bound from below, by the choices made from above."""
+        grid, made = self.induction.grid, Attained(self.induction.grid)
+        for choice in self.induction.choices:
+            made.advance(self.induction.use, choice)
         for other in self.others:
-            made.once(other.shifts[0][0])
-        made.choosing(self.induction.use, self.induction.after)
+            made.advance(other, np.zeros(grid.points, dtype=np.int16))
         return made.bound(*self._errors("lower"))
 
     def _errors(self, side: Side) -> tuple[float, float]:
@@ -198,8 +199,7 @@ def induced_bounds(
         epsilon = crossing(upper, target.epsilon, 1.0 / target.tilt)
         if not math.isfinite(epsilon):
             return False
-        delta = math.exp(upper.log_delta(epsilon))
-        lower = made.lower(epsilon, delta)
+        lower = made.lower()
         yield lower
         found = distance(lower, upper, epsilon, target.tilt, crossing)
         if found <= asked:
@@ -208,6 +208,7 @@ def induced_bounds(
             return False
         before = found
         finer *= max(min(_CLOSER * asked / found, 0.5), 0.01)
+        delta = math.exp(upper.log_delta(epsilon))
         target = dataclasses.replace(target, epsilon=epsilon, delta=delta)
     return False
 
@@ -240,7 +241,7 @@ def _few(use: Use, count: int, target: Target) -> int | None:
     if made is None:
         return None
     while few < most:
-        while len(made.after) < few:
+        while len(made.choices) < few:
             made.advance()
         spare = _spare(made.grid, count, _TILT * target.tilt, _GROWTH, target)
         added = (count - few) * _reference(made, spare)[0]
@@ -256,7 +257,7 @@ def with_one_shift(
     made: Induction, count: int, others: Sequence[Step], target: Target
 ) -> LateChoices | None:
     """All uses before of one shift, with (1)."""
-    rest = count - len(made.after)
+    rest = count - len(made.choices)
     grid = target.grid(rest, _SPLIT, made.grid.above * made.grid.step)
     check = _induction(made.use, grid, made)
     if check is None:
@@ -299,7 +300,7 @@ def _reference(made: Induction, spare: Float) -> tuple[float, int]:
     """The least surplus of choices in the last use over a shift, and which that is."""
     return min(
         (_surplus(made.values, made.without_choice(shift), spare), shift)
-        for shift in np.unique(made.after[-1][1]).tolist()
+        for shift in np.unique(made.choices[-1]).tolist()
     )
 
 
