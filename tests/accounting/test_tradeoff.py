@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import psinoise as pn
+from psinoise.accounting.question import Question
 from refusals import for_each, for_rows
 
 ALPHAS = np.array([0.0, 1e-12, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.8, 0.99, 1.0 - 1e-9, 1.0])
@@ -158,6 +160,30 @@ def test_profile():
     order = np.argsort(epsilons, axis=None)
     for bound in (profile.lower, profile.upper):
         assert all(a >= b for a, b in itertools.pairwise(bound.ravel()[order]))
+
+
+@for_rows([(100, 0.1), (3, 1.0)])
+def test_profile_of_cells_takes_few_compositions(count, rate):
+    """Mutants: lower bounds that are sharp at one epsilon alone (48 compositions, .02 apart), and
+    compositions at the largest epsilon whose bounds are wide (48 more, 2 apart)."""
+    law = pn.Cactus(cost=1.0, mean_cost=0.5, cells_per_sensitivity=20, cells=160, tail_ratio=0.35)
+    mechanism, made = pn.Mechanism(law), []
+    epsilons = np.linspace(0.0, mechanism.epsilon(1e-8, count, rate).upper, 300)
+    honest = Question.bounds_at
+
+    def counted(*arguments):
+        made.append(arguments)
+        return honest(*arguments)
+
+    with mock.patch.object(Question, "bounds_at", counted):
+        profile = mechanism.composed(count, rate).profile(epsilons)
+    assert len(made) <= 6
+    # Twice the default width of delta, which is ten of epsilon's at most.
+    assert np.all(np.log(profile.upper / profile.lower) <= 2e-3)
+    for k in (30, 150, 270):
+        alone = mechanism.delta(epsilons[k], count, rate)
+        assert profile.lower[k] <= alone.upper
+        assert alone.lower <= profile.upper[k]
 
 
 def test_profile_edges():

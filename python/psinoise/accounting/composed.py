@@ -137,14 +137,16 @@ def _sharpen(
 ) -> None:
     """Add compositions where bounds are wide, and what they say to what is known.
 
-    Each is made for the largest epsilon whose bounds are wide: what it cuts off counts as an
-    infinite loss, which hardly matters at smaller epsilons, where delta is larger.
+    Each is made where bounds are the widest beside what is asked, for the largest such epsilon:
+    what it cuts off counts as an infinite loss, which hardly matters at smaller epsilons, where
+    delta is larger.
     """
     done = np.zeros(epsilons.size, dtype=bool)
     missed, place, counted, share = 0, -1, -1, 0.0
     for _ in range(_MOST_COMPOSITIONS):
         gap, lower, allowed = _gaps(question, epsilons, known)
-        wide = gap > np.maximum(allowed, share * np.abs(lower))
+        most = np.maximum(allowed, share * np.abs(lower))
+        wide = gap > most
         left = np.flatnonzero(wide & ~done)
         if missed >= _MOST_MISSED or not left.size:
             return
@@ -154,7 +156,8 @@ def _sharpen(
             if lower[place] < 0.0:
                 share = _MORE * float(gap[place] / abs(lower[place]))
                 continue
-        place = int(left[-1])
+        excess = (gap / most)[left]
+        place = int(left[np.flatnonzero(excess == excess.max())[-1]])
         done[place] = True
         for direction, so_far in bounds.items():
             # Of a direction that is behind, or a delta that float64 has no room for, none matters.
