@@ -54,7 +54,7 @@ inline constexpr Rule kShort = {3, kShortNodes, kShortWeights};
 // than the short rule allows over the nodes of a piece: that has no masses then.
 inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& rule,
                         const double* edges, const double* levels, std::size_t size, double tilt,
-                        double log_norm, double log_scale, double* mass, double* excess) {
+                        double log_norm, double* mass, double* excess) {
   LossNodes nodes;
   double weight[kTileNodes];
   double level[kTileNodes];
@@ -67,7 +67,8 @@ inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& r
     const double half = 0.5 * (edges[i + 1] - left);
     for (std::size_t k = 0; k < rule.order; ++k) {
       nodes.x[rule.order * i + k] = (left + half) + half * rule.nodes[k];
-      weight[rule.order * i + k] = half * rule.weights[k];
+      // In units of the scale, as densities are: in those of outputs they might underflow.
+      weight[rule.order * i + k] = (half / pair.scale) * rule.weights[k];
       level[rule.order * i + k] = levels[i];
     }
   }
@@ -92,10 +93,8 @@ inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& r
     // Levels, and so tilts, may be far larger than what is left of them.
     const DoubleDouble tilted = two_product(tilt, level[j]);
     const DoubleDouble normed = two_sum(tilted.hi, -log_norm);
-    const DoubleDouble plain = two_sum(hi[j], -log_scale);
-    const DoubleDouble exponent = two_sum(plain.hi, normed.hi);
-    density[j] = weight[j] *
-                 exp_sum(exponent.hi, exponent.lo + ((plain.lo + lo[j]) + (normed.lo + tilted.lo)));
+    const DoubleDouble exponent = two_sum(hi[j], normed.hi);
+    density[j] = weight[j] * exp_sum(exponent.hi, exponent.lo + (lo[j] + (normed.lo + tilted.lo)));
     const double above = (log_p[j] - log_q[j]) - level[j];
     rise[j] = above > 0.0 ? above : 0.0;
     largest = rise[j] > largest ? rise[j] : largest;
@@ -123,15 +122,14 @@ inline bool tile_masses(const LawTable& law, const LossPair& pair, const Rule& r
 void piece_masses(const LawTable& law, const LossPair& pair, const double* edges,
                   const double* levels, std::size_t count, double tilt, double log_norm,
                   double* mass, double* excess) {
-  const double log_scale = logarithm(pair.scale);
   bool fine = true;  // the tile before: most are like it
   for (std::size_t at = 0; at < count; at += kTile) {
     const std::size_t size = count - at < kTile ? count - at : kTile;
     fine = fine && tile_masses(law, pair, kShort, edges + at, levels + at, size, tilt, log_norm,
-                               log_scale, mass + at, excess + at);
+                               mass + at, excess + at);
     if (!fine) {
-      fine = tile_masses(law, pair, kFull, edges + at, levels + at, size, tilt, log_norm, log_scale,
-                         mass + at, excess + at);
+      fine = tile_masses(law, pair, kFull, edges + at, levels + at, size, tilt, log_norm, mass + at,
+                         excess + at);
     }
   }
 }

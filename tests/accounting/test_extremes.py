@@ -64,6 +64,18 @@ def test_infinite_losses_of_small_shifts_keep_their_digits():
     assert worst <= 0.5 * MASS_ROUNDING
 
 
+@for_each([1e-280, 1e-100, 1e15, 1e40, 1e70, 1e250], [1e-200, 1e-250, 1e-300])
+def test_units_change_nothing(unit, delta):
+    """Mutant: densities per unit of outputs, which underflow (1e-9 below the truth)."""
+    for count in (1, 4):
+        found = pn.Mechanism(pn.Gaussian(std=unit), 0.5 * unit).epsilon(delta, count)
+        exact = gaussian_epsilon(0.5 * math.sqrt(count), delta)
+        assert found.lower <= exact <= found.upper
+    sampled = pn.Mechanism(pn.Laplace(scale=unit), unit).epsilon(delta, 2, 0.5)
+    plain = pn.Mechanism(pn.Laplace(scale=1.0), 1.0).epsilon(delta, 2, 0.5)
+    assert sampled == pytest.approx(plain, rel=1e-9)
+
+
 def test_deltas_that_float64_hardly_holds():
     """Kills: composers that underflow, of which upper ends were 30 times as large."""
     composed = pn.Mechanism(pn.Airy(mean_abs=1.0)).composed(30)

@@ -314,9 +314,9 @@ def _piece_masses(
         # Levels, and so tilts, may be far larger than what is left of them.
         tilted = dd.two_product(np.full_like(x, tilt), level)
         normed = dd.two_sum(tilted[0], np.full_like(x, -log_norm))
-        plain = dd.two_sum(log_p[0], np.full_like(x, -_log(use.scale)))
-        exponent, rest = dd.two_sum(plain[0], normed[0])
-        rest = rest + ((plain[1] + log_p[1]) + (normed[1] + tilted[1]))
-        density = half * weights * exponential(exponent, rest)
+        exponent, rest = dd.two_sum(log_p[0], normed[0])
+        rest = rest + (log_p[1] + (normed[1] + tilted[1]))
+        # In units of the scale, as densities are: in those of outputs they might underflow.
+        density = (half / use.scale) * weights * exponential(exponent, rest)
         over = density * -np.expm1(-np.clip((loss_p - loss_q) - level, 0.0, 700.0))
     return density.sum(axis=1), over.sum(axis=1)
