@@ -186,6 +186,21 @@ def test_profile_of_cells_takes_few_compositions(count, rate):
         assert alone.lower <= profile.upper[k]
 
 
+@for_each([[9.0], [0.0, 9.0], [3.0, 9.0, 9.5]])
+def test_profile_of_one_use_at_few_epsilons(epsilons):
+    """Mutant: no edges but the epsilons: all below one stands a rounding above it (9.6e-13)."""
+    epsilons = np.array(epsilons)
+    exact = stats.norm.cdf(0.5 - epsilons) - np.exp(epsilons) * stats.norm.cdf(-0.5 - epsilons)
+    for std, count in ((1.0, 1), (4.0, 16)):
+        found = pn.Mechanism(pn.Gaussian(std=std)).delta(epsilons, count)
+        assert np.all(found.lower <= exact * (1.0 + 1e-9))
+        assert np.all(exact * (1.0 - 1e-9) <= found.upper)
+        assert np.all(found.upper <= found.lower * (1.0 + 1e-6))
+    sampled = pn.Mechanism(pn.Gaussian(std=1.0))
+    alone = [sampled.delta(epsilon, 1, 0.01) for epsilon in epsilons.tolist()]
+    np.testing.assert_allclose(sampled.delta(epsilons, 1, 0.01).upper, alone, rtol=1e-6)
+
+
 def test_profile_edges():
     mechanism = pn.Mechanism(pn.Gaussian(std=1.0))
     assert mechanism.composed().estimate.profile([]).shape == (0,)

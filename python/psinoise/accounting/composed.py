@@ -24,6 +24,9 @@ _MOST_MISSED, _MORE = 4, 1.5
 # Chernoff's bound is less than so much above delta.
 _LEAST_LOG_DELTA = UNDERFLOW + 10.0
 
+# Where narrow bins end below an epsilon, in terms of the largest, and which epsilons lie apart.
+_NARROW, _APART = 2.0 ** np.arange(-40.0, 1.0), 1.0 / 64.0
+
 #: Logs of both bounds on what finite losses of each direction contribute to delta.
 Known = dict[Direction, dict[Side, Float]]
 
@@ -105,10 +108,17 @@ def composed(question: Question, epsilons: Float) -> Composed:
 
 
 def _one_use(question: Question, direction: Direction, epsilons: Float) -> list[Bound]:
-    """Bounds on a single use, exact at the epsilons, where their bins end."""
+    """Bounds on a single use, exact at the epsilons, where their bins end.
+
+    From above what ends at an epsilon counts as far as losses are rounded: below those that lie
+    apart bins begin narrow.
+    """
     if question.uses != 1.0 or not (epsilons < question.largest_loss(direction)).any():
         return []
-    return list(one_use(question.steps, direction, _LEAST_LOG_DELTA, epsilons))
+    distances = (float(np.abs(epsilons).max()) or 1.0) * _NARROW
+    apart = np.diff(epsilons, prepend=-np.inf) > _APART * distances[-1]
+    edges = np.append(epsilons, np.subtract.outer(epsilons[apart], distances))
+    return list(one_use(question.steps, direction, _LEAST_LOG_DELTA, np.unique(edges)))
 
 
 def _log(
