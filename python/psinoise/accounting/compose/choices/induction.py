@@ -199,7 +199,9 @@ class Induction:
     def moment(self, tilt: float) -> float:
         """The largest ``E[e^{tilt L}]`` of a shift, infinite losses aside, rounded up."""
         each = (self.split(shift) for shift in range(len(self._means)))
-        return max(float(mass @ np.exp(tilt * loss)) for loss, mass, _ in each) * (1.0 + 1e-12)
+        with np.errstate(over="ignore"):
+            largest = max(float(mass @ np.exp(tilt * loss)) for loss, mass, _ in each)
+        return largest * (1.0 + 1e-12)
 
     def _mean(self, losses: Measure) -> _Mean:
         """Shares of chords: every loss is split between the points around."""
