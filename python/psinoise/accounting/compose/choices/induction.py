@@ -263,6 +263,27 @@ class Induction:
             choice[start:end][above] = k
 
 
+@dataclass(frozen=True, eq=False)
+class GridBound(Bound):
+    """Values at ``y = -epsilon``; ``relative`` is their error, ``slack`` that of epsilon."""
+
+    grid: Grid
+    values: Float
+    relative: float
+    slack: float
+    side = "upper"
+    composer = "choices"
+    between = BETWEEN
+
+    def log_deltas(self, epsilons: Float) -> Float:
+        """Logs of the bound on delta at some epsilons, rounded outwards."""
+        y = self.slack - np.asarray(epsilons, dtype=float)
+        y = y + 8.0 * UNIT * (np.abs(y) + self.grid.step)
+        with np.errstate(divide="ignore"):
+            found = np.log(self.grid.chords(self.values, y)) + self.relative
+        return np.asarray(np.minimum(found, 0.0))
+
+
 class Attained:
     """Tests of the uses to come, one for each point of a grid, and what they say with certainty.
 

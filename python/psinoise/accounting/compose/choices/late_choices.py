@@ -36,11 +36,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.accounting.compose.choices.induction import (
-    BETWEEN,
     SAME,
     Attained,
     AttainedBound,
     Grid,
+    GridBound,
     Induction,
     Use,
 )
@@ -95,27 +95,6 @@ class Target:
         """A grid whose chords take a share of the width in so many uses."""
         step = math.sqrt(8.0 * share * self.asked / (uses * (1.0 + self.tilt)))
         return Grid.of(step, self.epsilon, self.tilt, rise)
-
-
-@dataclass(frozen=True, eq=False)
-class GridBound(Bound):
-    """Values at ``y = -epsilon``; ``relative`` is their error, ``slack`` that of epsilon."""
-
-    grid: Grid
-    values: Float
-    relative: float
-    slack: float
-    side = "upper"
-    composer = "choices"
-    between = BETWEEN
-
-    def log_deltas(self, epsilons: Float) -> Float:
-        """Logs of the bound on delta at some epsilons, rounded outwards."""
-        y = self.slack - np.asarray(epsilons, dtype=float)
-        y = y + 8.0 * UNIT * (np.abs(y) + self.grid.step)
-        with np.errstate(divide="ignore"):
-            found = np.log(self.grid.chords(self.values, y)) + self.relative
-        return np.asarray(np.minimum(found, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
