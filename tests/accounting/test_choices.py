@@ -11,6 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from cell_oracles import cactus_pieces, integer_atoms, merged
+from scipy import stats
 
 import psinoise as pn
 from psinoise.accounting.compose.choices import composer
@@ -98,7 +99,7 @@ def use_of(losses) -> Use:
     for rate, direction in ((1.0, "remove"), (0.3, "remove"), (0.3, "add"))
 )
 def test_induction_on_any_grid(step, rate, direction):
-    """Mutants: chords in y, none beyond the last point, no merging there, a shift not looked at."""
+    """Mutants: chords in y, none beyond the last point, no test there, a shift not looked at."""
     shifts = [
         merged(*cactus_pieces(TINY, shift), rate, direction)[:2] for shift in np.arange(1, 7) / 6.0
     ]
@@ -116,10 +117,9 @@ def test_induction_on_any_grid(step, rate, direction):
             last.advance()
             values = last.values
         above, tests = GridBound(grid, values, 0.0, 0.0), Attained(grid)
-        for choice in made.choices:
-            tests.advance(pair, choice)
+        tests.advance(pair, made.choices)
         if other is not None:
-            tests.advance(use_of([other]), np.zeros(grid.points, dtype=np.int16))
+            tests.advance(use_of([other]), [np.zeros(grid.points, dtype=np.int16)])
         below = tests.bound(0.0, 0.0)
         for epsilon in (0.0, 0.1, 0.8, 1.7):
             exact = adaptive_delta(shifts, epsilon, count, other)
@@ -128,6 +128,23 @@ def test_induction_on_any_grid(step, rate, direction):
             # Rounding, and what a grid of so many uses is off by.
             assert -1e-13 <= over <= 2.0 * count * step**2
             assert -1e-13 <= under <= 2.0 * count * step**2
+
+
+def test_losses_between_the_points_of_a_grid():
+    """Mutant: always the test of the nearest point, .4 of a step away in each of 200 uses."""
+    step, count = 0.01, 200
+    loss = step * np.array([10.4, -2.6])
+    high = math.expm1(-loss[1]) / (math.exp(-loss[1]) - math.exp(-loss[0]))
+    grid = Points.of(step, 3.0, 2.0, 3.0)
+    tests, none = Attained(grid), np.zeros(grid.points, dtype=np.int16)
+    tests.advance(use_of([(loss, np.array([high, 1.0 - high]))]), [none] * count)
+    below, often = tests.bound(0.0, 0.0), np.arange(count + 1)
+    sums = loss[0] * often + loss[1] * (count - often)
+    chance = stats.binom.pmf(often, count, high)
+    for epsilon in (0.0, 0.5, 1.03, 3.0):
+        exact = float(chance @ -np.expm1(-np.maximum(sums - epsilon, 0.0)))
+        found = math.exp(below.log_delta(epsilon))
+        assert 0.95 * exact <= found <= exact * (1.0 + 1e-12)
 
 
 @pytest.mark.deep

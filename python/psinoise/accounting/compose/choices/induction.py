@@ -14,14 +14,15 @@ that is above what others have.
 *From below* every choice with every test is a bound. For each point hold a test of the uses to
 come, that says yes with probability ``p`` under ``P`` and ``q`` under ``Q``: whatever the loss so
 far, ``V_k(y) >= p - q e^{-y}``. One use before, neighbors take the shift that is the largest from
-above at the point, see the loss ``L``, and go on with the test of the point that is nearest to
-``y_i + L``: another test, of ``E_P[p]`` and ``E_P[e^{-L} q]``. Both are sums at points again. So
+above at the point, see the loss ``L``, and go on with the test of one of the points around
+``y_i + L``, by a coin with the shares above: another test, of ``E_P[p]`` and ``E_P[e^{-L} q]``.
+Both are sums at points again. (Always the nearest point would be off to one side, in each use.) So
 one pass gives a test for every epsilon; that of a nearby point is a bound, too. Beyond the last
 point its test is held, and before the first one none says yes.
 
 *Width.* A chord is above by ``h^2/8`` of the second derivative, about ``c (1 + c)`` of ``V`` where
-delta falls by ``e^{-c epsilon}``; that adds up over the uses. The test of the nearest point, a line
-below ``V`` as a function of ``x``, takes away as much where it is ``h/2`` away.
+delta falls by ``e^{-c epsilon}``; that adds up over the uses. A test is a line below ``V`` as a
+function of ``x``: those of the points around take away as much.
 
 *Rounding.* A sum of ``T`` terms is right to ``(T + 8) u`` of itself, the share of a chord as for a
 loss that is off by ``8 u (|L| + h)``. As maxima of means are monotone and move with ``y``, what is
@@ -32,6 +33,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -296,33 +298,38 @@ class Attained:
         above = grid.y > 0.0
         self.under_p, self.under_q = above.astype(float), np.where(above, np.exp(-grid.y), 0.0)
 
-    def advance(self, use: Use, choice: Shift) -> None:
-        """One use more, of the shift that is chosen at each point."""
+    def advance(self, use: Use, choices: Sequence[Shift]) -> None:
+        """So many uses more, of the shifts that are chosen at each point."""
         points, step = self.grid.points, self.grid.step
         # From the lowest point on farther tests are all the same.
         most = max(lower.span[1] for lower, _ in use.shifts) / step
-        reach = math.ceil(min(max(most, 0.0), points - _CERTAIN / step)) + 1
+        reach = math.ceil(min(max(most, 0.0), points - _CERTAIN / step)) + 2
         none, beyond = np.zeros(points), np.exp(-step * np.arange(1, reach + 1))
-        padded_p = np.concatenate([none, self.under_p, np.full(reach, self.under_p[-1])])
-        padded_q = np.concatenate([none, self.under_q, self.under_q[-1] * beyond])
 
         @functools.cache
-        def labels(shift: int) -> tuple[Index, Float, Float]:
+        def shares(shift: int) -> tuple[Index, Float, Float]:
             lower = use.shifts[shift][0]
-            number = np.minimum(np.rint(lower.loss / step), float(reach))
+            place = np.floor(lower.loss / step)
+            share = _far_share(np.maximum(lower.loss - place * step, 0.0), step)
+            number = np.minimum(np.concatenate([place, place + 1.0]), float(reach))
+            mass = np.concatenate([lower.mass * (1.0 - share), lower.mass * share])
+            base = mass * np.exp(number * step - np.tile(lower.loss, 2))
             held = number > -points  # others are before the first point, wherever they begin
             places, where = np.unique(number[held].astype(np.int64), return_inverse=True)
             under_p, under_q = np.zeros((2, places.size))
-            np.add.at(under_p, where, lower.mass[held])
-            np.add.at(under_q, where, (lower.mass * np.exp(number * step - lower.loss))[held])
+            np.add.at(under_p, where, mass[held])
+            np.add.at(under_q, where, base[held])
             return places + points, under_p, under_q
 
-        ends = np.flatnonzero(np.diff(choice)) + 1
-        for start, end in zip([0, *ends.tolist()], [*ends.tolist(), points], strict=True):
-            places, under_p, under_q = labels(int(choice[start]))
-            here, count = places + start, end - start
-            self.under_p[start:end] = core.placed_sums(padded_p, here, under_p, count)
-            self.under_q[start:end] = core.placed_sums(padded_q, here, under_q, count)
+        for choice in choices:
+            after_p = np.concatenate([none, self.under_p, np.full(reach, self.under_p[-1])])
+            after_q = np.concatenate([none, self.under_q, self.under_q[-1] * beyond])
+            ends = np.flatnonzero(np.diff(choice)) + 1
+            for start, end in zip([0, *ends.tolist()], [*ends.tolist(), points], strict=True):
+                places, under_p, under_q = shares(int(choice[start]))
+                here, count = places + start, end - start
+                self.under_p[start:end] = core.placed_sums(after_p, here, under_p, count)
+                self.under_q[start:end] = core.placed_sums(after_q, here, under_q, count)
 
     def bound(self, relative: float, slack: float) -> AttainedBound:
         """What the tests say, with the errors of all uses."""

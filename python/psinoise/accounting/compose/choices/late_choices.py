@@ -59,7 +59,7 @@ _FASTEST = 10.0
 # Shares of a width that go to the uses with choices, to splitting losses of the uses before, to
 # composing these, and to what choices could still add there; to the first where there is nothing
 # before; and to a coarse first look.
-_CHOSEN, _SPLIT, _COMPOSED, _ADDED, _ALONE, _ROUGH = 0.35, 0.2, 0.1, 0.1, 0.85, 3.0
+_CHOSEN, _SPLIT, _COMPOSED, _ADDED, _ALONE, _ROUGH = 0.27, 0.2, 0.1, 0.1, 0.65, 3.0
 # ``t`` as a share of the slope of delta; the log of ``M^m``, about and at most.
 _TILT, _GROWTH, _MOST_GROWTH = 0.5, 2.0, 4.0
 # Terms of all sums; points of a grid that is looked at once, of all uses with choices together, of
@@ -133,10 +133,9 @@ class LateChoices:
     def lower(self) -> AttainedBound:
         """A bound from below, by the choices made from above."""
         grid, made = self.induction.grid, Attained(self.induction.grid)
-        for choice in self.induction.choices:
-            made.advance(self.induction.use, choice)
+        made.advance(self.induction.use, self.induction.choices)
         for other in self.others:
-            made.advance(other, np.zeros(grid.points, dtype=np.int16))
+            made.advance(other, [np.zeros(grid.points, dtype=np.int16)])
         return made.bound(*self._errors("lower"))
 
     def _errors(self, side: Side) -> tuple[float, float]:
