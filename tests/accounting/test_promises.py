@@ -151,6 +151,16 @@ def test_rhos_are_added_before_they_are_converted():
     assert ZCDP(0.5).epsilon(0.0).lower == math.inf
 
 
+@for_each([2.0**-1022, 1e-200, 1e-40, 1e-36, 1e-33, 0.5], [1, 1000])
+def test_zcdp_of_any_rho_is_no_pure_privacy(rho, count):
+    """Gaussian noise has every loss; points of the conversion below float64 left none."""
+    assert ZCDP(rho).epsilon(0.0, count) == ZCDP(rho).pure_epsilon() == math.inf
+    mixed = pn.Accountant().compose(ZCDP(rho), count).compose(PureDP(0.5))
+    assert mixed.epsilon(0.0).upper == math.inf
+    assert mixed.delta(0.5001).upper > 0.0
+    assert mixed.epsilon(1e-300).lower <= 0.5 * (1 + 1e-12) or rho == 0.5
+
+
 # -- bounded range ---------------------------------------------------------------------------------
 
 

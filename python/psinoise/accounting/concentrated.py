@@ -46,6 +46,8 @@ __all__ = ["Concentrated", "added"]
 _NODES = 2**17
 # Log of what may be left at the last node: deltas above that are all that is ever asked.
 _LEAST_LOG = -700.0
+# No point is lower: of a small rho the last ones are below float64, and no loss would be left.
+_LEAST_HEIGHT = 2.0**-1020
 # Points are rounded up by this much: slopes are differences of them.
 _ROUNDING = 1e-11
 _ITERATIONS = 34
@@ -93,7 +95,7 @@ def _source(rho: float) -> Dense:
     # log H <= -(eps - rho)^2 / (4 rho) for the order that makes it least.
     largest = rho + 2.0 * math.sqrt(-rho * _LEAST_LOG)
     loss = largest * np.linspace(0.0, 1.0, _NODES)
-    height = np.exp(_log_bound(rho, loss)) * (1.0 + _ROUNDING)
+    height = np.maximum(np.exp(_log_bound(rho, loss)) * (1.0 + _ROUNDING), _LEAST_HEIGHT)
     height[0] = min(height[0], math.sqrt(0.5 * rho), 1.0) * (1.0 + _ROUNDING)
     # (gamma - 1 + 2 H)/(gamma + 1), the chord to the mirror image.
     half = np.tanh(0.5 * loss) + height * 2.0 / (1.0 + np.exp(np.minimum(loss, 700.0)))
