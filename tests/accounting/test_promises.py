@@ -273,11 +273,13 @@ def test_the_exponential_mechanism_keeps_its_promise():
 
 @for_each([1, 2, 5, 30])
 def test_groups(size):
-    assert PureDP(0.25).for_group(size) == PureDP(0.25 * size)
-    assert BoundedRange(0.25).for_group(size) == BoundedRange(0.25 * size)
-    assert GDP(0.25).for_group(size) == GDP(0.25 * size)
-    assert ZCDP(0.25).for_group(size) == ZCDP(0.25 * size**2)
-    assert ApproximateDP(0.25, 0.0).for_group(size) == ApproximateDP(0.25 * size, 0.0)
+    for promise in (PureDP(0.25), BoundedRange(0.25), GDP(0.25), ZCDP(0.25)):
+        group, grown = promise.for_group(size), size ** (2 if type(promise) is ZCDP else 1)
+        assert list(group.parameters.values()) == [0.25 * grown]
+        assert (group == type(promise)(0.25 * grown)) == (size == 1)
+        assert group.for_group(3) == promise.for_group(3 * size) != group
+        assert repr(group).endswith(")" if size == 1 else f" for groups of {size}")
+    assert list(ApproximateDP(0.25, 0.0).for_group(size).parameters.values()) == [0.25 * size, 0.0]
     assert ApproximateDP(0.0, 1e-9).for_group(size).parameters["delta"] == pytest.approx(
         size * 1e-9
     )
@@ -304,6 +306,10 @@ def test_groups(size):
         (pn.DomainError, "size must leave", ApproximateDP(1.0, 0.1).for_group, 5),
         (pn.DomainError, "sampling_rate must be 1", ZCDP(1.0).epsilon, 0.1, 1, 0.5),
         (pn.DomainError, "sampling_rate must be 1", PureDP(1.0).epsilon, 0.1, 1, 0.5, "replace"),
+        *(
+            (pn.DomainError, "to groups", promise.for_group(2).delta, 0.0, 1, 0.1)
+            for promise in (PureDP(9.0), ApproximateDP(9.0, 1e-9), BoundedRange(9.0), GDP(9.0))
+        ),
         (pn.DomainError, "mechanisms alone", pn.Accountant().compose(PureDP(1.0)).to_json),
     ]
 )

@@ -61,6 +61,7 @@ class Promise(Accounted):
 
     def __init__(self, *values: float) -> None:
         self._values = values
+        self._size = 1
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -68,24 +69,38 @@ class Promise(Accounted):
         return dict(zip(self._names, self._values, strict=True))
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other._values == self._values
+        return isinstance(other, Promise) and other._known == self._known
 
     def __hash__(self) -> int:
-        return hash((type(self), self._values))
+        return hash(self._known)
+
+    @property
+    def _known(self) -> tuple[object, ...]:
+        return type(self), self._values, self._size
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
-        return f"{type(self).__name__}({said})"
+        to = "" if self._size == 1 else f" for groups of {self._size}"
+        return f"{type(self).__name__}({said}){to}"
 
     def for_group(self, size: int) -> Self:
         """What is promised to groups of so many records: neighbors differ in all of them.
+
+        It is about releases of all records: sampling draws some of a group, and is refused.
 
         Raises
         ------
         DomainError
             if nothing is left of the promise
         """
-        return type(self)(*(_times(group_size(size) ** self._degree, x) for x in self._values))
+        size = group_size(size)
+        found = type(self)(*self._for_group(size))
+        found._size = self._size * size
+        return found
+
+    def _for_group(self, size: int) -> tuple[float, ...]:
+        """The numbers of the promise to a group."""
+        return tuple(_times(size**self._degree, value) for value in self._values)
 
     @abstractmethod
     def _step(self, sampling_rate: float) -> Step:
@@ -98,8 +113,14 @@ class Promise(Accounted):
         ------
         DomainError
             for "replace" with sampling: a record that is drawn takes the place of another one, of
-            which a promise says nothing; and where sampling is not covered at all
+            which a promise says nothing; for groups with sampling, which draws any number of
+            their records; and where sampling is not covered at all
         """
+        if self._size > 1 and 0.0 < sampling_rate < 1.0:
+            raise DomainError(
+                "sampling_rate must be 1 for a promise to groups of records (the worst case is not "
+                f"known), got {sampling_rate!r}"
+            )
         if adjacency == "replace" and 0.0 < sampling_rate < 1.0:
             raise DomainError(
                 "sampling_rate must be 1 for a promise under adjacency 'replace' (the worst case "
@@ -134,12 +155,11 @@ class ApproximateDP(Promise):
             raise DomainError("delta must be below 1, where nothing is promised, got 1.0")
         super().__init__(_not_negative("epsilon", epsilon), delta)
 
-    def for_group(self, size: int) -> Self:
+    def _for_group(self, size: int) -> tuple[float, ...]:
         """``(k epsilon, delta (1 + e^epsilon + ... + e^{(k - 1) epsilon}))`` for ``k`` records."""
-        size = group_size(size)
         epsilon, delta = self._values
         if delta == 0.0:
-            return type(self)(_times(size, epsilon), 0.0)
+            return _times(size, epsilon), 0.0
         log_sum = math.log(size)
         if epsilon > 0.0:
             log_sum = (size - 1) * epsilon + math.log(
@@ -151,7 +171,7 @@ class ApproximateDP(Promise):
         delta = math.exp(min(log_delta, 1.0)) * (1.0 + margin)
         if not delta < 1.0:
             raise DomainError(f"size must leave a delta below 1, got {size!r} for {self!r}")
-        return type(self)(_times(size, epsilon), delta)
+        return _times(size, epsilon), delta
 
     def _step(self, sampling_rate: float) -> Step:
         epsilon, delta = self._values
