@@ -17,6 +17,7 @@ from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound
 from psinoise.accounting.compose.measures.dense import Measured
 from psinoise.accounting.gaussians import gaussians
+from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction
 from psinoise.accounting.loss.steps import (
     MASS_ROUNDING,
@@ -52,7 +53,7 @@ class Question(Asked):
         """What bounds the profile from below, if that is something else: what is attained."""
         kept: dict[Step, int] = {}
         for step, count in self.steps:
-            found = step.attained if isinstance(step, Measured) else step
+            found = step.attained if isinstance(step, Measured | AtomPair) else step
             if found is not None:
                 kept[found] = kept.get(found, 0) + count
         steps = tuple(kept.items())

@@ -8,16 +8,19 @@ is taken for that of the accountant, whichever that is.
 promise              dominated by                                lower ends of brackets
 ==================== =========================================== ==================================
 `PureDP`             randomized response                         the same: it is attained
-`ApproximateDP`      the same, with infinite losses              the same
+... for groups       discrete Laplace noise                      the same: it is attained
+`ApproximateDP`      randomized response with infinite losses    the same: it is attained
+... for groups       the same                                    discrete Laplace noise, attained
 `BoundedRange`       the envelope of all two answers             the worst two answers, attained
 `GDP`                Gaussian noise                              the same
 `ZCDP`               the best conversion of all Renyi            Gaussian noise, attained
                      divergences, added up before
 ==================== =========================================== ==================================
 
-Proofs are in ``loss.responses`` and ``concentrated``. For groups of ``k`` records ``mu`` is ``k``
-times as large (Dong, Roth and Su 2022, theorem 2.14), as pure epsilons and ranges are, and ``rho``
-``k^2`` times (Bun and Steinke 2016, proposition 1.9).
+Proofs are in ``loss.responses``, ``group_responses`` and ``concentrated``. For groups of ``k``
+records ``mu`` is ``k`` times as large (Dong, Roth and Su 2022, theorem 2.14), as pure epsilons and
+ranges are, and ``rho`` ``k^2`` times (Bun and Steinke 2016, proposition 1.9). A range that is ``k``
+times as large is attained: two answers with the odds of one multiplied by ``e^eta``, ``k`` times.
 
 >>> import psinoise as pn
 >>> plan = pn.Accountant().compose(pn.promises.PureDP(0.5)).compose(pn.promises.ZCDP(0.01))
@@ -34,6 +37,7 @@ from typing import ClassVar, Self
 
 from psinoise import _validate
 from psinoise.accounting.concentrated import Concentrated
+from psinoise.accounting.group_responses import approximate_group, group_response
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.responses import RandomizedResponse, RangePair
 from psinoise.accounting.loss.steps import Step
@@ -60,7 +64,8 @@ class Promise(Accounted):
     _degree: ClassVar[int] = 1
 
     def __init__(self, *values: float) -> None:
-        self._values = values
+        # To groups of so many records, and to one of them.
+        self._values = self._one = values
         self._size = 1
 
     @property
@@ -76,7 +81,7 @@ class Promise(Accounted):
 
     @property
     def _known(self) -> tuple[object, ...]:
-        return type(self), self._values, self._size
+        return type(self), self._one, self._size
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
@@ -93,14 +98,14 @@ class Promise(Accounted):
         DomainError
             if nothing is left of the promise
         """
-        size = group_size(size)
+        size = self._size * group_size(size)
         found = type(self)(*self._for_group(size))
-        found._size = self._size * size
+        found._one, found._size = self._one, size
         return found
 
     def _for_group(self, size: int) -> tuple[float, ...]:
         """The numbers of the promise to a group."""
-        return tuple(_times(size**self._degree, value) for value in self._values)
+        return tuple(_times(size**self._degree, value) for value in self._one)
 
     @abstractmethod
     def _step(self, sampling_rate: float) -> Step:
@@ -157,29 +162,35 @@ class ApproximateDP(Promise):
 
     def _for_group(self, size: int) -> tuple[float, ...]:
         """``(k epsilon, delta (1 + e^epsilon + ... + e^{(k - 1) epsilon}))`` for ``k`` records."""
-        epsilon, delta = self._values
-        if delta == 0.0:
-            return _times(size, epsilon), 0.0
-        log_sum = math.log(size)
-        if epsilon > 0.0:
+        epsilon, delta = self._one
+        if epsilon == 0.0 or delta == 0.0:
+            delta = _times(size, delta)
+        else:
             log_sum = (size - 1) * epsilon + math.log(
                 math.expm1(-size * epsilon) / math.expm1(-epsilon)
             )
-        log_delta = math.log(delta) + log_sum
-        # Of the roundings of both logarithms.
-        margin = 2.0**-50 * (2.0 - math.log(delta) + log_sum)
-        delta = math.exp(min(log_delta, 1.0)) * (1.0 + margin)
+            log_delta = math.log(delta) + log_sum
+            # Of the roundings of both logarithms.
+            margin = 2.0**-50 * (2.0 - math.log(delta) + log_sum)
+            delta = math.exp(min(log_delta, 1.0)) * (1.0 + margin)
         if not delta < 1.0:
             raise DomainError(f"size must leave a delta below 1, got {size!r} for {self!r}")
         return _times(size, epsilon), delta
 
     def _step(self, sampling_rate: float) -> Step:
         epsilon, delta = self._values
+        if self._size > 1 and delta == 0.0:
+            return group_response(epsilon, self._size)
+        if self._size > 1 and epsilon > 0.0:
+            return approximate_group(epsilon, delta, self._size, self._one[1])
         return RandomizedResponse(epsilon, epsilon, delta, sampling_rate)
 
 
 class PureDP(Promise):
     """Pure epsilon-differential privacy.
+
+    For groups of ``k`` records `for_group` gives what follows from the promise to each record,
+    which is less than pure privacy with ``k`` times the epsilon.
 
     Parameters
     ----------
@@ -200,6 +211,8 @@ class PureDP(Promise):
 
     def _step(self, sampling_rate: float) -> Step:
         (epsilon,) = self._values
+        if self._size > 1:
+            return group_response(epsilon, self._size)
         return RandomizedResponse(epsilon, epsilon, 0.0, sampling_rate)
 
 
