@@ -331,3 +331,18 @@ def test_the_unit_of_length_does_not_matter(exponent, ratio):
         assert found.lower == pytest.approx(true.epsilon(1e-5).lower, rel=1e-9)
         assert found.upper == pytest.approx(true.epsilon(1e-5).upper, rel=1e-9)
         assert estimate == pytest.approx(true.estimate.epsilon(1e-5), rel=1e-9)
+
+
+@for_each([2, 3, 5, 10], [0.1, 1.0], [0.31, 1.7, 1216032.485711599])
+def test_delta_next_to_the_largest_loss(count, rate, scale):
+    """Kills: a saddle point whose estimate of delta overflows there, taken as a guess."""
+    noises = pn.DiscreteLaplace(scale=scale), pn.Laplace(scale=scale)
+    plans = [pn.Mechanism(noise, sensitivity=2).composed(count, rate) for noise in noises]
+    plans.append(pn.Accountant().compose(pn.promises.PureDP(0.3), count))
+    plans[-1].compose(pn.promises.PureDP(0.5), 1, 0.1)
+    for plan in plans:
+        top = plan.epsilon(0.0).upper
+        epsilon = math.nextafter(top, 0.0)
+        found = plan.delta(epsilon)
+        assert 0.0 <= found.lower <= found.upper <= -math.expm1(epsilon - top) * (1.0 + 1e-12)
+        assert plan.profile([epsilon]).upper[0] >= found.lower

@@ -174,7 +174,8 @@ class OneDirection:
         except CertificationError:
             return
         if given:
-            log_delta = max(saddle.log_delta, LEAST_LOG_DELTA)
+            # Next to the largest loss the exponent is a difference of large numbers, of any sign.
+            log_delta = min(max(saddle.log_delta, LEAST_LOG_DELTA), 0.0)
             if not saddle.saturated and saddle.log_chernoff(epsilon) < UNDERFLOW:
                 # Masses underflow there. With the errors of its quadrature, which does not resolve
                 # a loss near its largest value under the tilts that belong there.
