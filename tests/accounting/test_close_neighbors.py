@@ -277,3 +277,22 @@ def test_logs_that_both_fall(scale, rate):
         assert found >= -np.log1p(rate * np.expm1(ratio)).max()
     assert found <= -math.log1p(-rate)
     assert 0.0 < gauss <= -math.log1p(-rate)
+
+
+@for_each([1e4, 1e6, 1e8], [(pn.Laplace, "scale"), (pn.Gaussian, "std")], [1, 2])
+def test_epsilon_of_steps_known_by_measures_alone(size, law, count):
+    """Epsilons of weak noise are those of ten times less in proportion; they had no lower end."""
+    make, name = law
+    allocation = pn.sampling.RandomAllocation(5)
+
+    def found(size):
+        mechanism = pn.Mechanism(make(**{name: size}))
+        return mechanism.epsilon(0.01 / size, count, sampling=allocation)
+
+    once, more = found(size), found(10.0 * size)
+    assert once.width <= 3e-4 * once.upper
+    assert once.lower <= 1.001 * 10.0 * more.upper
+    assert more.lower <= 1.001 * once.upper / 10.0
+    if make is pn.Laplace:
+        vector = pn.Mechanism(make(scale=size), dimension=3).epsilon(1e-3 / size, 2, 0.1)
+        assert 0.0 < vector.width <= 3e-4 * vector.upper

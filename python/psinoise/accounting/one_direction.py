@@ -157,6 +157,9 @@ class OneDirection:
         # One use is read from its bins; only of a delta one must know how small it may be.
         if (question.uses > 1.0 or point.log_delta is None) and are_pairs(steps):
             self._start(steps, top)
+        if self._slope_unknown and 0.0 < top < 1.0:
+            # Delta falls to 0 up to there.
+            self.tilt = 1.0 / top
         for bound in question.kept.get(direction, ()):
             self.read(bound)
         # Of a delta below all float64 nothing more is to be known.
@@ -185,6 +188,16 @@ class OneDirection:
             epsilon = min(max(saddle.epsilon, 0.0), top)
         self.guess = Guess(epsilon, log_delta, composition)
         self.tilt, self.around = saddle.c, epsilon
+
+    @property
+    def _slope_unknown(self) -> bool:
+        """Whether epsilon is asked for, and no saddle point knows how fast delta falls there.
+
+        Bounds on small epsilons of little privacy loss would be close enough to any slope of 1. A
+        single use is read as exactly as it can be.
+        """
+        asked = self.point.log_delta is not None and self.question.uses > 1.0
+        return asked and self.guess is None
 
     def read(self, bound: Bound) -> None:
         """Take what a bound says about the value."""
@@ -216,10 +229,12 @@ class OneDirection:
         if found is None:
             self.done = True
             return
-        if self.guess is None and self.point.log_delta is None and found.side == "upper":
-            # There is no saddle point that knows how fast delta falls.
-            epsilon = self.point.epsilon
-            self.tilt = max(found.slope(epsilon, 1e-3 * max(epsilon, 1e-6)), _LEAST_TILT)
+        if self.guess is None and found.side == "upper":
+            if self.point.log_delta is None:
+                epsilon = self.point.epsilon
+                self.tilt = max(found.slope(epsilon, 1e-3 * max(epsilon, 1e-6)), _LEAST_TILT)
+            elif self._slope_unknown and 0.0 < (epsilon := self._value(found)) < math.inf:
+                self.tilt = max(found.slope(epsilon, 1e-3 * epsilon), _LEAST_TILT)
         before = self.lower, self.upper
         self.read(found)
         # Later ones are sharper, unless another composer made them.
