@@ -342,3 +342,18 @@ def test_little_noise_has_ratios_of_all_sizes(std, steps, delta):
     assert found.upper >= least
     assert abs(found.upper - least) <= 1e-4 * least
     assert found.width <= 1e-4 * found.upper
+
+
+@for_each([2, 5, 100], [1, 3], ["remove", "add", "add-remove"])
+def test_epochs_of_noise_with_an_end_beside_something_else(steps, count, adjacency):
+    """Kills: nodes from minus the largest loss, where losses reach farther down than up."""
+    for noise in (
+        pn.UniformAtom(delta=0.01, sensitivity=1.0),
+        pn.TruncatedLaplace(epsilon=0.1, delta=0.01, sensitivity=1.0),
+    ):
+        plan = pn.Accountant(adjacency).compose(pn.promises.PureDP(0.5))
+        plan.compose(pn.Mechanism(noise), count, sampling=RandomAllocation(steps))
+        found = plan.epsilon(0.15)
+        assert 0.2 < found.lower <= found.upper <= found.lower * (1.0 + 2e-4)
+        found = plan.delta(0.4)
+        assert 0.05 < found.lower <= found.upper <= found.lower * (1.0 + 2e-4)

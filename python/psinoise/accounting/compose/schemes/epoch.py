@@ -16,7 +16,7 @@ from psinoise._kept import kept
 from psinoise.accounting.compose.direct.plan import Plan, first_edges
 from psinoise.accounting.compose.measures.dense import Dense, Measured, atoms_source, dense
 from psinoise.accounting.compose.schemes.allocation import Allocation, plan_for, unseen_in
-from psinoise.accounting.compose.schemes.ratios import Ratios
+from psinoise.accounting.compose.schemes.ratios import Ratios, span_of
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import REACHES
@@ -112,7 +112,11 @@ def _sources(
         near = middle.epsilon(_LARGEST_LOG_DELTA, 0.1, 1e-3)
         far = middle.epsilon(max(log_delta, _LEAST_LOG_DELTA), near, 1e-3)
         plan = plan_for(middle, stages, np.linspace(near, far, _QUESTIONS).tolist())
-    even = np.linspace(-middle.largest, middle.largest, _PLANNING[0])
+    # Losses need not reach as far up as down: of what is left beyond the ends one bin is made.
+    ends = np.log(np.abs(span_of(middle.first, middle.second)) / epoch.steps)
+    ends = ends if direction == "remove" else -ends
+    low, high = min(-middle.largest, *ends.tolist()), max(middle.largest, *ends.tolist())
+    even = np.linspace(low, high, _PLANNING[0])
     edges = _edges(made, made.measure("middle", _PLANNING[0], plan, even), resolution)
     below = _source(made, made.measure("lower", resolution, plan, edges))
     above = _source(made, made.measure("upper", resolution, plan, edges))
