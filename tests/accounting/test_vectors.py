@@ -275,3 +275,26 @@ def test_largest_loss_under_one_coin(count, shape):
         assert found.lower <= exact * (1.0 + 1e-15)
         assert exact <= found.upper * (1.0 + 1e-15)
         assert found.width <= 1e-12 * exact
+
+
+@for_each([0.02, 0.03, 0.031, 0.05, 0.3], [2, 5], [0.01, 0.5, 0.99])
+def test_one_coin_about_little_noise(scale, dimension, rate):
+    """Two answers a coordinate, whose likelihoods are ``1 : e^{1 / scale}`` or the inverse.
+
+    Kills: from below one factor on all masses, for that of a smallest loss which was too large.
+    """
+    with mp.workdps(60):
+        a, q = mp.exp(-1 / mp.mpf(scale)), mp.mpf(rate)
+        exact = {0.1: mp.mpf(0), 20.0: mp.mpf(0)}
+        for k in range(dimension + 1):
+            each = mp.binomial(dimension, k) / (1 + a) ** dimension
+            base, moved = each * a**k, each * a ** (dimension - k)
+            for at in exact:
+                exact[at] += max((1 - q) * base + q * moved - mp.exp(mp.mpf(at)) * base, 0)
+    plan = pn.Accountant("remove")
+    plan.compose(pn.Mechanism(pn.DiscreteLaplace(scale=scale), dimension=dimension), 1, rate)
+    for at, delta in exact.items():
+        found = plan.delta(at)
+        assert found.lower <= delta * (1 + 1e-13)
+        assert delta <= found.upper * (1 + 1e-13)
+        assert found.width <= 1e-9 * found.upper

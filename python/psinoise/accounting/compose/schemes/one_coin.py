@@ -7,9 +7,10 @@ sampling, so that bounds stay bounds. In terms of a measure with masses ``p_k`` 
 
 * *remove*: masses ``p_k (q + (1 - q) e^{-l_k})`` at ``log(1 - q + q e^{l_k})``. What this leaves of
   1 is the share of outputs that only ``Q`` has, at ``log(1 - q)``, where the profile is
-  ``1 - gamma`` and smaller losses do not exist. From below masses that add up to more than 1 are
-  scaled down: the profile is then at most ``1 - gamma`` at both ends of ``[0, 1 - q]``, hence
-  between.
+  ``1 - gamma`` and smaller losses do not exist. From below what is more than 1 is taken from the
+  smallest losses, where small masses ``p_k`` stand for large ones of ``Q`` and their roundings are
+  as large. Less mass is a smaller profile, and it is affine in ``gamma`` on ``[0, 1 - q]``: at most
+  ``1 - gamma`` at both ends, hence between.
 * *add*: masses ``p_k`` at ``-log(1 - q + q e^{-l_k})``; an infinite loss becomes ``-log(1 - q)``.
 """
 
@@ -26,7 +27,7 @@ from psinoise.accounting.compose.direct.composition import Composition
 from psinoise.accounting.compose.measures.dense import Dense, Measured, atoms_source, dense
 from psinoise.accounting.compose.measures.measure import SIDES, Measure
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
-from psinoise.accounting.loss.pairs import Direction, mixture_loss
+from psinoise.accounting.loss.pairs import Direction, Float, mixture_loss
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import (
     Steps,
@@ -41,6 +42,8 @@ _NODES = 4000
 _LEAST_LOG_DELTA = -690.0
 # Of several shifts, from below, the worst at this tilt.
 _TILT = 1.0
+# Of a sum of nodes.
+_SUM_ROUNDING = 1e-12
 # Of the elementary functions that mix a loss.
 _UP = 1.0 + 2.0**-50
 
@@ -108,10 +111,19 @@ def _mixed(step: SampledVector, direction: Direction, measure: Measure) -> Dense
         total, beyond = float(np.exp(log_mass).sum()), rate * measure.infinite
         rest = 1.0 - total - rate * lost - beyond
         if measure.side == "lower" and rest < 0.0:
-            log_mass += math.log1p(rest / total)
+            mixed, log_mass = _largest(mixed, log_mass, (1.0 - rate * lost) * (1.0 - _SUM_ROUNDING))
     else:
         mixed, end = -mixture_loss(-loss, rate), -math.log1p(-rate)
         rest, beyond = lost + measure.infinite, 0.0
     if rest > 0.0:
         mixed, log_mass = np.append(mixed, end), np.append(log_mass, math.log(rest))
     return dataclasses.replace(atoms_source(log_mass, mixed), beyond=beyond)
+
+
+def _largest(loss: Float, log_mass: Float, total: float) -> tuple[Float, Float]:
+    """The largest losses, as many as have a mass in all."""
+    order = np.argsort(-loss, kind="stable")
+    mass = np.exp(log_mass[order])
+    mass = np.minimum(mass, total - (np.cumsum(mass) - mass))
+    held = mass > 0.0
+    return loss[order][held], np.log(mass[held])
