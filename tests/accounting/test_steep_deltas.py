@@ -7,9 +7,11 @@ import math
 
 import mpmath as mp
 import pytest
+from profile_oracles import gaussian_delta
 
 import psinoise as pn
-from refusals import for_rows
+from psinoise.mechanisms.promises import ZCDP
+from refusals import for_each, for_rows
 
 
 def laplace_delta(scale, epsilon):
@@ -119,3 +121,27 @@ def test_epochs():
 def test_rates_that_leave_masses_no_digits(rate):
     with pytest.raises(pn.DomainError, match="sampling_rate must be 0 or at least"):
         pn.Mechanism(pn.Gaussian(std=1.0)).delta(0.0, 10**9, rate)
+
+
+@for_each([0.01, 1.0], [6.0, 20.0, 30.0, 36.0])
+def test_small_deltas_of_one_use_known_by_measures(rho, deviations):
+    """Kills: nodes for a delta of 2e-93 at the least, beyond which all mass was infinite."""
+    mu = math.sqrt(2.0 * rho)
+    epsilon = rho + deviations * mu
+    found = ZCDP(rho).delta(epsilon)
+    least = found.lower
+    assert gaussian_delta(epsilon, mu) * (1.0 - 1e-12) <= found.upper
+    # The conversion at the best order, over Gaussian noise, is about the deviations.
+    assert 0.0 < found.upper <= 10.0 * deviations * least
+
+
+@for_rows([(pn.Airy(mean_abs=0.5), 3, 30.0), (pn.Gaussian(std=2.0), 1, 12.0)])
+def test_small_deltas_of_one_use_of_schemes(noise, dimension, epsilon):
+    if dimension > 1:
+        found = pn.Mechanism(noise, dimension=dimension).delta(epsilon, 1, 0.01)
+        assert 0.0 < found.lower <= found.upper <= 2.0 * found.lower
+    else:
+        scheme = pn.sampling.WithoutReplacement(1, 10)
+        found = pn.Mechanism(noise).delta(epsilon, adjacency="replace", sampling=scheme)
+        # From above a record that is in the batch for certain is worse.
+        assert found.upper <= pn.Mechanism(noise).delta(epsilon, adjacency="replace").upper < 1e-93

@@ -122,7 +122,8 @@ def _by_products(sought: Sought) -> Iterator[Bound]:
         upper, lower = found["upper"], found.get("lower")
         epsilon, last, before = crossing(upper, 0.0, 1.0), reached, log_delta
         log_delta = reached = upper.log_delta(epsilon)
-        if lower is None:
+        # Of a single use there is a lower bound even if all of it was trimmed: nothing.
+        if lower is None or lower.log_delta(epsilon) == -math.inf:
             log_delta = max(min(reached, before - max(_FARTHER_DOWN, -before)), _LEAST_GUESS)
         elif alone or (
             distance(lower, upper, epsilon, sought.tilt, crossing)
