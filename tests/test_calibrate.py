@@ -18,6 +18,7 @@ from psinoise.calibration import Calibration, calibrate, calibration
 from psinoise.calibration import target as target_module
 from psinoise.calibration.target import Target
 from psinoise.noise import FAMILIES, Family
+from refusals import for_each
 
 # epsilon, delta, count, sampling rate
 TARGETS = [
@@ -373,3 +374,31 @@ def test_a_few_answers_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         answers = 0
         calibrate(law, epsilon=epsilon, delta=delta, **words)
         assert answers <= 12
+
+
+def laplace_delta(scale: float, epsilon: float) -> float:
+    return -math.expm1(0.5 * (epsilon - 1.0 / scale))
+
+
+def gaussian_delta(std: float, epsilon: float) -> float:
+    passed = stats.norm.cdf([0.5 / std - epsilon * std, -0.5 / std - epsilon * std])
+    return float(passed[0] - math.exp(epsilon) * passed[1])
+
+
+@for_each(
+    [(pn.Gaussian, gaussian_delta), (pn.Laplace, laplace_delta)],
+    [(1.3e-5, 0.11062767787515947), (1e-4, 0.2), (1e-6, 0.2), (1e-9, 0.01), (1e-7, 0.9)],
+    ["certified", "estimate"],
+)
+def test_excess_where_epsilon_falls_to_0(
+    case: Any, target: tuple[float, float], method: str
+) -> None:
+    """Kills: the logarithm of an epsilon of 0 over a slope: an excess of 1e13, or a scale that is
+    10 % too large."""
+    (law, delta_at), (epsilon, delta) = case, target
+    found = calibration(law, epsilon=epsilon, delta=delta, method=method)
+    least = optimize.brentq(lambda scale: delta_at(scale, epsilon) - delta, 0.1, 1e4, xtol=1e-14)
+    scale = found.noise.std if law is pn.Gaussian else found.noise.scale
+    true = scale / least - 1.0
+    assert -1e-9 <= true <= 1e-4
+    assert 0.9 * true - 1e-6 <= found.excess <= 4e-3

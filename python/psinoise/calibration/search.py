@@ -9,6 +9,7 @@ questions must be answered so: epsilon at the target's delta, and delta at its e
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,6 +35,9 @@ _ESTIMATED, _CERTIFIED = (1e-6, 1e-7, 1e-7), (0.8, 0.5, 0.05)
 _MOST_ANSWERS, _LONGEST_STEP = 16, 1.0
 # Slopes are taken from points this far apart, and are at least this.
 _APART, _LEAST_SLOPE = 1e-4, 0.5
+# An epsilon this far from the target, in its logarithm, is not where the crossing said; the deltas
+# of two scales this far apart say more.
+_FAR_OFF, _DELTAS_APART = 5e-3, 1e-2
 
 
 @dataclass(frozen=True)
@@ -197,7 +201,13 @@ def _approached(
         if before is not None and abs(position - before[0]) > _APART:
             slope = max((above - before[1]) / (before[0] - position), _LEAST_SLOPE)
         before = position, above
-        step = min(above / slope + aim, _LONGEST_STEP)
+        excess = max(math.expm1(-log_ratio(found.estimate, target.goal) / slope), 0.0)
+        step = above / slope
+        if abs(above) > _FAR_OFF and target.epsilon > 0.0:
+            with contextlib.suppress(CertificationError):  # of a delta that is next to 0
+                step = _step_by_delta(target, position, noise, method)
+                excess = max(math.expm1(-step), 0.0)
+        step = min(step + aim, _LONGEST_STEP)
         if best is not None and noise.scale >= best.noise.scale:
             break
         if above <= 0.0:
@@ -205,7 +215,6 @@ def _approached(
             if evidence:
                 bounds = target.bounds(noise, method)
             if bounds.upper <= target.delta:
-                excess = max(math.expm1(-log_ratio(found.estimate, target.goal) / slope), 0.0)
                 best = Calibration(noise, bounds, excess, method)
                 if excess <= most or step >= -aim:
                     break
@@ -218,3 +227,16 @@ def _approached(
             f"{target.delta!r} at epsilon {target.epsilon!r}"
         )
     return best
+
+
+def _step_by_delta(target: Target, position: float, noise: NoiseLaw, method: str) -> float:
+    """How much farther than a position the target is met, by delta at the target's epsilon.
+
+    Epsilon at a delta near that at 0 falls to 0 within a share of the scale that is as small as
+    epsilon, and its logarithm without end; that of delta is nearly a straight line there as well.
+    """
+    less = target.noise(position - _DELTAS_APART)
+    here, before = (target.bounds(each, method).estimate for each in (noise, less))
+    rest = log_ratio(here, target.delta)
+    fall = max(log_ratio(before, target.delta) - rest, abs(rest) * _DELTAS_APART / _LONGEST_STEP)
+    return rest * _DELTAS_APART / fall if fall > 0.0 else 0.0
