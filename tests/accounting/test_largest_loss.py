@@ -346,3 +346,31 @@ def test_delta_next_to_the_largest_loss(count, rate, scale):
         found = plan.delta(epsilon)
         assert 0.0 <= found.lower <= found.upper <= -math.expm1(epsilon - top) * (1.0 + 1e-12)
         assert plan.profile([epsilon]).upper[0] >= found.lower
+
+
+def test_rates_near_one_leave_a_largest_loss():
+    """Against 60 digits. Kills: ``log1p(q expm1(-r))``, which has lost the
+    digits of ``1 - q``: of Laplace noise a bracket that ended 1.5e-4 below the loss."""
+    generator = np.random.default_rng(7)
+    named = [(12.0, 1.0 - 1e-6), (30.0, 1.0 - 1e-14), (36.0, 1.0 - 2.0**-53), (700.0, 0.5)]
+    drawn = [
+        (10.0 ** generator.uniform(-2.0, 2.8), 1.0 - 10.0 ** generator.uniform(-15.9, -0.01))
+        for _ in range(200)
+    ]
+    for ratio, rate in named + drawn:
+        with mpmath.workdps(60):
+            r, q = mpmath.mpf(ratio), mpmath.mpf(rate)
+            added = -mpmath.log((1 - q) + q * mpmath.exp(-r))
+            both = added + mpmath.log((1 - q) + q * mpmath.exp(r))
+            laplace = pn.Mechanism(pn.Laplace(scale=1.0), ratio)
+            replaced = pn.Mechanism(pn.Laplace(scale=1.0), 2.0 * ratio, contribution=ratio)
+            for mechanism, adjacency, exact in (
+                (laplace, "add", added),
+                (replaced, "replace", both),
+            ):
+                found = mechanism.epsilon(0.0, 1, rate, adjacency)
+                assert found.lower <= exact <= found.upper
+                assert found.upper - found.lower <= 1e-14 * exact
+    # Deltas that hardly differ from 0: the bounds contradicted each other.
+    found = pn.Mechanism(pn.Laplace(scale=1.0), 30.0).epsilon(1e-30, 2, 1.0 - 1e-14, "add")
+    assert found.upper == pytest.approx(2.0 * 29.8985457056272642, rel=1e-9)

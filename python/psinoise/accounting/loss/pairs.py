@@ -257,8 +257,10 @@ class Pair:
         if q < 1.0:
             if math.isfinite(pure):
                 gain = float(mixture_loss(np.array(pure), q))
-            # Where the support of the shifted law ends, sampling leaves log(1 - q).
-            loss = -math.log1p(q * math.expm1(-math.inf if bounded else -pure))
+            # Where the support of the shifted law ends, sampling leaves log(1 - q); elsewhere
+            # log(1 - q + q e^-pure), two positive terms, of which rates near 1 need the digits.
+            ends = bounded or pure == math.inf
+            loss = -math.log1p(-q) if ends else -float(mixture_loss(np.array(-pure), q))
         if self.replaced:
             # log P/p is largest and log Q/p least at the same end, both being monotone.
             gain = loss = gain + loss
