@@ -226,12 +226,14 @@ def _quadrature(pair: Dominating, reach: float) -> Nodes:
         found = _nodes_within(pair, reach, low, high)
     else:
         found = _no_panels(pair, np.empty(0), np.empty(0))
-    if math.isinf(high) or pair.sampling_rate == 1.0:
+    left = 0.0 if math.isinf(high) else pair.noise._left_by(pair.sensitivity)
+    if left == 0.0 or pair.sampling_rate == 1.0:
         return found
-    # Outputs of the base law that a sampled record makes impossible.
+    # Outputs of the base law that a sampled record makes impossible: as likely as those that the
+    # shifted law moves out of the support, of which the law knows more than ``s - A`` does.
     return replace(
         found,
-        atom_log_mass=np.append(found.atom_log_mass, float(pair.noise.logcdf(low))),
+        atom_log_mass=np.append(found.atom_log_mass, math.log(left)),
         atom_loss=np.append(found.atom_loss, math.log1p(-pair.sampling_rate)),
     )
 
