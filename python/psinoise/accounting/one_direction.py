@@ -43,6 +43,8 @@ _SAME_VALUE = 1e-11
 UNDERFLOW = -690.0
 # How far below its guess log delta may be, where it is what is asked.
 _BELOW_GUESS = 40.0
+# How far above all that there is a guess is as good as others.
+_ABOVE_ALL = 10.0
 # Share of the distance to a larger direction by which bounds on a smaller one may be apart.
 _ROOM = 0.3
 # Of more uses float64 has no digits for sums of losses and their errors.
@@ -96,6 +98,11 @@ class Asked:
     def directions(self) -> tuple[Direction, ...]:
         """Those that matter."""
         return self.only if self.only is not None else directions(self.steps)
+
+    @cached_property
+    def at_most(self) -> float:
+        """What no delta at an epsilon of 0 or more exceeds."""
+        return math.fsum(count * step.total_variation_bound for step, count in self.steps)
 
     def largest_loss(self, direction: Direction) -> float:
         return largest_finite_loss(self.steps, direction)
@@ -250,7 +257,12 @@ class OneDirection:
     def _rounds(self) -> Iterator[Bound]:
         guess, log_delta = self.guess, self.share.middle
         if self.point.log_delta is None:
-            log_delta = (guess.log_delta if guess else 0.0) - _BELOW_GUESS
+            log_delta = guess.log_delta if guess else 0.0
+            most = math.log(max(self.question.at_most, 5e-324))
+            # Where one record is rare and far away a saddle point may say far more than there is.
+            if self.point.epsilon >= 0.0 and log_delta > most + _ABOVE_ALL:
+                log_delta = most
+            log_delta -= _BELOW_GUESS
         # Where no contour converges there are atoms, of which lattices do not know a millionth.
         if self.question.estimating:
             guess = None

@@ -64,11 +64,6 @@ class Question(Asked):
         found, below = self.shorter._epsilon(delta), self.below
         return found if below is None else _from_below(found, below.epsilon(delta))
 
-    @cached_property
-    def at_most(self) -> float:
-        """What no delta at an epsilon of 0 or more exceeds."""
-        return math.fsum(count * step.total_variation_bound for step, count in self.steps)
-
     def _epsilon(self, delta: float) -> Bracket:
         """The same, taking what is known from above for what is known from below."""
         if delta >= 1.0 or not self.steps:

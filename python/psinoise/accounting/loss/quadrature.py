@@ -72,6 +72,8 @@ _HIDDEN = 64.0
 # Heavy tails end at 2^37 scales, within the tables of the law: what is cut off has mass times
 # squared loss below 1e-32.
 _MOST_OCTAVES = 37
+# Share of a mass that is lost in its rounding.
+_LOST_IN_RUNS = 2.0**-51
 # What quadratures may miss: seventy times what they do.
 _LOST = 1e-11
 
@@ -93,6 +95,7 @@ class Nodes:
     atom_log_mass, atom_loss : the same for the atoms, shape ``(atoms,)``
     ends : how far panels and atoms reach, shape ``(2,)``
     narrow : ends of intervals that panels leave out, shape ``(parts, 2)``
+    gaps : ends of others, where both densities are below the floor, shape ``(gaps, 2)``
     """
 
     pair: Dominating
@@ -104,6 +107,7 @@ class Nodes:
     atom_loss: Float
     ends: Float
     narrow: Float = field(default_factory=lambda: np.empty((0, 2)))
+    gaps: Float = field(default_factory=lambda: np.empty((0, 2)))
 
     @cached_property
     def outer_loss(self) -> Float:
@@ -142,19 +146,37 @@ class Nodes:
 
     @cached_property
     def beyond(self) -> tuple[float, float]:
-        """Probabilities under ``P`` beyond the ends, under "remove" and "add", rounded up."""
+        """Probabilities under ``P`` beyond the ends, under "remove" and "add", rounded up.
+
+        Runs of the largest and the least loss reach to the ends of laws with exponential tails:
+        what is beyond has the same losses. Where the ends are ``d`` beyond all centers it is at
+        most ``2 P(Z > d)`` of what lies on that side of each center, since the hazard of a
+        log-concave law does not fall: none, if it is lost in the rounding of a mass. At rates that
+        are low for the reach a run may end before, even before a center.
+        """
         pair = self.pair
         assert isinstance(pair, Pair)
         noise, q = pair.noise, pair.sampling_rate
-        bounded = 0.0 < noise.score_limit < math.inf and self.atom_loss.size
-        if math.isfinite(noise.support) or bounded:
-            # Runs of the largest and the least loss reach to the ends: what is beyond has the same
-            # losses, and is e^-reach beside them.
-            return 0.0, 0.0
+        low, high = pair.sensitivity - noise.support, noise.support
         centers = np.array([0.0, *pair.shifts("remove")])
+        exponential = noise.log_concave and 0.0 < noise.score_limit < math.inf
+        if math.isfinite(high) or (exponential and self.atom_loss.size):
+            outer = np.array([[low, self.ends[0]], [self.ends[1], high]])
+            outer = outer[outer[:, 0] < outer[:, 1]]
+            room = np.array([centers.min() - self.ends[0], self.ends[1] - centers.max()])
+            if not low < high or not outer.size or noise.ccdf(room).max() <= _LOST_IN_RUNS:
+                return 0.0, 0.0
+            if math.isfinite(high):
+                return _masses(pair, outer)
         base, *moved = noise.cdf(self.ends[0] - centers) + noise.ccdf(self.ends[1] - centers)
         remove, add = (((1.0 - q) * base + q * each) * (1.0 + 1e-12) for each in moved)
         return float(remove), float(add)
+
+    @cached_property
+    def between(self) -> tuple[float, float]:
+        """The same in the gaps. No panel says what losses these outputs have."""
+        assert isinstance(self.pair, Pair)
+        return _masses(self.pair, self.gaps)
 
     def split(self, pieces: NDArray[np.int64]) -> Nodes:
         """The same integral with panel ``k`` cut into ``pieces[k]`` equal panels."""
@@ -171,6 +193,14 @@ class Nodes:
             log_mass=np.concatenate([self.log_mass[~cut], _log_weights(left, right) + base]),
             loss=np.concatenate([self.loss[~cut], loss]),
         )
+
+
+def _masses(pair: Pair, parts: Float) -> tuple[float, float]:
+    """Probabilities of intervals together under ``P``, of "remove" and "add", rounded up."""
+    if not len(parts):
+        return 0.0, 0.0
+    remove, add = (float(masses_of(pair, parts, each)[1].sum()) for each in DIRECTIONS)
+    return remove, add
 
 
 def _sample(pair: Pair, x: Float) -> tuple[Float, Float, Float]:
@@ -210,11 +240,9 @@ def _holds_all(pair: Pair, grid: Nodes) -> bool:
     held += (np.exp(atoms) * (1.0 + doubt[panels:])).sum(axis=1)
     # Of other tails less is beyond the ends than is known of masses.
     tails = grid.beyond if pair.noise.score_limit == 0.0 else (0.0, 0.0)
-    for mass, beyond, direction in zip(held, tails, DIRECTIONS, strict=True):
-        narrow = float(masses_of(pair, grid.narrow, direction)[1].sum())
-        if not mass + beyond + narrow + pair.infinite(direction) > 1.0 - _LOST:
-            return False
-    return True
+    held += np.array(tails) + grid.between + _masses(pair, grid.narrow)
+    held += [pair.infinite(direction) for direction in DIRECTIONS]
+    return bool((held > 1.0 - _LOST).all())
 
 
 def _quadrature(pair: Dominating, reach: float) -> Nodes:
@@ -253,8 +281,10 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
     for part in hidden:
         edges = distinct(np.append(edges[(edges < part[0]) | (edges > part[1])], part))
     left, right, base, loss, flat, narrow = _panels(pair, edges, floor)
+    gaps = _gaps(np.append(left, hidden[:, 0]), np.append(right, hidden[:, 1]))
     if not narrow.any() and not hidden.size:
-        return _assemble(pair, left, right, base, loss, flat)
+        found = _assemble(pair, left, right, base, loss, flat)
+        return replace(found, gaps=gaps) if gaps.size else found
     inside = np.zeros(left.size, dtype=bool)
     for part in hidden:
         inside |= (left >= part[0]) & (right <= part[1])
@@ -262,7 +292,15 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
     ends = np.array([min(left.min(), parts.min()), max(right.max(), parts.max())])
     held = ~(narrow | inside)
     found = _assemble(pair, left[held], right[held], base[held], loss[held], flat[held])
-    return replace(found, narrow=pieces_of(pair, parts), ends=ends)
+    return replace(found, narrow=pieces_of(pair, parts), ends=ends, gaps=gaps)
+
+
+def _gaps(left: Float, right: Float) -> Float:
+    """What lies between intervals, which may be in any order and overlap."""
+    order = np.argsort(left, kind="stable")
+    start, reached = left[order][1:], np.maximum.accumulate(right[order])[:-1]
+    apart = start > reached
+    return np.stack([reached[apart], start[apart]], axis=1)
 
 
 def _hidden(pair: Pair, low: float, high: float) -> Float:

@@ -54,7 +54,7 @@ class Dense:
     rounding : of a loss
     tail : of what heavy tails leave at 0
     whole : whether panels, atoms and what is beyond are all of ``P``
-    beyond : probability under ``P`` of outputs beyond all panels, or too few to resolve ``P``
+    beyond : probability under ``P`` of outputs that panels do not hold, or too few to resolve it
     """
 
     pair: Pair | None
@@ -199,7 +199,7 @@ def dense_on(grid: Nodes, direction: Direction, reach: float) -> Dense:
     narrow = atoms_of(pair, grid.narrow, direction)
     atom_log_p = np.append(atom_log_p, narrow.log_mass)
     doubt = np.append(doubt, narrow.doubt + EXP_ROUNDING * np.abs(narrow.log_mass))
-    beyond += narrow.beyond
+    beyond += grid.between[place] + narrow.beyond
     lowest = np.concatenate([loss.min(axis=1, initial=math.inf), atom_loss, narrow.lowest])
     highest = np.concatenate([loss.max(axis=1, initial=-math.inf), atom_loss, narrow.highest])
     log_mass = np.concatenate([log_masses[place], atom_log_p])
