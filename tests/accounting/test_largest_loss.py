@@ -288,6 +288,23 @@ def test_sampled_losses_of_atoms_are_rounded_up(rate):
             assert found.width <= 1e-14 * found.upper
 
 
+def test_rounding_of_atoms_at_tiny_rates():
+    """Against 300 digits. Kills: a slope ``1 - (1 - q) e^-loss``, which is 0 at losses below an ulp
+    of 1: of large losses without sampling the last digits decide."""
+    generator = np.random.default_rng(3)
+    drawn = [(x, 10.0 ** -generator.uniform(x / 2.303, 290.0)) for x in np.linspace(20, 660, 150)]
+    with mpmath.workdps(300):
+        for epsilon, rate in [(60.0, 1e-60), (600.0, 1e-290), (660.0, 1e-287), *drawn]:
+            scale = 10.0 / epsilon
+            largest = mpmath.mpf(10) / mpmath.mpf(scale)
+            exact = mpmath.log1p(mpmath.mpf(rate) * mpmath.expm1(largest))
+            for count in (1, 3):
+                mechanism = pn.Mechanism(pn.DiscreteLaplace(scale=scale), 10)
+                found = mechanism.epsilon(0.0, count, rate)
+                assert found.lower <= count * exact <= found.upper
+                assert found.width <= 1e-12 * found.upper
+
+
 def test_losses_that_are_fractions_are_rounded_up_once():
     """Kills: a quotient that is rounded to nearest, of which every other one is below the loss."""
     random = np.random.default_rng(1)

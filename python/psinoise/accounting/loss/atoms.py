@@ -132,7 +132,9 @@ class AtomPair(ABC):
         found = float(loss.max(initial=-math.inf))
         if math.isinf(found):
             return found, 0.0
-        steepest = 1.0 - (1.0 - self.sampling_rate) * math.exp(-max(found, 0.0))
+        # Of two terms of one sign, as 1 - (1 - q) e^-end is 0 at rates and losses below an ulp.
+        end = max(found, 0.0)
+        steepest = -math.expm1(-end) + self.sampling_rate * math.exp(-end)
         logs, size = (float(np.abs(each).max(initial=0.0)) for each in self.unsampled)
         rounding = 2.0**-52 * size
         if not self.stated:
