@@ -119,14 +119,31 @@ class Pair:
                 f"(the worst case of other laws is not known), got {self.noise!r}"
             )
 
+    def _log_density(self, x: Float) -> Float:
+        """``log p`` at points of the support, if it ends: but for rounding.
+
+        An end of one law, ``s - A``, may round to an output that it does not have, and so may its
+        distance from the other center. A point is moved by less than an ulp of ``A`` more than by
+        that, which changes a log by less than an ulp of its size where it falls as an exponential
+        function does.
+        """
+        last = self.noise.support
+        if last < math.inf:
+            last = math.nextafter(last, 0.0)
+            x = np.clip(x, -last, last)
+        found: Float = self.noise.logpdf(x)
+        return found
+
     def evaluate(self, x: Float) -> tuple[Float, Float, Float]:
-        """``log Q``, the loss without sampling, and the loss ``Lambda``, all under *remove*."""
+        """``log Q``, the loss without sampling, and the loss ``Lambda``, all under *remove*.
+
+        At outputs that both laws have.
+        """
         if self.close_error > 0.0:
             noise, moves = self.noise, (*self.shifts("remove"), self.sampling_rate)
             found = core.point_losses(noise._table, noise.scale, *moves, x)
             return found[0] - noise._log_kept, found[1], found[2]
-        base: Float = self.noise.logpdf(x)
-        moved: Float = self.noise.logpdf(x - self.sensitivity)
+        base, moved = self._log_density(x), self._log_density(x - self.sensitivity)
         loss = mixture_loss(moved - base, self.sampling_rate)
         if not self.replaced:
             return base, moved - base, loss
