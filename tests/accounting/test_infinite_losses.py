@@ -165,3 +165,26 @@ def test_shifts_beyond_the_support(made_for, rate):
                 assert found.width <= 1e-11
         assert found.lower <= mechanism.delta(-0.1, 3, rate, "add").upper
         assert mechanism.epsilon(0.9, 3, rate).upper >= 0.0
+
+
+@for_rows(
+    [
+        (1.3393531846713977, 0.03760794438708154, 50, 0.1, 1.0),
+        (1.0, 1e-3, 100, 0.05, 0.4),
+        (1.0, 1e-3, 100, 0.05, 1.2),
+        (2.0, 1e-2, 20, 0.3, 3.0),
+        (0.3, 1e-2, 10, 0.5, 0.05),
+        (0.3, 1e-2, 10, 0.5, -0.05),
+    ]
+)
+def test_a_direction_is_behind_by_all_its_losses(budget, delta, count, rate, epsilon):
+    """Kills: the finite losses of an added record beside the infinite ones of a removed one, of
+    which the bracket was a quarter wide."""
+    mechanism = pn.Mechanism(pn.TruncatedLaplace(epsilon=budget, delta=delta))
+    remove, add, both = (
+        mechanism.delta(epsilon, count, rate, adjacency)
+        for adjacency in ("remove", "add", "add-remove")
+    )
+    assert both.lower == pytest.approx(max(remove.lower, add.lower), rel=1e-12)
+    assert both.upper == pytest.approx(max(remove.upper, add.upper), rel=1e-12)
+    assert both.lower <= both.estimate <= both.upper <= both.lower * (1.0 + 1e-3)

@@ -89,6 +89,12 @@ class Question(Asked):
         # Delta is between this and 1, which is the same number from about -37 down.
         if not self.steps or floor == 1.0:
             return Bracket(floor, floor, floor)
+        if len({infinite_mass(self.steps, direction) for direction in self.directions}) > 1:
+            # Which direction is behind, their finite losses do not say.
+            alone = [replace(self, only=(each,))._delta(epsilon) for each in self.directions]
+            lower, estimate, upper = (max(ends) for ends in zip(*alone, strict=True))
+            leading = max(alone, key=lambda each: each.upper)
+            return Bracket.holding(lower, estimate, upper, leading.composer)
         with np.errstate(under="ignore"):
             parts = self._parts(Point(None, epsilon))
             found = self._answer(parts)
