@@ -332,3 +332,51 @@ def test_a_delta_just_above_the_probability_of_an_infinite_loss(excess):
     assert truncated_delta(law, 1.0, mp.mpf(found.lower) - 1e-15) >= delta
     assert found.upper == 1.0 or truncated_delta(law, 1.0, mp.mpf(found.upper) + 1e-15) <= delta
     assert found.width <= 1e-9
+
+
+def far_shifts():
+    """Laws, shifts whose loss is just where masses lose digits, and beyond."""
+    for shift in (709, 712, 733, 740, 744, 745, 746, 1100, 1489):
+        yield pn.DiscreteLaplace(scale=1.0), float(shift)
+    yield pn.DiscreteLaplace(scale=2.5), 1861.0
+    for epsilon, shift in ((355.0, 2.0), (372.0, 2.0), (240.0, 3.0), (247.5, 3.0), (700.0, 2.0)):
+        yield pn.Staircase(epsilon=epsilon), shift
+    for shift in (712.0, 740.0):
+        yield pn.Mechanism(pn.DiscreteLaplace(scale=1.0), shift).on_lattice().noise, shift
+
+
+@for_rows(far_shifts())
+def test_masses_below_normal_numbers_keep_their_digits(law, shift):
+    """Both laws of a pair have all of their mass. Kills: losses above 708 times masses that float64
+    rounds to few digits."""
+    log_mass, loss = CellPair(law, shift, 1.0).unsampled
+    for logs in (log_mass, log_mass + loss):
+        assert math.fsum(np.exp(logs)) == pytest.approx(1.0, abs=1e-12)
+
+
+@for_each([709, 740, 744, 745, 1100], [1.0, 0.5, 1e-3], ["remove", "add"])
+def test_discrete_laplace_noise_far_below_the_shift(shift, rate, adjacency):
+    """Against 400 digits: what is beyond the shift, and geometric sums of what is before it."""
+    mechanism = pn.Mechanism(pn.DiscreteLaplace(scale=1.0), shift)
+
+    def unsampled(epsilon):
+        if epsilon >= shift:
+            return mp.mpf(0)
+        fall, growth = mp.exp(-1), mp.exp(epsilon)
+        count = min(int(mp.ceil((shift - epsilon) / 2)), shift) - 1
+        near = (fall - fall ** (count + 1)) / (1 - fall)
+        far = fall ** (shift - count) * (1 - fall**count) / (1 - fall)
+        beyond = (1 - growth * fall**shift) / (1 - fall)
+        return (beyond + near - growth * far) * (1 - fall) / (1 + fall)
+
+    with mp.workdps(400):
+        for epsilon in (0.0, 1.0, shift - 30.0, shift - 1.0):
+            growth, q = mp.exp(mp.mpf(epsilon)), mp.mpf(rate)
+            rest = 1 - (1 - q) * growth
+            if adjacency == "remove":
+                exact = q * unsampled(mp.log1p((growth - 1) / q))
+            else:
+                exact = rest * unsampled(mp.log(q * growth / rest)) if rest > 0 else 0
+            found = mechanism.delta(epsilon, sampling_rate=rate, adjacency=adjacency)
+            assert found.lower <= exact <= found.upper
+            assert found.width <= 1e-7 * found.upper

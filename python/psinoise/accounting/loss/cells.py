@@ -25,6 +25,9 @@ from psinoise.accounting.loss.envelope import Curve, Envelope, envelope, undomin
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.errors import DomainError
 
+# Numbers below have fewer than 53 digits.
+_NORMAL = 2.0**-1022
+
 
 class CellLaw(Protocol):
     """What accounting needs to know about noise in cells: hashable, symmetric about 0.
@@ -168,7 +171,8 @@ def _alone(noise: CellLaw, shift: float) -> Envelope:
     """The pair of a single shift, with equal losses merged.
 
     Losses that the law states are right to an ulp of the largest; others are differences of
-    logarithms, right to an ulp of 1. A probability that underflows is known by its logarithm: a
+    logarithms, right to an ulp of 1. A probability below 2**-1022 has lost digits, or all: it is
+    known by its logarithm, or by a loss that is stated and the larger of the two probabilities. A
     loss is infinite only where the law itself has nothing.
     """
     shifted, base = noise.pieces(shift)
@@ -177,11 +181,12 @@ def _alone(noise: CellLaw, shift: float) -> Envelope:
     stated = getattr(noise, "piece_losses", None)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_shifted, log_base = np.log(shifted), np.log(base)
-        underflown = not (shifted.all() and base.all())
-        if stated is None and underflown and hasattr(noise, "log_pieces"):
+        coarse = np.minimum(shifted, base) < _NORMAL
+        if stated is None and coarse.any() and hasattr(noise, "log_pieces"):
             log_shifted, log_base = noise.log_pieces(shift)
         loss = log_shifted - log_base if stated is None else stated(shift)
-        log_base = np.where(np.isfinite(log_base), log_base, log_shifted - loss)
+        if stated is not None:
+            log_base = np.where(coarse & (base < shifted), log_shifted - loss, log_base)
     infinite = float(shifted[loss == np.inf].sum())
     there = np.isfinite(loss) & np.isfinite(log_base)
     log_base, base, loss = log_base[there], base[there], loss[there]
