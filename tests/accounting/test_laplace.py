@@ -160,3 +160,19 @@ def test_incommensurable_atoms_compose():
                 cuts,
             )
         assert accountant.estimate.delta(epsilon) == pytest.approx(float(total), rel=1e-5)
+
+
+@for_each([1, 3], [1.0, 0.1])
+def test_delta_below_all_losses(count, rate):
+    """It is ``1 - e^epsilon``, between both ends. Kills: its rounding as a lower end."""
+    accountant = pn.Mechanism(pn.Laplace(scale=1e4)).composed(count, rate)
+    spread = np.random.default_rng(8).uniform(-3.4, 1.6, 200)
+    epsilons = np.array([*-(10.0**spread), -37.5, -700.0])
+    nothing = np.array([*epsilons, -1e-300, -1e-310, -5e-324])
+    with mp.workdps(700):
+        for steps, asked in ((accountant, epsilons), (pn.Accountant(), nothing)):
+            for epsilon, found in zip(asked.tolist(), steps.delta(asked), strict=True):
+                exact = -mp.expm1(mp.mpf(epsilon))
+                for bracket in (found, steps.delta(epsilon)):
+                    assert bracket.lower <= exact <= bracket.upper
+                assert steps is accountant or found.width <= 1e-14 * exact + 5e-324

@@ -14,7 +14,7 @@ from psinoise.accounting.compose.measures.measure import SIDES, Side
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.steps import MASS_ROUNDING, infinite_mass
 from psinoise.accounting.one_direction import MOST_KEPT, UNDERFLOW
-from psinoise.accounting.question import Question
+from psinoise.accounting.question import Question, certain_delta
 
 _MOST_COMPOSITIONS = 48
 # Between the epsilons that compositions are made for bounds may be so many times as wide.
@@ -78,7 +78,7 @@ class Composed:
     def _delta(self, side: Side, epsilons: Float, logs: dict[Direction, Float]) -> Float:
         """A bound on delta from logs of what finite losses of each direction contribute."""
         question, upper = self.question, side == "upper"
-        found = np.maximum(-np.expm1(np.minimum(epsilons, 0.0)), 0.0)
+        found = certain_delta(epsilons, side)
         for direction, log in logs.items():
             mass = infinite_mass(question.steps, direction)
             mass *= 1.0 + MASS_ROUNDING if upper else 1.0 - MASS_ROUNDING

@@ -16,9 +16,10 @@ from psinoise._kept import cached_property
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound
 from psinoise.accounting.compose.measures.dense import Measured
+from psinoise.accounting.compose.measures.measure import SIDES, Side
 from psinoise.accounting.gaussians import gaussians
 from psinoise.accounting.loss.atoms import AtomPair
-from psinoise.accounting.loss.pairs import Direction
+from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.steps import (
     MASS_ROUNDING,
     Step,
@@ -30,6 +31,19 @@ from psinoise.accounting.one_direction import Asked, OneDirection, Point
 
 # The least positive float64: delta is below it where its logarithm is that small.
 _LEAST = 5e-324
+
+
+def certain_delta(epsilon: float | Float, side: Side) -> Float:
+    """A bound on ``1 - e^epsilon``, or 0 above an epsilon of 0.
+
+    No delta is less: it is the largest of ``P(A) - e^epsilon Q(A)``, and for all outcomes that is
+    this. ``expm1`` is right to 4 ulp, and 2**-49 is 8 of a normal number; of others it is nothing,
+    but the next number is on the other side.
+    """
+    near = np.abs(np.expm1(np.minimum(epsilon, 0.0)))
+    if side == "upper":
+        return np.asarray(np.minimum(near * (1.0 + 2.0**-49), 1.0))
+    return np.asarray(np.nextafter(near * (1.0 - 2.0**-49), 0.0))
 
 
 #: Answers by what was asked, where, and the tolerance.
@@ -85,10 +99,11 @@ class Question(Asked):
         return found if below is None else _from_below(found, below.delta(epsilon))
 
     def _delta(self, epsilon: float) -> Bracket:
-        floor = max(0.0, -math.expm1(epsilon)) if epsilon < 0.0 else 0.0
-        # Delta is between this and 1, which is the same number from about -37 down.
-        if not self.steps or floor == 1.0:
-            return Bracket(floor, floor, floor)
+        lower, upper = (float(certain_delta(epsilon, side)) for side in SIDES)
+        estimate = abs(math.expm1(min(epsilon, 0.0)))
+        # Delta is between this and 1, which is the same but for rounding from about -34 down.
+        if not self.steps or upper == 1.0:
+            return Bracket.holding(lower, estimate, upper)
         if len({infinite_mass(self.steps, direction) for direction in self.directions}) > 1:
             # Which direction is behind, their finite losses do not say.
             alone = [replace(self, only=(each,))._delta(epsilon) for each in self.directions]
@@ -98,7 +113,6 @@ class Question(Asked):
         with np.errstate(under="ignore"):
             parts = self._parts(Point(None, epsilon))
             found = self._answer(parts)
-        lower = upper = estimate = floor
         for part in parts:
             mass = infinite_mass(self.steps, part.direction)
             low, high = math.exp(part.lower), math.exp(part.upper)
