@@ -130,6 +130,14 @@ def test_induction_on_any_grid(step, rate, direction):
             assert -1e-13 <= under <= 2.0 * count * step**2
 
 
+@for_rows([(10, 1.0), (100, 0.1)])
+def test_estimates_are_those_of_the_envelope(count, rate):
+    law = pn.Cactus(cost=1.0, mean_cost=0.5, cells_per_sensitivity=20, cells=160, tail_ratio=0.35)
+    composed = pn.Mechanism(law).composed(count, rate)
+    estimate, certified = composed.estimate.epsilon(1e-6), composed.epsilon(1e-6)
+    assert certified.upper < estimate <= 1.09 * certified.upper
+
+
 def test_losses_between_the_points_of_a_grid():
     """Mutant: always the test of the nearest point, .4 of a step away in each of 200 uses."""
     step, count = 0.01, 200
