@@ -201,3 +201,24 @@ def test_steps_of_which_nothing_is_certain_leave_the_others_their_lower_bound():
         assert 0.98 * alone.lower <= found.lower <= alone.upper
         assert plan.delta(0.5).upper == 1.0
     assert unknown.epsilon(1e-6).lower == 0.0
+
+
+@pytest.mark.parametrize("std", [7.514731508504751e-17, 1e-30, 1e-12, 1e-10, 0.5])
+def test_without_sampling_both_directions_are_one(std):
+    """Kills: "add" asked alone as another composition, of which less was known: [0, ..], [.., inf],
+    or an upper end below the value."""
+    mechanism = pn.Mechanism(pn.Gaussian(std=std))
+    for delta in (1.0070364871706107e-223, 1e-6, 0.3):
+        found = mechanism.epsilon(delta, adjacency="add")
+        assert tuple(found) == tuple(mechanism.epsilon(delta, adjacency="remove"))
+        assert tuple(found) == tuple(mechanism.epsilon(delta))
+        with mp.workdps(120):
+            exact = gaussian_epsilon(1 / mp.mpf(std), delta)
+            assert found.lower * (1 - 1e-12) <= exact <= found.upper * (1 + 1e-12)
+    for law in LAWS.values():
+        asked = pn.Mechanism(law(scale=std))
+        for count in (1, 3):
+            found = [asked.epsilon(1e-6, count, 1.0, each) for each in ("add", "remove")]
+            assert tuple(found[0]) == tuple(found[1])
+            found = [asked.delta(2.0, count, 1.0, each) for each in ("add", "remove")]
+            assert tuple(found[0]) == tuple(found[1])
