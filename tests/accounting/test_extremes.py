@@ -100,3 +100,19 @@ def test_lengths_next_to_the_largest_float64(law, scale, shift, rate):
     found = far.epsilon(1e-5, **words)
     assert tuple(found) == pytest.approx(tuple(near.epsilon(1e-5, **words)), rel=1e-12)
     assert far.delta(0.5, **words) == pytest.approx(near.delta(0.5, **words), rel=1e-12)
+
+
+EPSILONS = [5e-324, 1e-320, 1e-310, 0.0]
+
+
+@pytest.mark.filterwarnings("error")
+@for_each([pn.Gaussian, pn.Laplace, pn.Cauchy, pn.Airy], [5.0, 20.0, 1e4], EPSILONS)
+def test_epsilons_that_float64_hardly_holds(law, ratio, epsilon):
+    """Kills: the logarithm of a quotient that underflows, a math domain error."""
+    mechanism = pn.Mechanism(law(scale=1.0), ratio)
+    for count, rate in ((1, 1.0), (3, 1.0), (3, 0.1)):
+        found = mechanism.delta(epsilon, count, rate)
+        near = mechanism.delta(1e-15, count, rate)
+        assert found.upper >= near.lower
+        assert found.lower <= near.upper * (1.0 + 1e-12)
+        assert found.width <= 1e-3 * found.upper

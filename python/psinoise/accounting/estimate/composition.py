@@ -270,7 +270,11 @@ def _miss(value: float, target: float) -> float:
 
     Above its target it may fall as an exponential function does: that of its logarithm.
     """
-    return value * math.log(target / value) if value > target > 0.0 else target - value
+    if not value > target > 0.0:
+        return target - value
+    share = target / value
+    # Next to the least float64 it underflows.
+    return value * (math.log(share) if share > 0.0 else math.log(target) - math.log(value))
 
 
 def _close(saddle: Saddle, step: float) -> bool:
