@@ -116,3 +116,11 @@ def test_epsilons_that_float64_hardly_holds(law, ratio, epsilon):
         assert found.upper >= near.lower
         assert found.lower <= near.upper * (1.0 + 1e-12)
         assert found.width <= 1e-3 * found.upper
+
+
+@pytest.mark.filterwarnings("error")
+@for_each([1.38e5, 1.4e5, 3e5], [0.0, 1e-310, 1.0])
+def test_next_to_no_noise_warns_of_nothing(ratio, epsilon):
+    """Kills: quotients of masses that overflow between two samples of a loss."""
+    found = pn.Mechanism(pn.Gaussian(std=1.0), ratio).delta(epsilon)
+    assert 1.0 - 1e-9 <= found.lower <= found.upper <= 1.0

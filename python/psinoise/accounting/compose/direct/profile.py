@@ -116,7 +116,8 @@ class SampledBound(DirectBound):
         least = source.lowest[rows, None]
         mass = np.maximum(weight @ BETWEEN_SAMPLES, 0.0)
         atom_loss, atom_log_mass = source.atom_loss[atoms], source.log_mass[source.panels :][atoms]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        # Where masses are none, or overflow, means are at an end.
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             other = (weight * np.exp(least - ends[:, 1:-1])) @ BETWEEN_SAMPLES
             mean = np.fmin(np.fmax(least + np.log(mass / other), low), high)
         loss = np.concatenate([low, atom_loss, mean], axis=None)
