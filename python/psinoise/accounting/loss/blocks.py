@@ -9,10 +9,11 @@ its losses, so that both laws keep their masses. The expectation of a convex fun
 likelihood ratio grows by that, so that the pair dominates, and the largest ``high`` is the pure
 epsilon. *From below* a block is one answer: merging answers is post-processing.
 
-``low`` and ``high`` are those of five points of a block, widened by its second difference: wrong
-where the loss bends far more in a block of ``2**-8`` of a length on which it is smooth, which does
-not happen (``tests/test_discrete_stable.py`` compares with all numbers). The rounding of the
-masses, 1e-13, is added to the ends.
+``low`` and ``high`` are those of seven points of a block, widened by its second difference where it
+has more numbers: wrong where the loss bends far more in a block of ``2**-8`` of a length on which
+it is smooth, which does not happen (``tests/test_discrete_stable.py`` compares with all numbers).
+The rounding of the masses is added to the ends. What masses of blocks, which are sums by a rule,
+may be off is added to them from above, and taken away from below.
 
 Several laws, each with a probability that does not depend on the data, are told apart by who sees
 the answer: the blocks of all of them, times these probabilities. What they leave of 1 tells all.
@@ -32,12 +33,13 @@ from psinoise.accounting.loss.pairs import Direction, Float
 
 # Lengths of blocks in units of that on which a law is smooth: of the likeliest one, and of others.
 _LENGTHS = 2.0**-8, 2.0**-6
-# Logarithms of masses are right to this.
-_ROUNDING = 1e-12
+# Logarithms of masses are right to 2e-13, and ends of losses are wider by more than twice that.
+_MASS_ROUNDING, _ROUNDING = 2.5e-13, 1e-12
 # The last block goes on without end: losses there are below 1e-12 of the largest one. Of a law that
 # falls faster than any power less than 1e-300 is beyond.
 _FAR, _DEEP = 2.0**40, 52.0
-_GAUSS = math.sqrt(0.6)
+# What sums over a block are made of.
+_POINTS = 7
 
 
 class BlockLaw(Protocol):
@@ -66,13 +68,14 @@ def in_blocks(noise: object) -> TypeGuard[BlockLaw]:
 
 
 class _Blocks(NamedTuple):
-    """Logs of the masses of each block under both laws, the ends of its losses, and the mass under
-    the moved law of what is beyond, where losses have no bound."""
+    """Logs of the masses of each block under both laws, the ends of its losses, how far both logs
+    may be off, and the mass under the moved law of what is beyond, where losses have no bound."""
 
     moved: Float
     base: Float
     low: Float
     high: Float
+    off: Float
     beyond: float = 0.0
 
 
@@ -130,19 +133,27 @@ class BlockPair(AtomPair):
         return replace(self, merged=True)
 
 
+# Of atoms with losses ``L >= 0`` and their mirror images delta at an epsilon of 0 or more is a sum
+# of terms ``b (e^L - e^epsilon)^+``, which rise with the mass ``b`` under the law itself and with
+# the loss, and so does the sum ``T`` of all masses. Below 0 delta is
+# ``T (1 - e^epsilon) + e^epsilon delta(-epsilon)``. So less of both is a bound from below, and more
+# of both one from above: of a mass ``off``, and of the loss, a difference of two logs, twice that.
+
+
 def _one_answer(blocks: _Blocks) -> tuple[Float, Float]:
-    loss = np.maximum(blocks.moved - blocks.base - _ROUNDING, 0.0)
-    return np.append(blocks.base, blocks.base + loss), np.append(loss, -loss)
+    base = blocks.base - blocks.off
+    loss = np.maximum(blocks.moved - blocks.base - 2.0 * blocks.off, 0.0)
+    return np.append(base, base + loss), np.append(loss, -loss)
 
 
 def _two_answers(blocks: _Blocks) -> tuple[Float, Float]:
     # With masses b e^low and b e^high of the moved law the share of the upper one is what makes
     # them add up to a.
-    low, high = blocks.low, blocks.high
-    loss = np.clip(blocks.moved - blocks.base, low, high)
+    low, high, base = blocks.low, blocks.high, blocks.base + blocks.off
+    loss = np.clip(blocks.moved - blocks.base + 2.0 * blocks.off, low, high)
     share = np.expm1(loss - low) / np.expm1(high - low)
     with np.errstate(divide="ignore"):
-        mass = np.append(blocks.base + np.log1p(-share), blocks.base + np.log(share))
+        mass = np.append(base + np.log1p(-share), base + np.log(share))
     loss = np.append(low, high)
     kept = mass > -np.inf
     mass, loss = mass[kept], loss[kept]
@@ -156,18 +167,18 @@ def _blocks(law: BlockLaw, shift: float, length: float) -> _Blocks:
     first, last = _edges(law, shift, start, length)
     single = last == first
     parts = [_single(law, shift, first[single]), _runs(law, shift, first[~single], last[~single])]
-    end, beyond = last[-1:] + 1.0, 0.0
+    end, beyond, none = last[-1:] + 1.0, 0.0, np.zeros(1)
     log_moved, log_base = law.log_tail(end - shift), law.log_tail(end)
     if law.bounded_loss:
         # Losses fall to 0 there.
-        parts.append((log_moved, log_base, np.zeros(1), _single(law, shift, end)[3]))
+        parts.append((log_moved, log_base, none, _single(law, shift, end)[3], none))
     else:
         beyond = max(math.exp(log_moved[0]), 5e-324)
     if shift % 2.0 == 0.0:
         middle = law.log_mass(np.array([0.5 * shift])) - math.log(2.0)
-        parts.append((middle, middle, np.zeros(1), np.full(1, _ROUNDING)))
-    moved, base, low, high = (np.concatenate(c) for c in zip(*parts, strict=True))
-    return _Blocks(moved, base, low, high, beyond)
+        parts.append((middle, middle, none, np.full(1, _ROUNDING), none))
+    moved, base, low, high, off = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _Blocks(moved, base, low, high, off + _MASS_ROUNDING, beyond)
 
 
 def _edges(law: BlockLaw, shift: float, start: float, length: float) -> tuple[Float, Float]:
@@ -185,23 +196,47 @@ def _edges(law: BlockLaw, shift: float, start: float, length: float) -> tuple[Fl
 def _single(law: BlockLaw, shift: float, k: Float) -> tuple[Float, ...]:
     moved, base = law.log_mass(np.abs(k - shift)), law.log_mass(k)
     loss = moved - base
-    return moved, base, np.maximum(loss - _ROUNDING, 0.0), loss + _ROUNDING
+    low, high = np.maximum(loss - _ROUNDING, 0.0), loss + _ROUNDING
+    return moved, base, low, high, np.zeros(k.size)
 
 
 def _runs(law: BlockLaw, shift: float, first: Float, last: Float) -> tuple[Float, ...]:
-    """Sums by Gauss' rule of three points on ``[first - 1/2, last + 1/2]``, less a 24th of the
-    second derivative of each mass, which is the next term of Euler and Maclaurin."""
+    """Sums over up to seven numbers; over more those of the polynomial through seven points.
+
+    With central differences ``d2, d4, d6`` of equal steps ``h`` around the middle, and the means of
+    even powers of ``u``, the place in steps, the mean of that polynomial (Stirling's) is
+    ``f + E[u^2] d2 / 2 + E[u^2 (u^2 - 1)] d4 / 24 + E[u^2 (u^2 - 1) (u^2 - 4)] d6 / 720``. What is
+    off in a sum counts as the last term, which is at least 30 times the first that is left out,
+    ``E[u^2 (u^2 - 1) (u^2 - 4) (u^2 - 9)] d8 / 40320``, unless ``d8 > d6``: the law would change by
+    its own size within a step, a sixth of a block.
+    """
     width = last - first + 1.0
-    middle = 0.5 * (first + last)
-    off = 0.5 * width * _GAUSS
-    points = np.stack([first, middle - off, middle, middle + off, last])
+    listed = width <= _POINTS
+    place = np.arange(_POINTS)[:, None]
+    step = (width - 1.0) / (_POINTS - 1.0)
+    points = first + np.where(listed, np.minimum(place, width - 1.0), place * step)
     logs = [law.log_mass(np.abs(points - by).ravel()).reshape(points.shape) for by in (shift, 0.0)]
-    sums = []
+    # Means of even powers of the numbers of a block around its middle, in steps.
+    square = width * width
+    two = (square - 1.0) / 12.0 / step**2
+    four = two * (3.0 * square - 7.0) / 20.0 / step**2
+    six = two * (3.0 * square**2 - 18.0 * square + 31.0) / 112.0 / step**4
+    weights = two / 2.0, (four - two) / 24.0, (six - 5.0 * four + 4.0 * two) / 720.0
+    sums, off = [], np.zeros(width.size)
     for log_mass in logs:
-        ratio = np.exp(log_mass - log_mass[2])
-        mean = (5.0 * ratio[1] + 8.0 + 5.0 * ratio[3]) / 18.0
-        bend = (ratio[0] - 2.0 + ratio[4]) / (0.5 * (width - 1.0)) ** 2
-        sums.append(log_mass[2] + np.log(width * (mean - bend / 24.0)))
+        ratio = np.exp(log_mass - log_mass[0])
+        each = np.where(place < width, ratio, 0.0).sum(axis=0)
+        outer, far, near = ratio[0] + ratio[6], ratio[1] + ratio[5], ratio[2] + ratio[4]
+        differences = (
+            near - 2.0 * ratio[3],
+            far - 4.0 * near + 6.0 * ratio[3],
+            outer - 6.0 * far + 15.0 * near - 20.0 * ratio[3],
+        )
+        terms = [weight * part for weight, part in zip(weights, differences, strict=True)]
+        mean = ratio[3] + terms[0] + terms[1] + terms[2]
+        sums.append(log_mass[0] + np.log(np.where(listed, each, width * mean)))
+        off = np.maximum(off, np.where(listed, 0.0, np.abs(terms[2]) / mean))
     loss = logs[0] - logs[1]
-    doubt = np.abs(loss[0] - 2.0 * loss[2] + loss[4]) + _ROUNDING
-    return *sums, np.maximum(loss.min(axis=0) - doubt, 0.0), loss.max(axis=0) + doubt
+    bend = np.abs(loss[0] - 2.0 * loss[3] + loss[6])
+    doubt = np.where(listed, 0.0, bend) + _ROUNDING
+    return *sums, np.maximum(loss.min(axis=0) - doubt, 0.0), loss.max(axis=0) + doubt, off
