@@ -130,6 +130,30 @@ def test_induction_on_any_grid(step, rate, direction):
             assert -1e-13 <= under <= 2.0 * count * step**2
 
 
+def test_tests_where_rare_large_losses_decide():
+    """Mutant: beyond the grid the test of its last point is held: .2 % too low."""
+    law = pn.Cactus(
+        mean_cost=0.06135039192522627, cells_per_sensitivity=4, cells=12, tail_ratio=2.5352446e-5
+    )
+    found = pn.Mechanism(law).delta(18.61409549156558, 2)
+    assert found.upper <= found.lower * (1.0 + 1e-4)
+
+
+def test_tests_far_beyond_the_grid():
+    """Mutants: a cut exponent, or no room for what underflows (1,900 times the truth)."""
+    loss = np.array([800.0, math.log1p(-1e-3)])
+    grid = Points.of(0.01, 1.0, 1.0, 1.0)
+    tests = Attained(grid)
+    tests.advance(
+        use_of([(loss, np.array([1e-3, 1.0 - 1e-3]))]), [np.zeros(grid.points, dtype=np.int16)] * 2
+    )
+    below = tests.bound(0.0, 0.0)
+    for epsilon in (0.0, 1.0, 500.0, 790.0, 900.0, 1200.0, 1e300):
+        sums = np.array([1600.0, 800.0 + loss[1]])
+        gain = -np.expm1(-np.maximum(sums - epsilon, 0.0))
+        assert math.exp(below.log_delta(epsilon)) <= (1e-6 * gain[0] + 2e-3 * gain[1]) * 1.0001
+
+
 @for_rows([(10, 1.0), (100, 0.1)])
 def test_estimates_are_those_of_the_envelope(count, rate):
     law = pn.Cactus(cost=1.0, mean_cost=0.5, cells_per_sensitivity=20, cells=160, tail_ratio=0.35)

@@ -245,7 +245,7 @@ class ChoiceBound(Bound):
         # Of frequencies, of arguments of waves within the period, and of their sum.
         size, wave = 2.0 * np.abs(self.coefficients), np.arange(self.coefficients.size)
         rounding = np.abs(y) * float(size @ self.frame.waves)
-        rounding += float(size @ (3.0 * wave + (size.size + 64.0)))
+        rounding += float(size @ (6.0 * wave + (size.size + 64.0)))
         value += self.sign * (self.error + 4.0 * UNIT * rounding)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = self.log_scale + self.frame.tilt * y + np.log(np.maximum(value, 0.0))

@@ -18,7 +18,7 @@ above at the point, see the loss ``L``, and go on with the test of one of the po
 ``y_i + L``, by a coin with the shares above: another test, of ``E_P[p]`` and ``E_P[e^{-L} q]``.
 Both are sums at points again. (Always the nearest point would be off to one side, in each use.) So
 one pass gives a test for every epsilon; that of a nearby point is a bound, too. Beyond the last
-point its test is held, and before the first one none says yes.
+point its test is held or all say yes, whichever is better, and before the first one none does.
 
 *Width.* A chord is above by ``h^2/8`` of the second derivative, about ``c (1 + c)`` of ``V`` where
 delta falls by ``e^{-c epsilon}``; that adds up over the uses. A test is a line below ``V`` as a
@@ -60,8 +60,9 @@ _FORMED = 4.0
 SAME = 1e-13
 #: Where a choice is between upper bounds and lower ones, of several uses.
 BETWEEN = 0.35
-# A larger exponent makes any test useless.
-_LARGEST_RISE = 700.0
+# Farther beyond the grid nothing is said; and what probabilities may lose below float64, in sums of
+# a million terms in each of a thousand uses.
+_LARGEST_RISE, _UNDERFLOW = 600.0, 1e-305
 
 
 @dataclass(frozen=True)
@@ -304,7 +305,9 @@ class Attained:
         # From the lowest point on farther tests are all the same.
         most = max(lower.span[1] for lower, _ in use.shifts) / step
         reach = math.ceil(min(max(most, 0.0), points - _CERTAIN / step)) + 2
-        none, beyond = np.zeros(points), np.exp(-step * np.arange(1, reach + 1))
+        none, fade = np.zeros(points), np.exp(-step * np.arange(1, reach + 1))
+        # A yes to everything, beyond the last point.
+        certain = math.exp(-self.grid.above * step) * fade
 
         @functools.cache
         def shares(shift: int) -> tuple[Index, Float, Float]:
@@ -322,8 +325,10 @@ class Attained:
             return places + points, under_p, under_q
 
         for choice in choices:
-            after_p = np.concatenate([none, self.under_p, np.full(reach, self.under_p[-1])])
-            after_q = np.concatenate([none, self.under_q, self.under_q[-1] * beyond])
+            last_p, last_q = self.under_p[-1], self.under_q[-1] * fade
+            better = last_p - last_q > 1.0 - certain
+            after_p = np.concatenate([none, self.under_p, np.where(better, last_p, 1.0)])
+            after_q = np.concatenate([none, self.under_q, np.where(better, last_q, certain)])
             ends = np.flatnonzero(np.diff(choice)) + 1
             for start, end in zip([0, *ends.tolist()], [*ends.tolist(), points], strict=True):
                 places, under_p, under_q = shares(int(choice[start]))
@@ -355,9 +360,11 @@ class AttainedBound(Bound):
         nearest = np.rint(y / grid.step) + grid.below + np.array([[-1.0], [0.0], [1.0]])
         place = np.clip(nearest, 0.0, grid.points - 1.0)
         off = self.slack + 8.0 * UNIT * (np.abs(y) + grid.points * grid.step)
-        rise = np.exp(np.minimum((place - grid.below) * grid.step - y + off, _LARGEST_RISE))
+        rise = (place - grid.below) * grid.step - y + off
         index = place.astype(np.int64)
         under_p = self.under_p[index] * (1.0 - self.relative)
-        found = under_p - self.under_q[index] * rise * (1.0 + self.relative)
+        under_q = (self.under_q[index] + _UNDERFLOW) * (1.0 + self.relative)
+        found = under_p - under_q * np.exp(np.minimum(rise, _LARGEST_RISE))
+        found[rise > _LARGEST_RISE] = 0.0
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.maximum(found.max(axis=0), 0.0)))
