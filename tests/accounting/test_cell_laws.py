@@ -380,3 +380,22 @@ def test_discrete_laplace_noise_far_below_the_shift(shift, rate, adjacency):
             found = mechanism.delta(epsilon, sampling_rate=rate, adjacency=adjacency)
             assert found.lower <= exact <= found.upper
             assert found.width <= 1e-7 * found.upper
+
+
+def test_masses_of_several_shifts_that_float64_does_not_hold():
+    """Kills: a mass that underflows taken for none: at 53 cells delta(731.7) was 0, where one shift
+    has 2.8e-6, and at 54 cells the lower end of delta(748) 6.8e-6, above the largest loss."""
+    law = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=8, cells=24, tail_ratio=1e-6)
+    largest = [pn.Mechanism(law, shift / 8.0).epsilon(0.0) for shift in (24, 48)]
+    assert all(found.lower == found.upper or found.width <= 1e-9 * found for found in largest)
+    assert largest == sorted(largest)
+    for shift in (53, 64):
+        mechanism = pn.Mechanism(law, shift / 8.0)
+        for ask in (
+            lambda m: m.epsilon(1e-6),
+            lambda m: m.delta(731.7),
+            lambda m: m.delta(1.0, 2),
+            lambda m: m.composed(2, 0.5).profile([1.0]),
+        ):
+            with pytest.raises(pn.DomainError, match="that float64 holds"):
+                ask(mechanism)

@@ -164,7 +164,35 @@ def _envelope(noise: CellLaw, shifts: tuple[float, ...]) -> Envelope:
 
 
 def _curves(noise: CellLaw, shifts: tuple[float, ...]) -> list[Curve]:
-    return [Curve.of(*noise.pieces(shift)) for shift in shifts]
+    """That of each shift, whose ratios are those of masses.
+
+    Raises
+    ------
+    DomainError
+        if a mass is below 2**-1022, though the law has it: its ratios are not known
+    """
+    curves = []
+    for shift in shifts:
+        shifted, base = noise.pieces(shift)
+        coarse = np.minimum(shifted, base) < _NORMAL
+        if coarse.any() and np.isfinite(_losses(noise, shift)[coarse]).any():
+            raise DomainError(
+                f"sensitivity must leave cells of {noise!r} masses that float64 holds (losses of "
+                f"one use below 708), got shifts up to {shifts[-1]!r}"
+            )
+        curves.append(Curve.of(shifted, base))
+    return curves
+
+
+def _losses(noise: CellLaw, shift: float) -> Float:
+    """Those of the pieces of a shift, from what the law knows besides masses; NaN of none."""
+    if hasattr(noise, "piece_losses"):
+        return np.asarray(noise.piece_losses(shift))
+    if not hasattr(noise, "log_pieces"):
+        return np.full(noise.pieces(shift)[0].size, np.nan)
+    log_shifted, log_base = noise.log_pieces(shift)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(log_shifted - log_base)
 
 
 def _alone(noise: CellLaw, shift: float) -> Envelope:
