@@ -15,10 +15,8 @@ import numpy as np
 from psinoise._kept import cached_property
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound
-from psinoise.accounting.compose.measures.dense import Measured
 from psinoise.accounting.compose.measures.measure import SIDES, Side
 from psinoise.accounting.gaussians import gaussians
-from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.steps import (
     MASS_ROUNDING,
@@ -67,8 +65,7 @@ class Question(Asked):
         """What bounds the profile from below, if that is something else: what is attained."""
         kept: dict[Step, int] = {}
         for step, count in self.steps:
-            found = step.attained if isinstance(step, Measured | AtomPair) else step
-            if found is not None:
+            if (found := step.attained) is not None:
                 kept[found] = kept.get(found, 0) + count
         steps = tuple(kept.items())
         return None if steps == self.steps else replace(self, steps=steps, kept={})

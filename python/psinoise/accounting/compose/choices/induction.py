@@ -105,6 +105,15 @@ def _far_share(distance: Float, length: float) -> Float:
     return np.minimum(np.expm1(-distance) / math.expm1(-length), 1.0)
 
 
+def _split(losses: Measure, step: float) -> tuple[Float, Float]:
+    """Every loss between the points around it: these in steps, all lower ones first, and the shares
+    of its mass."""
+    place = np.floor(losses.loss / step)
+    share = _far_share(np.maximum(losses.loss - place * step, 0.0), step)
+    mass = np.concatenate([losses.mass * (1.0 - share), losses.mass * share])
+    return np.concatenate([place, place + 1.0]), mass
+
+
 @dataclass(frozen=True, eq=False)
 class Use:
     """One use of a step: the losses of each of its shifts, from below and from above."""
@@ -207,15 +216,11 @@ class Induction:
         return largest * (1.0 + 1e-12)
 
     def _mean(self, losses: Measure) -> _Mean:
-        """Shares of chords: every loss is split between the points around."""
-        step = self.grid.step
-        place = np.floor(losses.loss / step)
-        share = _far_share(np.maximum(losses.loss - place * step, 0.0), step)
-        place = np.clip(place, -float(self._before), float(self._beyond))
-        at = np.concatenate([place, place + 1.0]).astype(np.int64)
+        """Shares of chords."""
+        number, mass = _split(losses, self.grid.step)
+        at = np.clip(number, -float(self._before), self._beyond + 1.0).astype(np.int64)
         places, where = np.unique(at, return_inverse=True)
         weights = np.zeros(places.size)
-        mass = np.concatenate([losses.mass * (1.0 - share), losses.mass * share])
         np.add.at(weights, where, mass)
         inside = places <= self._beyond
         certain = losses.infinite + float(weights[~inside].sum()) * (1.0 + 1e-12)
@@ -312,10 +317,8 @@ class Attained:
         @functools.cache
         def shares(shift: int) -> tuple[Index, Float, Float]:
             lower = use.shifts[shift][0]
-            place = np.floor(lower.loss / step)
-            share = _far_share(np.maximum(lower.loss - place * step, 0.0), step)
-            number = np.minimum(np.concatenate([place, place + 1.0]), float(reach))
-            mass = np.concatenate([lower.mass * (1.0 - share), lower.mass * share])
+            number, mass = _split(lower, step)
+            number = np.minimum(number, float(reach))
             base = mass * np.exp(number * step - np.tile(lower.loss, 2))
             held = number > -points  # others are before the first point, wherever they begin
             places, where = np.unique(number[held].astype(np.int64), return_inverse=True)
