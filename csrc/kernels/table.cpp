@@ -53,6 +53,7 @@ const Kernels kernels = {
     log_mgf,
     lattice_sums,
     placed_sums,
+    largest_sums,
     peaks_above,
     largest_rows,
     missing_near,

@@ -14,7 +14,7 @@ from cell_oracles import cactus_pieces, integer_atoms, merged
 from scipy import stats
 
 import psinoise as pn
-from psinoise.accounting.compose.choices import composer
+from psinoise.accounting.compose.choices import composer, late_choices
 from psinoise.accounting.compose.choices.induction import Attained, Induction, Use
 from psinoise.accounting.compose.choices.induction import Grid as Points
 from psinoise.accounting.compose.choices.late_choices import GridBound, Target, with_one_shift
@@ -50,6 +50,10 @@ def adaptive_delta(pieces, epsilon: float, count: int, before=None) -> float:
 def in_blocks() -> contextlib.AbstractContextManager[object]:
     """Few uses in blocks, as many are."""
     return mock.patch.object(composer, "induced_bounds", lambda *_: iter(()))
+
+
+def in_no_blocks() -> contextlib.AbstractContextManager[object]:
+    return mock.patch.object(composer.Choices, "_in_blocks", lambda *_: iter(()))
 
 
 @for_rows(
@@ -222,6 +226,33 @@ def test_much_work_is_for_a_wider_bracket_first(cells, mean_cost, count, rate, d
     mechanism = pn.Mechanism(pn.Cactus(mean_cost=mean_cost, cells_per_sensitivity=cells))
     found = mechanism.epsilon(delta, count, rate)
     assert found.width <= 5e-3 * found
+
+
+@for_rows([(20, 0.1, 1e-7), (40, 0.03, 1e-9)])
+def test_wide_bounds_of_many_uses(count, rate, delta):
+    """On a coarse grid, of few groups of shifts: they hold what finer ones hold, and are near."""
+    accountant = pn.Accountant("remove").compose(pn.Mechanism(SMALL), count, rate)
+    sharp = accountant.epsilon(delta)
+    assert sharp.width <= 1e-4 * sharp
+    few = mock.patch.multiple(late_choices, _MOST_CHOSEN=1, _MOST_FEW=1, _WIDE_SUMS=2e6)
+    with few, mock.patch.object(composer, "_FEW_GROUPS", 3), in_no_blocks():
+        wide = pn.Accountant("remove").compose(pn.Mechanism(SMALL), count, rate).epsilon(delta)
+    assert wide.composer == "choices"
+    assert 2e-4 * sharp < wide.width <= 0.03 * sharp
+    assert wide.lower <= sharp.upper
+    assert sharp.lower <= wide.upper
+
+
+@pytest.mark.deep
+@for_rows([(1.0, 20, 160, 0.35, 1e-3), (1.0, 200, None, None, 0.04), (None, 200, None, None, 0.03)])
+def test_many_uses_whose_rare_large_losses_decide(cost, fineness, cells, ratio, width):
+    """Too many for a fine grid, and too small for blocks: 11, 15 and 7 % wide before."""
+    sizes = {"cost": cost, "cells": cells, "tail_ratio": ratio}
+    given = {name: size for name, size in sizes.items() if size is not None}
+    law = pn.Cactus(mean_cost=0.5, cells_per_sensitivity=fineness, **given)
+    found = pn.Mechanism(law).epsilon(1e-8, 1000, 0.01)
+    assert found.composer == "choices"
+    assert found.width <= width * found
 
 
 @pytest.mark.deep

@@ -57,7 +57,10 @@ _BLOCKS, _TIMES = 150, 6
 _MUCH, _LOOSE, _CLOSER = 0.08, 16.0, 0.5
 # Groups of shifts, or each shift; nodes of the loss of one for each fineness.
 _LEAST_GROUPS, _MOST_GROUPS, _ALL, _LOSSES, _MOST_LOSSES = 8, 128, 2**20, 128, 4096
-_FEW_USES = 500
+_FEW_USES, _FEW_GROUPS = 500, 12
+# Of more uses functions that are smaller where they are asked about take too many blocks if there
+# are choices.
+_LEAST_SIZE = 3e-6
 # Logs of deltas below are those of no float64, or nearly so.
 _LEAST_LOG = -690.0
 # Logs of deltas that are large, or next to 1; a share of what the envelope and one shift are apart
@@ -176,9 +179,10 @@ class Choices:
         known = all(below is above for (below, above), _ in self.others)
         if self.pair.several and known and log_delta > _LEAST_LOG:
             target = Target(epsilon, math.exp(log_delta), fixed.slope(epsilon, 0.03 * scale), 0.0)
-            steps, asked = (self._use(), self.count, self.others), (self.crossing, self.width)
-            for loose in (False, True):
-                if (yield from induced_bounds(*steps, target, loose, *asked)):
+            rest = self.count, self.others, target
+            for groups in (_ALL, _FEW_GROUPS):
+                use, wide = self._use(groups), groups < _ALL
+                if (yield from induced_bounds(use, *rest, wide, self.crossing, self.width)):
                     return True
                 if (yield from blocks):  # nothing if these have ended
                     return True
@@ -192,7 +196,8 @@ class Choices:
         while (tilt := rough.saddle(epsilon)) is not None:
             asked, made = loose * self.width(epsilon, tilt), {}
             found = best_frame(rough, tilt, epsilon, asked, fineness, log_delta)
-            if found is None:
+            many = self.pair.several and self.count > _FEW_USES
+            if found is None or (many and found[2] < _LEAST_SIZE):
                 return False
             frame = found[0]
             each = _TIMES * min(self.count, _BLOCKS) * frame.degree
@@ -237,10 +242,10 @@ class Choices:
             fineness, before = 2 * fineness, gap
         return False
 
-    def _use(self) -> Use:
-        """One use with all shifts apart."""
+    def _use(self, most: int) -> Use:
+        """One use with so many groups of shifts."""
         above, below = (
-            [self._measure(shift, side, _MOST_LOSSES) for shift in self._groups(side, 1.0, _ALL)]
+            [self._measure(shift, side, _MOST_LOSSES) for shift in self._groups(side, 1.0, most)]
             for side in _SIDES
         )
         return Use(tuple(zip(below, above, strict=True)))

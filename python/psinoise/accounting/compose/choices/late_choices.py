@@ -24,6 +24,9 @@ below its own chord to 1; ``f`` lies nowhere below the line of its chord, and ``
 but for rounding. So there the premise holds where it holds at the last point with ``b = 0``.
 
 *From below* neighbors take ``r`` first, and choose later.
+
+*Wide bounds.* Where rare large losses decide no one shift may be the worst before, and blocks are
+of no use either. Then all uses have choices, on as coarse a grid as there is time for.
 """
 
 from __future__ import annotations
@@ -36,7 +39,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.accounting.compose.choices.induction import (
-    SAME,
     Attained,
     AttainedBound,
     Grid,
@@ -64,7 +66,9 @@ _CHOSEN, _SPLIT, _COMPOSED, _ADDED, _ALONE, _ROUGH = 0.27, 0.2, 0.1, 0.1, 0.65, 
 _TILT, _GROWTH, _MOST_GROWTH = 0.5, 2.0, 4.0
 # Terms of all sums; points of a grid that is looked at once, of all uses with choices together, of
 # which two bytes each are kept, and of one with what its losses reach.
-_MOST_SUMS, _MOST_POINTS, _MOST_KEPT, _MOST_REACHED = 3e10, 2**19, 1e7, 2**23
+_MOST_SUMS, _MOST_POINTS, _MOST_KEPT, _MOST_REACHED = 1e11, 2**19, 3e7, 2**23
+# Terms of wide bounds; grids are coarser for these by so much at most.
+_WIDE_SUMS, _COARSEST = 4e10, 30.0
 # How much closer than asked the next bounds should be; they are closer by so much, or none are.
 _CLOSER, _PROGRESS = 0.85, 0.7
 # What one use may leave out of its losses is so much less than of delta, as a log.
@@ -91,10 +95,10 @@ class Target:
         """What choices may add, as a share of delta."""
         return _ADDED * self.asked * self.tilt
 
-    def grid(self, uses: int, share: float, rise: float) -> Grid:
+    def grid(self, uses: int, share: float, fall: float) -> Grid:
         """A grid whose chords take a share of the width in so many uses."""
         step = math.sqrt(8.0 * share * self.asked / (uses * (1.0 + self.tilt)))
-        return Grid.of(step, self.epsilon, self.tilt, rise)
+        return Grid.of(step, self.epsilon, self.tilt, fall)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,22 +157,22 @@ def induced_bounds(
     count: int,
     others: Sequence[Step],
     target: Target,
-    loose: bool,
+    wide: bool,
     crossing: Crossing,
     width: Width,
 ) -> Generator[Bound, None, bool]:
     """Bounds from above and below on finer and finer grids; whether they are as close as asked.
 
-    With so many uses with choices, beside steps without one. If it is ``loose`` choices before the
-    last uses may add more than a small share of the width.
+    With so many uses with choices, beside steps without one. If they may be ``wide`` a grid is as
+    coarse as the work that there may be asks for.
     """
     finer, spent, before = 1.0, 0.0, math.inf
-    while spent <= _MOST_SUMS:
+    while spent <= (0.5 * _WIDE_SUMS if wide else _MOST_SUMS):
         asked = width(target.epsilon, target.tilt)
         if not asked > 0.0:
             return False
         target = dataclasses.replace(target, asked=finer * asked)
-        made = _late(use, count, others, target, loose)
+        made = _late(use, count, others, target, wide)
         if made is None:
             return False
         spent += made.sums
@@ -192,14 +196,20 @@ def induced_bounds(
 
 
 def _late(
-    use: Use, count: int, others: Sequence[Step], target: Target, loose: bool
+    use: Use, count: int, others: Sequence[Step], target: Target, wide: bool
 ) -> LateChoices | None:
     """As few uses with choices as will do; None if they are too many."""
-    rise = math.inf if others else use.fall(count)
-    few = min(_MOST_FEW, count) if loose else _few(use, count, target)
+    fall = math.inf if others else use.fall(count)
+    few = _few(use, count, target, wide)
     if few is None:
         return None
-    made = _induction(use, target.grid(few, _CHOSEN if others or few < count else _ALONE, rise))
+    share = _CHOSEN if others or few < count else _ALONE
+    made = _induction(use, target.grid(few, share, fall))
+    if wide and made is not None and few * made.sums > _WIDE_SUMS:
+        # A grid has as many points as the root of the width asks for.
+        coarser = min(few * made.sums / _WIDE_SUMS, _COARSEST)
+        target = dataclasses.replace(target, asked=coarser**2 * target.asked)
+        made = _induction(use, target.grid(few, share, fall))
     if made is None or few * made.grid.points > _MOST_KEPT or few * made.sums > _MOST_SUMS:
         return None
     for _ in range(few):
@@ -209,14 +219,14 @@ def _late(
     return LateChoices(made, count, _composed(others, target))
 
 
-def _few(use: Use, count: int, target: Target) -> int | None:
+def _few(use: Use, count: int, target: Target, wide: bool) -> int | None:
     """After how many uses one shift may be taken for all before, on a coarse grid.
 
-    Where none may it is all of few uses, and none of many.
+    Where none may it is all of few uses, and none of many, but for wide bounds.
     """
     most, few = min(count, _MOST_FEW), _LEAST
     made = _induction(use, target.grid(most, _ROUGH, use.fall(count)))
-    if made is None:
+    if made is None or most * made.sums > _MOST_SUMS:
         return None
     while few < most:
         while len(made.choices) < few:
@@ -228,7 +238,7 @@ def _few(use: Use, count: int, target: Target) -> int | None:
         if added * (few / most) ** _FASTEST > 0.5 * target.added:
             break
         few += max(few // 3, 1)
-    return count if count <= _MOST_CHOSEN else None
+    return count if wide or count <= _MOST_CHOSEN else None
 
 
 def with_one_shift(
@@ -236,7 +246,7 @@ def with_one_shift(
 ) -> LateChoices | None:
     """All uses before of one shift, with (1)."""
     rest = count - len(made.choices)
-    grid = target.grid(rest, _SPLIT, made.grid.above * made.grid.step)
+    grid = target.grid(rest, _SPLIT, math.inf if others else made.use.fall(count))
     check = _induction(made.use, grid, made)
     if check is None:
         return None
@@ -254,7 +264,7 @@ def with_one_shift(
     below_first = first[:1] * (float(mass.sum()) + infinite)
     surplus = max(surplus, _surplus(check.values[:1], below_first, spare[:1]))
     # Of both means, and of what is certain beyond the last point.
-    relative = rest * (surplus + (8.0 * UNIT * (mass.size + 64) + 4.0 * SAME) / first[-1])
+    relative = rest * (surplus + 8.0 * UNIT * (mass.size + 64) / first[-1])
     if not relative <= 1.0:
         return None
     measure = made.use.shifts[shift][0]
