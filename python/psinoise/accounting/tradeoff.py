@@ -38,6 +38,7 @@ _BEYOND = 0.1
 # Lines to either side that are looked at together.
 _LOOK = 2
 _LEAST = 1e-15
+_UNIT = 2.0**-53
 _MOST_ROUNDS = 60
 _FIRST_LINES = 17
 # exp(700) is finite.
@@ -66,7 +67,7 @@ def tradeoff_of(
         values = np.zeros(alphas.shape)
         inside = (alphas > 0.0) & (alphas < 1.0)
         # A test without false positives says yes to an infinite loss alone.
-        values[alphas == 0.0] = 1.0 - infinite
+        values[alphas == 0.0] = max(math.nextafter(1.0 - infinite, 0.0), 0.0) if infinite else 1.0
         if inside.any():
             distinct, where = np.unique(alphas[inside], return_inverse=True)
             values[inside] = _highest(distinct, beyond, prepare, close)[where]
@@ -118,16 +119,19 @@ class _Lines:
         mirrored = positive > 0.0
         self.epsilons = np.concatenate([-positive[mirrored][::-1], positive])
         self.slopes = np.exp(self.epsilons)
-        rest = 1.0 - delta
-        flat = np.exp(-positive) * rest
-        self.heights = np.concatenate([flat[mirrored][::-1], rest])
+        self._both = np.concatenate([delta[mirrored][::-1], delta])
 
     def values(self, alphas: Float, k: NDArray[np.intp]) -> Float:
-        """Heights of some lines, each at an alpha."""
-        slope, height = self.slopes[k], self.heights[k]
-        # e^{-eps} (1 - delta - alpha) without the cancellation of its two terms.
-        flat = slope * (height / slope - alphas)
-        return np.asarray(np.where(self.epsilons[k] < 0.0, flat, height - slope * alphas))
+        """Heights of some lines, each at an alpha, less what they may be off by rounding.
+
+        Exponentials are right to 4 ulp; of ``1 - alpha`` and delta either may be the smaller.
+        """
+        slope, delta = self.slopes[k], self._both[k]
+        flat, steep = (1.0 - alphas) - delta, slope * alphas
+        off = 4.0 * _UNIT * ((1.0 - alphas) + delta) + 16.0 * _UNIT * np.abs(flat)
+        lower = slope * (flat - off)
+        upper = (1.0 - delta) - steep - 8.0 * _UNIT * ((1.0 - delta) + steep)
+        return np.asarray(np.where(self.epsilons[k] < 0.0, lower, upper))
 
     def _climbed(self, alphas: Float, start: NDArray[np.intp]) -> NDArray[np.intp]:
         """The highest line at each alpha; along the slopes heights rise to it and fall."""
