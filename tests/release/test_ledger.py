@@ -16,6 +16,7 @@ import pytest
 import psinoise as pn
 from psinoise.accounting import Accountant
 from psinoise.release import values
+from refusals import for_rows
 
 GAUSSIAN = pn.Mechanism(pn.Gaussian(std=12.0))
 LAPLACE = pn.Mechanism(pn.Laplace(scale=10.0))
@@ -432,3 +433,18 @@ def test_where_all_values_are_counted_the_refusal_says_so():
             made.release(small, data, count=count)
     assert made.charges == ()
     made.release(GAUSSIAN, x, count=1)
+
+
+@for_rows([(2.7808019285942787, 0.0), (1.6786377437237006, 1e-6), (1.0, 1e-6)])
+def test_what_remains_is_sure_to_fit(epsilon, delta):
+    """By basic composition: refused before where both composed anew came out a little too wide."""
+    ledger = pn.Ledger(epsilon, delta)
+    ledger.charge(pn.Mechanism(pn.Laplace(scale=1.3145152485659164)).on_lattice())
+    left = ledger.remaining
+    assert left > 0.0
+    scale = np.nextafter(1.0 / left, np.inf)
+    while (last := pn.Mechanism(pn.Laplace(scale=scale))).pure_epsilon() > left:
+        scale = np.nextafter(scale, np.inf)
+    ledger.charge(last)
+    assert ledger.spent <= epsilon
+    assert ledger.remaining <= 1e-5 * epsilon

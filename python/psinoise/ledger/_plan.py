@@ -15,7 +15,9 @@ proofs are tried, the quick ones first:
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 
 from psinoise.accounting import Accountant
 from psinoise.accounting.accountant import is_within
@@ -24,6 +26,7 @@ from psinoise.ledger._charge import Charge
 from psinoise.ledger._running import Running
 from psinoise.ledger._spending import Limits, Sums, best_order
 from psinoise.mechanisms import LatticeMechanism, Mechanism
+from psinoise.numerics.rational import rounded
 
 __all__ = ["Plan"]
 
@@ -59,9 +62,11 @@ class Plan:
         self._ahead = 0
         self._last: _Kind | None = None
         self._spent: float | None = 0.0
+        self._at_most = 0.0
 
     def enter(self, charge: Charge) -> None:
         """Count a charge, whether it fits or not."""
+        self._at_most = self._basic(charge)
         self._sums = self._sums.plus(charge, self._adjacency)
         self._counts = self._with(charge)
         if self._running is not None:
@@ -89,6 +94,8 @@ class Plan:
                     raise
         if self._certified(charge):
             return
+        if math.isfinite(self.spent) and self._basic(charge) <= self._epsilon:
+            return
         try:
             found = self._accountant(wanted).epsilon(self._delta)
         except CertificationError as error:
@@ -103,17 +110,28 @@ class Plan:
             found,
         )
 
+    def _basic(self, charge: Charge) -> float:
+        """What is spent so far, if that is known, and the largest loss: basic composition."""
+        loss = Sums.none(()).plus(charge, self._adjacency)
+        most = loss.worst()[1]
+        if loss.leak > 0.0 or self._spent is None or not math.isfinite(self._spent + most):
+            return math.inf
+        return rounded(Fraction(self._spent) + Fraction(most), up=True)
+
     @property
     def spent(self) -> float:
         """A certified upper bound on epsilon at the budget's delta."""
         if self._spent is None:
-            self._spent = self._accountant(self._counts).epsilon(self._delta).upper
+            found = self._accountant(self._counts).epsilon(self._delta).upper
+            self._spent = min(found, self._at_most)
         return self._spent
 
     @property
     def remaining(self) -> float:
         """Epsilon of any mechanism without delta that is sure to fit."""
-        return max(self._epsilon - self.spent, 0.0)
+        if not self.spent < self._epsilon:
+            return 0.0
+        return rounded(Fraction(self._epsilon) - Fraction(self.spent), up=False)
 
     def _certified(self, charge: Charge) -> bool:
         """Whether a certified composition proves it; remembers what was proven."""
