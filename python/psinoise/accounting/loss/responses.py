@@ -157,11 +157,39 @@ class RangePair(AtomPair):
             return RandomizedResponse(up, self.eta - up, 0.0, self.sampling_rate)
 
         def moment(up: float) -> float:
-            return pair(up).moment(direction, tilt)
+            return _moment(pair(up), direction, tilt)
 
-        ups = (self.eta * np.linspace(0.0, 1.0, _ANSWERS + 2)).tolist()
-        best = max(range(1, _ANSWERS + 1), key=lambda k: moment(ups[k]))
-        return pair(peak(moment, ups[best - 1], ups[best + 1])[0])
+        shares = np.linspace(0.0, 1.0, _ANSWERS + 2).tolist()
+        best = max(range(1, _ANSWERS + 1), key=lambda k: moment(self.eta * shares[k]))
+        found = peak(lambda share: moment(self.eta * share), shares[best - 1], shares[best + 1])
+        return pair(self.eta * found[0])
+
+
+def _moment(pair: AtomPair, direction: Direction, tilt: float) -> float:
+    """`AtomPair.moment` of a loss without infinite ones; small ones keep their digits.
+
+    As ``E_P[e^{-L}] = 1``, ``E_P[e^{c L}] - 1 = E_P[g(c L) + c g(-L)]`` with
+    ``g(x) = e^x - 1 - x``: terms that are positive.
+    """
+    log_mass, loss = pair.atoms
+    if direction == "remove":
+        mass = np.exp(log_mass + loss)
+    else:
+        mass, loss = np.exp(log_mass), -loss
+    if max(tilt, 1.0) * float(np.abs(loss).max(initial=0.0)) > 1.0:
+        return pair.moment(direction, tilt)
+    if tilt == 0.0:
+        return float(mass @ _beyond(-loss))
+    return math.log1p(float(mass @ (_beyond(tilt * loss) + tilt * _beyond(-loss)))) / tilt
+
+
+def _beyond(x: Float) -> Float:
+    """``e^x - 1 - x`` for ``abs(x)`` up to 1, without cancellation."""
+    total = term = 0.5 * x * x
+    for k in range(3, 22):
+        term = term * x / k
+        total = total + term
+    return total
 
 
 def _log_less(x: float) -> float:
