@@ -8,7 +8,7 @@ import numpy as np
 
 from psinoise._kept import cached_property
 from psinoise.accounting.compose.choose import one_use
-from psinoise.accounting.compose.measures.bound import Bound
+from psinoise.accounting.compose.measures.bound import Bound, delta_of
 from psinoise.accounting.compose.measures.dense import Mask
 from psinoise.accounting.compose.measures.measure import SIDES, Side
 from psinoise.accounting.loss.pairs import Direction, Float
@@ -82,7 +82,7 @@ class Composed:
         for direction, log in logs.items():
             mass = infinite_mass(question.steps, direction)
             mass *= 1.0 + MASS_ROUNDING if upper else 1.0 - MASS_ROUNDING
-            found = np.maximum(found, np.exp(log) + mass)
+            found = np.maximum(found, delta_of(log, side) + mass)
         if upper:
             found = np.minimum(found, np.where(epsilons >= 0.0, question.at_most, 1.0))
         return np.asarray(np.minimum(found, 1.0))
@@ -116,9 +116,11 @@ def _one_use(question: Question, direction: Direction, epsilons: Float) -> list[
     if question.uses != 1.0 or not (epsilons < question.largest_loss(direction)).any():
         return []
     distances = (float(np.abs(epsilons).max()) or 1.0) * _NARROW
-    apart = np.diff(epsilons, prepend=-np.inf) > _APART * distances[-1]
-    edges = np.append(epsilons, np.subtract.outer(epsilons[apart], distances))
-    return list(one_use(question.steps, direction, _LEAST_LOG_DELTA, np.unique(edges)))
+    with np.errstate(over="ignore"):
+        apart = np.diff(epsilons, prepend=-np.inf) > _APART * distances[-1]
+        edges = np.append(epsilons, np.subtract.outer(epsilons[apart], distances))
+    edges = np.unique(edges[np.isfinite(edges)])
+    return list(one_use(question.steps, direction, _LEAST_LOG_DELTA, edges))
 
 
 def _log(
@@ -186,7 +188,7 @@ def _gaps(question: Question, epsilons: Float, known: Known) -> tuple[Float, Flo
     """How far the bounds on log delta are apart, the lower one, and how far they may be."""
     lower = np.max([logs["lower"] for logs in known.values()], axis=0)
     upper = np.minimum.accumulate(np.max([logs["upper"] for logs in known.values()], axis=0))
-    with np.errstate(invalid="ignore"):
+    with np.errstate(all="ignore"):  # of epsilons next to each other, and next to infinity
         # Nothing is asked of a delta that float64 has no room for.
         gap = np.where((upper > lower) & (upper > _LEAST_LOG_DELTA), upper - lower, 0.0)
         slope = -np.gradient(lower, epsilons) if epsilons.size > 1 else np.ones(1)

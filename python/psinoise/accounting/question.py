@@ -14,7 +14,7 @@ import numpy as np
 
 from psinoise._kept import cached_property
 from psinoise.accounting.bracket import Bracket
-from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound
+from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound, delta_of
 from psinoise.accounting.compose.measures.measure import SIDES, Side
 from psinoise.accounting.gaussians import gaussians
 from psinoise.accounting.loss.pairs import Direction, Float
@@ -26,9 +26,6 @@ from psinoise.accounting.loss.steps import (
     largest_loss,
 )
 from psinoise.accounting.one_direction import Asked, OneDirection, Point
-
-# The least positive float64: delta is below it where its logarithm is that small.
-_LEAST = 5e-324
 
 
 def certain_delta(epsilon: float | Float, side: Side) -> Float:
@@ -112,12 +109,11 @@ class Question(Asked):
             found = self._answer(parts)
         for part in parts:
             mass = infinite_mass(self.steps, part.direction)
-            low, high = math.exp(part.lower), math.exp(part.upper)
+            low = float(delta_of(part.lower, "lower"))
+            high = float(delta_of(part.upper, "upper"))
             # No loss says more than the largest.
             top = self.largest_loss(part.direction)
             high = min(high, -math.expm1(min(epsilon - top, 0.0)) * (1.0 + 2.0**-50))
-            if part.upper > -math.inf:
-                high = max(high, _LEAST)
             lower = max(lower, low + mass * (1.0 - MASS_ROUNDING))
             upper = max(upper, high + mass * (1.0 + MASS_ROUNDING))
             estimate = max(estimate, math.exp(found.estimate) + mass)

@@ -284,7 +284,8 @@ def symbols(
             continue
         loss, behind = measure.loss, log_scale - log_moment
         moved = max(behind - reach, 0.0) / tilt
-        weight = measure.mass * np.exp(tilt * loss - log_moment)
+        with np.errstate(divide="ignore"):  # of no mass; a small one may have a large power
+            weight = np.exp(np.log(measure.mass) + (tilt * loss - log_moment))
         sums, rounding = frame.transformed(loss, weight)
         size = float(weight @ np.abs(loss))
         logs = tilt * size + abs(log_moment) + abs(log_scale)

@@ -237,7 +237,7 @@ class Choices:
                     return reached
                 loose = max(least, 1.0)
                 continue
-            if reached or gap >= _PROGRESS * before or spent + 3.0 * once > _ALL_WORK:
+            if reached or not gap < _PROGRESS * before or spent + 3.0 * once > _ALL_WORK:
                 return reached
             fineness, before = 2 * fineness, gap
         return False

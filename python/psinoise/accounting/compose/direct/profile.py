@@ -9,7 +9,7 @@ import numpy as np
 from psinoise._backend import core
 from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import BETWEEN_SAMPLES, Dense, Mask
-from psinoise.accounting.compose.measures.measure import UNIT, Measure
+from psinoise.accounting.compose.measures.measure import MASS_UNDERFLOW, UNIT, Measure
 from psinoise.accounting.loss.pairs import Float
 
 # Products of nodes and epsilons that are looked at together.
@@ -46,6 +46,10 @@ class DirectBound(Bound):
         self._ends = np.append(last.loss, np.inf)
         sizes = sum(m.loss.size for m in both)
         self.rounding = math.fsum(m.rounding for m in both) + 4.0 * UNIT * (sizes + 16)
+        if self.side == "middle":  # no bound: it says where to look for one
+            self.rounding = 0.0
+        # From above it is in what is infinite.
+        self._lost = MASS_UNDERFLOW if self.side == "lower" else 0.0
         self.largest = math.fsum(m.span[1] for m in both)
 
     def epsilon(self, log_delta: float, around: float, scale: float) -> float:
@@ -79,7 +83,7 @@ class DirectBound(Bound):
         excess, total = float(self._excess[place]), float(self._total[place])
         seen = excess * math.exp(above) - total * math.expm1(above)
         value = seen * (1.0 + self.sign * self.rounding)
-        found = min(max(value, 0.0) + self.infinite, 1.0)
+        found = min(max(value - self._lost, 0.0) + self.infinite, 1.0)
         return math.log(found) if found > 0.0 else -math.inf
 
     def log_deltas(self, epsilons: Float) -> Float:
@@ -97,7 +101,7 @@ class DirectBound(Bound):
             above = -np.maximum(self._ends[place] + (self._offset - at), 0.0)
             seen = self._excess[place] * np.exp(above) - self._total[place] * np.expm1(above)
             value = (seen @ self._weight) * (1.0 + sign * self.rounding)
-            found[start : start + rows] = np.maximum(value, 0.0) + self.infinite
+            found[start : start + rows] = np.maximum(value - self._lost, 0.0) + self.infinite
         with np.errstate(divide="ignore"):
             return np.log(np.minimum(found, 1.0))
 

@@ -14,8 +14,17 @@ from psinoise.accounting.loss.pairs import Float
 # The first stride goes a little beyond where the answer should be; in scales at least so far.
 _FARTHER, _LEAST_STRIDE = 1.02, 1e-6
 _MOST_STRIDES = _MOST_ITERATIONS = 80
+# Numbers below have fewer digits, the smaller the fewer.
+_NORMAL = 2.3e-308
 # Crossings are found to this share of themselves.
 _RESOLUTION = 1e-13
+
+
+def delta_of(log: Float | float, side: Side) -> Float:
+    """``e^log``; below normal numbers, which lie far apart, the next one outwards."""
+    found = np.exp(log)
+    outwards = np.nextafter(found, 0.0 if side == "lower" else 1.0)
+    return np.asarray(np.where((found < _NORMAL) & (np.asarray(log) > -np.inf), outwards, found))
 
 
 class Bound(ABC):
@@ -110,7 +119,8 @@ class ChernoffBound(Bound):
         self.log_norm, self.tilt = log_norm, tilt
 
     def log_deltas(self, epsilons: Float) -> Float:
-        return np.minimum(self.log_norm - self.tilt * epsilons, 0.0)
+        with np.errstate(over="ignore"):
+            return np.minimum(self.log_norm - self.tilt * epsilons, 0.0)
 
 
 def narrowed(

@@ -52,8 +52,8 @@ SIDES: tuple[Side, Side] = ("lower", "upper")
 UNIT = 2.0**-53
 # Excesses beyond are those of losses that are far above their edge.
 _MOST_EXCESS = 1.0 - 2.0**-53
-# What masses of panels may lose below the least float64, all together.
-_UNDERFLOW = 1e-316
+#: What masses, and sums of them, may lose below the least float64, all together.
+MASS_UNDERFLOW = 1e-316
 # Of wider bins nothing is known of the mean.
 _WIDEST = 1e150
 # What is left for a node is its mass but for so many times the rounding of all.
@@ -242,7 +242,7 @@ def measure_of_masses(
         loss, point, mass = lower_nodes(bins, share)
     else:
         loss, point, mass = upper_nodes(bins, share)
-        infinite = found.above + (_UNDERFLOW if smooth else 0.0)
+        infinite = found.above + (MASS_UNDERFLOW if smooth else 0.0)
         first = int(np.searchsorted(loss, edges[found.ceiling]))
         mass[min(first, loss.size - 1)] += found.below
     on_edge = at_edges > 0.0
