@@ -60,7 +60,7 @@ _LEAST_GROUPS, _MOST_GROUPS, _ALL, _LOSSES, _MOST_LOSSES = 8, 128, 2**20, 128, 4
 _FEW_USES, _FEW_GROUPS = 500, 12
 # Of more uses functions that are smaller where they are asked about take too many blocks if there
 # are choices.
-_LEAST_SIZE = 3e-6
+_LEAST_SIZE = 5e-7
 # Logs of deltas below are those of no float64, or nearly so.
 _LEAST_LOG = -690.0
 # Logs of deltas that are large, or next to 1; a share of what the envelope and one shift are apart
