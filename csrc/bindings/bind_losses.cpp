@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -154,21 +153,15 @@ py::tuple binned(const py::array& loss_a, const py::array& point_a, const py::ar
   return py::make_tuple(mass, first, second, below);
 }
 
-void require_values_from(const std::int64_t* places, std::size_t terms, const py::array& values,
-                         std::size_t count) {
-  const auto most = static_cast<std::int64_t>(size_of(values)) - static_cast<std::int64_t>(count);
-  if (!std::all_of(places, places + terms,
-                   [most](std::int64_t x) { return 0 <= x && x <= most; })) {
-    throw py::value_error("there must be so many values from each place on");
-  }
-}
-
 py::array_t<double> sums_at(const py::array& values, const py::array& places,
                             const py::array& weights, std::size_t count) {
   require_same_size(places, weights);
   const std::int64_t* at = input<std::int64_t>(places, "places");
   const std::size_t terms = size_of(places);
-  require_values_from(at, terms, values, count);
+  const auto most = static_cast<std::int64_t>(size_of(values)) - static_cast<std::int64_t>(count);
+  if (!std::all_of(at, at + terms, [most](std::int64_t x) { return 0 <= x && x <= most; })) {
+    throw py::value_error("there must be so many values from each place on");
+  }
   const double* value = input<double>(values, "values");
   const double* weight = input<double>(weights, "weights");
   py::array_t<double> out(static_cast<py::ssize_t>(count));
@@ -178,32 +171,6 @@ py::array_t<double> sums_at(const py::array& values, const py::array& places,
     kernels().placed_sums(value, at, weight, terms, count, sums);
   }
   return out;
-}
-
-py::tuple largest_of_rows(const py::array& values, const py::array& places,
-                          const py::array& weights, const py::array& starts, const py::array& added,
-                          std::size_t count) {
-  require_same_size(places, weights);
-  const std::size_t rows = size_of(added);
-  const std::int64_t* first = input<std::int64_t>(starts, "starts");
-  if (rows == 0 || rows > std::numeric_limits<std::int16_t>::max() || size_of(starts) != rows + 1 ||
-      first[0] != 0 || !std::is_sorted(first, first + rows + 1) || first[rows] != places.size()) {
-    throw py::value_error("terms must be those of each row");
-  }
-  const std::int64_t* at = input<std::int64_t>(places, "places");
-  require_values_from(at, size_of(places), values, count);
-  const double* value = input<double>(values, "values");
-  const double* weight = input<double>(weights, "weights");
-  const double* more = input<double>(added, "added");
-  py::array_t<double> out(static_cast<py::ssize_t>(count));
-  py::array_t<std::int16_t> row(static_cast<py::ssize_t>(count));
-  double* sums = out.mutable_data();
-  std::int16_t* found = row.mutable_data();
-  {
-    const Unlocked unlocked;
-    kernels().largest_sums(value, at, weight, first, more, rows, count, sums, found);
-  }
-  return py::make_tuple(out, row);
 }
 
 py::array_t<double> peaks(const py::array& values, const py::array& other, const py::array& added,
@@ -289,8 +256,6 @@ void bind_losses(py::module_& module) {
              py::arg("threads"));
   module.def("placed_sums", &sums_at, py::arg("values"), py::arg("places"), py::arg("weights"),
              py::arg("count"));
-  module.def("largest_sums", &largest_of_rows, py::arg("values"), py::arg("places"),
-             py::arg("weights"), py::arg("starts"), py::arg("added"), py::arg("count"));
   module.def("peaks_above", &peaks, py::arg("values"), py::arg("other"), py::arg("added"),
              py::arg("held"), py::arg("sign"));
   module.def("largest_rows", &largest, py::arg("start"), py::arg("end"));

@@ -131,11 +131,6 @@ struct Kernels {
   // out[j] = sum of weights[i] values[places[i] + j], 0 <= j < count.
   void (*placed_sums)(const double* values, const std::int64_t* places, const double* weights,
                       std::size_t terms, std::size_t count, double* out);
-  // The largest of such sums of rows, which begin at `starts`, with a number added to each; and the
-  // first row with it, but for next to nothing.
-  void (*largest_sums)(const double* values, const std::int64_t* places, const double* weights,
-                       const std::int64_t* starts, const double* added, std::size_t rows,
-                       std::size_t count, double* out, std::int16_t* row);
   // How far rows of `points` values may be above others on a period; see kernels/peaks.cpp. All
   // intervals of every row, unless rows are held.
   void (*peaks_above)(const double* values, const double* other, const double* added, int bits,

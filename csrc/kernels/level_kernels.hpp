@@ -60,7 +60,6 @@ Kernel<decltype(Kernels::tilted_moments)> tilted_moments;
 Kernel<decltype(Kernels::log_mgf)> log_mgf;
 Kernel<decltype(Kernels::lattice_sums)> lattice_sums;
 Kernel<decltype(Kernels::placed_sums)> placed_sums;
-Kernel<decltype(Kernels::largest_sums)> largest_sums;
 Kernel<decltype(Kernels::peaks_above)> peaks_above;
 Kernel<decltype(Kernels::largest_rows)> largest_rows;
 Kernel<decltype(Kernels::missing_near)> missing_near;

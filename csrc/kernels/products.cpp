@@ -2,8 +2,7 @@
 // the other or finer, and of few that are not next to each other.
 //
 // Computes: out[stride i + j] += a[i] b[j], 0 <= i < m, 0 <= j < n, for the k = stride i + j in a
-//   range; out[j] = sum over i of weights[i] values[places[i] + j]; of rows of such sums, each with
-//   a number added, the largest and whose it is.
+//   range; out[j] = sum over i of weights[i] values[places[i] + j].
 // Method: a tile of sums stays in registers while i runs.
 // Error: every sum has its terms added in the order of i, by themselves, so that it is right to
 //   (m + 1) u of the sum of their sizes; the same bits at every level.
@@ -20,10 +19,6 @@ inline constexpr std::size_t kLanes = kVectorSize<double>;
 inline constexpr std::size_t kRegisters = 4;
 inline constexpr std::size_t kTile = kRegisters * kLanes;
 static_assert(kTile <= kSumPadding);
-// Sums of one row that are made at once.
-inline constexpr std::size_t kChunk = 256;
-// Sums that are above others by less, relative to these, are the same.
-inline constexpr double kSame = 1e-13;
 
 // So many vectors of sums over `terms` runs of values.
 template <std::size_t Registers>
@@ -82,31 +77,6 @@ void placed_sums(const double* values, const std::int64_t* places, const double*
       sum += weights[i] * values[places[i] + static_cast<std::int64_t>(j)];
     }
     out[j] = sum;
-  }
-}
-
-void largest_sums(const double* values, const std::int64_t* places, const double* weights,
-                  const std::int64_t* starts, const double* added, std::size_t rows,
-                  std::size_t count, double* out, std::int16_t* row) {
-  double found[kChunk];
-  double highest[kChunk];  // the one of the row that is named
-  for (std::size_t j = 0; j < count; j += kChunk) {
-    const std::size_t size = count - j < kChunk ? count - j : kChunk;
-    for (std::size_t k = 0; k < size; ++k) {
-      out[j + k] = highest[k] = -__builtin_inf();
-      row[j + k] = 0;
-    }
-    for (std::size_t r = 0; r < rows; ++r) {
-      const auto terms = static_cast<std::size_t>(starts[r + 1] - starts[r]);
-      placed_sums(values + j, places + starts[r], weights + starts[r], terms, size, found);
-      for (std::size_t k = 0; k < size; ++k) {
-        const double sum = found[k] + added[r];
-        out[j + k] = sum > out[j + k] ? sum : out[j + k];
-        const bool above = sum > highest[k] * (1.0 + kSame);
-        highest[k] = above ? sum : highest[k];
-        row[j + k] = above ? static_cast<std::int16_t>(r) : row[j + k];
-      }
-    }
   }
 }
 

@@ -53,7 +53,6 @@ const Kernels kernels = {
     log_mgf,
     lattice_sums,
     placed_sums,
-    largest_sums,
     peaks_above,
     largest_rows,
     missing_near,

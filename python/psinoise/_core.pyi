@@ -294,17 +294,6 @@ def placed_sums(
     """For 0 <= j < count the sum of weights[i] * values[places[i] + j], its terms in their
     order."""
 
-def largest_sums(
-    values: NDArray[np.float64],
-    places: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    added: NDArray[np.float64],
-    count: int,
-) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
-    """The largest of rows of such sums, row r having the terms from starts[r] on and added[r], and
-    the first row that it is of, but for 1e-13 of itself."""
-
 def largest_rows(start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.int64]:
     """For each interval of a period the first row for which the sum of two functions, at both ends,
     is largest."""

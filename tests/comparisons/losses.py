@@ -101,30 +101,6 @@ def compare_placed_sums(tables):
                 core.placed_sums(values, np.array([place]), np.ones(1), 5)
 
 
-@compares("largest_sums")
-def compare_largest_sums(tables):
-    """Rows of such sums, some of them the same, on both sides of a chunk; the first of these."""
-    generator = np.random.default_rng(83)
-    values = generator.uniform(size=2000)
-    for count in (1, 9, 255, 257, 700):
-        starts = np.array([0, 40, 40, 90, 130])
-        places = generator.integers(0, values.size - count + 1, starts[-1])
-        weights = generator.uniform(size=starts[-1]) / 40.0
-        places[90:], weights[90:] = places[:40], weights[:40]
-        added = np.array([0.0, 0.25, -0.06, 0.0])
-        terms = values, places, weights, starts, added
-        ours, theirs = (core.largest_sums(*terms, count) for core in (native, reference))
-        np.testing.assert_allclose(ours[0], theirs[0], rtol=60 * 2.0**-53)
-        np.testing.assert_array_equal(ours[1], theirs[1])
-        assert 3 not in ours[1]
-        if count > 200:
-            assert set(ours[1].tolist()) == {0, 1, 2}
-    for wrong in ([0, 40, 130], [0, 90, 40, 90, 130], [0, 40, 40, 90, 129], [1, 40, 40, 90, 130]):
-        for core in (native, reference):
-            with pytest.raises(ValueError, match="of each row"):
-                core.largest_sums(values, places, weights, np.array(wrong), added, 5)
-
-
 def parts_of(points):
     return [2**k for k in range(10) if points % 2**k == 0]
 

@@ -11,8 +11,6 @@ Complex = NDArray[np.complex128]
 Index = NDArray[np.int64]
 
 _ROWS = 64
-# Sums that are above others by less, relative to these, are the same.
-_SAME = 1e-13
 # exp(x) - 1 - x by its series below, by subtraction above: 40 ulp at worst.
 _SERIES_RADIUS = 0.05
 _SERIES = [1.0 / (k + 3.0) for k in range(8)]
@@ -52,27 +50,6 @@ def placed_sums(values: Float, places: Index, weights: Float, count: int) -> Flo
     for place, weight in zip(places.tolist(), weights.tolist(), strict=True):
         out += weight * values[place : place + count]
     return out
-
-
-def largest_sums(
-    values: Float, places: Index, weights: Float, starts: Index, added: Float, count: int
-) -> tuple[Float, NDArray[np.int16]]:
-    """The largest of rows of such sums, and the first row with it, but for next to nothing."""
-    ends = np.array([0, places.size])
-    if (
-        added.size != starts.size - 1
-        or (starts[[0, -1]] != ends).any()
-        or np.diff(starts).min() < 0
-    ):
-        raise ValueError("terms must be those of each row")
-    largest, highest = np.full(count, -np.inf), np.full(count, -np.inf)
-    row = np.zeros(count, dtype=np.int16)
-    for k, (start, end) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)):
-        sums = placed_sums(values, places[start:end], weights[start:end], count) + added[k]
-        largest = np.maximum(largest, sums)
-        above = sums > highest * (1.0 + _SAME)
-        highest[above], row[above] = sums[above], k
-    return largest, row
 
 
 def peaks_above(values: Float, other: Float, added: Float, held: Index, sign: float) -> Float:

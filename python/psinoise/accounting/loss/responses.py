@@ -47,6 +47,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from psinoise._backend import core
 from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.numerics.golden import peak
@@ -166,30 +167,15 @@ class RangePair(AtomPair):
 
 
 def _moment(pair: AtomPair, direction: Direction, tilt: float) -> float:
-    """`AtomPair.moment` of a loss without infinite ones; small ones keep their digits.
-
-    As ``E_P[e^{-L}] = 1``, ``E_P[e^{c L}] - 1 = E_P[g(c L) + c g(-L)]`` with
-    ``g(x) = e^x - 1 - x``: terms that are positive.
-    """
+    """`AtomPair.moment` of a loss without infinite ones; small ones keep their digits, as the
+    cumulants of `measure.LossMeasure` do."""
     log_mass, loss = pair.atoms
-    if direction == "remove":
-        mass = np.exp(log_mass + loss)
-    else:
-        mass, loss = np.exp(log_mass), -loss
-    if max(tilt, 1.0) * float(np.abs(loss).max(initial=0.0)) > 1.0:
+    log_p, loss = (log_mass + loss, loss) if direction == "remove" else (log_mass, -loss)
+    if tilt == 0.0 or max(tilt, 1.0) * float(np.abs(loss).max(initial=0.0)) > 1.0:
         return pair.moment(direction, tilt)
-    if tilt == 0.0:
-        return float(mass @ _beyond(-loss))
-    return math.log1p(float(mass @ (_beyond(tilt * loss) + tilt * _beyond(-loss)))) / tilt
-
-
-def _beyond(x: Float) -> Float:
-    """``e^x - 1 - x`` for ``abs(x)`` up to 1, without cancellation."""
-    total = term = 0.5 * x * x
-    for k in range(3, 22):
-        term = term * x / k
-        total = total + term
-    return total
+    terms = log_p, np.exp(log_p), loss
+    drift = core.tilted_moments(*terms, -1.0, 0.0, 0.0)[1]
+    return math.log1p(core.tilted_moments(*terms, tilt, drift, 0.0)[1]) / tilt
 
 
 def _log_less(x: float) -> float:

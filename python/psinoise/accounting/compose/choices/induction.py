@@ -7,7 +7,9 @@ at ``x = 0``: ``V_0 = (1 - x)^+`` does, and means over factors of ``x`` and maxi
 one to ``x = 0``, a convex function is at most its chord, and before the first one at most its value
 there. So every loss is split to the points around it, as in the upper construction of ``measure``;
 and as the shares do not depend on ``i``, the mean of one shift is the same sum of values at points
-for all ``i``: positive terms, whatever the tilt.
+for all ``i``: positive terms, whatever the tilt. Every sixteenth point comes first, for all shifts.
+Between these the mean of one shift, being convex, is at most its chord, and it is formed only where
+that is above what others have.
 
 *From below* every choice with every test is a bound. For each point hold a test of the uses to
 come, that says yes with probability ``p`` under ``P`` and ``q`` under ``Q``: whatever the loss so
@@ -45,6 +47,8 @@ from psinoise.accounting.loss.pairs import Float
 Index = NDArray[np.int64]
 Shift = NDArray[np.int16]
 
+# Every so many points all shifts are looked at.
+_COARSE = 16
 # Logs of what is left of delta where the grid begins, and of 1 where values are 1 for certain.
 _FIRST, _CERTAIN = -16.0, -40.0
 # By how much the log of delta may be off where a grid is sought, if losses hardly fall.
@@ -52,6 +56,10 @@ _OFF = 8.0
 # The grid ends here, at the latest: from there on the chord to 1 is as good; and minus the log of a
 # chance that is rare enough for that.
 _LAST, _RARE = 4.0, 14.0
+# Terms of the sums of one point: those of so many shifts, about, beside a share of all.
+_FORMED = 4.0
+#: Means that are above others by less, relative to these, are the same.
+SAME = 1e-13
 #: Where a choice is between upper bounds and lower ones, of several uses.
 BETWEEN = 0.35
 # Farther beyond the grid nothing is said; and what probabilities may lose below float64, in sums of
@@ -61,7 +69,7 @@ _LARGEST_RISE, _UNDERFLOW = 600.0, 1e-305
 
 @dataclass(frozen=True)
 class Grid:
-    """The points ``i h`` for ``-below <= i <= above``."""
+    """The points ``i h`` for ``-below <= i <= above``; a multiple of the coarse ones apart."""
 
     step: float
     below: int
@@ -72,7 +80,7 @@ class Grid:
         """About an epsilon where delta falls by ``e^{-tilt}``; losses fall by ``fall``, about."""
         below = math.ceil((epsilon + min(fall + _OFF / tilt, -_FIRST / tilt)) / step)
         above = max(math.ceil(min(fall, _LAST) / step), 1)
-        return cls(step, below, above)
+        return cls(step, below, above + -(below + above) % _COARSE)
 
     @property
     def points(self) -> int:
@@ -131,15 +139,29 @@ class Use:
         each = [pair[side == "upper"] for pair in self.shifts]
         terms = grid.points + max(one.loss.size for one in each)
         largest = max(abs(end) for one in each for end in one.span)
-        relative = max(one.rounding for one in each) + 4.0 * UNIT * (terms + 64.0)
+        relative = max(one.rounding for one in each) + 4.0 * UNIT * (terms + 64.0) + 2.0 * SAME
         return relative, max(one.slack for one in each) + 8.0 * UNIT * (largest + grid.step)
+
+
+@dataclass(frozen=True, eq=False)
+class _Mean:
+    """``E[V(y_i + L)]`` of one shift, as sums of values at points that are padded at both ends."""
+
+    places: Index  # in padded values, of the first point
+    coarse: Index  # the same where every sixteenth value is next to each other
+    weights: Float
+    certain: float
+
+    def sums(self, padded: Float, first: int, count: int) -> Float:
+        """At so many points from one on."""
+        sums = core.placed_sums(padded, self.places + first, self.weights, count)
+        return np.asarray(sums + self.certain)
 
 
 class Induction:
     """Uses of a step with several shifts, from the last one on: functions at the points of a grid.
 
-    ``values`` are of what comes after; of nothing by default. ``E[V(y_i + L)]`` of one shift is a
-    sum of values at points, of those that are padded at both ends, and of what is 1 for certain.
+    ``values`` are of what comes after; of nothing by default.
     """
 
     def __init__(self, use: Use, grid: Grid, values: Float | None = None) -> None:
@@ -147,78 +169,108 @@ class Induction:
         self.values = -np.expm1(-np.maximum(grid.y, 0.0)) if values is None else values
         #: The shift that is chosen at each point, from the last use on.
         self.choices: list[Shift] = []
-        # Points beyond the last that places may fall on, as there are as many before the first.
+        # Points before the first, and beyond the last, that places may fall on.
+        self._before = -(-grid.points // _COARSE) * _COARSE
         most = max(upper.span[1] for _, upper in use.shifts)
-        self._beyond = grid.points + min(
+        beyond = grid.points + min(
             math.ceil(-_CERTAIN / grid.step),
             max(math.ceil(min(most / grid.step, 2.0**40)) + 2, 2),
         )
-        means = [self._mean(upper) for _, upper in use.shifts]
-        places, weights, certain = zip(*means, strict=True)
-        self._places, self._weights = np.concatenate(places), np.concatenate(weights)
-        self._starts = np.cumsum([0, *(each.size for each in places)])
-        self._certain = np.array(certain)
+        self._beyond = beyond + -(self._before + grid.points + beyond) % _COARSE
+        self._means = [self._mean(upper) for _, upper in use.shifts]
 
     @property
     def points(self) -> int:
         """Those of the grid, and those before and beyond that places may fall on."""
-        return 2 * self.grid.points + self._beyond
+        return self._before + self.grid.points + self._beyond
 
     @property
     def sums(self) -> float:
-        """Terms of all sums of one use."""
-        return float(self.grid.points) * self._places.size
+        """Terms of all sums of one use, about."""
+        terms = np.array([mean.weights.size for mean in self._means])
+        each = terms.sum() / _COARSE + min(_FORMED, terms.size) * terms.mean()
+        return float(self.grid.points * each)
 
     def advance(self) -> None:
         """One use more."""
         self._padded = self._pad(self.values)
-        terms = self._places, self._weights, self._starts, self._certain
-        self.values, choice = core.largest_sums(self._padded, *terms, self.grid.points)
+        self.values, choice = self._largest(self._padded)
         self.choices.append(choice)
 
     def without_choice(self, shift: int) -> Float:
         """What the values would be if the last use had had one shift."""
-        terms = self._terms(shift)
-        sums = core.placed_sums(self._padded, *terms, self.grid.points)
-        return np.asarray(sums + self._certain[shift])
+        return self._means[shift].sums(self._padded, 0, self.grid.points)
 
     def split(self, shift: int) -> tuple[Float, Float, float]:
         """The losses of one shift on points of the grid, their masses, and that of infinite ones.
 
         It is the pair whose means these are, and dominates the shift.
         """
-        places, weights = self._terms(shift)
-        loss = np.asarray((places - self.grid.points) * self.grid.step, dtype=float)
-        return loss, weights, float(self._certain[shift])
+        mean = self._means[shift]
+        loss = np.asarray((mean.places - self._before) * self.grid.step, dtype=float)
+        return loss, mean.weights, mean.certain
 
     def moment(self, tilt: float) -> float:
         """The largest ``E[e^{tilt L}]`` of a shift, infinite losses aside, rounded up."""
-        each = (self.split(shift) for shift in range(self._certain.size))
+        each = (self.split(shift) for shift in range(len(self._means)))
         with np.errstate(over="ignore"):
             largest = max(float(mass @ np.exp(tilt * loss)) for loss, mass, _ in each)
         return largest * (1.0 + 1e-12)
 
-    def _terms(self, shift: int) -> tuple[Index, Float]:
-        part = slice(*self._starts[shift : shift + 2].tolist())
-        return self._places[part], self._weights[part]
-
-    def _mean(self, losses: Measure) -> tuple[Index, Float, float]:
-        """Shares of chords, where they are in padded values, and what is certain."""
+    def _mean(self, losses: Measure) -> _Mean:
+        """Shares of chords."""
         number, mass = _split(losses, self.grid.step)
-        at = np.clip(number, -float(self.grid.points), self._beyond + 1.0).astype(np.int64)
+        at = np.clip(number, -float(self._before), self._beyond + 1.0).astype(np.int64)
         places, where = np.unique(at, return_inverse=True)
         weights = np.zeros(places.size)
         np.add.at(weights, where, mass)
         inside = places <= self._beyond
         certain = losses.infinite + float(weights[~inside].sum()) * (1.0 + 1e-12)
         held = inside & (weights > 0.0)
-        return places[held] + self.grid.points, weights[held], certain
+        places = np.maximum(places[held] + self._before, 0)
+        coarse = places % _COARSE * (self.points // _COARSE) + places // _COARSE
+        return _Mean(places, coarse, weights[held], certain)
 
     def _pad(self, values: Float) -> Float:
         """Values with those before the first point, and on the chord to 1 beyond the last."""
         fade = np.exp(-self.grid.step * np.arange(1, self._beyond + 1))
         beyond = 1.0 - (1.0 - values[-1]) * fade
-        return np.concatenate([np.full(values.size, values[0]), values, beyond])
+        return np.concatenate([np.full(self._before, values[0]), values, beyond])
+
+    def _largest(self, padded: Float) -> tuple[Float, Shift]:
+        """The largest mean at every point, and which it is."""
+        means, tiles = self._means, self.grid.points // _COARSE
+        rows = np.ascontiguousarray(padded.reshape(-1, _COARSE).T).ravel()
+        ends = np.empty((len(means), tiles + 1))
+        for k, mean in enumerate(means):
+            ends[k] = core.placed_sums(rows, mean.coarse, mean.weights, tiles + 1) + mean.certain
+        best = np.zeros((tiles, _COARSE))
+        choice = np.zeros(best.shape, dtype=np.int16)
+        share = _far_share(self.grid.step * np.arange(float(_COARSE)), self.grid.step * _COARSE)
+        # Of those that are the same the first: neighboring points have the same shift.
+        first = (ends >= ends.max(axis=0) * (1.0 - SAME)).argmax(axis=0)
+        done = np.zeros((len(means), tiles), dtype=bool)
+        done[first[:-1], np.arange(tiles)] = True
+        done[first[1:], np.arange(tiles)] = True
+        self._form(padded, done, best, choice)
+        rest = np.zeros_like(done)
+        for k in range(len(means)):
+            chord = ends[k, :-1, None] * (1.0 - share) + ends[k, 1:, None] * share
+            rest[k] = ~done[k] & (chord > best * (1.0 + SAME)).any(axis=1)
+        self._form(padded, rest, best, choice)
+        last = int(first[-1])
+        return np.append(best, ends[last, -1]), np.append(choice, last)
+
+    def _form(self, padded: Float, where: NDArray[np.bool_], best: Float, choice: Shift) -> None:
+        """Means of some shifts on some tiles, where they are the largest so far."""
+        shifts, edges = np.nonzero(np.diff(np.pad(where, ((0, 0), (1, 1))), axis=1))
+        tiles = zip(shifts[::2].tolist(), edges.reshape(-1, 2).tolist(), strict=True)
+        for k, (start, end) in tiles:
+            found = self._means[k].sums(padded, start * _COARSE, (end - start) * _COARSE)
+            found = found.reshape(-1, _COARSE)
+            above = found > best[start:end] * (1.0 + SAME)
+            best[start:end][above] = found[above]
+            choice[start:end][above] = k
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psinoise.accounting.compose.choices.induction import (
+    SAME,
     Attained,
     AttainedBound,
     Grid,
@@ -66,9 +67,9 @@ _CHOSEN, _SPLIT, _COMPOSED, _ADDED, _ALONE, _ROUGH = 0.27, 0.2, 0.1, 0.1, 0.65, 
 _TILT, _GROWTH, _MOST_GROWTH = 0.5, 2.0, 4.0
 # Terms of all sums; points of a grid that is looked at once, of all uses with choices together, of
 # which two bytes each are kept, and of one with what its losses reach.
-_MOST_SUMS, _MOST_POINTS, _MOST_KEPT, _MOST_REACHED = 1e11, 2**19, 3e7, 2**23
+_MOST_SUMS, _MOST_POINTS, _MOST_KEPT, _MOST_REACHED = 3e10, 2**19, 3e7, 2**23
 # Terms of wide bounds; grids are coarser for these by so much at most.
-_WIDE_SUMS, _COARSEST = 4e10, 30.0
+_WIDE_SUMS, _COARSEST = 8e9, 30.0
 # How much closer than asked the next bounds should be; they are closer by so much, or none are.
 _CLOSER, _PROGRESS = 0.85, 0.7
 # What one use may leave out of its losses is so much less than of delta, as a log.
@@ -167,7 +168,7 @@ def induced_bounds(
     coarse as the work that there may be asks for.
     """
     finer, spent, before = 1.0, 0.0, math.inf
-    while spent <= (0.5 * _WIDE_SUMS if wide else _MOST_SUMS):
+    while spent <= (0.3 * _WIDE_SUMS if wide else _MOST_SUMS):
         asked = width(target.epsilon, target.tilt)
         if not asked > 0.0:
             return False
@@ -264,7 +265,7 @@ def with_one_shift(
     below_first = first[:1] * (float(mass.sum()) + infinite)
     surplus = max(surplus, _surplus(check.values[:1], below_first, spare[:1]))
     # Of both means, and of what is certain beyond the last point.
-    relative = rest * (surplus + 8.0 * UNIT * (mass.size + 64) / first[-1])
+    relative = rest * (surplus + (8.0 * UNIT * (mass.size + 64) + 4.0 * SAME) / first[-1])
     if not relative <= 1.0:
         return None
     measure = made.use.shifts[shift][0]
