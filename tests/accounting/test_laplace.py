@@ -176,3 +176,38 @@ def test_delta_below_all_losses(count, rate):
                 for bracket in (found, steps.delta(epsilon)):
                     assert bracket.lower <= exact <= bracket.upper
                 assert steps is accountant or found.width <= 1e-14 * exact + 5e-324
+
+
+@for_rows(
+    [
+        ((5.0, 6), (5.0, 0), 1.0),
+        ((5.0, 12), (5.0, 0), 1.0),
+        ((5.0, 30), (5.0, 0), 1.0),
+        ((1.0, 6), (1.0, 0), 0.1),
+        ((5.0, 12), (5.0, 0), 0.01),
+        ((1.0, 2), (3.0, 5), 1.0),
+        ((1.0, 2), (3.0, 5), 0.1),
+    ]
+)
+def test_deltas_next_to_the_largest_loss(first, second, rate):
+    """There all uses have their largest loss, which is an atom. Kills: the atom merged with what
+    lies below it, after which delta was anything up to 250 times too much."""
+    top, atom, steepest = mp.mpf(0), mp.mpf(1), 0.0
+    for scale, uses in (first, second):
+        ratio = mp.exp(1 / mp.mpf(scale))
+        top += uses * mp.log(1 - rate + rate * ratio)
+        atom *= (rate * 0.5 + (1 - rate) * 0.5 / ratio) ** uses
+        # How fast other losses of one use come up below, relative to the atom.
+        steepest += uses / rate
+    for share in (1e-4, 1e-5, 1e-6):
+        accountant = pn.Accountant()
+        for scale, uses in (first, second):
+            if uses:
+                accountant.compose(pn.Mechanism(pn.Laplace(scale=scale)), uses, rate)
+        epsilon = float(top * (1 - mp.mpf(share)))
+        distance = top - mp.mpf(epsilon)
+        least = atom * -mp.expm1(-distance)
+        bracket = accountant.delta(epsilon)
+        assert bracket.lower <= least * mp.exp(steepest * distance)
+        assert bracket.upper >= least
+        assert bracket.upper - bracket.lower <= 3e-3 * bracket.upper

@@ -51,6 +51,8 @@ _TRIMMED, _TRIMMED_OF_ONE = 1e-7, 1e-15
 _TRIED = 64
 # Runs of bins of equal width, before there is a plan.
 _FIRST_RUNS = 32
+# The log of the least normal number.
+_LEAST_LOG = -708.0
 # Bins are wider than so many roundings of a loss.
 _LEAST_BIN = 4.0
 
@@ -183,7 +185,12 @@ class _Composing:
         low, high = a.span[0] + b.span[0], a.span[1] + b.span[1]
         room = 1e-15 * max(abs(low), abs(high)) + 1e-300
         parts = [(m.loss, m.mass, 0.0) for m in (a, b)]
-        made, bins = product(a, b, self._edges(key, low - room, high + room, parts))
+        edges = self._edges(key, low - room, high + room, parts)
+        least = math.exp(max(self.whole.log_delta, _LEAST_LOG))
+        if low < high - 4.0 * room and a.mass[-1] * b.mass[-1] > least:
+            # What is at the largest loss is not merged with what lies below it.
+            edges = np.append(edges[edges < high - 2.0 * room], [high - room, high + room])
+        made, bins = product(a, b, edges)
         self.stages[key] = bins, float(uses)
         return self._trimmed(made, key, uses)
 
@@ -202,6 +209,8 @@ class _Composing:
             low, high = source.lowest[chosen], source.highest[chosen]
             each = 0.5 * (low + high), np.exp(source.log_mass[chosen]), (high - low) ** 2 / 12.0
             edges = self._edges(key, cut.low, cut.high, [each])
+            if source.panels:  # whose masses beyond are rounding alone
+                edges = np.append(edges[edges < cut.high], cut.high)
         edges = apart(edges, _LEAST_BIN * source.rounding)
         if atoms.size and kept:
             edges = distinct(np.concatenate([edges, atoms]))
