@@ -215,8 +215,9 @@ def test_accountant_interface():
     accountant = pn.Accountant()
     assert accountant.compose(MECHANISM) is accountant
     assert accountant.adjacency == "add-remove"
-    with pytest.raises(TypeError, match="mechanism"):
-        accountant.compose(pn.Airy(mean_abs=1.0))
+    for wrong in (pn.Airy(mean_abs=1.0), pn.Mechanism, pn.promises.PureDP, None):
+        with pytest.raises(TypeError, match="mechanism must be"):
+            accountant.compose(wrong)
     assert pn.Accountant(adjacency="replace").adjacency == "replace"
     with pytest.raises(pn.DomainError, match="add-remove"):
         pn.Accountant(adjacency="swap")

@@ -238,3 +238,16 @@ def test_losses_that_are_no_measure() -> None:
     ):
         with pytest.raises(pn.DomainError):
             DiscreteLoss(0.25, nodes)
+
+
+def test_what_masses_lack_counts_as_infinite() -> None:
+    """And what happens to an array, or to a mapping, after it was given changes nothing."""
+    mass = np.array([0.5, 0.5 - 9e-7])
+    nodes = {"remove": LossNodes(0, mass, 0.0), "add": LossNodes(0, mass, 0.0)}
+    loss = DiscreteLoss(0.25, nodes)
+    before = pn.Accountant().compose(loss).delta(0.3)
+    assert before.upper >= 9e-7
+    mass[:] = 1.0, 0.0
+    nodes["remove"] = nodes["add"]
+    assert pn.Accountant().compose(loss).delta(0.3) == before
+    assert math.isinf(pn.Accountant().compose(loss).epsilon(1e-7).upper)

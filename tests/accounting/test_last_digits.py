@@ -117,3 +117,13 @@ def test_profiles_at_any_epsilons(epsilons):
                 bracket = laplace.composed(uses).delta(epsilon)
                 assert bracket.lower <= high
                 assert low <= bracket.upper
+
+
+@for_each(("epsilon", "delta"), (1e12, 1e20, 1e40))
+def test_ranges_beyond_the_digits_of_masses(asked, eta):
+    """Masses are sums of logarithms as large as the range, and none is above 1."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        accountant = pn.Accountant().compose(PROMISES.BoundedRange(eta))
+        found = getattr(accountant, asked)({"epsilon": 1e-6, "delta": 1e-3 * eta}[asked])
+    assert found.upper >= {"epsilon": eta * (1.0 - 1e-6), "delta": 1.0 - 1e-9}[asked]

@@ -93,8 +93,9 @@ class Accountant:
         ------
         DomainError
             for laws that are not of the library or are made from functions, for cactus and optimal
-            unimodal noise, and for steps that are no law on a query: promises, imported losses,
-            schemes other than Poisson sampling, vectors under one coin, noise in digits
+            unimodal noise, and for steps that are no law on a query: promises other than `GDP`,
+            imported losses, schemes other than Poisson sampling, vectors under one coin, noise in
+            digits
         """
         return serialize.dumps(self._adjacency, self._steps)
 
@@ -144,7 +145,7 @@ class Accountant:
         OverflowError
             if the uses of equal steps add up to more than 2**63 - 1
         """
-        if not isinstance(mechanism, Dominated):
+        if isinstance(mechanism, type) or not isinstance(mechanism, Dominated):
             raise TypeError(
                 f"mechanism must be a Mechanism, a promise or a DiscreteLoss, got {mechanism!r}"
             )

@@ -25,6 +25,8 @@ from psinoise.mechanisms.accounted import Accounted
 __all__ = ["DiscreteLoss", "LossNodes", "upper_nodes"]
 
 _MOST_NODES = 2**22
+# Masses that add up to 1 but for so much do.
+_ROUNDING, _MOST_LACKING = 1e-12, 1e-6
 # Masses below the smallest float64 are lost; this much is counted as infinite loss instead.
 _UNDERFLOW = 1e-300
 
@@ -40,6 +42,14 @@ class LossNodes:
     mass: Float
     infinite: float
 
+    def completed(self) -> LossNodes:
+        """A copy that cannot change; what is lacking of 1, beyond rounding, is infinite."""
+        mass = np.array(self.mass, dtype=np.float64)
+        mass.flags.writeable = False
+        lacking = 1.0 - (float(mass.sum()) + self.infinite)
+        more = lacking if lacking > _ROUNDING else 0.0
+        return LossNodes(self.first, mass, self.infinite + more)
+
 
 @dataclass(frozen=True, eq=False)
 class DiscreteLoss(Accounted, Measured):
@@ -53,7 +63,8 @@ class DiscreteLoss(Accounted, Measured):
     step
         distance of the nodes, positive and at most 1/2
     nodes
-        for "remove" and "add"; the same object where they are equal
+        for "remove" and "add"; the same object where they are equal. They are copied, and what
+        their probabilities lack of 1 counts as infinite
 
     Raises
     ------
@@ -90,8 +101,11 @@ class DiscreteLoss(Accounted, Measured):
             if not found.mass.any():
                 raise DomainError("some loss must be finite")
             total = float(found.mass.sum()) + found.infinite
-            if not abs(total - 1.0) < 1e-6:
+            if not abs(total - 1.0) < _MOST_LACKING:
                 raise DomainError(f"probabilities of losses must add up to 1, got {total!r}")
+        remove = self.nodes["remove"].completed()
+        add = remove if self.symmetric else self.nodes["add"].completed()
+        object.__setattr__(self, "nodes", {"remove": remove, "add": add})
 
     @property
     def attained(self) -> Step | None:

@@ -145,7 +145,7 @@ class AtomPair(ABC):
     def total_variation_bound(self) -> float:
         """``delta(0)`` of one use, a little rounded up."""
         log_mass, loss = self.atoms
-        gain = np.exp(log_mass + loss) * -np.expm1(-np.maximum(loss, 0.0))
+        gain = np.exp(np.minimum(log_mass + loss, 0.0)) * -np.expm1(-np.maximum(loss, 0.0))
         total = float(gain.sum()) + self.infinite("remove")
         return min(total * (1.0 + 1e-12), 1.0)
 

@@ -67,9 +67,12 @@ class LossMeasure:
             # Else no copies: a composition may have thousands of steps.
             log_mass = np.concatenate([log_mass, grid.atom_log_mass])
             loss = np.concatenate([loss, grid.atom_loss])
-        # From Q and Lambda of "remove" to P and the loss.
-        remove = direction == "remove"
-        self.log_mass, self.loss = (log_mass + loss, loss) if remove else (log_mass, -loss)
+        # From Q and Lambda of "remove" to P and the loss. No mass is above 1; by rounding sums of
+        # large logarithms may be.
+        if direction == "remove":
+            self.log_mass, self.loss = np.minimum(log_mass + loss, 0.0), loss
+        else:
+            self.log_mass, self.loss = log_mass, -loss
 
     @property
     def panels(self) -> int:

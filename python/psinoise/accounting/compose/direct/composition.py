@@ -51,8 +51,7 @@ _TRIMMED, _TRIMMED_OF_ONE = 1e-7, 1e-15
 _TRIED = 64
 # Runs of bins of equal width, before there is a plan.
 _FIRST_RUNS = 32
-# The log of the least normal number.
-_LEAST_LOG = -708.0
+_LEAST_MASS = 1e-300
 # Bins are wider than so many roundings of a loss.
 _LEAST_BIN = 4.0
 
@@ -186,9 +185,9 @@ class _Composing:
         room = 1e-15 * max(abs(low), abs(high)) + 1e-300
         parts = [(m.loss, m.mass, 0.0) for m in (a, b)]
         edges = self._edges(key, low - room, high + room, parts)
-        least = math.exp(max(self.whole.log_delta, _LEAST_LOG))
-        if low < high - 4.0 * room and a.mass[-1] * b.mass[-1] > least:
-            # What is at the largest loss is not merged with what lies below it.
+        top = max(float(a.mass[-1] * b.mass[-1]), _LEAST_MASS)
+        if low < high - 4.0 * room and uses * math.log(top) > self.whole.log_delta:
+            # What is at the largest loss, of all uses more than delta, is not merged with others.
             edges = np.append(edges[edges < high - 2.0 * room], [high - room, high + room])
         made, bins = product(a, b, edges)
         self.stages[key] = bins, float(uses)

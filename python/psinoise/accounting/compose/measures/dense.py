@@ -216,7 +216,9 @@ def _atoms_alone(pair: AtomPair, direction: Direction) -> Dense:
     """
     log_mass, loss = pair.atoms
     removed = direction == "remove"
-    found = atoms_source(log_mass + loss, loss) if removed else atoms_source(log_mass, -loss)
+    # No mass is above 1; sums of large numbers may be, by their rounding.
+    log_p = np.minimum(log_mass + loss, 0.0) if removed else log_mass
+    found = atoms_source(log_p, loss if removed else -loss)
     without, rate = pair.unsampled[1], pair.sampling_rate
     rounding = _atom_rounding(without, 0.0 if pair.stated else 1.0)
     if rate < 1.0:
