@@ -249,3 +249,23 @@ def test_two_kinds_of_few_uses():
     accountant = pn.Accountant().compose(pn.Mechanism(pn.Gaussian(std=1.0)), 2, 0.01)
     accountant.compose(pn.Mechanism(pn.Airy(mean_abs=2.0)), 3, 0.05)
     holds(accountant.epsilon(1e-12), 2.177247262090981, 1e-3, 1e-10)
+
+
+@for_rows(
+    [
+        (pn.TruncatedLaplace(epsilon=1.0, delta=1e-6), 300, 1.0, 0.0, 1.0),
+        (pn.Staircase(epsilon=1.0), 20, 0.1, 0.0, 1.0),
+        (pn.Staircase(epsilon=1.0), 300, 0.1, 0.0, 1e-5),
+        (pn.Laplace(scale=2.0), 300, 0.001, 0.1, 0.1),
+        (pn.Airy(mean_abs=1.0), 300, 1.0, 20.0, 1.0),
+    ]
+)
+def test_delta_to_any_width_in_epsilon(noise, count, rate, epsilon, tolerance):
+    """Refused before where the slope of delta changes over the tolerance, though the default width
+    was no trouble. The upper end is no more than the lower one a tolerance before."""
+    composed = pn.Mechanism(noise).composed(count, rate)
+    found = composed.delta(epsilon, tolerance=tolerance)
+    close = pn.Mechanism(noise).composed(count, rate)
+    assert found.lower <= close.delta(epsilon).upper
+    assert found.upper >= close.delta(epsilon).lower
+    assert found.upper <= close.delta(epsilon - tolerance).upper

@@ -38,6 +38,8 @@ from psinoise.errors import CertificationError, DomainError
 
 # Bounds on delta give way to rounding by this share.
 _ROUNDING = 1e-7
+# Of a tolerance in epsilon for delta, in turn.
+_SHARES = (1.0, 0.1, 1e-3, 1e-5)
 # Lines of a trade-off function are added until none can raise any value by more than this share:
 # of estimates, and of bounds, which are no smoother than their width.
 _CLOSE, _CLOSE_BOUND = 1e-8, 3e-6
@@ -72,23 +74,26 @@ def _falling(lower: Float, upper: Float) -> tuple[Float, Float]:
 
 
 def delta_of(question: Question, epsilon: float) -> Bracket:
-    """Delta at ``epsilon``; the arguments have been checked."""
+    """Delta at ``epsilon``; the arguments have been checked.
+
+    What a tolerance allows goes by the slope there, which is not that over all of the tolerance.
+    """
+    asked = question.tolerance
     with np.errstate(under="ignore"):
-        found, asked = question.delta(epsilon), question.tolerance
-        if asked is not None and not found.upper <= _moved(question, epsilon, found):
-            raise CertificationError(
-                f"delta could not be certified to a width of {asked!r} in epsilon: {found!r}", found
-            )
-    return found
-
-
-def _moved(question: Question, epsilon: float, found: Bracket) -> float:
-    """What the upper bound may be: the lower one at an epsilon that is smaller by the tolerance."""
-    assert question.tolerance is not None
-    least = found.lower * (1.0 + _ROUNDING)
-    if found.upper <= least or math.isinf(epsilon):
-        return max(least, found.upper)
-    return max(least, question.delta(epsilon - question.tolerance).lower)
+        if asked is None:
+            return question.delta(epsilon)
+        for share in _SHARES:
+            closer = replace(question, tolerance=share * asked)
+            found = closer.delta(epsilon)
+            least = found.lower * (1.0 + _ROUNDING)
+            if found.upper <= least or math.isinf(epsilon):
+                return found
+            # The lower one at an epsilon that is smaller by the tolerance is above it.
+            if found.upper <= closer.delta(epsilon - asked).lower:
+                return found
+    raise CertificationError(
+        f"delta could not be certified to a width of {asked!r} in epsilon: {found!r}", found
+    )
 
 
 def renyi_of(question: Question, orders: Float) -> Float:
