@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import math
 import tracemalloc
+import warnings
 from unittest import mock
 
 import numpy as np
@@ -25,6 +26,7 @@ from refusals import for_each, for_rows
 
 TINY = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=6, cells=18, tail_ratio=0.05)
 WIDE = pn.Cactus(mean_cost=4.0, cells_per_sensitivity=6, cells=120, tail_ratio=0.7)
+LARGE = pn.Cactus(mean_cost=0.1, cells_per_sensitivity=6, cells=18, tail_ratio=0.01)
 SMALL = pn.Cactus(mean_cost=0.25, cells_per_sensitivity=6, cells=48, tail_ratio=0.5)
 
 
@@ -473,3 +475,21 @@ def test_shifts_with_infinite_losses_of_their_own():
             found = mechanism.delta(epsilon, count)
             exact = largest(epsilon, count)
             assert found.lower * (1.0 - 1e-12) <= exact <= found.upper * (1.0 + 1e-12)
+
+
+def test_epsilons_beyond_the_largest_exponent():
+    """Tests are followed where ``e^-y`` is no number, and probabilities of a yes are 0."""
+    with in_no_blocks(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        induced = pn.Mechanism(LARGE).epsilon(1e-6, 200)
+    found = pn.Mechanism(LARGE).epsilon(1e-6, 200)
+    assert induced.width <= 1e-3 * induced
+    assert max(found.lower, induced.lower) <= min(found.upper, induced.upper)
+
+
+@pytest.mark.deep
+@for_rows([(500,), (1000,)])
+def test_hundreds_of_uses_of_a_fine_cactus(count):
+    """In blocks before uses are followed one by one: 1.2e-4 wide after twice the time before."""
+    found = pn.Mechanism(pn.Cactus(cost=1.0, mean_cost=0.5)).epsilon(1e-6, count)
+    assert found.width <= 1e-4 * found

@@ -5,11 +5,11 @@ far less epsilon, what ``k`` further uses contribute to delta is at most
 
     ``V_0(y) = (1 - e^{-y})^+``,   ``V_k(y) = max_s E_{P_s}[V_{k-1}(y + L_s)]``,
 
-and ``delta(eps) = V_n(-eps)`` is attained by one of all such choices (dynamic programming). Uses
-are followed one by one until one shift is the worst for all that come before (``late_choices``).
-Where that takes too many, or losses are many and small, they are followed in blocks
-(``recursion``), in a time that rises with the logarithm of ``n``. Of one shift there is nothing to
-choose, and all uses are one block.
+and ``delta(eps) = V_n(-eps)`` is attained by one of all such choices (dynamic programming). Few
+uses are followed one by one until one shift is the worst for all that come before
+(``late_choices``). More are followed in blocks (``recursion``), in a time that rises with the
+logarithm of ``n``, unless rare large losses decide. Of one shift there is nothing to choose, and
+all uses are one block.
 
 *Losses.* A shift has the measures of its loss from below and from above (``measure``). From above
 several shifts may share the pair that dominates them all, their envelope; from below some may be
@@ -53,11 +53,13 @@ _ALL_WORK = 2.0 * MOST_WORK
 # A recursion takes so many blocks, with so many points each for one of the degree.
 _BLOCKS, _TIMES = 150, 6
 # One that takes more than a share of all work is for a bracket so many times wider first; the next
-# one has to be narrower by a factor.
-_MUCH, _LOOSE, _CLOSER = 0.08, 16.0, 0.5
+# one has to be narrower by a factor, and is as wide as is asked if it may nearly be that.
+_MUCH, _LOOSE, _CLOSER, _LITTLE = 0.08, 16.0, 0.5, 2.0
 # Groups of shifts, or each shift; nodes of the loss of one for each fineness.
 _LEAST_GROUPS, _MOST_GROUPS, _ALL, _LOSSES, _MOST_LOSSES = 8, 128, 2**20, 128, 4096
 _FEW_USES, _FEW_GROUPS = 500, 12
+# So few uses are followed one by one in less time than it takes to look for blocks.
+_FOLLOWED = 32
 # Of more uses functions that are smaller where they are asked about take too many blocks if there
 # are choices.
 _LEAST_SIZE = 5e-7
@@ -173,7 +175,7 @@ class Choices:
         blocks = self._in_blocks(rough, epsilon, log_delta)
         # All others as one measure, that is as fine, takes longer than blocks of them.
         central = rough.central(epsilon, log_delta)
-        first = self.others or (self.count > _FEW_USES and central)
+        first = self.others or (self.count > _FOLLOWED and central)
         if first and (yield from blocks):
             return True
         known = all(below is above for (below, above), _ in self.others)
@@ -235,7 +237,7 @@ class Choices:
                 least = loose * once / max(0.5 * (_ALL_WORK - spent), once)
                 if reached or least > _CLOSER * loose:
                     return reached
-                loose = max(least, 1.0)
+                loose = least if least > _LITTLE else 1.0
                 continue
             if reached or not gap < _PROGRESS * before or spent + 3.0 * once > _ALL_WORK:
                 return reached

@@ -304,7 +304,8 @@ class Attained:
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
         above = grid.y > 0.0
-        self.under_p, self.under_q = above.astype(float), np.where(above, np.exp(-grid.y), 0.0)
+        self.under_p = above.astype(float)
+        self.under_q = self.under_p * np.exp(-np.maximum(grid.y, 0.0))
 
     def advance(self, use: Use, choices: Sequence[Shift]) -> None:
         """So many uses more, of the shifts that are chosen at each point."""
