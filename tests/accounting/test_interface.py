@@ -8,6 +8,7 @@ import json
 import math
 import pickle
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -186,3 +187,32 @@ def test_no_use_is_lost_between_threads():
     finally:
         sys.setswitchinterval(interval)
     assert shared.epsilon(0.0).upper == use.epsilon(0.0, 2000).upper
+
+
+def test_threads_that_ask_the_same_get_the_same():
+    """Mutant: the last of them to know an answer keeps it."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for count in range(30, 42):
+            shared = pn.Mechanism(pn.Laplace(scale=2.0)).composed(count, 0.1)
+            start = threading.Barrier(3)
+
+            def asked(before, shared=shared, start=start):
+                start.wait()
+                return [tuple(shared.epsilon(delta)) for delta in (before, 1e-5)][-1]
+
+            with concurrent.futures.ThreadPoolExecutor(3) as pool:
+                found = set(pool.map(asked, (0.99e-5, 1e-5, 1.01e-5)))
+            assert found == {tuple(shared.epsilon(1e-5))}
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_an_array_without_dimensions_is_a_number():
+    composed = pn.Mechanism(pn.Gaussian(std=2.0)).composed(3)
+    assert composed.epsilon(np.array(1e-5)) == composed.epsilon(1e-5)
+    assert composed.delta(np.array(1)) == composed.delta(1.0)
+    for wrong in (np.array("1"), np.array(None), np.ma.masked):
+        with pytest.raises(TypeError, match="epsilon must be a real number"):
+            composed.delta(wrong)

@@ -145,3 +145,36 @@ def test_small_deltas_of_one_use_of_schemes(noise, dimension, epsilon):
         found = pn.Mechanism(noise).delta(epsilon, adjacency="replace", sampling=scheme)
         # From above a record that is in the batch for certain is worse.
         assert found.upper <= pn.Mechanism(noise).delta(epsilon, adjacency="replace").upper < 1e-93
+
+
+def ten_of_each(adjacency):
+    """At an epsilon of 1.5566, where the smaller direction is below the other by e^-77."""
+    accountant = pn.Accountant(adjacency)
+    accountant.compose(pn.Mechanism(pn.Gaussian(std=3.8427578)), 10, 0.00203943349)
+    return accountant.compose(pn.Mechanism(pn.Laplace(scale=6.24693870)), 10, 0.96688996)
+
+
+def test_no_lattice_is_as_fine_as_is_asked():
+    """A coarser one is tried: a bracket that began at 0 before. Any width says the same."""
+    at, found = 1.5566, ten_of_each("add").delta(1.5566)
+    assert found.width <= 2e-2 * found
+    for tolerance in (1e-6, 1e-5, 1e-4):
+        other = ten_of_each("add").delta(at, tolerance=tolerance)
+        assert max(found.lower, other.lower) <= min(found.upper, other.upper)
+
+
+def test_a_direction_far_behind_does_not_matter():
+    """It is asked for no more than to be behind: a bracket wide by a factor of 24 before."""
+    both, larger = (ten_of_each(adjacency).delta(1.5566) for adjacency in ("add-remove", "remove"))
+    assert (both.lower, both.upper) == (larger.lower, larger.upper)
+    assert both.width <= 1e-3 * both
+
+
+def test_a_new_plan_is_judged_by_its_own_compositions():
+    """It was given up where its first composition came no closer than the last of the old one."""
+    accountant = pn.Accountant()
+    accountant.compose(pn.Mechanism(pn.Gaussian(std=19.6752012)), 1, 0.0085144330)
+    accountant.compose(pn.Mechanism(pn.Gaussian(std=0.970191122)), 2, 0.00216230501)
+    accountant.compose(pn.Mechanism(pn.Laplace(scale=2.45132061)), 5, 0.61945857599)
+    found = accountant.epsilon(9.688178708073988e-10)
+    assert found.width <= 1e-4 * found

@@ -332,7 +332,7 @@ class Accountant:
         >>> round(accountant.zcdp(), 9)
         0.2
         """
-        if any(getattr(step, "sampling_rate", 1.0) < 1.0 for step in self._counts):
+        if any(getattr(step, "sampling_rate", 1.0) < 1.0 for step, _ in self._steps):
             raise DomainError("sampling_rate must be 1 for rho, got steps with sampling")
         return queries.zcdp_of(self._question(None))
 
@@ -351,9 +351,9 @@ class Accountant:
     ) -> Bracket:
         """The answer to a question, the same one whenever it is asked."""
         asked, question = (name, at, tolerance), self._question(tolerance)
-        if asked not in question.answers:
-            question.answers[asked] = ask(question, at)
-        return question.answers[asked]
+        found = question.answers.get(asked)
+        # Of threads that ask it at once all get the answer of the first.
+        return question.answers.setdefault(asked, ask(question, at)) if found is None else found
 
     @property
     def _steps(self) -> Steps:

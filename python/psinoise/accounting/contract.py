@@ -38,12 +38,17 @@ def check_tolerance(tolerance: float | None) -> float | None:
 
 def check_delta(delta: object) -> float:
     """A probability; NaN fails."""
-    return _validate.probability_below("delta", delta)
+    return _validate.probability_below("delta", _number(delta))
 
 
 def check_epsilon(epsilon: object) -> float:
     """Any real number or infinity; NaN fails."""
-    return _validate.real_below("epsilon", epsilon)
+    return _validate.real_below("epsilon", _number(epsilon))
+
+
+def _number(value: object) -> object:
+    """What an array without dimensions holds."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
 def check_epsilons(epsilons: ArrayLike) -> Float:

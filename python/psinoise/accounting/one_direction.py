@@ -295,7 +295,10 @@ class OneDirection:
     def _width(self, epsilon: float, slope: float) -> float:
         """How close bounds should be, in units of epsilon."""
         if self.point.log_delta is None:
-            return float(self.question.widths.log_at(epsilon, slope)) / slope
+            log_width = float(self.question.widths.log_at(epsilon, slope))
+            if self.guess is not None:
+                log_width = max(log_width, _ROOM * (self.ceiling - self.guess.log_delta))
+            return log_width / slope
         return max(self.question.widths.at(epsilon, slope), _ROOM * (self.ceiling - epsilon))
 
     def converged(self) -> float | None:

@@ -47,6 +47,8 @@ from psinoise.errors import CertificationError
 # So many lattices are tried, if bounds are no more times farther apart than asked: of the first,
 # and of later ones; and first for a width that is so many times as large, where that is enough.
 _LATTICES, _FARTHER, _FAR, _STEEP = 3, 1e3, 30.0, 50.0
+# Where there is no lattice of a width, so many times as wide ones are tried.
+_WIDER = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
 # Log of how far delta may be below the guess that nodes reach for; of the next guess, if all of it
 # was trimmed; and how many more guesses there are.
 _MISSED, _FARTHER_DOWN, _GUESSES = 25.0, 60.0, 4
@@ -236,11 +238,25 @@ def _sources(
 
 
 def _on_lattices(sought: Sought, steps: Pairs, guess: Guess) -> Generator[Bound, None, float]:
-    """Bounds by frequencies, and how far apart they are in the end; inf if there are none."""
+    """Bounds by frequencies, and how far apart they are in the end; inf if there are none.
+
+    Where delta falls so steeply that no lattice is as fine as is asked, of a wider width.
+    """
     if any(isinstance(pair, AtomPair) for pair, _ in steps):
         return math.inf  # what a lower bound takes from an isolated atom falls slowly with the step
-    direction, tilt, enough = sought.direction, sought.tilt, sought.enough
-    asked, reached = sought.width(guess.epsilon, tilt), math.inf
+    asked, reached = sought.width(guess.epsilon, sought.tilt), math.inf
+    for times in _WIDER:
+        reached = yield from _of_width(sought, steps, guess, times * asked)
+        if reached < math.inf:
+            break
+    return reached
+
+
+def _of_width(
+    sought: Sought, steps: Pairs, guess: Guess, asked: float
+) -> Generator[Bound, None, float]:
+    """As `_on_lattices`, of a given width."""
+    direction, tilt, enough, reached = sought.direction, sought.tilt, sought.enough, math.inf
     with contextlib.suppress(CertificationError):
         # Where delta falls steeply lattices with nodes there need not be as fine as is said.
         for wanted in (enough, asked) if enough > _STEEP * asked else (asked,):

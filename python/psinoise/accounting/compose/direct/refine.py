@@ -109,7 +109,7 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
             lower = sided["lower"].compose("lower", nodes, plans["lower"])[0]
             yield lower
             found = distance(lower, upper, epsilon, slope, crossing)
-            if many and 0.9 * before <= found <= 1.1 * before < math.inf:
+            if attempt and many and 0.9 * before <= found <= 1.1 * before < math.inf:
                 return  # something else than nodes keeps the bounds apart
             if not last and found > _POOR * asked:
                 break  # a better plan is worth its time

@@ -129,7 +129,8 @@ class FrequencyBound(Bound):
         ends = abs(lattice.first) + lattice.size
         margin = 8.0 * UNIT * (np.abs(epsilons) + abs(lattice.offset) + ends * h)
         shifted = epsilons - self.sign * (lattice.slack + margin)
-        k = np.maximum(np.floor((shifted - lattice.offset) / h) + 1 - lattice.first, 0.0)
+        with np.errstate(over="ignore"):  # of epsilons next to the largest number
+            k = np.maximum(np.floor((shifted - lattice.offset) / h) + 1 - lattice.first, 0.0)
         # What is outside of the window, and what was lost.
         spill = largest_weight(t) * lattice.outside + _weights_norm(t, h) * self.low.lost
         value = np.full(epsilons.size, self.sign * spill)
