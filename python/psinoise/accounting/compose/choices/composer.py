@@ -129,6 +129,10 @@ class Choices:
         gap = distance(made["lower"], made["upper"], around, tilt, self.crossing)
         return gap <= _APART * self._apart(tilt)
 
+    @property
+    def _uses(self) -> int:
+        return self.count + sum(count for _, count in self.others)
+
     @cached_property
     def _envelope(self) -> Bound:
         return self._fixed("upper")[0]
@@ -148,8 +152,8 @@ class Choices:
         tilt = None
         if not steps.uncertain:
             tilt = steps.saddle(self.epsilon) if self.given else steps.saddle_at(self.log_delta)
-        # Products of few uses of one step take little time.
-        if tilt is not None and (self.others or self.count > _FEW_USES):
+        # Products of few uses take little time.
+        if tilt is not None and self._uses > _FEW_USES:
             around, log_delta = steps.estimate(tilt)
             asked = self.width(around, tilt)
             found = best_frame(steps, tilt, around, asked, FINENESS, log_delta)
@@ -175,7 +179,7 @@ class Choices:
         blocks = self._in_blocks(rough, epsilon, log_delta)
         # All others as one measure, that is as fine, takes longer than blocks of them.
         central = rough.central(epsilon, log_delta)
-        first = self.others or (self.count > _FOLLOWED and central)
+        first = self._uses > _FOLLOWED and (self.others or central)
         if first and (yield from blocks):
             return True
         known = all(below is above for (below, above), _ in self.others)
