@@ -240,12 +240,13 @@ def _sources(
 def _on_lattices(sought: Sought, steps: Pairs, guess: Guess) -> Generator[Bound, None, float]:
     """Bounds by frequencies, and how far apart they are in the end; inf if there are none.
 
-    Where delta falls so steeply that no lattice is as fine as is asked, of a wider width.
+    Where delta falls so steeply that no lattice is as fine as is asked, of a wider width: products,
+    which know epsilon well there, may trim all of a given one.
     """
     if any(isinstance(pair, AtomPair) for pair, _ in steps):
         return math.inf  # what a lower bound takes from an isolated atom falls slowly with the step
     asked, reached = sought.width(guess.epsilon, sought.tilt), math.inf
-    for times in _WIDER:
+    for times in _WIDER if sought.given else _WIDER[:1]:
         reached = yield from _of_width(sought, steps, guess, times * asked)
         if reached < math.inf:
             break
