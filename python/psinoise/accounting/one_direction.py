@@ -47,6 +47,8 @@ _BELOW_GUESS = 40.0
 _ABOVE_ALL = 10.0
 # Share of the distance to a larger direction by which bounds on a smaller one may be apart.
 _ROOM = 0.3
+# A direction that is behind by so little, in log delta, may be ahead: that is a guess.
+_GUESSED = 5.0
 # Of more uses float64 has no digits for sums of losses and their errors.
 _MOST_USES = 2.0**50
 # Of a slope that is read from a bound.
@@ -297,7 +299,8 @@ class OneDirection:
         if self.point.log_delta is None:
             log_width = float(self.question.widths.log_at(epsilon, slope))
             if self.guess is not None:
-                log_width = max(log_width, _ROOM * (self.ceiling - self.guess.log_delta))
+                behind = self.ceiling - self.guess.log_delta - _GUESSED
+                log_width = max(log_width, _ROOM * behind)
             return log_width / slope
         return max(self.question.widths.at(epsilon, slope), _ROOM * (self.ceiling - epsilon))
 

@@ -51,6 +51,7 @@ _TRIMMED, _TRIMMED_OF_ONE = 1e-7, 1e-15
 _TRIED = 64
 # Runs of bins of equal width, before there is a plan.
 _FIRST_RUNS = 32
+# The least mass whose logarithm is asked for.
 _LEAST_MASS = 1e-300
 # Bins are wider than so many roundings of a loss.
 _LEAST_BIN = 4.0
