@@ -186,9 +186,7 @@ class _Composing:
         room = 1e-15 * max(abs(low), abs(high)) + 1e-300
         parts = [(m.loss, m.mass, 0.0) for m in (a, b)]
         edges = self._edges(key, low - room, high + room, parts)
-        top = max(float(a.mass[-1] * b.mass[-1]), _LEAST_MASS)
-        if low < high - 4.0 * room and uses * math.log(top) > self.whole.log_delta:
-            # What is at the largest loss, of all uses more than delta, is not merged with others.
+        if low < high - 4.0 * room and self._decides(float(a.mass[-1] * b.mass[-1]), uses):
             edges = np.append(edges[edges < high - 2.0 * room], [high - room, high + room])
         made, bins = product(a, b, edges)
         self.stages[key] = bins, float(uses)
@@ -209,7 +207,9 @@ class _Composing:
             low, high = source.lowest[chosen], source.highest[chosen]
             each = 0.5 * (low + high), np.exp(source.log_mass[chosen]), (high - low) ** 2 / 12.0
             edges = self._edges(key, cut.low, cut.high, [each])
-            if source.panels:  # whose masses beyond are rounding alone
+            log_top = source.log_mass[int(np.argmax(np.where(chosen, source.highest, -math.inf)))]
+            if source.panels and self._decides(math.exp(log_top), uses):
+                # Beyond there are masses of panels by rounding alone.
                 edges = np.append(edges[edges < cut.high], cut.high)
         edges = apart(edges, _LEAST_BIN * source.rounding)
         if atoms.size and kept:
@@ -218,6 +218,13 @@ class _Composing:
         if not exact:
             self.stages[key] = bins, float(uses)
         return self._trimmed(certain(made, source), key, uses)
+
+    def _decides(self, mass: float, uses: int) -> bool:
+        """Whether the largest loss of all uses, of such a mass each, is more likely than delta.
+
+        Then it is not merged with what lies below.
+        """
+        return uses * math.log(max(mass, _LEAST_MASS)) > self.whole.log_delta
 
     def _edges(
         self, key: Key, low: float, high: float, parts: Sequence[tuple[Float, Float, Float | float]]
