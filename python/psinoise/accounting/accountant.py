@@ -93,7 +93,7 @@ class Accountant:
         ------
         DomainError
             for laws that are not of the library or are made from functions, for cactus and optimal
-            unimodal noise, and for steps that are no law on a query: promises other than `GDP`,
+            unimodal noise, and for steps that are no law on a query: promises but that of mu-GDP,
             imported losses, schemes other than Poisson sampling, vectors under one coin, noise in
             digits
         """
