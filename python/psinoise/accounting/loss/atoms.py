@@ -87,14 +87,22 @@ class AtomPair(ABC):
         each group one pair, and what dominates it."""
         return ((self, self),)
 
+    def under_p(self, direction: Direction) -> tuple[Float, Float]:
+        """Logs of the masses under ``P``, and the losses, of one direction.
+
+        No mass is above 1; by rounding sums of large logarithms may be.
+        """
+        log_mass, loss = self.atoms
+        if direction == "remove":
+            return np.minimum(log_mass + loss, 0.0), loss
+        return log_mass, -loss
+
     def moment(self, direction: Direction, tilt: float) -> float:
         """``log E_P[exp(tilt L)] / tilt``, infinite losses aside; at 0 its limit, ``E_P[L]``."""
         if tilt != 0.0:
             return self.log_transform(direction, tilt) / tilt
-        log_mass, loss = self.atoms
-        if direction == "remove":
-            return float(np.exp(log_mass + loss) @ loss)
-        return float(np.exp(log_mass) @ -loss)
+        log_p, loss = self.under_p(direction)
+        return float(np.exp(log_p) @ loss)
 
     def below(self, direction: Direction, tilt: float | None) -> AtomPair:
         """A pair whose profile lies below, in compositions with others and itself.
@@ -144,8 +152,8 @@ class AtomPair(ABC):
     @cached_property
     def total_variation_bound(self) -> float:
         """``delta(0)`` of one use, a little rounded up."""
-        log_mass, loss = self.atoms
-        gain = np.exp(np.minimum(log_mass + loss, 0.0)) * -np.expm1(-np.maximum(loss, 0.0))
+        log_p, loss = self.under_p("remove")
+        gain = np.exp(log_p) * -np.expm1(-np.maximum(loss, 0.0))
         total = float(gain.sum()) + self.infinite("remove")
         return min(total * (1.0 + 1e-12), 1.0)
 

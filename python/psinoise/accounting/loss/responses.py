@@ -169,8 +169,7 @@ class RangePair(AtomPair):
 def _moment(pair: AtomPair, direction: Direction, tilt: float) -> float:
     """`AtomPair.moment` of a loss without infinite ones; small ones keep their digits, as the
     cumulants of `measure.LossMeasure` do."""
-    log_mass, loss = pair.atoms
-    log_p, loss = (log_mass + loss, loss) if direction == "remove" else (log_mass, -loss)
+    log_p, loss = pair.under_p(direction)
     if tilt == 0.0 or max(tilt, 1.0) * float(np.abs(loss).max(initial=0.0)) > 1.0:
         return pair.moment(direction, tilt)
     terms = log_p, np.exp(log_p), loss

@@ -205,10 +205,10 @@ class _Composing:
             edges = np.array([cut.low, cut.high])
         else:
             low, high = source.lowest[chosen], source.highest[chosen]
-            each = 0.5 * (low + high), np.exp(source.log_mass[chosen]), (high - low) ** 2 / 12.0
+            mass = np.exp(source.log_mass[chosen])
+            each = 0.5 * (low + high), mass, (high - low) ** 2 / 12.0
             edges = self._edges(key, cut.low, cut.high, [each])
-            log_top = source.log_mass[int(np.argmax(np.where(chosen, source.highest, -math.inf)))]
-            if source.panels and self._decides(math.exp(log_top), uses):
+            if source.panels and self._decides(float(mass[np.argmax(high)]), uses):
                 # Beyond there are masses of panels by rounding alone.
                 edges = np.append(edges[edges < cut.high], cut.high)
         edges = apart(edges, _LEAST_BIN * source.rounding)

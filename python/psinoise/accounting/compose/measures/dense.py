@@ -215,10 +215,7 @@ def _atoms_alone(pair: AtomPair, direction: Direction) -> Dense:
     slope, ``1 - (1 - q) e^{-Lambda}``, the largest at the largest loss; and that of the map itself.
     """
     log_mass, loss = pair.atoms
-    removed = direction == "remove"
-    # No mass is above 1; sums of large numbers may be, by their rounding.
-    log_p = np.minimum(log_mass + loss, 0.0) if removed else log_mass
-    found = atoms_source(log_p, loss if removed else -loss)
+    found = atoms_source(*pair.under_p(direction))
     without, rate = pair.unsampled[1], pair.sampling_rate
     rounding = _atom_rounding(without, 0.0 if pair.stated else 1.0)
     if rate < 1.0:
