@@ -18,7 +18,7 @@ from psinoise.calibration import Calibration, calibrate, calibration
 from psinoise.calibration import target as target_module
 from psinoise.calibration.target import Target
 from psinoise.noise import FAMILIES, Family
-from refusals import for_each
+from refusals import for_each, for_rows
 
 # epsilon, delta, count, sampling rate
 TARGETS = [
@@ -402,3 +402,44 @@ def test_excess_where_epsilon_falls_to_0(
     true = scale / least - 1.0
     assert -1e-9 <= true <= 1e-4
     assert 0.9 * true - 1e-6 <= found.excess <= 4e-3
+
+
+@for_rows(
+    [
+        (pn.Cauchy, (1.35e-9, 0.36889179659476895), (4, 1.0), "estimate"),
+        (pn.Laplace, (1.45e-8, 0.00227), (100, 1e-4), "certified"),
+        # No loss above epsilon at 2^41 sensitivities only.
+        (pn.Cauchy, (1.5e-8, 0.358), (16585, 1.0), "certified"),
+        # Far from a power of the scale, and next to the most that delta can be.
+        (pn.Gaussian, (0.0, 0.9867), (1, 1.0), "certified"),
+        (pn.Laplace, (0.0, 0.0095), (100, 1e-4), "certified"),
+    ]
+)
+def test_little_epsilon_beside_delta(
+    law: Any, target: tuple[float, float], use: tuple[int, float], method: str
+) -> None:
+    """Kills: a search by epsilon at the delta, which falls to 0 there (a scale 1e9 times too
+    large, 500 times the work), a refusal, slopes of at least 1/2 in the logarithm of delta."""
+    (epsilon, delta), (count, rate) = target, use
+    asked = Target.asked
+    with pytest.MonkeyPatch.context() as patch:
+        answers: list[Bracket] = []
+
+        def recorded(*arguments: Any) -> Bracket:
+            answers.append(asked(*arguments))
+            return answers[-1]
+
+        patch.setattr(Target, "asked", recorded)
+        found = calibration(
+            law, epsilon=epsilon, delta=delta, count=count, sampling_rate=rate, method=method
+        )
+    assert len(answers) <= 16
+    one = pn.Mechanism(found.noise)
+    bounds = one.delta(epsilon, count, rate)
+    if method == "certified":
+        assert bounds.upper <= delta
+        assert one.epsilon(delta, count, rate).upper <= epsilon
+    # A share of 1e-3 of the scale changes delta by more than this.
+    less = pn.Mechanism(law(scale=found.noise.scale * (1.0 - 1e-3)))
+    assert less.delta(epsilon, count, rate).lower > delta
+    assert found.excess < 5e-4

@@ -1,15 +1,15 @@
 """The least scale that meets a target, from the safe side.
 
 Epsilon at the target's delta falls at least about as fast as the scale grows, and its logarithm
-is nearly a straight line in that of the scale. Where it crosses the target is found roughly first,
-by estimates. Then certified bounds are asked for: how far the upper one is from the target, over
-the slope, says where to ask again, until it meets the target with hardly any noise to spare. Both
-questions must be answered so: epsilon at the target's delta, and delta at its epsilon.
+is nearly a straight line in that of the scale; where epsilon is small beside delta, the odds of
+delta at the target's epsilon are so (`Target.by_delta`). Where that crosses the target is found
+roughly first, by estimates. Then certified bounds are asked for: how far the upper one is from the
+target, over the slope, says where to ask again, until it meets the target with hardly any noise to
+spare. Both questions must be answered so: epsilon at the target's delta, and delta at its epsilon.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,9 +35,6 @@ _ESTIMATED, _CERTIFIED = (1e-6, 1e-7, 1e-7), (0.8, 0.5, 0.05)
 _MOST_ANSWERS, _LONGEST_STEP = 16, 1.0
 # Slopes are taken from points this far apart, and are at least this.
 _APART, _LEAST_SLOPE = 1e-4, 0.5
-# An epsilon this far from the target, in its logarithm, is not where the crossing said; the deltas
-# of two scales this far apart say more.
-_FAR_OFF, _DELTAS_APART = 5e-3, 1e-2
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,12 @@ def search(target: Target, method: str, *, evidence: bool = True) -> Calibration
     The delta of the result is what follows from that. A CalibrationError says that no scale meets
     the target, or none of a permitted size, a CertificationError that none could be certified.
     """
-    pure = _pure(target)
+    try:
+        pure = _pure(target)
+    except CalibrationError:
+        if target.delta == 0.0:
+            raise
+        pure = None  # out of reach, but some scale without it may not be
     if target.delta == 0.0:
         if pure is None:
             name = getattr(target.law, "__name__", target.law)
@@ -74,7 +76,7 @@ def search(target: Target, method: str, *, evidence: bool = True) -> Calibration
     start, slope = _crossing(target, min(_guess(target), pure[0]))
     if start > pure[0] - _ROUGH_CROSSING:
         below = pure[0] - _CERTIFIED[0] * target.width
-        if target.asked(target.noise(below), "certified").lower > target.goal:
+        if target.above(target.asked(target.noise(below), "certified").lower) > 0.0:
             return _free(pure, below, method)  # for next to nothing
     try:
         found = _approached(target, method, evidence, start, slope)
@@ -138,10 +140,10 @@ def _crossing(target: Target, start: float) -> tuple[float, float]:
 
     def value(position: float) -> float:
         if position not in known:
-            # If the goal is delta, that falls by about half of what an epsilon near 0 grows.
+            # Delta falls by about half of what an epsilon near 0 grows.
             close = _ROUGHLY * target.width * target.goal
             found = target.asked(target.noise(position), "estimate", close)
-            known[position] = log_ratio(found.estimate, target.goal)
+            known[position] = target.above(found.estimate)
         rough = known[position]
         return 0.0 if abs(rough) <= _ROUGH_CROSSING else rough
 
@@ -197,24 +199,17 @@ def _approached(
     for _ in range(_MOST_ANSWERS):
         noise = target.noise(position)
         found = target.asked(noise, method)
-        above = log_ratio(found.upper, target.goal)
+        above = target.above(found.upper)
         if before is not None and abs(position - before[0]) > _APART:
             slope = max((above - before[1]) / (before[0] - position), _LEAST_SLOPE)
         before = position, above
-        excess = max(math.expm1(-log_ratio(found.estimate, target.goal) / slope), 0.0)
-        step = above / slope
-        if abs(above) > _FAR_OFF and target.epsilon > 0.0:
-            with contextlib.suppress(CertificationError):  # of a delta that is next to 0
-                step = _step_by_delta(target, position, noise, method)
-                excess = max(math.expm1(-step), 0.0)
-        step = min(step + aim, _LONGEST_STEP)
+        excess = max(math.expm1(-target.above(found.estimate) / slope), 0.0)
+        step = min(above / slope + aim, _LONGEST_STEP)
         if best is not None and noise.scale >= best.noise.scale:
             break
         if above <= 0.0:
-            bounds = Bracket(0.0, target.delta, target.delta)
-            if evidence:
-                bounds = target.bounds(noise, method)
-            if bounds.upper <= target.delta:
+            bounds = target.evidence(noise, method, found, evidence)
+            if bounds is not None:
                 best = Calibration(noise, bounds, excess, method)
                 if excess <= most or step >= -aim:
                     break
@@ -227,16 +222,3 @@ def _approached(
             f"{target.delta!r} at epsilon {target.epsilon!r}"
         )
     return best
-
-
-def _step_by_delta(target: Target, position: float, noise: NoiseLaw, method: str) -> float:
-    """How much farther than a position the target is met, by delta at the target's epsilon.
-
-    Epsilon at a delta near that at 0 falls to 0 within a share of the scale that is as small as
-    epsilon, and its logarithm without end; that of delta is nearly a straight line there as well.
-    """
-    less = target.noise(position - _DELTAS_APART)
-    here, before = (target.bounds(each, method).estimate for each in (noise, less))
-    rest = log_ratio(here, target.delta)
-    fall = max(log_ratio(before, target.delta) - rest, abs(rest) * _DELTAS_APART / _LONGEST_STEP)
-    return rest * _DELTAS_APART / fall if fall > 0.0 else 0.0

@@ -103,44 +103,72 @@ class Target:
         lower, estimate, upper = (min(value, self.delta) for value in delta)
         return Bracket(lower, estimate, upper, delta.composer)
 
+    @property
+    def by_delta(self) -> bool:
+        """Whether delta at the target's epsilon is asked for, not epsilon at the target's delta.
+
+        A share of the scale takes about that share of ``delta (1 - delta/E)`` from delta, ``E`` the
+        most that delta can be (`exposed`). Epsilon then falls by that over the slope of the
+        profile, ``e^epsilon Q(L > epsilon) = P(L > epsilon) - delta``, at most ``E - delta``: by
+        ``delta/E`` or more. Where that is above epsilon its logarithm falls without end.
+        """
+        return self.epsilon * self.exposed < self.delta
+
     def asked(self, noise: NoiseLaw, method: str, tolerance: float | None = None) -> Bracket:
-        """Epsilon at the target's delta; for an epsilon of 0, delta there.
+        """Epsilon at the target's delta, or delta at its epsilon.
 
         By the "estimate" all three numbers are that; a tolerance is how close it is to be.
         """
-        question = self._question(noise, method, tolerance)
-        found = question.epsilon(self.delta) if self.epsilon > 0.0 else question.delta(0.0)
-        return found if method == "certified" else _estimated(found)
+        return self._answer(noise, method, tolerance, self.by_delta)
+
+    def above(self, value: float) -> float:
+        """How far what is asked is above the target, on an axis on which it falls about as fast as
+        the position grows: the logarithm of epsilon, or of the odds of delta."""
+        if not self.by_delta:
+            return log_ratio(value, self.epsilon)
+        rest = max(self.exposed - value, 0.0)
+        odds = value / rest if rest > 0.0 else math.inf
+        return log_ratio(odds, self.delta / (self.exposed - self.delta))
 
     @property
     def goal(self) -> float:
         """What `asked` may be at most."""
-        return self.epsilon if self.epsilon > 0.0 else self.delta
+        return self.delta if self.by_delta else self.epsilon
 
-    def bounds(self, noise: NoiseLaw, method: str) -> Bracket:
-        """Delta at the target's epsilon.
+    def evidence(
+        self, noise: NoiseLaw, method: str, found: Bracket, both: bool = True
+    ) -> Bracket | None:
+        """Delta at the target's epsilon, if what is ``found`` and the other question meet the
+        target.
 
-        A CertificationError where no loss above epsilon was found, and there are some.
+        If the other need not be asked (not ``both``), what follows. A CertificationError where no
+        loss above epsilon was found, and there are some.
         """
-        found = self._question(noise, method, None).delta(self.epsilon)
-        if method == "estimate":
-            return _estimated(found)
-        if not found.upper > 0.0 and not self.largest_loss(noise) <= self.epsilon:
+        if not found.upper <= self.goal:
+            return None
+        if not both:
+            return Bracket(0.0, self.delta, self.delta)
+        other = self._answer(noise, method, None, not self.by_delta)
+        delta, epsilon = (found, other) if self.by_delta else (other, found)
+        nothing = method == "certified" and not delta.upper > 0.0
+        if nothing and not self.largest_loss(noise) <= self.epsilon:
             raise CertificationError(
                 f"delta at epsilon {self.epsilon!r} could not be told from 0 for {noise!r}"
             )
-        return found
+        return delta if delta.upper <= self.delta and epsilon.upper <= self.epsilon else None
 
-    def _question(self, noise: NoiseLaw, method: str, tolerance: float | None) -> Question:
+    def _answer(
+        self, noise: NoiseLaw, method: str, tolerance: float | None, of_delta: bool
+    ) -> Bracket:
         one = self.mechanism(noise).sampled(self.sampling_rate, self.sampling, self.adjacency)
         steps = tuple((step, self.count * uses) for step, uses in one)
-        if tolerance is None and self.width != DEFAULT_WIDTH and self.epsilon > 0.0:
+        if tolerance is None and self.width != DEFAULT_WIDTH and not self.by_delta:
             tolerance = self.width * self.epsilon
-        return Question(steps, tolerance=tolerance, estimating=method == "estimate")
-
-
-def _estimated(found: Bracket) -> Bracket:
-    return Bracket(found.estimate, found.estimate, found.estimate)
+        question = Question(steps, tolerance=tolerance, estimating=method == "estimate")
+        found = question.delta(self.epsilon) if of_delta else question.epsilon(self.delta)
+        if method == "certified":
+            return found
+        return Bracket(found.estimate, found.estimate, found.estimate)
 
 
 def checked(
