@@ -11,7 +11,7 @@ promise              dominated by                                lower ends of b
 ... for groups       discrete Laplace noise                      the same: it is attained
 `ApproximateDP`      randomized response with infinite losses    the same: it is attained
 ... for groups       the same                                    discrete Laplace noise, attained
-`BoundedRange`       the envelope of all two answers             the worst two answers, attained
+`BoundedRange`       two answers, chosen anew for each use       the same: it is attained
 `GDP`                Gaussian noise                              the same
 `ZCDP`               the best conversion of all Renyi            Gaussian noise, attained
                      divergences, added up before
@@ -221,9 +221,8 @@ class BoundedRange(Promise):
 
     The exponential mechanism that is epsilon-differentially private by its usual analysis has range
     ``eta = epsilon``, as has report-noisy-max with Gumbel noise, which is the same mechanism; that
-    of other epsilon-private mechanisms is up to twice as much. For many uses
-    `psinoise.Accountant.renyi`, which takes the worst answers order by order, can give the smaller
-    bound.
+    of other epsilon-private mechanisms is up to twice as much. Compositions are adaptive: what
+    brackets hold is attained by neighbors who choose two answers for each use by those before.
 
     Parameters
     ----------
@@ -235,7 +234,7 @@ class BoundedRange(Promise):
     >>> import psinoise as pn
     >>> selection = pn.promises.BoundedRange(0.1)
     >>> round(float(selection.epsilon(1e-5, count=50)), 6)
-    1.565243
+    1.356192
     """
 
     _names = ("eta",)

@@ -76,6 +76,11 @@ class AtomPair(ABC):
         """Whether `at_tilt` compares all of them, and its moment is the largest for certain."""
         return not self.several
 
+    @property
+    def countless(self) -> bool:
+        """Whether they are a continuum, of which no group is one pair."""
+        return False
+
     def at_tilt(self, direction: Direction, tilt: float) -> AtomPair:
         """The one of them with the largest `moment` at a tilt."""
         return self

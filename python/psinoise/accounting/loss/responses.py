@@ -22,7 +22,23 @@ This envelope is convex in ``e^eps`` and is the profile of a pair, with
 
 (minus the derivative in eps, plus the value). The pair dominates every ``t``, and in compositions
 the mechanism, adaptive ones too. It is symmetric: ``Q(L < -l) = P(L > l)``. From below each fixed
-``t`` is attained.
+``t`` is attained. Of ``t`` in ``[a, b]`` the envelope is that of ``a`` up to ``eps = 2 a - eta``,
+this one up to ``2 b - eta``, and that of ``b`` from there on.
+
+*Choices.* In compositions neighbors may choose ``t`` for each use. The profile of two answers is
+the largest of 0, ``1 - e^eps`` and ``u(t) = (1 - e^{t - eta} - e^{eps - t} + e^{eps - eta}) /
+(1 - e^{-eta})``: that of the test that accepts the upper answer. ``u`` is concave in ``t``, with
+``-u'' <= (e^{b - eta} + e^{eps - a}) / (1 - e^{-eta})`` in ``[a, b]``, so that for
+``t = (1 - s) a + s b``
+
+    ``u(t) <= (1 - s) u(a) + s u(b) + ((b - a)^2/8) (e^{b - eta} + e^{eps - a}) / (1 - e^{-eta})``.
+
+Let the upper answers of ``a`` and ``b`` be likelier under ``P`` and less likely under ``Q``, each
+by the part of the last term that belongs to it. Then the mean of their profiles with the weights
+``1 - s`` and ``s`` is above that of ``t`` at every eps. So of any convex function of the likelihood
+ratio one of both has a larger expectation than ``t``: who chooses from a list of ``t`` so
+stretched, and the envelopes of what is left at both ends, has no less than who chooses any ``t``.
+Sampling, and an exchange of ``P`` and ``Q``, map averages of profiles to averages.
 
 A bin ``[a, a + w]`` has masses in the ratio ``e^{a + w/2}``: merged, its node is the middle. Split
 to its ends with both masses kept, the share of the upper one is ``1/(1 + e^{-w/2})``.
@@ -54,8 +70,12 @@ from psinoise.numerics.golden import peak
 
 # Bins of a loss of bounded range: both bounds on one use are 3e-7 of the range apart.
 _BINS = 4096
-# Values of t of two answers, among which the worst is sought first.
-_ANSWERS = 31
+_LEAST_BINS = 32
+# Values of t of two answers, among which the worst is sought first; and of a list to choose from,
+# at most, within what share of the range of the worst one they are equally far apart.
+_ANSWERS, _MOST_ANSWERS, _NEAR = 31, 96, 0.03
+# What stretches two answers is rounded up, by more than losses are off.
+_ROUNDED = 1.0 + 1e-6
 
 
 @dataclass(frozen=True)
@@ -116,19 +136,23 @@ class RangePair(AtomPair):
     eta : the range, positive
     sampling_rate : of Poisson sampling
     merged : whether bins are merged, for a bound from below, and not split for one from above
+    among : of which shares of the range ``t`` may be
     """
 
     eta: float
     sampling_rate: float
     merged: bool = False
+    among: tuple[float, float] = (0.0, 1.0)
 
     stated = True
 
     @property
     def unsampled(self) -> tuple[Float, Float]:
-        # Delta falls to 0 as a square at the ends, where bins get as narrow.
-        half_turns = np.linspace(-0.5, 0.5, _BINS + 1)
-        edges = self.eta * np.sin(np.pi * half_turns)
+        low, high = (self.eta * share for share in self.among)
+        # Delta falls to 0 as a square at the ends of the range, where bins get as narrow.
+        turns = np.arcsin(2.0 * np.array(self.among) - 1.0) / np.pi
+        bins = max(math.ceil(_BINS * float(turns[1] - turns[0])), _LEAST_BINS)
+        edges = self.eta * np.sin(np.pi * np.linspace(turns[0], turns[1], bins + 1))
         half = 0.5 * np.diff(edges)
         # Under Q: e^{-(a + eta)/2} (1 - e^{-w/2}) / (1 - e^{-eta}).
         log_mass = np.log(-np.expm1(-half)) - 0.5 * (edges[:-1] + self.eta) - _log_less(self.eta)
@@ -136,8 +160,16 @@ class RangePair(AtomPair):
             return log_mass, edges[:-1] + half
         # Shares 1/(1 + e^{w/2}) and 1/(1 + e^{-w/2}) of the mass under Q.
         up = log_mass - np.logaddexp(0.0, half)
-        low = log_mass - np.logaddexp(0.0, -half)
-        return np.logaddexp(np.append(low, -np.inf), np.append(-np.inf, up)), edges
+        down = log_mass - np.logaddexp(0.0, -half)
+        log_mass = np.logaddexp(np.append(down, -np.inf), np.append(-np.inf, up))
+        # The lower answer of the least t, and the upper one of the largest.
+        if low > 0.0:
+            log_mass = np.append(_log_less(low) - _log_less(self.eta), log_mass)
+            edges = np.append(low - self.eta, edges)
+        if high < self.eta:
+            last = _log_less(self.eta - high) - high - _log_less(self.eta)
+            log_mass, edges = np.append(log_mass, last), np.append(edges, high)
+        return log_mass, edges
 
     @property
     def exact_loss(self) -> float | None:
@@ -151,19 +183,60 @@ class RangePair(AtomPair):
         """Of one use with bins merged, of several the worst two answers."""
         return replace(self, merged=True) if tilt is None else self.at_tilt(direction, tilt)
 
-    def at_tilt(self, direction: Direction, tilt: float) -> AtomPair:
-        """The two answers with the largest `moment`: between the neighbors of the best of some."""
+    @property
+    def compares_all(self) -> bool:
+        return True
 
-        def pair(up: float) -> RandomizedResponse:
-            return RandomizedResponse(up, self.eta - up, 0.0, self.sampling_rate)
+    @property
+    def countless(self) -> bool:
+        return True
 
-        def moment(up: float) -> float:
-            return _moment(pair(up), direction, tilt)
+    def _answers(self, share: float) -> RandomizedResponse:
+        up = self.eta * share
+        return RandomizedResponse(up, self.eta - up, 0.0, self.sampling_rate)
+
+    def _worst(self, direction: Direction, tilt: float) -> float:
+        """The share with the largest `moment`: between the neighbors of the best of some."""
+
+        def moment(share: float) -> float:
+            return _moment(self._answers(share), direction, tilt)
 
         shares = np.linspace(0.0, 1.0, _ANSWERS + 2).tolist()
-        best = max(range(1, _ANSWERS + 1), key=lambda k: moment(self.eta * shares[k]))
-        found = peak(lambda share: moment(self.eta * share), shares[best - 1], shares[best + 1])
-        return pair(self.eta * found[0])
+        best = max(range(1, _ANSWERS + 1), key=lambda k: moment(shares[k]))
+        return float(peak(moment, shares[best - 1], shares[best + 1])[0])
+
+    def at_tilt(self, direction: Direction, tilt: float) -> AtomPair:
+        return self._answers(self._worst(direction, tilt))
+
+    def groups(
+        self, direction: Direction, tilt: float, most: int
+    ) -> tuple[tuple[AtomPair, AtomPair], ...]:
+        """Two answers and the same `_stretched`, and the envelopes at both ends of the range."""
+        worst, most = self._worst(direction, tilt), max(min(most, _MOST_ANSWERS), 2)
+        ends = np.arcsinh(np.array([-worst, 1.0 - worst]) / _NEAR)
+        inner = (worst + _NEAR * np.sinh(np.linspace(ends[0], ends[1], most + 1)))[1:-1].tolist()
+        found: list[tuple[AtomPair, AtomPair]] = [
+            (self._answers(0.5 * (low + high)), replace(self, among=(low, high)))
+            for low, high in ((0.0, inner[0]), (inner[-1], 1.0))
+        ]
+        for before, share, after in zip([0.0, *inner], inner, [*inner[1:], 1.0], strict=False):
+            found.append((self._answers(share), self._stretched(before, share, after)))
+        return tuple(found)
+
+    def _stretched(self, before: float, share: float, after: float) -> AtomPair:
+        """Two answers, of a list with the neighbors of their share; see above."""
+        eta, up, width = self.eta, self.eta * share, self.eta * max(share - before, after - share)
+        whole = -math.expm1(-eta)
+        bend = _ROUNDED * width * (width / whole) / 8.0
+        more, less = bend * math.exp((after - 1.0) * eta), bend * math.exp(-before * eta)
+        p_up = -math.expm1(up - eta) / whole
+        apart = p_up * -math.expm1(-up) + more + less  # of P and Q
+        q_up = p_up * math.exp(-up) - less
+        p_low = math.exp(up - eta) * -math.expm1(-up) / whole - more
+        if not min(q_up, p_low) > 0.0:
+            return replace(self, among=(before, after))
+        losses = math.log1p(apart / q_up), math.log1p(apart / p_low)
+        return RandomizedResponse(*losses, 0.0, self.sampling_rate)
 
 
 def _moment(pair: AtomPair, direction: Direction, tilt: float) -> float:

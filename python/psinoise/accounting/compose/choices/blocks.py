@@ -119,7 +119,7 @@ class Steps:
         tilt = self.saddle(epsilon)
         if tilt is None:
             return False
-        return log_delta - self.cumulants(tilt)[0] + tilt * epsilon > _CENTRAL
+        return log_delta - self.cumulants(tilt)[0] + tilt * epsilon + math.log1p(tilt) > _CENTRAL
 
     def estimate(self, tilt: float) -> tuple[float, float]:
         """Epsilon and log delta where a tilt is that of the saddle point, about."""

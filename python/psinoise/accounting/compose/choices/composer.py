@@ -177,13 +177,15 @@ class Choices:
         log_delta = fixed.log_delta(epsilon)
         rough = self._steps("lower", self._groups("lower", 1.0, _MOST_GROUPS), FINENESS)
         blocks = self._in_blocks(rough, epsilon, log_delta)
-        # All others as one measure, that is as fine, takes longer than blocks of them.
-        central = rough.central(epsilon, log_delta)
-        first = self._uses > _FOLLOWED and (self.others or central)
+        # All others as one measure, that is as fine, takes longer than blocks of them. Of a
+        # continuum of pairs groups are no finer by induction, and all uses have choices.
+        countless, central = self.pair.countless, rough.central(epsilon, log_delta)
+        first = self._uses > _FOLLOWED and (self.others or central or countless)
         if first and (yield from blocks):
             return True
         known = all(below is above for (below, above), _ in self.others)
-        if self.pair.several and known and log_delta > _LEAST_LOG:
+        by_induction = self.pair.several and known and not (first and countless)
+        if by_induction and log_delta > _LEAST_LOG:
             target = Target(epsilon, math.exp(log_delta), fixed.slope(epsilon, 0.03 * scale), 0.0)
             rest = self.count, self.others, target
             for groups in (_ALL, _FEW_GROUPS):
