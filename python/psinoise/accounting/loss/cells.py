@@ -77,13 +77,11 @@ class CellPair(AtomPair):
     @property
     def shifts(self) -> tuple[float, ...]:
         """Those that the pair dominates, but for shifts that are never a better choice."""
-        return _worst(self.noise, self.sensitivity)[0] if self.among is None else self.among
+        return _worst(self.noise, self.sensitivity) if self.among is None else self.among
 
     @property
     def _envelope(self) -> Envelope:
-        if self.among is None:
-            return _worst(self.noise, self.sensitivity)[1]
-        return _envelope(self.noise, self.among)
+        return _envelope(self.noise, self.shifts)
 
     @property
     def unsampled(self) -> tuple[Float, Float]:
@@ -144,16 +142,13 @@ def _ends(shifts: Float, near: float, most: int) -> list[int]:
 
 
 @kept()
-def _worst(noise: CellLaw, sensitivity: float) -> tuple[tuple[float, ...], Envelope]:
-    """The shifts that are the worst somewhere, and their envelope."""
+def _worst(noise: CellLaw, sensitivity: float) -> tuple[float, ...]:
+    """The shifts that are the worst somewhere."""
     shifts = noise.worst_shifts(sensitivity)
-    if len(shifts) > 1:
-        curves = _curves(noise, shifts)
-        needed = undominated(curves, np.array(shifts))
-        shifts = tuple(shifts[k] for k in needed)
-        if len(shifts) > 1:
-            return shifts, envelope([curves[k] for k in needed])
-    return shifts, _envelope(noise, shifts)
+    if len(shifts) == 1:
+        return shifts
+    needed = undominated(_curves(noise, shifts), np.array(shifts))
+    return tuple(shifts[k] for k in needed)
 
 
 @kept()
@@ -175,7 +170,7 @@ def _curves(noise: CellLaw, shifts: tuple[float, ...]) -> list[Curve]:
     for shift in shifts:
         shifted, base = noise.pieces(shift)
         coarse = np.minimum(shifted, base) < _NORMAL
-        if coarse.any() and np.isfinite(_losses(noise, shift)[coarse]).any():
+        if coarse.any() and np.isfinite(_logs(noise, shift)[1][coarse]).any():
             raise DomainError(
                 f"sensitivity must leave cells of {noise!r} masses that float64 holds (losses of "
                 f"one use below 708), got shifts up to {shifts[-1]!r}"
@@ -184,56 +179,48 @@ def _curves(noise: CellLaw, shifts: tuple[float, ...]) -> list[Curve]:
     return curves
 
 
-def _losses(noise: CellLaw, shift: float) -> Float:
-    """Those of the pieces of a shift, from what the law knows besides masses; NaN of none."""
-    if hasattr(noise, "piece_losses"):
-        return np.asarray(noise.piece_losses(shift))
-    if not hasattr(noise, "log_pieces"):
-        return np.full(noise.pieces(shift)[0].size, np.nan)
-    log_shifted, log_base = noise.log_pieces(shift)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(log_shifted - log_base)
+def _logs(noise: CellLaw, shift: float) -> tuple[Float, Float]:
+    """Logs of the masses of the pieces under the law itself, and their losses.
+
+    A probability below 2**-1022 has lost digits, or all: it is known by its logarithm, or by a loss
+    that is stated and the larger of the two probabilities.
+    """
+    shifted, base = noise.pieces(shift)
+    coarse = np.minimum(shifted, base) < _NORMAL
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_shifted, log_base = np.log(shifted), np.log(base)
+        if hasattr(noise, "piece_losses"):
+            loss = np.asarray(noise.piece_losses(shift))
+            return np.where(coarse & (base < shifted), log_shifted - loss, log_base), loss
+        if coarse.any() and hasattr(noise, "log_pieces"):
+            log_shifted, log_base = noise.log_pieces(shift)
+        return log_base, np.asarray(log_shifted - log_base)
 
 
 def _alone(noise: CellLaw, shift: float) -> Envelope:
     """The pair of a single shift, with equal losses merged.
 
     Losses that the law states are right to an ulp of the largest; others are differences of
-    logarithms, right to an ulp of 1. A probability below 2**-1022 has lost digits, or all: it is
-    known by its logarithm, or by a loss that is stated and the larger of the two probabilities. A
-    loss is infinite only where the law itself has nothing.
+    logarithms, right to an ulp of 1. A loss is infinite only where the law itself has nothing.
     """
     shifted, base = noise.pieces(shift)
     if not (np.all(shifted >= 0.0) and np.all(base >= 0.0)):
         raise DomainError("probabilities of pieces must be at least 0 and not NaN")
-    stated = getattr(noise, "piece_losses", None)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_shifted, log_base = np.log(shifted), np.log(base)
-        coarse = np.minimum(shifted, base) < _NORMAL
-        if stated is None and coarse.any() and hasattr(noise, "log_pieces"):
-            log_shifted, log_base = noise.log_pieces(shift)
-        loss = log_shifted - log_base if stated is None else stated(shift)
-        if stated is not None:
-            log_base = np.where(coarse & (base < shifted), log_shifted - loss, log_base)
+    log_base, loss = _logs(noise, shift)
     infinite = float(shifted[loss == np.inf].sum())
     there = np.isfinite(loss) & np.isfinite(log_base)
     log_base, base, loss = log_base[there], base[there], loss[there]
     # Losses this close are rounding images of one.
-    least = 1.0 if stated is None else 1e-300
+    least = 1e-300 if hasattr(noise, "piece_losses") else 1.0
     unit = LOSS_ROUNDING * max(float(np.abs(loss).max(initial=0.0)), least)
     order = np.argsort(-loss, kind="stable")
     loss, base, log_base = loss[order], base[order], log_base[order]
     # Whole multiples of a distance below rounding: what is merged is never farther apart.
     first = np.diff(np.rint(loss / unit), prepend=np.inf) != 0.0
     starts = np.flatnonzero(first)
-    if starts.size < loss.size:
-        # Of equal losses the likeliest piece has the least rounding error.
-        likeliest = np.lexsort((-log_base, np.cumsum(first)))[starts]
-        with np.errstate(divide="ignore"):
-            together = np.log(np.add.reduceat(base, starts))
-        if not np.all(together > -700.0):
-            together = np.where(
-                together > -700.0, together, np.logaddexp.reduceat(log_base, starts)
-            )
-        loss, log_base = loss[likeliest], together
-    return Envelope(log_base, loss, infinite)
+    # Of equal losses the likeliest piece has the least rounding error.
+    likeliest = np.lexsort((-log_base, np.cumsum(first)))[starts]
+    with np.errstate(divide="ignore"):
+        log_mass = np.log(np.add.reduceat(base, starts))
+    log_mass = np.where(log_mass > -700.0, log_mass, np.logaddexp.reduceat(log_base, starts))
+    return Envelope(log_mass, loss[likeliest], infinite)
