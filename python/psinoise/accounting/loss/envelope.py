@@ -26,8 +26,6 @@ from psinoise.numerics.distinct import distinct
 
 Index = NDArray[np.int64]
 
-# Points this little above the hull of the others, relative to their height, are rounding.
-_ROUNDING = 4e-16
 # Profiles that are above others by less, relative to the sums that they are made of, are not: less
 # than the rounding of masses and losses that is charged for each use (`dense`).
 _NEEDLESS = 4e-15
@@ -94,14 +92,7 @@ def envelope(curves: list[Curve]) -> Envelope:
     sizes = [curve.q.size for curve in curves]
     shift = np.repeat(np.arange(len(curves)), sizes)
     place = np.concatenate([np.arange(size) for size in sizes])
-    # The curves that are highest somewhere, and then whatever sticks out of their hull.
-    hull = _hull(q, p, np.flatnonzero(np.isin(shift, _highest(curves))))
-    while True:
-        out = np.flatnonzero(p > _height(q[hull], p[hull], q) * (1.0 + _ROUNDING))
-        grown = _hull(q, p, np.union1d(hull, out))
-        if grown.size == hull.size and (grown == hull).all():
-            break
-        hull = grown
+    hull = concave_hull(q, p)
     rise, run = np.diff(p[hull]), np.diff(q[hull])
     # Neighbors on one curve are a piece of that shift, which is known better than the difference.
     same = (np.diff(shift[hull]) == 0) & (np.diff(hull) == 1)
@@ -188,29 +179,13 @@ def _profiles(
     return found[: len(above)], found[len(above) :]
 
 
-def _highest(curves: list[Curve]) -> Index:
-    """The curves that are highest at some point of another."""
-    grid = distinct(np.concatenate([c.q[:: max(c.q.size // 64, 1)] for c in curves]))
-    highest, best = np.zeros(grid.size, np.int64), np.full(grid.size, -np.inf)
-    for k, curve in enumerate(curves):
-        height = _height(curve.q, curve.p, grid)
-        highest[height > best] = k
-        np.maximum(best, height, out=best)
-    return distinct(highest)
-
-
-def _height(q: Float, p: Float, at: Float) -> Float:
-    """A curve at other points; beyond its end it goes on with slope 1."""
-    return np.asarray(np.interp(at, q, p) + np.maximum(at - q[-1], 0.0))
-
-
-def _hull(q: Float, p: Float, among: Index) -> Index:
+def concave_hull(x: Float, y: Float) -> Index:
     """Indices of the upper concave hull of some points, by Andrew's monotone chain."""
-    order = among[np.lexsort((-p[among], q[among]))]
-    order = order[np.diff(q[order], prepend=-1.0) > 0.0]
+    order = np.lexsort((-y, x))
+    order = order[np.diff(x[order], prepend=-np.inf) > 0.0]
     for _ in range(_PASSES):
         # Quotients: products of small probabilities would underflow.
-        slope = np.diff(p[order]) / np.diff(q[order])
+        slope = np.diff(y[order]) / np.diff(x[order])
         # Most points are below the chord of their neighbors.
         above = np.concatenate([[True], slope[:-1] > slope[1:], [True]])
         order = order[above[: order.size]]
@@ -218,7 +193,7 @@ def _hull(q: Float, p: Float, among: Index) -> Index:
     for i in order.tolist():
         while len(kept) >= 2:
             a, b = kept[-2], kept[-1]
-            if (p[b] - p[a]) / (q[b] - q[a]) > (p[i] - p[a]) / (q[i] - q[a]):
+            if (y[b] - y[a]) / (x[b] - x[a]) > (y[i] - y[a]) / (x[i] - x[a]):
                 break
             kept.pop()
         kept.append(i)

@@ -22,6 +22,7 @@ import numpy as np
 
 from psinoise.accounting.compose.direct.profile import DirectBound
 from psinoise.accounting.compose.measures.measure import UNIT, Bins, averages
+from psinoise.accounting.loss.envelope import concave_hull
 from psinoise.accounting.loss.pairs import Float
 from psinoise.numerics.distinct import distinct
 
@@ -154,7 +155,8 @@ class Rest:
         far = np.arcsinh(np.array([-high, -low]) / scale)
         at = epsilon + scale * np.sinh(np.linspace(min(far[0], -1e-3), max(far[1], 1e-3), _GRID))
         log_value = np.maximum(profile.log_deltas(at), _LEAST_LOG_DELTA)
-        hull = _hull(at, log_value)
+        kept = concave_hull(at, log_value)
+        hull = np.interp(at, at[kept], log_value[kept])
         curvatures = _log_curvature(at, log_value), _log_curvature(at, hull)
         return cls(epsilon, profile.log_delta(epsilon), at, hull, curvatures)
 
@@ -189,20 +191,6 @@ def _log_curvature(at: Float, log_value: Float) -> Float:
     slope = np.minimum(slope, _MOST_SLOPE)
     with np.errstate(divide="ignore"):
         return np.maximum(log_value + np.log(slope * (slope + 1.0)), _LEAST_LOG)
-
-
-def _hull(at: Float, values: Float) -> Float:
-    """The least concave function above some values."""
-    kept: list[int] = []
-    for i in range(at.size):
-        while len(kept) >= 2:
-            a, b = kept[-2], kept[-1]
-            rise = (values[b] - values[a]) * (at[i] - at[a])
-            if rise > (values[i] - values[a]) * (at[b] - at[a]):
-                break
-            kept.pop()
-        kept.append(i)
-    return np.interp(at, at[kept], values[kept])
 
 
 def spread(
