@@ -10,8 +10,8 @@ Every term is non-negative and of second order in the loss: nothing cancels, and
 eleven digits are kept, not none.
 
 *Neighbors that hardly differ.* Differences ``log p(x - s) - log p(x)`` are off by ``1e-16`` of the
-logs. Where that is much, as for shifts by ``d`` scales, ``d`` far below 1, of laws whose table does
-not know them better (`Pair.close_error`), ``K(c)`` is
+logs. Where that is too much (`LossMeasure.resolved`), for shifts by ``d`` scales, ``d`` below
+4e-11, of laws whose table does not know them better (`Pair.close_error`), ``K(c)`` is
 ``c (c + 1) V / 2`` with ``V = q^2 d^2 I``, ``I`` the Fisher information of the standard law: what
 the binomial series of ``E_Q[(P/Q)^{c + 1}]`` begins with. The next terms are ``d^2 (1 + c q)^2`` of
 that, or ``d`` next to a kink, at the most. For normal noise without sampling there are none, for
@@ -32,11 +32,11 @@ from psinoise.accounting.loss.atoms import AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float, Pair, normal_std
 from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes
 
-LARGEST_EXPONENT = 600.0
+_LARGEST_EXPONENT = 600.0
 # What rounding makes of the moments of a shift by one scale, relative; measured, of all laws.
 _LOSS_ROUNDING = 2.0**-58
-# What the polynomial may miss, and what nodes may miss beside it, as shares of a moment.
-_MOST_MISSED, _MOST_LOST = 1e-8, 1e-7
+# What nodes may miss of a moment, and up to which ``c q d`` the polynomial misses 1e-8 at the most.
+_MOST_LOST, _SMALL = 1e-7, 1e-4
 # Of the sums of `core.tilted_moments`, relative, beside what the sizes of logs make.
 _SUM_ROUNDING = 1e-14
 
@@ -109,46 +109,28 @@ class LossMeasure:
         pair = self.nodes.pair
         return (len(pair.centers) - 1) * pair.close_error if isinstance(pair, Pair) else 0.0
 
-    @property
-    def _normal_std(self) -> float | None:
-        """That of normal noise without sampling."""
-        pair = self.nodes.pair
-        return None if isinstance(pair, AtomPair) or pair.sampling_rate < 1.0 else normal_std(pair)
-
     @cached_property
-    def _quadratic_up_to(self) -> float:
-        """Up to which ``c`` nodes know less of ``K`` than the polynomial says."""
+    def _polynomial(self) -> tuple[float, float]:
+        """``V``, and up to which ``c`` the polynomial says what nodes do not know of ``K``."""
         pair = self.nodes.pair
         if isinstance(pair, AtomPair) or math.isfinite(pair.noise.support):
-            return -math.inf
-        if self._normal_std is not None:
-            return math.inf
-        if self._close_error > 0.0 or not hasattr(pair.noise, "_table"):
-            return -math.inf  # losses are known to all digits, or nothing but a density is
-        distance, moved = self._distance, pair.sampling_rate * self._distance
-        if moved == 0.0:
-            return math.inf
-        room = min(_LOSS_ROUNDING / distance, _MOST_MISSED)
-        room -= distance if pair.noise.kinks else 0.0
-        return (math.sqrt(max(room, 0.0)) - distance) / moved
-
-    @cached_property
-    def _variance(self) -> float:
-        """``V``."""
-        pair, std = self.nodes.pair, self._normal_std
+            return 0.0, -math.inf
+        std = normal_std(pair) if pair.sampling_rate == 1.0 else None
         if std is not None:
-            return 1.0 / std / std
-        assert not isinstance(pair, AtomPair)
+            return 1.0 / std / std, math.inf
+        if self.resolved or not hasattr(pair.noise, "_table"):
+            return 0.0, -math.inf
         moved = pair.sampling_rate * self._distance
-        return float(moved * moved * pair.noise._standard_fisher_information())
+        variance = moved * moved * pair.noise._standard_fisher_information()
+        return float(variance), _SMALL / moved if moved > 0.0 else math.inf
 
     def quadratic(self, c: float) -> bool:
         """Whether ``K(c)`` takes no nodes."""
-        return c <= self._quadratic_up_to
+        return c <= self._polynomial[1]
 
     def renyi(self, c: float, value: float) -> float:
         """``K(c) / c``, which is a number where ``K`` may be none."""
-        return 0.5 * (c + 1.0) * self._variance if self.quadratic(c) else value / c
+        return 0.5 * (c + 1.0) * self._polynomial[0] if self.quadratic(c) else value / c
 
     @property
     def resolved(self) -> bool:
@@ -161,18 +143,15 @@ class LossMeasure:
         Of the polynomial 1e-7; less is known of shifts that are not `resolved`.
         """
         if self.quadratic(c):
-            variance = self._variance
+            variance = self._polynomial[0]
             return Cumulants(0.5 * c * (c + 1.0) * variance, (c + 0.5) * variance, variance)
         top, excess, mean, square = core.tilted_moments(
             self.log_mass, self.mass, self.loss, c, self._drift, self.lost[0]
         )
-        if top > LARGEST_EXPONENT or excess < -0.5:
-            return self._far_cumulants(self.log_mass + c * self.loss, top)
-        return Cumulants(math.log1p(excess), mean, square / (1.0 + excess))
-
-    def _far_cumulants(self, exponent: Float, top: float) -> Cumulants:
-        """Where phi is far from 1 the identities above do not matter."""
-        tilted = np.exp(exponent - top)
+        if top <= _LARGEST_EXPONENT and excess >= -0.5:
+            return Cumulants(math.log1p(excess), mean, square / (1.0 + excess))
+        # Where phi is far from 1 the identities above do not matter.
+        tilted = np.exp(self.log_mass + c * self.loss - top)
         total = float(tilted.sum())
         mean = float(tilted @ self.loss) / total
         variance = float(tilted @ (self.loss - mean) ** 2) / total
@@ -191,8 +170,8 @@ class LossMeasure:
         that is ``phi - 1`` is off by at most ``w (phi - 1) + c d (E|e^{cL} - 1| + E|1 - e^{-L}|)``.
         The second mean is at most ``2 tau``, the total variation twice; the first is
         ``phi - 1 + 2 E(1 - e^{cL})^+``, and ``(1 - e^{cL})^+ <= max(1, c) (1 - e^L)^+``, whose mean
-        is at most ``tau``. All of it is divided by ``phi``. Where ``K`` is a polynomial what that
-        misses, ``2^-58 c (c + 1) q^2 d I / 2``, is less than a hundredth of it.
+        is at most ``tau``. All of it is divided by ``phi``. Where ``K`` is a polynomial, for ``d``
+        below 4e-11, what that misses, ``1e-8 c (c + 1) q^2 d^2 I / 2``, is less than a hundredth.
         """
         loss = self._close_error or EXP_ROUNDING * (1.0 + self._size)
         mass = _SUM_ROUNDING + EXP_ROUNDING * (1.0 + (1.0 + c) * self._size)
