@@ -359,31 +359,22 @@ def _assemble(
     ends = np.array([left.min(initial=math.inf), right.max(initial=-math.inf)])
     if not flat.any():
         return Nodes(pair, left, right, log_mass, loss, none, none, ends)
-    rounding = 16.0 * _UNIT * np.maximum(1.0, np.abs(base).max(axis=1))
-    if pair.close_error > 0.0:
-        rounding[:] = 2.0 * pair.close_error
+    # Of equal losses the one nearest the mode has the least rounding error.
+    nearest = np.argmax(base[flat], axis=1)[:, None]
+    peak, value = (np.take_along_axis(of[flat], nearest, axis=1)[:, 0] for of in (base, loss))
+    rounding = 16.0 * _UNIT * np.maximum(1.0, np.abs(base[flat]).max(axis=1))
     # A run continues while the next panel touches and its loss agrees to rounding.
-    joins = (
-        flat[1:]
-        & flat[:-1]
-        & (left[1:] == right[:-1])
-        & (np.abs(loss[1:, 0] - loss[:-1, -1]) <= np.maximum(rounding[1:], rounding[:-1]))
-    )
-    rows_of_flat = np.flatnonzero(flat)
-    run = np.cumsum(np.concatenate([[True], ~joins]))[rows_of_flat]
-    atom_log_mass, atom_loss = [], []
-    for rows in np.split(rows_of_flat, np.flatnonzero(np.diff(run)) + 1):
-        atom_log_mass.append(np.logaddexp.reduce(log_mass[rows], axis=None))
-        # Of equal losses the one nearest the mode has the least rounding error.
-        likeliest = np.unravel_index(np.argmax(base[rows]), base[rows].shape)
-        atom_loss.append(float(loss[rows][likeliest]))
+    first = np.abs(np.diff(value, prepend=np.inf)) > (2.0 * pair.close_error or rounding)
+    first[1:] |= left[flat][1:] != right[flat][:-1]
+    starts = np.flatnonzero(first)
+    likeliest = np.lexsort((-peak, np.cumsum(first)))[starts]
     return Nodes(
         pair,
         left[~flat],
         right[~flat],
         log_mass[~flat],
         loss[~flat],
-        np.array(atom_log_mass),
-        np.array(atom_loss),
+        np.logaddexp.reduceat(np.logaddexp.reduce(log_mass[flat], axis=1), starts),
+        value[likeliest],
         ends,
     )
