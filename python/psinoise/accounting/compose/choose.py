@@ -39,7 +39,7 @@ from psinoise.accounting.compose.measures.dense import Dense, Measured, dense, u
 from psinoise.accounting.compose.schemes.epoch import RESOLUTIONS, Epoch
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.loss.atoms import AtomPair
-from psinoise.accounting.loss.pairs import Direction, Float, Pair
+from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import Pairs, Step, Steps, are_pairs, several
 from psinoise.errors import CertificationError
@@ -233,7 +233,7 @@ def _sources(
         return step.sources(direction, reach, nodes)
     if isinstance(step, Measured):
         return step.sources(direction)
-    below = step.below(direction, tilt) if isinstance(step, Pair | AtomPair) else step
+    below = step.below(direction, tilt) if isinstance(step, AtomPair) else step
     return dense(below, direction, reach), dense(step, direction, reach)
 
 

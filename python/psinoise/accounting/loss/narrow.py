@@ -36,9 +36,6 @@ class NarrowAtoms(NamedTuple):
     beyond: float
 
 
-_NONE = NarrowAtoms(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 0.0)
-
-
 def pieces_of(pair: Pair, parts: Float) -> Float:
     """Intervals of shape ``(parts, 2)``, cut into equal pieces as losses at their ends differ."""
     ends = pair.loss(parts)
@@ -81,8 +78,6 @@ def masses_of(pair: Pair, parts: Float, direction: Direction) -> tuple[Float, Fl
 
 def atoms_of(pair: Pair, parts: Float, direction: Direction) -> NarrowAtoms:
     """The intervals as atoms: the same ones in both directions, in one of which some are empty."""
-    if not len(parts):
-        return _NONE
     least, most = masses_of(pair, parts, direction)
     alike = np.isfinite(parts).all(axis=1)
     if not pair.noise.log_concave:

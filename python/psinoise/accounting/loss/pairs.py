@@ -202,10 +202,6 @@ class Pair:
             return 0.0
         return self.sampling_rate * self.noise._left_by(self.sensitivity)
 
-    def below(self, direction: Direction, tilt: float | None) -> Pair:
-        """What bounds the profile from below: the same."""
-        return self
-
     @property
     def distance(self) -> float:
         """How far the shifts under ``P`` and ``Q`` are apart."""
@@ -248,25 +244,22 @@ class Pair:
 
     def largest_loss(self, direction: Direction) -> float:
         """Supremum of the finite losses, rounded up; ``inf`` if there is none."""
-        return self._largest_losses[direction]
+        return self._largest_losses[1][direction]
 
     def certain_loss(self, direction: Direction) -> float:
         """A lower bound on that supremum."""
-        return self._losses(up=False)[direction]
+        return self._largest_losses[0][direction]
 
     @cached_property
-    def _largest_losses(self) -> dict[Direction, float]:
-        return self._losses(up=True)
-
-    def _losses(self, *, up: bool) -> dict[Direction, float]:
-        """Bounds on the largest losses: those of a bound on the loss of the shift, rounded up once
-        more, or down, where they take more than that."""
-        low, high = largest_log_ratio_bounds(self.noise, self.sensitivity)
-        found = self._losses_of(high if up else low)
-        if self.sampling_rate == 1.0 and not self.replaced:
-            return found
-        outwards = _LOSS_ROUNDING if up else -_LOSS_ROUNDING
-        return {each: x * (1.0 + outwards * math.copysign(1.0, x)) for each, x in found.items()}
+    def _largest_losses(self) -> list[dict[Direction, float]]:
+        """Bounds on the largest losses from below and above: those of bounds on the loss of the
+        shift, rounded outwards once more where they take more than that."""
+        found = [self._losses_of(x) for x in largest_log_ratio_bounds(self.noise, self.sensitivity)]
+        if self.sampling_rate < 1.0 or self.replaced:
+            for losses, outwards in zip(found, (-_LOSS_ROUNDING, _LOSS_ROUNDING), strict=True):
+                for each, x in losses.items():
+                    losses[each] = x * (1.0 + outwards * math.copysign(1.0, x))
+        return found
 
     def _losses_of(self, pure: float) -> dict[Direction, float]:
         """The largest loss of each direction, from that of the shift; right to some ulp."""
