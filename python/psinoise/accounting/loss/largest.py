@@ -10,6 +10,7 @@ import numpy as np
 
 from psinoise._kept import kept
 from psinoise.accounting.loss.law import Float, Law
+from psinoise.numerics.crossing import narrowed
 from psinoise.numerics.rational import rounded
 
 # A polynomial of degree n on its interval reaches its largest absolute value on the nodes of
@@ -25,7 +26,7 @@ _MONOTONE_GAP = 1e-8
 # Shifts, relative to where the score is largest, up to which the score is integrated; up to which
 # it is all but constant; and the part of the place of a maximum about it that is looked at apart.
 _SMALL_SHIFT, _TINY_SHIFT, _NEAR = 0.3, 1e-7, 1e-3
-_SETTLED, _MOST_PANELS = 1e-11, 64
+_MOST_PANELS = 64
 _GAUSS, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 # Nothing is evaluated deeper than this but where the shift is as long; nor beyond float64.
 _DEEPEST, _FARTHEST, _FARTHEST_SHIFT = 1000.0, 2.0**1020, 2.0**1000
@@ -141,8 +142,8 @@ def _rise_of_table(noise: _Tabulated, s: float) -> tuple[float, float, float]:
     if shift <= _TINY_SHIFT * steepest:
         u = steepest - 0.5 * shift
         return u * noise.scale, _integral(noise, u, shift)[0], ceiling
-    edges = _edges(noise, s)
-    if shift <= _SMALL_SHIFT * steepest:
+    edges, low, small = _edges(noise, s), -math.inf, shift <= _SMALL_SHIFT * steepest
+    if small:
         u = _turn(noise, shift, steepest - 0.5 * shift)
         low, high = _integral(noise, u, shift)
         slopes = _slope(noise, shift, u * (1.0 + _NEAR * np.linspace(-1.0, 1.0, 9)))
@@ -150,13 +151,10 @@ def _rise_of_table(noise: _Tabulated, s: float) -> tuple[float, float, float]:
             above = abs(float(slopes[4])) * _NEAR * u
             ends = u * noise.scale * (1.0 + 0.999 * _NEAR * np.array([-1.0, 1.0]))
             _, least, rest = _branch_and_bound(noise, s, edges, polynomial=True, known=ends)
-            low, ceiling = max(low, least), min(ceiling, max(high + above, rest))
-            if ceiling - low <= _SETTLED * low:
-                return u * noise.scale, low, ceiling
-        _, least, most = _branch_and_bound(noise, s, edges, polynomial=True)
-        return u * noise.scale, max(low, least), min(ceiling, most)
-    place, low, high = _branch_and_bound(noise, s, edges, polynomial=True)
-    return _turn(noise, shift, place / noise.scale) * noise.scale, low, min(ceiling, high)
+            return u * noise.scale, max(low, least), min(ceiling, max(high + above, rest))
+    place, least, high = _branch_and_bound(noise, s, edges, polynomial=True)
+    u = u if small else _turn(noise, shift, place / noise.scale)
+    return u * noise.scale, max(low, least), min(ceiling, high)
 
 
 def _slope(noise: _Tabulated, shift: float, u: Float) -> Float:
@@ -166,29 +164,16 @@ def _slope(noise: _Tabulated, shift: float, u: Float) -> Float:
 
 
 def _turn(noise: _Tabulated, shift: float, u: float) -> float:
-    """Where ``L`` of the standardized law turns, from a place that is near: the Illinois method."""
-    width = 1e-2
-    while True:
+    """Where ``L`` of the standardized law turns, from a place that is near."""
+
+    def slope(u: float) -> float:
+        return float(_slope(noise, shift, np.array([u]))[0])
+
+    for width in (0.01, 0.08, 0.64):
         left, right = u * (1.0 - width), u * (1.0 + width)
-        rise, fall = _slope(noise, shift, np.array([left, right])).tolist()
+        rise, fall = slope(left), slope(right)
         if rise > 0.0 > fall:
-            break
-        if width > 0.5 or u + shift == shift:
-            return u
-        width *= 8.0
-    side = 0.0
-    for _ in range(16):
-        last, u = u, left + (right - left) * (rise / (rise - fall))
-        if abs(u - last) <= 1e-8 * u:
-            break
-        slope = float(_slope(noise, shift, np.array([u]))[0])
-        # The end that stays a second time counts half.
-        weight = 0.5 if slope * side > 0.0 else 1.0
-        side = slope
-        if slope > 0.0:
-            left, rise, fall = u, slope, weight * fall
-        else:
-            right, fall, rise = u, slope, weight * rise
+            return narrowed(slope, (left, rise), (right, fall), 0.0, 1e-8)
     return u
 
 

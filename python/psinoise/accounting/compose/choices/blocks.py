@@ -39,9 +39,10 @@ from psinoise.accounting.compose.choices.waves import (
     power_error,
     total_of,
 )
-from psinoise.accounting.compose.measures.bound import Bound, narrowed
+from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.measure import UNIT, Measure, Side
 from psinoise.accounting.loss.pairs import Float
+from psinoise.numerics.crossing import narrowed
 
 #: Points of all transforms of one recursion, at most.
 MOST_WORK = 3.5e8
