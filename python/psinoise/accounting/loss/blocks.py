@@ -165,13 +165,12 @@ def _blocks(law: BlockLaw, shift: float, length: float) -> _Blocks:
     """Those from half of the shift on, and half of the mass of a number right on it."""
     start = math.floor(0.5 * shift) + 1.0
     first, last = _edges(law, shift, start, length)
-    single = last == first
-    parts = [_single(law, shift, first[single]), _runs(law, shift, first[~single], last[~single])]
+    parts = [_runs(law, shift, first, last)]
     end, beyond, none = last[-1:] + 1.0, 0.0, np.zeros(1)
     log_moved, log_base = law.log_tail(end - shift), law.log_tail(end)
     if law.bounded_loss:
         # Losses fall to 0 there.
-        parts.append((log_moved, log_base, none, _single(law, shift, end)[3], none))
+        parts.append((log_moved, log_base, none, _runs(law, shift, end, end)[3], none))
     else:
         beyond = max(math.exp(log_moved[0]), 5e-324)
     if shift % 2.0 == 0.0:
@@ -193,13 +192,6 @@ def _edges(law: BlockLaw, shift: float, start: float, length: float) -> tuple[Fl
     return first[:-1], first[1:] - 1.0
 
 
-def _single(law: BlockLaw, shift: float, k: Float) -> tuple[Float, ...]:
-    moved, base = law.log_mass(np.abs(k - shift)), law.log_mass(k)
-    loss = moved - base
-    low, high = np.maximum(loss - _ROUNDING, 0.0), loss + _ROUNDING
-    return moved, base, low, high, np.zeros(k.size)
-
-
 def _runs(law: BlockLaw, shift: float, first: Float, last: Float) -> tuple[Float, ...]:
     """Sums over up to seven numbers; over more those of the polynomial through seven points.
 
@@ -213,7 +205,7 @@ def _runs(law: BlockLaw, shift: float, first: Float, last: Float) -> tuple[Float
     width = last - first + 1.0
     listed = width <= _POINTS
     place = np.arange(_POINTS)[:, None]
-    step = (width - 1.0) / (_POINTS - 1.0)
+    step = np.maximum(width - 1.0, 1.0) / (_POINTS - 1.0)
     points = first + np.where(listed, np.minimum(place, width - 1.0), place * step)
     logs = [law.log_mass(np.abs(points - by).ravel()).reshape(points.shape) for by in (shift, 0.0)]
     # Means of even powers of the numbers of a block around its middle, in steps.
