@@ -66,12 +66,6 @@ class AtomPair(ABC):
         return False
 
     @property
-    def attained(self) -> Dominating:
-        """What stands for it where lower ends of brackets are computed: itself, or a pair that is
-        nowhere above."""
-        return self
-
-    @property
     def compares_all(self) -> bool:
         """Whether `at_tilt` compares all of them, and its moment is the largest for certain."""
         return not self.several
@@ -164,10 +158,8 @@ class AtomPair(ABC):
 
     def log_transform(self, direction: Direction, tilt: float) -> float:
         """``log E_P[exp(tilt L)]`` over the finite losses."""
-        log_mass, loss = self.atoms
-        power = tilt + 1.0 if direction == "remove" else -tilt
-        exponent = log_mass + power * loss
-        return float(np.logaddexp.reduce(exponent, initial=-np.inf))
+        log_p, loss = self.under_p(direction)
+        return float(np.logaddexp.reduce(log_p + tilt * loss, initial=-np.inf))
 
 
 #: A pair of distributions that dominates one use of a mechanism.
