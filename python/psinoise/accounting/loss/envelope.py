@@ -118,12 +118,7 @@ def undominated(every: list[Curve], shifts: Float) -> tuple[int, ...]:
     shift whose profile is at most that of another, or a mean of those of two others, is never a
     better choice; nor with sampling, which scales profiles alike. A profile is a chain of lines
     between the ratios of its pieces, and the quotient of two lines is monotone: it is enough to
-    look at the ratios of all. Those below 1 follow by symmetry.
-
-    Parameters
-    ----------
-    every, shifts
-        the curve of each shift, in the order of the shifts
+    look at the ratios of all. Those below 1 follow by symmetry. Shifts rise.
     """
     ratios = distinct(np.concatenate([curve.ratios for curve in every]))
     look = _profiles(every, [], np.append(1.0, ratios[:: ratios.size // _LOOKS + 1]))[0]
