@@ -11,10 +11,14 @@ step, with the sum of their rho.
 (``estimate.renyi`` has the proof; Canonne, Kamath and Steinke 2020, proposition 12). The order goes
 to 1 in ``KL <= rho``, and Pinsker's inequality bounds delta(0) by ``sqrt(rho / 2)``.
 
-The profile ``H(gamma)``, ``gamma = e^eps``, is convex: it lies below the lower convex hull of any
-points at or above it. A hull that falls from ``H(0) = 1`` is the profile of a measure: its change
-of slope at a node ``gamma`` is the mass under ``Q`` of the loss ``log gamma``, and what is left at
-the last node counts as an infinite loss.
+The profile ``H(gamma)``, ``gamma = e^eps``, is convex: it lies below the chords between any points
+at or above it. Chords that fall from ``H(0) = 1``, the steepest first, are the profile of a
+measure: the change of slope at a node ``gamma`` is the mass under ``Q`` of the loss ``log gamma``,
+and what is left at the last node counts as an infinite loss. So they are for this bound ``h``,
+which is convex: its slope is ``-c h / gamma`` at the best ``c``, ``c' = dc/d eps`` is
+``1 / (2 rho + 1/(c (c + 1)))``, and ``h'' = (c (c + 1) - c') h / gamma^2 > 0``. Pinsker's point is
+below ``h``, and nodes up to the one to which its chord is the steepest are left out. Where rounding
+makes a slope fall a mass of 0 stands for one below 0, which raises the profile.
 
 Only the half with losses above 0 is computed; the other one is its mirror image,
 ``H(1/gamma) = 1 - 1/gamma + H(gamma)/gamma``, since the bound holds in both directions. The hull of
@@ -100,11 +104,12 @@ def _source(rho: float) -> Dense:
     # (gamma - 1 + 2 H)/(gamma + 1), the chord to the mirror image.
     half = np.tanh(0.5 * loss) + height * 2.0 / (1.0 + np.exp(np.minimum(loss, 700.0)))
     height[0] = float(half.min()) * (1.0 + _ROUNDING)
-    kept = _hull(loss, height)
-    loss, height = loss[kept], height[kept]
-    width, fall = np.diff(loss), -np.diff(height)
-    # Slopes of the chords in gamma, times gamma at their left and at their right end.
+    # Nodes between the first and the one to which its chord is the steepest are above that.
     with np.errstate(over="ignore"):
+        above = slice(1, 1 + int(np.argmin((height[1:] - height[0]) / np.expm1(loss[1:]))))
+        loss, height = np.delete(loss, above), np.delete(height, above)
+        width, fall = np.diff(loss), -np.diff(height)
+        # Slopes of the chords in gamma, times gamma at their left and at their right end.
         left, right = fall / np.expm1(width), fall / -np.expm1(-width)
     # Masses under P: gamma times the change of slope.
     mass = np.append(0.0, right) - np.append(left, 0.0)
@@ -131,20 +136,3 @@ def _log_bound(rho: float, epsilon: Float) -> Float:
     # c log c - (1 + c) log(1 + c) without cancellation.
     found = c * ((c + 1.0) * rho - epsilon) - c * np.log1p(1.0 / c) - np.log1p(c)
     return np.asarray(np.minimum(found, 0.0))
-
-
-def _hull(loss: Float, height: Float) -> list[int]:
-    """Indices of the lower convex hull in ``e^loss``, by Andrew's monotone chain."""
-    kept: list[int] = []
-    x, y = loss.tolist(), height.tolist()
-    for i in range(len(x)):
-        while len(kept) >= 2:
-            a, b = kept[-2], kept[-1]
-            # Slopes from a, times gamma at b; farther than float64 reaches they are 0.
-            before = math.exp(x[a] - x[b])
-            run = 1.0 - before, math.exp(min(x[i] - x[b], 700.0)) - before
-            if (y[b] - y[a]) * run[1] < (y[i] - y[a]) * run[0]:
-                break
-            kept.pop()
-        kept.append(i)
-    return kept
