@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from psinoise._kept import cached_property
 from psinoise.accounting.compose.choose import one_use
 from psinoise.accounting.compose.measures.bound import Bound, delta_of
 from psinoise.accounting.compose.measures.dense import Mask
@@ -19,8 +18,8 @@ from psinoise.accounting.question import Question, certain_delta
 _MOST_COMPOSITIONS = 48
 # Between the epsilons that compositions are made for bounds may be so many times as wide.
 _ROOM = 2.0
-# So many of them may end wider than is asked for; then others may be so many times wider.
-_MOST_MISSED, _MORE = 4, 1.5
+# So many of them may end wider than is asked for.
+_MOST_MISSED = 4
 # Chernoff's bound is less than so much above delta.
 _LEAST_LOG_DELTA = UNDERFLOW + 10.0
 
@@ -52,27 +51,12 @@ class Composed:
         )
         return lower, np.maximum(upper, lower)
 
-    @cached_property
-    def _tightest(self) -> dict[Direction, list[Bound]]:
-        """The upper bounds of each direction that are the tightest at the epsilons asked for."""
-        found = {}
-        for direction, bounds in self.bounds.items():
-            uppers = [bound for bound in bounds if bound.side == "upper"]
-            logs = np.array([bound.log_deltas(self.asked) for bound in uppers])
-            found[direction] = [uppers[k] for k in np.argmin(logs, axis=0)] if uppers else []
-        return found
-
     def upper(self, epsilons: Float) -> Float:
-        """The upper one elsewhere, from the bounds that are the tightest beside it where asked."""
+        """The upper one elsewhere."""
         question, logs = self.question, {}
-        place = np.searchsorted(self.asked, epsilons)
-        for direction, tightest in self._tightest.items():
-            new = _one_use(question, direction, epsilons)
-            logs[direction] = _log(question, direction, new, epsilons, "upper")
-            for bound in dict.fromkeys(tightest):
-                at_asked = np.array([False, *(other is bound for other in tightest), False])
-                beside = at_asked[place] | at_asked[place + 1]
-                _read([bound], epsilons, beside, {"upper": logs[direction]})
+        for direction, bounds in self.bounds.items():
+            known = [*bounds, *_one_use(question, direction, epsilons)]
+            logs[direction] = _log(question, direction, known, epsilons, "upper")
         return self._delta("upper", epsilons, logs)
 
     def _delta(self, side: Side, epsilons: Float, logs: dict[Direction, Float]) -> Float:
@@ -154,21 +138,14 @@ def _sharpen(
     delta is larger.
     """
     done = np.zeros(epsilons.size, dtype=bool)
-    missed, place, counted, share = 0, -1, -1, 0.0
     for _ in range(_MOST_COMPOSITIONS):
-        gap, lower, allowed = _gaps(question, epsilons, known)
-        most = np.maximum(allowed, share * np.abs(lower))
-        wide = gap > most
+        gap, allowed = _gaps(question, epsilons, known)
+        wide = gap > allowed
         left = np.flatnonzero(wide & ~done)
-        if missed >= _MOST_MISSED or not left.size:
+        # Those that were made for an epsilon where they are wide spent all the work that they may.
+        if np.count_nonzero(wide & done) >= _MOST_MISSED or not left.size:
             return
-        if wide[place] and done[place] and place != counted:
-            # It has spent all the work that it may, and others will not be better at less.
-            missed, counted = missed + 1, place
-            if lower[place] < 0.0:
-                share = _MORE * float(gap[place] / abs(lower[place]))
-                continue
-        excess = (gap / most)[left]
+        excess = (gap / allowed)[left]
         place = int(left[np.flatnonzero(excess == excess.max())[-1]])
         done[place] = True
         for direction, so_far in bounds.items():
@@ -184,8 +161,8 @@ def _sharpen(
             so_far.extend(found)
 
 
-def _gaps(question: Question, epsilons: Float, known: Known) -> tuple[Float, Float, Float]:
-    """How far the bounds on log delta are apart, the lower one, and how far they may be."""
+def _gaps(question: Question, epsilons: Float, known: Known) -> tuple[Float, Float]:
+    """How far the bounds on log delta are apart, and how far they may be."""
     lower = np.max([logs["lower"] for logs in known.values()], axis=0)
     upper = np.minimum.accumulate(np.max([logs["upper"] for logs in known.values()], axis=0))
     with np.errstate(all="ignore"):  # of epsilons next to each other, and next to infinity
@@ -193,5 +170,4 @@ def _gaps(question: Question, epsilons: Float, known: Known) -> tuple[Float, Flo
         gap = np.where((upper > lower) & (upper > _LEAST_LOG_DELTA), upper - lower, 0.0)
         slope = -np.gradient(lower, epsilons) if epsilons.size > 1 else np.ones(1)
     slope = np.where(np.isfinite(slope) & (slope > 0.0), slope, 1.0)
-    lower = np.where(np.isfinite(lower), lower, 0.0)
-    return gap, lower, _ROOM * question.widths.log_at(epsilons, slope)
+    return gap, _ROOM * question.widths.log_at(epsilons, slope)
