@@ -53,14 +53,20 @@ class GroupResponse(AtomPair):
     epsilon : of the group, positive: ``size`` times that of a record
     size : records of the group, at least 2
     delta : in [0, 1)
+    found : what is attained, if that is something else
     """
 
     epsilon: float
     size: int
     delta: float = 0.0
+    found: Dominating | None = None
 
     sampling_rate = 1.0
     stated = True
+
+    @property
+    def attained(self) -> Dominating:
+        return self.found or self
 
     @property
     def unsampled(self) -> tuple[Float, Float]:
@@ -82,35 +88,14 @@ class GroupResponse(AtomPair):
 
 
 @dataclass(frozen=True)
-class GroupBound(AtomPair):
-    """A pair that dominates a group for which it is not attained, and one that is.
+class ApproximateGroup(RandomizedResponse):
+    """What dominates a group of approximate privacy, and ``found``, which is attained."""
 
-    Attributes
-    ----------
-    above, found : both without sampling
-    """
-
-    above: AtomPair
-    found: Dominating
-
-    sampling_rate = 1.0
-    stated = True
+    found: Dominating | None = None
 
     @property
     def attained(self) -> Dominating:
-        return self.found
-
-    @property
-    def unsampled(self) -> tuple[Float, Float]:
-        return self.above.unsampled
-
-    @property
-    def told(self) -> float:
-        return self.above.told
-
-    @property
-    def exact_loss(self) -> float | None:
-        return self.above.exact_loss
+        return self.found or self
 
 
 def group_response(epsilon: float, size: int) -> AtomPair:
@@ -122,14 +107,14 @@ def group_response(epsilon: float, size: int) -> AtomPair:
         return GroupResponse(epsilon, size)
     blocks = -(-size // block)
     whole = rounded(Fraction(epsilon) * blocks * block / size, up=True)
-    return GroupBound(GroupResponse(whole, blocks), _laplace(epsilon))
+    return GroupResponse(whole, blocks, found=_laplace(epsilon))
 
 
 def approximate_group(epsilon: float, delta: float, size: int, each: float) -> AtomPair:
     """The same, with the delta of the group and that of each record; all are positive."""
-    above = RandomizedResponse(epsilon, epsilon, delta, 1.0)
     listed = size <= _MOST_ATOMS
-    return GroupBound(above, GroupResponse(epsilon, size, each) if listed else _laplace(epsilon))
+    found = GroupResponse(epsilon, size, each) if listed else _laplace(epsilon)
+    return ApproximateGroup(epsilon, epsilon, delta, 1.0, found=found)
 
 
 def _laplace(epsilon: float) -> Pair:
