@@ -26,7 +26,8 @@ _LARGEST_PHASE = 12.0
 #: Pieces of a panel on which log p varies by at most 3/4 (panels allow 8, and half as much again).
 PIECES_PER_PANEL = 16
 _RULE = np.polynomial.legendre.leggauss(6)
-_MOST_POLISHING = 64
+# Halves of panels, until only rounding is left.
+_BISECTIONS = 64
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,7 @@ def loss_bins(
     tolerance: float,
 ) -> tuple[Float, Float, float]:
     """Tilted masses and excesses of the bins between levels, and the largest error of an edge."""
+    del slope, tolerance  # edges are as right as rounding allows
     if x.ndim != 2 or x.shape[1] < 2:
         raise ValueError("panels must have two samples each")
     if levels.size < 2:
@@ -203,8 +205,8 @@ def loss_bins(
     count = levels.size - 1
     sums = np.zeros((2, count))
     error = 0.0
-    for run in _runs(x, loss, slope):
-        edges, bins, miss = _cut_run(use, run, levels, tolerance)
+    for run in _runs(x, loss):
+        edges, bins, miss = _cut_run(use, run, levels)
         error = max(error, miss)
         bins = np.clip(bins, 0, count - 1)
         parts = _piece_masses(use, edges, levels[bins], tilt, log_norm)
@@ -215,10 +217,10 @@ def loss_bins(
     return sums[0], sums[1], error
 
 
-_Run = tuple[Float, Float, Float, Float]
+_Run = tuple[Float, Float, Float]
 
 
-def _runs(x: Float, loss: Float, slope: Float) -> list[_Run]:
+def _runs(x: Float, loss: Float) -> list[_Run]:
     """Adjoining panels with a rising (or falling) loss: ends of pieces, and samples.
 
     On a piece ``log p`` varies little; samples keep one copy of the ends that panels share.
@@ -232,26 +234,22 @@ def _runs(x: Float, loss: Float, slope: Float) -> list[_Run]:
         part = slice(start, stop)
         cuts = x[part, :1] + (x[part, -1:] - x[part, :1]) * fractions
         edges = np.append(cuts.ravel(), x[stop - 1, -1])
-        inner, values, slopes = (
-            np.append(samples[part, :-1].ravel(), samples[stop - 1, -1])
-            for samples in (x, loss, slope)
+        inner, values = (
+            np.append(samples[part, :-1].ravel(), samples[stop - 1, -1]) for samples in (x, loss)
         )
-        runs.append((edges, inner, values, slopes))
+        runs.append((edges, inner, values))
     return runs
 
 
-def _cut_run(
-    use: _Use, run: _Run, levels: Float, tolerance: float
-) -> tuple[Float, NDArray[np.int64], float]:
+def _cut_run(use: _Use, run: _Run, levels: Float) -> tuple[Float, NDArray[np.int64], float]:
     """Edges of the pieces of a run, the bin of each piece, and the error of the level points."""
-    edges, *samples = run
-    loss = samples[1]
+    edges, x, loss = run
     low, high = sorted((float(loss[0]), float(loss[-1])))
     lowest = int(np.searchsorted(levels, low, side="right"))
     levels = levels[lowest : int(np.searchsorted(levels, high, side="left"))]
     rising = bool(loss[-1] >= loss[0])
-    x, values, slope = (sample if rising else sample[::-1] for sample in samples)
-    points, error = _level_points(use, x, values, slope, levels, tolerance)
+    turn = 1 if rising else -1
+    points, error = _level_points(use, x[::turn], loss[::turn], levels)
     merged = np.concatenate([edges, points])
     order = np.argsort(merged, kind="stable")
     passed = np.cumsum(order >= edges.size)[:-1]
@@ -259,44 +257,17 @@ def _cut_run(
     return merged[order], bins, error
 
 
-def _level_points(
-    use: _Use, x: Float, loss: Float, slope: Float, levels: Float, tolerance: float
-) -> tuple[Float, float]:
-    """Where the loss has the levels: inverse Hermite interpolation, Newton's method, bisection."""
+def _level_points(use: _Use, x: Float, loss: Float, levels: Float) -> tuple[Float, float]:
+    """Where the loss, which rises along the samples, has the levels: bisection; and the error."""
     k = np.clip(np.searchsorted(loss, levels, side="right") - 1, 0, loss.size - 2)
-    rise, width = (loss[1:] - loss[:-1])[k], (x[1:] - x[:-1])[k]
-    with np.errstate(all="ignore"):
-        tangent = rise / width
-        left, right = tangent / slope[k], tangent / slope[k + 1]
-        u = np.nan_to_num(np.clip((levels - loss[k]) / rise, 0.0, 1.0))
-    # Slopes that do not belong to a monotone cubic are replaced by the chord.
-    sane = (left > 0.0) & (left < 3.0) & (right > 0.0) & (right < 3.0)
-    left, right = np.where(sane, left, 1.0), np.where(sane, right, 1.0)
-    v = 1.0 - u
-    place = u * u * (3.0 - 2.0 * u) + u * v * (v * left - u * right)
-    slant = tangent / (left + (right - left) * place)
-    low, high = np.minimum(x[k], x[k] + width), np.maximum(x[k], x[k] + width)
-    point = np.clip(x[k] + place * width, low, high)
-    best, error = point.copy(), np.full(levels.shape, np.inf)
-    rising = width > 0.0
-    for _ in range(_MOST_POLISHING):
-        with np.errstate(all="ignore"):
-            miss = use.losses(point) - levels
-            size = np.abs(miss)
-            slow = ~(size <= 0.5 * error)
-            best = np.where(size < error, point, best)
-            error = np.where(size < error, size, error)
-            open_ = error > tolerance
-            below = (miss < 0.0) == rising
-            low = np.where(open_ & below, point, low)
-            high = np.where(open_ & ~below, point, high)
-            newton = point - miss / slant
-            inside = (newton > low) & (newton < high) & ~slow
-            moved = np.where(open_, np.where(inside, newton, 0.5 * (low + high)), point)
-        if not (moved != point).any():
-            break
-        point = moved
-    return best, float(error.max(initial=0.0))
+    below, above = x[k], x[k + 1]
+    for _ in range(_BISECTIONS):
+        point = 0.5 * (below + above)
+        low = use.losses(point) < levels
+        below, above = np.where(low, point, below), np.where(low, above, point)
+    errors = [np.abs(use.losses(point) - levels) for point in (below, above)]
+    points = np.where(errors[0] < errors[1], below, above)
+    return points, float(np.minimum(*errors).max(initial=0.0))
 
 
 def _piece_masses(
