@@ -47,7 +47,6 @@ _LEAST_LOG_DELTA = -690.0
 _UNSEEN_ROUNDING = 2e-14
 # Bins of the whole epoch, from which a plan takes its density.
 _DENSITY_BINS = 512
-_LEAST_LOG = -1500.0
 # Nodes that are even in the log of the ratio, to 2 that go with gaps: of ratios over hundreds of
 # e-folds a coarse epoch does not see the small part that matters.
 _EVEN = 2.0
@@ -178,11 +177,7 @@ class _Density:
         self._bound = bound
         self._edges = _first_edges(bound.first, bound.second, _DENSITY_BINS)
         mass, _ = binned(bound.first, bound.second, self._edges)
-        self._passed = np.concatenate([[0.0], np.cumsum(mass)])
-        self._at = 0.5 * (self._edges[1:] + self._edges[:-1])
-        with np.errstate(divide="ignore"):
-            log_density = np.log(mass) - np.log(np.diff(self._edges))
-        self._log_density = np.maximum(log_density, _LEAST_LOG)
+        self._beyond = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
 
     def log_gaps(self, bins: Bins, uses: float, epsilon: float) -> Float:
         """Log of what splitting each bin to its ends adds to delta, for one of some uses."""
@@ -192,15 +187,11 @@ class _Density:
         usual = bins.middle[np.searchsorted(passed, 0.5 * passed[-1])]
         far = bound.crossing_value(epsilon) + usual
         width = np.diff(bins.edges)
-        places = far - np.stack([bins.middle, bins.edges[1:], bins.edges[:-1]])
-        curvature = np.interp(places, self._at, self._log_density, _LEAST_LOG, _LEAST_LOG)
-        # Of bins as wide as the density, its mean.
-        within = np.diff(np.interp(places[1:], self._edges, self._passed), axis=0)[0]
+        # The mean density of the rest where those in a bin reach far.
+        within = np.diff(np.interp(far - bins.edges, self._edges, self._beyond))
         with np.errstate(divide="ignore"):
-            log_curvature = np.maximum(curvature.max(axis=0), np.log(within) - np.log(width))
-            log_mass = np.log(bins.mass)
-        log_scale = (epsilon if bound.direction == "add" else 0.0) - math.log(12.0 * bound.steps)
-        log_gap = log_mass + 2.0 * np.log(width) + log_curvature + log_scale
+            log_gap = np.log(bins.mass) + np.log(width) + np.log(within)
+        log_gap += (epsilon if bound.direction == "add" else 0.0) - math.log(12.0 * bound.steps)
         # A bin that is much too wide tells that, and no more.
         return np.asarray(np.minimum(log_gap, bound.log_delta(epsilon) - math.log(uses)))
 
