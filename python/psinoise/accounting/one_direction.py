@@ -43,8 +43,6 @@ _SAME_VALUE = 1e-11
 UNDERFLOW = -690.0
 # How far below its guess log delta may be, where it is what is asked.
 _BELOW_GUESS = 40.0
-# How far above all that there is a guess is as good as others.
-_ABOVE_ALL = 10.0
 # Share of the distance to a larger direction by which bounds on a smaller one may be apart.
 _ROOM = 0.3
 # A direction that is behind by so little, in log delta, may be ahead: that is a guess.
@@ -53,8 +51,6 @@ _GUESSED = 5.0
 _MOST_USES = 2.0**50
 # Of a slope that is read from a bound.
 _LEAST_TILT = 1e-6
-# Bounds on log delta of more uses than so few need not be closer than on epsilon, or than this.
-_FEW_USES, _MOST_GAP = 20.0, 1e-2
 #: So many bounds of a direction are kept for other questions.
 MOST_KEPT = 12
 
@@ -262,10 +258,6 @@ class OneDirection:
         guess, log_delta = self.guess, self.share.middle
         if self.point.log_delta is None:
             log_delta = guess.log_delta if guess else 0.0
-            most = math.log(max(self.question.at_most, 5e-324))
-            # Where one record is rare and far away a saddle point may say far more than there is.
-            if self.point.epsilon >= 0.0 and log_delta > most + _ABOVE_ALL:
-                log_delta = most
             log_delta -= _BELOW_GUESS
         # Where no contour converges there are atoms, of which lattices do not know a millionth.
         if self.question.estimating:
@@ -278,21 +270,9 @@ class OneDirection:
             guess,
             self._crossing,
             self._width,
-            self._enough,
             self.point.log_delta is None,
         )
         return bounds(sought, self.ceiling > -math.inf)
-
-    @property
-    def _enough(self) -> float:
-        """How close bounds on log delta may stay, in units of epsilon: as on epsilon itself.
-
-        But for few uses, of which all products are soon formed.
-        """
-        known = self.point.log_delta is not None or self.question.tolerance is not None
-        if known or self.question.uses <= _FEW_USES:
-            return 0.0
-        return min(self.question.widths.at(self.point.epsilon, self.tilt), _MOST_GAP / self.tilt)
 
     def _width(self, epsilon: float, slope: float) -> float:
         """How close bounds should be, in units of epsilon."""

@@ -45,8 +45,8 @@ from psinoise.accounting.loss.steps import Pairs, Step, Steps, are_pairs, severa
 from psinoise.errors import CertificationError
 
 # So many lattices are tried, if bounds are no more times farther apart than asked: of the first,
-# and of later ones; and first for a width that is so many times as large, where that is enough.
-_LATTICES, _FARTHER, _FAR, _STEEP = 3, 1e3, 30.0, 50.0
+# and of later ones.
+_LATTICES, _FARTHER, _FAR = 3, 1e3, 30.0
 # Where there is no lattice of a width, so many times as wide ones are tried.
 _WIDER = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
 # Log of how far delta may be below the guess that nodes reach for; of the next guess, if all of it
@@ -75,7 +75,6 @@ class Sought:
     log_delta, tilt : about the log delta that is asked for, and the slope there
     guess : a point on the profile, about; without it nothing but all products is tried
     crossing, width : what is asked of a bound, and how close both should be
-    enough : how close they may stay where coming closer takes all products; 0 if that is no matter
     given : whether epsilon is what is asked at, and not looked for
     """
 
@@ -86,7 +85,6 @@ class Sought:
     guess: Guess | None
     crossing: Crossing
     width: Width
-    enough: float
     given: bool
 
 
@@ -103,8 +101,7 @@ def bounds(sought: Sought, behind: bool) -> Iterator[Bound]:
         first = several(steps) or uses >= _MANY_USES
         if choices is not None and first and (yield from choices.bounds(behind)):
             return
-        if (yield from _on_lattices(sought, steps, guess)) <= sought.enough:
-            return
+        yield from _on_lattices(sought, steps, guess)
     yield from _by_products(sought)
     if choices is not None and not first:
         yield from choices.bounds(behind)
@@ -237,47 +234,40 @@ def _sources(
     return dense(below, direction, reach), dense(step, direction, reach)
 
 
-def _on_lattices(sought: Sought, steps: Pairs, guess: Guess) -> Generator[Bound, None, float]:
-    """Bounds by frequencies, and how far apart they are in the end; inf if there are none.
+def _on_lattices(sought: Sought, steps: Pairs, guess: Guess) -> Iterator[Bound]:
+    """Bounds by frequencies.
 
     Where delta falls so steeply that no lattice is as fine as is asked, of a wider width: products,
     which know epsilon well there, may trim all of a given one.
     """
     if any(isinstance(pair, AtomPair) for pair, _ in steps):
-        return math.inf  # what a lower bound takes from an isolated atom falls slowly with the step
-    asked, reached = sought.width(guess.epsilon, sought.tilt), math.inf
+        return  # what a lower bound takes from an isolated atom falls slowly with the step
+    asked = sought.width(guess.epsilon, sought.tilt)
     for times in _WIDER if sought.given else _WIDER[:1]:
-        reached = yield from _of_width(sought, steps, guess, times * asked)
-        if reached < math.inf:
-            break
-    return reached
+        if (yield from _of_width(sought, steps, guess, times * asked)):
+            return
 
 
 def _of_width(
     sought: Sought, steps: Pairs, guess: Guess, asked: float
-) -> Generator[Bound, None, float]:
-    """As `_on_lattices`, of a given width."""
-    direction, tilt, enough, reached = sought.direction, sought.tilt, sought.enough, math.inf
+) -> Generator[Bound, None, bool]:
+    """As `_on_lattices`, of a given width; whether there are any."""
+    direction, tilt, before = sought.direction, sought.tilt, math.inf
     with contextlib.suppress(CertificationError):
-        # Where delta falls steeply lattices with nodes there need not be as fine as is said.
-        for wanted in (enough, asked) if enough > _STEEP * asked else (asked,):
-            point = guess.log_delta, guess.epsilon, tilt
-            target = Target(steps, direction, *point, wanted, guess.composition)
-            step, ratio, before = target.first_step, 1.0, math.inf
-            for _ in range(_LATTICES):
-                upper = profile_bound(target, step, "upper")
-                yield upper
-                lower = profile_bound(target, step, "lower")
-                yield lower
-                found = distance(lower, upper, guess.epsilon, tilt, sought.crossing)
-                reached = min(reached, found)
-                if found <= wanted and wanted > asked:
-                    break
-                if not 0.0 < found < (_FAR if before < math.inf else _FARTHER) * wanted:
-                    return reached
-                # It falls with the square of the step, or with the step beside isolated atoms.
-                order = math.log(before / found) / -math.log(ratio) if before < math.inf else 2.0
-                ratio = (0.7 * wanted / found) ** (1.0 / min(max(order, 1.0), 2.0))
-                before, ratio = found, max(min(ratio, 0.7), 0.1)
-                step *= ratio
-    return reached
+        point = guess.log_delta, guess.epsilon, tilt
+        target = Target(steps, direction, *point, asked, guess.composition)
+        step, ratio = target.first_step, 1.0
+        for _ in range(_LATTICES):
+            upper = profile_bound(target, step, "upper")
+            yield upper
+            lower = profile_bound(target, step, "lower")
+            yield lower
+            found = distance(lower, upper, guess.epsilon, tilt, sought.crossing)
+            if not 0.0 < found < (_FAR if before < math.inf else _FARTHER) * asked:
+                return min(before, found) < math.inf
+            # It falls with the square of the step, or with the step beside isolated atoms.
+            order = math.log(before / found) / -math.log(ratio) if before < math.inf else 2.0
+            ratio = (0.7 * asked / found) ** (1.0 / min(max(order, 1.0), 2.0))
+            before, ratio = found, max(min(ratio, 0.7), 0.1)
+            step *= ratio
+    return before < math.inf
