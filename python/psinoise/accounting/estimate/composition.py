@@ -139,36 +139,33 @@ class Composition:
         """Each measure, the number of its uses, and ``K``, ``K'`` and ``K''`` of one use."""
         return zip(self.measures, self.counts, saddle.parts.tolist(), strict=True)
 
-    def saddle_at_delta(self, log_delta: float, near: float | None = None) -> Saddle:
+    def saddle_at_delta(self, log_delta: float) -> Saddle:
         """Saddle point of the epsilon of about this log delta, or a saturated one.
 
-        ``near`` is a place close to it. The slope of the estimate in ``log c`` is
-        ``-c^2 curvature`` up to the prefactor's share.
+        The slope of the estimate in ``log c`` is ``-c^2 curvature`` up to the prefactor's share.
         """
 
         def newton(saddle: Saddle) -> float:
             return _miss(-saddle.log_delta, -log_delta) / (saddle.c**2 * saddle.curvature)
 
-        start = near or self._deviations(math.sqrt(2.0 * max(-log_delta, 0.0)) + 1.0)
+        start = self.tilt_of(math.sqrt(2.0 * max(-log_delta, 0.0)) + 1.0)
         return self.search(start, newton, lambda at, step: _close(at, step) or at.saturated)
 
-    def saddle_at_epsilon(self, epsilon: float, near: float | None = None) -> Saddle:
+    def saddle_at_epsilon(self, epsilon: float) -> Saddle:
         """The same for an epsilon, or a point whose Chernoff bound is below any float64."""
 
         def newton(saddle: Saddle) -> float:
             return _miss(saddle.epsilon, epsilon) / (saddle.c * saddle.curvature)
 
-        def start() -> float:
-            tiny = self.saddle(1e-8)
-            if not tiny.variance:
-                return self._deviations(1.0)
-            excess = (epsilon - tiny.mean) / math.sqrt(tiny.variance)
-            return self._deviations(max(excess, -1.0) + 1.5)
-
         def done(saddle: Saddle, step: float) -> bool:
             return _close(saddle, step) or saddle.log_chernoff(epsilon) < LEAST_LOG_DELTA
 
-        return self.search(near or start(), newton, done)
+        tiny = self.saddle(1e-8)
+        # Of noise that is wide enough the variance is below float64.
+        deviation = math.sqrt(tiny.variance)
+        excess = (epsilon - tiny.mean) / deviation if deviation else 0.0
+        start = self.tilt_of(max(excess, -1.0) + 1.5)
+        return self.search(start, newton, done)
 
     def alias_distance(self, saddle: Saddle, epsilon: float, enough: float) -> float:
         """A distance ``D`` above epsilon beyond which the tilted loss weighs less than ``e^-45``.
@@ -185,7 +182,7 @@ class Composition:
                 break
         return best
 
-    def _deviations(self, count: float) -> float:
+    def tilt_of(self, count: float) -> float:
         """The tilt that moves the mean by ``count`` untilted standard deviations, at a guess."""
         return min(max(count, 0.1) / math.sqrt(self.saddle(1e-8).variance + 1e-300), 1e6)
 

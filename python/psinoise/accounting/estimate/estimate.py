@@ -39,7 +39,7 @@ def start_at_delta(
 ) -> tuple[Composition, Saddle]:
     """The composition and the saddle point of the epsilon of a log delta."""
     composition = Composition.of(steps, direction, reach_for(log_delta, uses))
-    return _resolved(composition, lambda finer, near: finer.saddle_at_delta(log_delta, near))
+    return _resolved(composition, lambda finer: finer.saddle_at_delta(log_delta))
 
 
 def start_at_epsilon(
@@ -50,7 +50,7 @@ def start_at_epsilon(
     while True:
         composition, saddle = _resolved(
             Composition.of(steps, direction, reach),
-            lambda finer, near: finer.saddle_at_epsilon(epsilon, near),
+            lambda finer: finer.saddle_at_epsilon(epsilon),
         )
         need = reach_for(max(saddle.log_chernoff(epsilon), LEAST_LOG_DELTA), uses)
         if need <= reach:
@@ -104,13 +104,13 @@ def _read(line: Line, epsilon: float) -> float:
 
 
 def _resolved(
-    composition: Composition, search: Callable[[Composition, float | None], Saddle]
+    composition: Composition, search: Callable[[Composition], Saddle]
 ) -> tuple[Composition, Saddle]:
     """A composition whose panels resolve the tilt of its own saddle point, and that."""
-    saddle = search(composition, None)
+    saddle = search(composition)
     for _ in range(_MOST_SEARCHES):
         found = composition.resolved(saddle, 0.0)
         if found is None or found[0] is composition:
             break
-        composition, saddle = found[0], search(found[0], saddle.c)
+        composition, saddle = found[0], search(found[0])
     return composition, saddle

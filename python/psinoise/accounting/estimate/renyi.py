@@ -257,7 +257,7 @@ def _epsilon(steps: Pairs, direction: Direction, log_delta: float) -> float:
         return miss / (saddle.c**2 * saddle.variance + saddle.c / (1.0 + saddle.c))
 
     def solve(composition: Composition) -> Saddle:
-        start = _start(composition, math.sqrt(2.0 * max(-log_delta, 0.0)) + 0.1)
+        start = composition.tilt_of(math.sqrt(2.0 * max(-log_delta, 0.0)))
         return composition.search(start, newton, _converged)
 
     def bound(saddle: Saddle) -> float:
@@ -282,7 +282,7 @@ def _log_delta(steps: Pairs, direction: Direction, epsilon: float) -> float:
         # Of noise that is wide enough the variance is below float64; any order gives a bound.
         deviation = math.sqrt(untilted.variance)
         excess = (epsilon - untilted.mean) / deviation if deviation else 0.0
-        return composition.search(_start(composition, max(excess, 0.1)), newton, done)
+        return composition.search(composition.tilt_of(excess), newton, done)
 
     return _least(steps, direction, solve, lambda saddle: saddle.log_chernoff(epsilon))
 
@@ -302,11 +302,6 @@ def _least(
         if worst == before:
             break
     return min(found)
-
-
-def _start(composition: Composition, deviations: float) -> float:
-    """The tilt that moves the mean by that many deviations."""
-    return min(deviations / math.sqrt(composition.saddle(0.0).variance + 1e-300), 1e6)
 
 
 def _converged(saddle: Saddle, step: float) -> bool:
