@@ -203,67 +203,38 @@ def loss_bins(
         raise ValueError("there must be at least two levels")
     use = _Use(law, scale, shift_p, shift_q, rate)
     count = levels.size - 1
+    turn = np.where(loss[:, -1:] >= loss[:, :1], 1.0, -1.0)  # losses rise or fall along a panel
+    first, last = turn * loss[:, :1], turn * loss[:, -1:]
+    panel, level = np.nonzero((turn * levels > first) & (turn * levels < last))
+    points, error = _level_points(use, turn[panel], x[panel], loss[panel], levels[level, None])
+    cuts = x[:, :1] + (x[:, -1:] - x[:, :1]) * np.linspace(0.0, 1.0, PIECES_PER_PANEL + 1)
+    cuts[:, -1] = x[:, -1]
+    owner = np.append(np.arange(x.shape[0]).repeat(PIECES_PER_PANEL + 1), panel)
+    edges = np.append(cuts, points)
+    order = np.lexsort((edges, owner))
+    edges, inner = edges[order], np.diff(owner[order]) == 0
+    left, right = edges[:-1][inner], edges[1:][inner]
+    bins = np.searchsorted(levels, use.losses(left + 0.5 * (right - left)), side="right") - 1
+    bins = np.clip(bins, 0, count - 1)
+    parts = _piece_masses(use, left, right, levels[bins], tilt, log_norm)
     sums = np.zeros((2, count))
-    error = 0.0
-    for run in _runs(x, loss):
-        edges, bins, miss = _cut_run(use, run, levels)
-        error = max(error, miss)
-        bins = np.clip(bins, 0, count - 1)
-        parts = _piece_masses(use, edges, levels[bins], tilt, log_norm)
-        # Parts that follow each other in one bin are rounded once.
-        starts = np.flatnonzero(np.diff(bins, prepend=-1)).tolist()
-        for start, stop in itertools.pairwise([*starts, bins.size]):
-            sums[:, bins[start]] += [math.fsum(part[start:stop].tolist()) for part in parts]
+    # Parts that follow each other in one bin are rounded once.
+    starts = np.flatnonzero(np.diff(bins, prepend=-1)).tolist()
+    for start, stop in itertools.pairwise([*starts, bins.size]):
+        sums[:, bins[start]] += [math.fsum(part[start:stop].tolist()) for part in parts]
     return sums[0], sums[1], error
 
 
-_Run = tuple[Float, Float, Float]
-
-
-def _runs(x: Float, loss: Float) -> list[_Run]:
-    """Adjoining panels with a rising (or falling) loss: ends of pieces, and samples.
-
-    On a piece ``log p`` varies little; samples keep one copy of the ends that panels share.
-    """
-    rising = loss[:, -1] >= loss[:, 0]
-    breaks = (x[1:, 0] != x[:-1, -1]) | (rising[1:] != rising[:-1])
-    starts = np.concatenate([[0], np.flatnonzero(breaks) + 1, [x.shape[0]]])
-    fractions = np.arange(PIECES_PER_PANEL) / PIECES_PER_PANEL
-    runs = []
-    for start, stop in itertools.pairwise(np.unique(starts).tolist()):
-        part = slice(start, stop)
-        cuts = x[part, :1] + (x[part, -1:] - x[part, :1]) * fractions
-        edges = np.append(cuts.ravel(), x[stop - 1, -1])
-        inner, values = (
-            np.append(samples[part, :-1].ravel(), samples[stop - 1, -1]) for samples in (x, loss)
-        )
-        runs.append((edges, inner, values))
-    return runs
-
-
-def _cut_run(use: _Use, run: _Run, levels: Float) -> tuple[Float, NDArray[np.int64], float]:
-    """Edges of the pieces of a run, the bin of each piece, and the error of the level points."""
-    edges, x, loss = run
-    low, high = sorted((float(loss[0]), float(loss[-1])))
-    lowest = int(np.searchsorted(levels, low, side="right"))
-    levels = levels[lowest : int(np.searchsorted(levels, high, side="left"))]
-    rising = bool(loss[-1] >= loss[0])
-    turn = 1 if rising else -1
-    points, error = _level_points(use, x[::turn], loss[::turn], levels)
-    merged = np.concatenate([edges, points])
-    order = np.argsort(merged, kind="stable")
-    passed = np.cumsum(order >= edges.size)[:-1]
-    bins = lowest - 1 + (passed if rising else levels.size - passed)
-    return merged[order], bins, error
-
-
-def _level_points(use: _Use, x: Float, loss: Float, levels: Float) -> tuple[Float, float]:
-    """Where the loss, which rises along the samples, has the levels: bisection; and the error."""
-    k = np.clip(np.searchsorted(loss, levels, side="right") - 1, 0, loss.size - 2)
-    below, above = x[k], x[k + 1]
+def _level_points(
+    use: _Use, turn: Float, x: Float, loss: Float, levels: Float
+) -> tuple[Float, float]:
+    """Where losses of panels, with their samples, have levels: bisection; and the error."""
+    rows = np.arange(levels.size)
+    k = np.clip(np.count_nonzero(turn * loss <= turn * levels, axis=1), 1, x.shape[1] - 1)
+    below, above, (levels, turn) = x[rows, k - 1], x[rows, k], (levels[:, 0], turn[:, 0])
     for _ in range(_BISECTIONS):
         point = 0.5 * (below + above)
-        low = use.losses(point) < levels
+        low = turn * (use.losses(point) - levels) < 0.0
         below, above = np.where(low, point, below), np.where(low, above, point)
     errors = [np.abs(use.losses(point) - levels) for point in (below, above)]
     points = np.where(errors[0] < errors[1], below, above)
@@ -271,12 +242,12 @@ def _level_points(use: _Use, x: Float, loss: Float, levels: Float) -> tuple[Floa
 
 
 def _piece_masses(
-    use: _Use, edges: Float, levels: Float, tilt: float, log_norm: float
+    use: _Use, left: Float, right: Float, levels: Float, tilt: float, log_norm: float
 ) -> tuple[Float, Float]:
     """Tilted mass of each piece and its excess over the level."""
     points, weights = _RULE
-    half = 0.5 * np.diff(edges)[:, None]
-    x = (edges[:-1, None] + half) + half * points
+    half = 0.5 * (right - left)[:, None]
+    x = (left[:, None] + half) + half * points
     level = np.broadcast_to(levels[:, None], x.shape)
     with np.errstate(all="ignore"):
         base = use.log_density(x)
