@@ -143,18 +143,10 @@ def log_mgf(mass: Float, places: NDArray[np.int64], s: float) -> float:
 
 
 def characteristic(weights: Float, losses: Float, step: float, count: int) -> Complex:
-    """``out[m] = sum_j weights[j] (exp(i m step losses[j]) - 1)`` for ``m = 0, ..., count - 1``.
-
-    Error: about ``m`` ulp of ``sum |weights|``, from the recurrence
-    ``e_{m+1} = e_m + e_1 + e_m e_1``.
-    """
-    theta = step * losses
-    rotation = -2.0 * np.sin(0.5 * theta) ** 2 + 1j * np.sin(theta)
-    power = np.zeros_like(rotation)
-    out = np.zeros(count, dtype=np.complex128)
-    for m in range(1, count):
-        power = (power + rotation) + power * rotation
-        out[m] = weights @ power
+    """``out[m] = sum_j weights[j] (exp(i m step losses[j]) - 1)`` for ``m = 0, ..., count - 1``."""
+    out = np.empty(count, dtype=np.complex128)
+    for m in range(count):
+        out[m] = weights @ np.expm1(1j * (m * (step * losses)))
     return out
 
 
