@@ -14,7 +14,7 @@ from psinoise.accounting import contract, queries, serialize
 from psinoise.accounting.bracket import Bracket, Brackets
 from psinoise.accounting.loss.steps import Step, Steps
 from psinoise.accounting.one_direction import Kept
-from psinoise.accounting.question import Answers, Question
+from psinoise.accounting.question import Question
 from psinoise.errors import CertificationError, DomainError
 from psinoise.sampling import Sampling
 
@@ -66,7 +66,8 @@ class Accountant:
         self._adjacency = contract.check_adjacency_or_direction(adjacency)
         self._counts: dict[Step, int] = {}
         self._kept: Kept = {}
-        self._answers: Answers = {}
+        # By what was asked, where, and the tolerance.
+        self._answers: dict[tuple[str, float, float | None], Bracket] = {}
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -340,7 +341,7 @@ class Accountant:
         """A question about the composition so far, with what is known of that."""
         only = contract.directions_of(self._adjacency) if one_direction else None
         with self._lock:
-            return Question(self._steps, only, tolerance, kept=self._kept, answers=self._answers)
+            return Question(self._steps, only, tolerance, kept=self._kept)
 
     def _answer(
         self,
@@ -350,10 +351,12 @@ class Accountant:
         tolerance: float | None,
     ) -> Bracket:
         """The answer to a question, the same one whenever it is asked."""
-        asked, question = (name, at, tolerance), self._question(tolerance)
-        found = question.answers.get(asked)
-        # Of threads that ask it at once all get the answer of the first.
-        return question.answers.setdefault(asked, ask(question, at)) if found is None else found
+        # Read first: what is composed meanwhile has new answers, where this one does not belong.
+        answers, asked = self._answers, (name, at, tolerance)
+        if asked not in answers:
+            # Of threads that ask it at once all get the answer of the first.
+            answers.setdefault(asked, ask(self._question(tolerance), at))
+        return answers[asked]
 
     @property
     def _steps(self) -> Steps:

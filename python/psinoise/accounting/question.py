@@ -8,7 +8,7 @@ is the tightest sound bracket that was found.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,15 +41,9 @@ def certain_delta(epsilon: float | Float, side: Side) -> Float:
     return np.asarray(np.nextafter(near * (1.0 - 2.0**-49), 0.0))
 
 
-#: Answers by what was asked, where, and the tolerance.
-Answers = dict[tuple[str, float, float | None], Bracket]
-
-
 @dataclass(frozen=True)
 class Question(Asked):
-    """What is asked; attributes as of `Asked`, and ``answers`` to what others asked before."""
-
-    answers: Answers = field(default_factory=dict, compare=False, repr=False)
+    """What is asked; attributes as of `Asked`."""
 
     @cached_property
     def shorter(self) -> Question:
