@@ -5,7 +5,6 @@ return: the same bits, except where a kernel's documentation states a tolerance.
 ``PSINOISE_BACKEND=reference``; they import NumPy only.
 """
 
-# ruff: noqa: F401
 from __future__ import annotations
 
 import os
@@ -46,6 +45,58 @@ from psinoise.reference.sums import (
 )
 from psinoise.reference.ziggurat import ziggurat
 
+__all__ = [
+    "CellLaw",
+    "CellTable",
+    "LatticeTable",
+    "LawTable",
+    "SecretKey",
+    "Transform",
+    "all_finite",
+    "balanced_nodes",
+    "band_backward",
+    "band_cholesky",
+    "band_forward",
+    "binned_products",
+    "build_config",
+    "chacha_block",
+    "characteristic",
+    "evaluate",
+    "evaluate_cells",
+    "exponential",
+    "graded_edges",
+    "gram",
+    "ground_state",
+    "inverse_survival",
+    "inverse_survival_cells",
+    "largest_rows",
+    "lattice_cells",
+    "lattice_choices",
+    "lattice_columns",
+    "lattice_noise",
+    "lattice_release",
+    "log_mgf",
+    "log_one_plus",
+    "logarithm",
+    "loss_bins",
+    "loss_panels",
+    "missing_near",
+    "panel_pieces",
+    "panel_values",
+    "peaks_above",
+    "placed_sums",
+    "point_losses",
+    "riccati",
+    "sample",
+    "sample_cells",
+    "stable_sums",
+    "stream_words",
+    "suffix_sums",
+    "tilted_moments",
+    "wave_sums",
+    "ziggurat",
+]
+
 
 def build_config() -> dict[str, Any]:
     """What runs the kernels; the keys are those of the compiled module."""
@@ -57,9 +108,3 @@ def build_config() -> dict[str, Any]:
         "build_type": "none",
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
     }
-
-
-# All that is imported or defined above.
-__all__ = [
-    name for name, item in vars().items() if getattr(item, "__module__", "").startswith("psinoise")
-]
