@@ -15,7 +15,6 @@ the grid. With ``N`` points wave ``k`` is off by the waves ``k + r N``, of which
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise._kept import cached_property
-from psinoise.accounting.compose.measures.measure import UNIT, Side, transform_units
+from psinoise.accounting.compose.measures.measure import UNIT, Side, transform_of, transform_units
 from psinoise.accounting.loss.pairs import Float
 
 Complex = NDArray[np.complex128]
@@ -110,7 +109,7 @@ class Grid:
         out: Float | None = None,
     ) -> Float:
         """Of a polynomial, or of rows of them times factors, at every so many points."""
-        return _transform_of(self.points // parts).inverse(coefficients, factors, out)
+        return transform_of(self.points // parts).inverse(coefficients, factors, out)
 
     def parts(self, degree: int) -> int:
         """Each so many points are enough to see waves of a degree: a power of two."""
@@ -169,15 +168,10 @@ def degree_of(waves: float) -> int:
     return degree - degree // 4 if waves <= 0.75 * degree else degree
 
 
-@functools.lru_cache(maxsize=8)
-def _transform_of(size: int) -> core.Transform:
-    return core.Transform(size)
-
-
 def _transformed(values: Float, degree: int) -> Complex:
     """Sums of ``values e^{-i w j}`` over the points ``j`` of a period, up to a degree."""
     whole = np.ones(values.size // 2 + 1, dtype=complex)
-    _transform_of(values.size).compose_into(values, 1, whole)
+    transform_of(values.size).compose_into(values, 1, whole)
     return whole[: degree + 1]
 
 

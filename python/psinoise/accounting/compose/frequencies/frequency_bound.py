@@ -45,14 +45,9 @@ from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.accounting.compose.frequencies.last_frequency import last_frequency
 from psinoise.accounting.compose.frequencies.lattice import Parts
-from psinoise.accounting.compose.frequencies.spectra import (
-    Frequencies,
-    Product,
-    low_frequencies,
-    transform_of,
-)
+from psinoise.accounting.compose.frequencies.spectra import Frequencies, Product, low_frequencies
 from psinoise.accounting.compose.measures.bound import Bound
-from psinoise.accounting.compose.measures.measure import UNIT, Side, transform_units
+from psinoise.accounting.compose.measures.measure import UNIT, Side, transform_of, transform_units
 from psinoise.accounting.loss.pairs import Float
 from psinoise.accounting.loss.steps import some_of
 from psinoise.errors import CertificationError

@@ -24,7 +24,6 @@ added up in blocks of steps: that rounds each of them as often as it is in a sum
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -34,7 +33,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.accounting.compose.frequencies.lattice import NodeMeasure, Parts
-from psinoise.accounting.compose.measures.measure import UNIT
+from psinoise.accounting.compose.measures.measure import UNIT, transform_of
 from psinoise.accounting.estimate.line import log_power
 from psinoise.accounting.loss.pairs import Float
 
@@ -45,12 +44,6 @@ _LARGEST_EXPONENT = 300.0
 _TOGETHER = 64
 # Frequencies that are left out add this share of what rounding does to the error.
 _LEFT_OUT = 0.25
-
-
-@functools.lru_cache(maxsize=2)
-def transform_of(size: int) -> core.Transform:
-    """The transform of a window; it holds the twiddle factors."""
-    return core.Transform(size)
 
 
 class Frequencies(NamedTuple):

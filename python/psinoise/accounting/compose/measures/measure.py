@@ -33,12 +33,14 @@ order, and ``(1 - e^{eps - L})^+`` rises with ``L``.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from psinoise._backend import core
 from psinoise.accounting.compose.measures.bins import BinMasses, masses_in_bins
 from psinoise.accounting.compose.measures.dense import Dense, Mask
 from psinoise.accounting.loss.pairs import Float
@@ -58,6 +60,12 @@ MASS_UNDERFLOW = 1e-316
 _WIDEST = 1e150
 # What is left for a node is its mass but for so many times the rounding of all.
 _AGREE = 4.0
+
+
+@functools.lru_cache(maxsize=8)
+def transform_of(points: int) -> core.Transform:
+    """The transform of so many points; it holds the twiddle factors."""
+    return core.Transform(points)
 
 
 def transform_units(points: int) -> float:
