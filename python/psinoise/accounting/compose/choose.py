@@ -46,7 +46,7 @@ from psinoise.errors import CertificationError
 
 # So many lattices are tried, if bounds are no more times farther apart than asked: of the first,
 # and of later ones.
-_LATTICES, _FARTHER, _FAR = 3, 1e3, 30.0
+_LATTICES, _FARTHER, _FAR = 4, 1e3, 30.0
 # Where there is no lattice of a width, so many times as wide ones are tried.
 _WIDER = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
 # Log of how far delta may be below the guess that nodes reach for; of the next guess, if all of it
@@ -242,32 +242,24 @@ def _on_lattices(sought: Sought, steps: Pairs, guess: Guess) -> Iterator[Bound]:
     """
     if any(isinstance(pair, AtomPair) for pair, _ in steps):
         return  # what a lower bound takes from an isolated atom falls slowly with the step
-    asked = sought.width(guess.epsilon, sought.tilt)
+    epsilon, tilt, found = guess.epsilon, sought.tilt, math.inf
+    asked = sought.width(epsilon, tilt)
+    point = guess.log_delta, epsilon, tilt
     for times in _WIDER if sought.given else _WIDER[:1]:
-        if (yield from _of_width(sought, steps, guess, times * asked)):
+        wanted, most = times * asked, _FARTHER
+        with contextlib.suppress(CertificationError):
+            target = Target(steps, sought.direction, *point, wanted, guess.composition)
+            step = target.first_step
+            for _ in range(_LATTICES):
+                upper = profile_bound(target, step, "upper")
+                yield upper
+                lower = profile_bound(target, step, "lower")
+                yield lower
+                found = distance(lower, upper, epsilon, tilt, sought.crossing)
+                if not 0.0 < found < most * wanted:
+                    break
+                # It falls with the square of the step.
+                step *= max(min(math.sqrt(0.7 * wanted / found), 0.7), 0.1)
+                most = _FAR
+        if found < math.inf:
             return
-
-
-def _of_width(
-    sought: Sought, steps: Pairs, guess: Guess, asked: float
-) -> Generator[Bound, None, bool]:
-    """As `_on_lattices`, of a given width; whether there are any."""
-    direction, tilt, before = sought.direction, sought.tilt, math.inf
-    with contextlib.suppress(CertificationError):
-        point = guess.log_delta, guess.epsilon, tilt
-        target = Target(steps, direction, *point, asked, guess.composition)
-        step, ratio = target.first_step, 1.0
-        for _ in range(_LATTICES):
-            upper = profile_bound(target, step, "upper")
-            yield upper
-            lower = profile_bound(target, step, "lower")
-            yield lower
-            found = distance(lower, upper, guess.epsilon, tilt, sought.crossing)
-            if not 0.0 < found < (_FAR if before < math.inf else _FARTHER) * asked:
-                return min(before, found) < math.inf
-            # It falls with the square of the step, or with the step beside isolated atoms.
-            order = math.log(before / found) / -math.log(ratio) if before < math.inf else 2.0
-            ratio = (0.7 * asked / found) ** (1.0 / min(max(order, 1.0), 2.0))
-            before, ratio = found, max(min(ratio, 0.7), 0.1)
-            step *= ratio
-    return before < math.inf
