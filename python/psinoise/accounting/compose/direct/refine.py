@@ -27,8 +27,6 @@ _ONE_USE_NODES = 33
 _MOST_ROUNDS = 12
 # Bounds on one use that are so many errors of its losses apart come no closer.
 _SETTLED = 1.5
-# Log of how far delta may be above what a composition was made for.
-_MOST_ABOVE = 40.0
 # Nodes of a new plan, as a multiple of what it says that it needs.
 _TRUSTED = 1.5
 # Share of the width that the upper bound should have, by the plan.
@@ -64,7 +62,6 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
     sided = {side: composition.sided(side) for side in SIDES}
     plans: dict[Side, Plan] = {}
     epsilon, spent, found, nodes, used = 0.0, 0.0, math.inf, 0, 0
-    most_log_delta = composition.log_delta + _MOST_ABOVE
     coarse = (_FIRST_NODES, *[_MORE_NODES] * composition.plans)
     for place, planning in enumerate(coarse):
         last = place == composition.plans
@@ -80,9 +77,8 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
                 yield sided[side].compose("upper", planning, plans.get(side))[0]
                 return
             slope = middle.slope(epsilon, 1e-3 * max(epsilon, 1e-3 * middle.largest, 1e-300))
-            # What may be trimmed is a share of delta, which is known by now; or, of very many uses,
-            # of which a coarse composition says nothing, of what is assumed.
-            composition = composition.at(min(middle.log_delta(epsilon), most_log_delta))
+            # What may be trimmed is a share of delta, which is known by now.
+            composition = composition.at(middle.log_delta(epsilon))
             plans[side] = composition.plan(middle, stages, epsilon, slope)
         sided = {side: composition.sided(side) for side in SIDES}
         asked = width(epsilon, slope)
