@@ -262,7 +262,7 @@ def test_the_profile_of_one_measure_is_inverted_outwards(side, rest):
             assert bound.log_delta(0.0) <= math.log(delta)
             continue
         assert out * (bound.log_delta(found) - math.log(delta)) <= 0.0
-        further_in = found - out * 2e-13
+        further_in = found - out * 5e-13
         assert out * (bound.log_delta(further_in) - math.log(delta)) > 0.0
         assert bound.log_delta(found) == pytest.approx(bound.log_deltas(np.array([found]))[0])
 

@@ -16,8 +16,6 @@ from psinoise.accounting.loss.pairs import Float
 _LARGEST_BLOCK = 1 << 18
 # Steps towards the root of a cubic, in what is at most so far in epsilon.
 _NEWTON, _FARTHEST = 6, 700.0
-# Shares of an epsilon that an inverse may be off by.
-_NEXT = (0.0, 1e-15, 4e-15, 2e-14, 1e-13)
 
 
 class DirectBound(Bound):
@@ -29,6 +27,7 @@ class DirectBound(Bound):
 
     composer = "direct"
     between = 0.375
+    same = 1e-14
 
     def __init__(self, first: Measure, second: Measure | None) -> None:
         both = [first] if second is None else [first, second]
@@ -51,27 +50,6 @@ class DirectBound(Bound):
         # From above it is in what is infinite.
         self._lost = MASS_UNDERFLOW if self.side == "lower" else 0.0
         self.largest = math.fsum(m.span[1] for m in both)
-
-    def epsilon(self, log_delta: float, around: float, scale: float) -> float:
-        """A bound on the epsilon of a delta; of one measure its profile has an inverse."""
-        if self.second is None and (found := self._inverse(math.exp(log_delta))) is not None:
-            # Away from the truth by what the inverse is off, until the bound answers.
-            for off in _NEXT:
-                found = max(found + self.sign * off * abs(found), 0.0)
-                if self.sign * (self.log_delta(found) - log_delta) <= 0.0:
-                    return found
-        return super().epsilon(log_delta, around, scale)
-
-    def _inverse(self, delta: float) -> float | None:
-        """About where the profile of one measure is ``delta``: it is linear in e^epsilon."""
-        seen = (delta - self.infinite) / (1.0 + self.sign * self.rounding)
-        # The first node at which there is less, and the distance to it.
-        place = min(int(np.searchsorted(-self._excess, -seen)), self._loss.size)
-        excess, total = float(self._excess[place]), float(self._total[place])
-        if not (seen > 0.0 and excess <= seen < total):
-            return None
-        before = -math.log1p(-(seen - excess) / (total - excess))
-        return float(self._loss[place]) - before + self.sign * self.slack
 
     def log_delta(self, epsilon: float) -> float:
         """As `log_deltas`."""
