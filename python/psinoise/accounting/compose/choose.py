@@ -109,7 +109,7 @@ def bounds(sought: Sought, behind: bool) -> Iterator[Bound]:
 
 def _by_products(sought: Sought) -> Iterator[Bound]:
     """Bounds by all products, for smaller deltas while what nodes do not reach may be more."""
-    alone, reached = _epoch_alone(sought.steps) is not None, math.inf
+    reached = math.inf
     crossing, log_delta = sought.crossing, sought.log_delta
     for resolutions in [RESOLUTIONS, *[RESOLUTIONS[:1]] * _GUESSES]:
         found: dict[str, Bound] = {}
@@ -124,11 +124,6 @@ def _by_products(sought: Sought) -> Iterator[Bound]:
         # Of a single use there is a lower bound even if all of it was trimmed: nothing.
         if lower is None or lower.log_delta(epsilon) == -math.inf:
             log_delta = max(min(reached, before - max(_FARTHER_DOWN, -before)), _LEAST_GUESS)
-        elif alone or (
-            distance(lower, upper, epsilon, sought.tilt, crossing)
-            <= 3.0 * sought.width(epsilon, sought.tilt)
-        ):
-            return
         if not (log_delta < before - _MISSED and LEAST_LOG_DELTA < reached < last - 1.0):
             return
 
