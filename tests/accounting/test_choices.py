@@ -16,7 +16,7 @@ from scipy import stats
 
 import psinoise as pn
 from psinoise.accounting.compose.choices import composer, late_choices
-from psinoise.accounting.compose.choices.induction import Attained, Induction, Use
+from psinoise.accounting.compose.choices.induction import Attained, AttainedBound, Induction, Use
 from psinoise.accounting.compose.choices.induction import Grid as Points
 from psinoise.accounting.compose.choices.late_choices import GridBound, Target, with_one_shift
 from psinoise.accounting.compose.measures.dense import atoms_source
@@ -126,7 +126,7 @@ def test_induction_on_any_grid(step, rate, direction):
         tests.advance(pair, made.choices)
         if other is not None:
             tests.advance(use_of([other]), [np.zeros(grid.points, dtype=np.int16)])
-        below = tests.bound(0.0, 0.0)
+        below = AttainedBound(grid, tests.under_p, tests.under_q, 0.0, 0.0)
         for epsilon in (0.0, 0.1, 0.8, 1.7):
             exact = adaptive_delta(shifts, epsilon, count, other)
             over = math.exp(above.log_delta(epsilon)) - exact
@@ -153,7 +153,7 @@ def test_tests_far_beyond_the_grid():
     tests.advance(
         use_of([(loss, np.array([1e-3, 1.0 - 1e-3]))]), [np.zeros(grid.points, dtype=np.int16)] * 2
     )
-    below = tests.bound(0.0, 0.0)
+    below = AttainedBound(grid, tests.under_p, tests.under_q, 0.0, 0.0)
     for epsilon in (0.0, 1.0, 500.0, 790.0, 900.0, 1200.0, 1e300):
         sums = np.array([1600.0, 800.0 + loss[1]])
         gain = -np.expm1(-np.maximum(sums - epsilon, 0.0))
@@ -176,7 +176,7 @@ def test_losses_between_the_points_of_a_grid():
     grid = Points.of(step, 3.0, 2.0, 3.0)
     tests, none = Attained(grid), np.zeros(grid.points, dtype=np.int16)
     tests.advance(use_of([(loss, np.array([high, 1.0 - high]))]), [none] * count)
-    below, often = tests.bound(0.0, 0.0), np.arange(count + 1)
+    below, often = AttainedBound(grid, tests.under_p, tests.under_q, 0.0, 0.0), np.arange(count + 1)
     sums = loss[0] * often + loss[1] * (count - often)
     chance = stats.binom.pmf(often, count, high)
     for epsilon in (0.0, 0.5, 1.03, 3.0):

@@ -342,14 +342,10 @@ class Attained:
                 self.under_p[start:end] = core.placed_sums(after_p, here, under_p, count)
                 self.under_q[start:end] = core.placed_sums(after_q, here, under_q, count)
 
-    def bound(self, relative: float, slack: float) -> AttainedBound:
-        """What the tests say, with the errors of all uses."""
-        return AttainedBound(self.grid, self.under_p, self.under_q, relative, slack)
-
 
 @dataclass(frozen=True, eq=False)
 class AttainedBound(Bound):
-    """What tests attain at every epsilon; errors as of `Attained.bound`."""
+    """What tests attain at every epsilon; ``relative`` and ``slack`` are errors of all uses."""
 
     grid: Grid
     under_p: Float

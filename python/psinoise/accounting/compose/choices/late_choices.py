@@ -141,7 +141,7 @@ class LateChoices:
         made.advance(self.induction.use, self.induction.choices)
         for other in self.others:
             made.advance(other, [np.zeros(grid.points, dtype=np.int16)])
-        return made.bound(*self._errors("lower"))
+        return AttainedBound(grid, made.under_p, made.under_q, *self._errors("lower"))
 
     def _errors(self, side: Side) -> tuple[float, float]:
         """Of all uses, the relative error of values or masses, and the error of losses."""
