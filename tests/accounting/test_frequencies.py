@@ -18,8 +18,8 @@ import psinoise as pn
 from psinoise.accounting.compose.frequencies import last_frequency as last_frequencies
 from psinoise.accounting.compose.frequencies.frequency_bound import FrequencyBound, lattice_profile
 from psinoise.accounting.compose.frequencies.last_frequency import last_frequency
-from psinoise.accounting.compose.frequencies.lattice import NodeMeasure
-from psinoise.accounting.compose.frequencies.target import _bound_of_step, profile_bound
+from psinoise.accounting.compose.frequencies.lattice import NodeMeasure, node_measure
+from psinoise.accounting.compose.frequencies.target import bins_of, profile_bound
 from psinoise.accounting.loss.pairs import Pair
 from refusals import for_each, for_rows
 
@@ -36,7 +36,8 @@ def question(law, rate, count, delta=1e-8, width=1e-3):
 
 def parts_of(target, side, step=None):
     step = step or target.first_step
-    return [(_bound_of_step(target, k, step, side), n) for k, (_, n) in enumerate(target.steps)]
+    each = zip(bins_of(target, step), target.doublings, target.steps, strict=True)
+    return [(node_measure(bins, side, doublings), n) for bins, doublings, (_, n) in each]
 
 
 @pytest.mark.deep
@@ -255,7 +256,7 @@ def test_a_lattice_within_the_lattice_is_never_dead():
 
 def test_many_uses_take_low_frequencies():
     target = question(pn.Gaussian(std=1.0), 0.01, 10**9)
-    profile = profile_bound(target, target.first_step, "upper")
+    profile = profile_bound(target, bins_of(target, target.first_step), "upper")
     assert isinstance(profile, FrequencyBound)
     assert profile.low.values.size < 200
 
@@ -264,7 +265,7 @@ def test_many_uses_take_low_frequencies():
 def test_mutants_are_seen(mutant):
     """Each makes an upper bound fall below the truth, or a sum wrong beyond its own error."""
     target = question(pn.Gaussian(std=1.0), 1.0, 100, width=1e-4)
-    profile = profile_bound(target, target.first_step, "upper")
+    profile = profile_bound(target, bins_of(target, target.first_step), "upper")
     exact = gaussian_epsilon(mp.sqrt(100), 1e-8)
     honest = profile.log_delta(float(exact))
     assert math.log(1e-8) <= honest <= math.log(1e-8) + 1e-2

@@ -18,7 +18,7 @@ import psinoise as pn
 from psinoise.accounting.compose.frequencies import lattice
 from psinoise.accounting.compose.frequencies.frequency_bound import lattice_profile
 from psinoise.accounting.compose.frequencies.lattice import node_measure
-from psinoise.accounting.compose.frequencies.target import profile_bound
+from psinoise.accounting.compose.frequencies.target import bins_of, profile_bound
 from psinoise.accounting.compose.measures.bins import LatticeBins, loss_bins
 from psinoise.accounting.compose.measures.dense import dense
 from psinoise.accounting.loss.pairs import Pair
@@ -182,7 +182,9 @@ def test_a_billion_uses_of_masses_that_are_off(monkeypatch, factor):
     steps = ((Pair(pn.Gaussian(std=1.0), 1.0, 1e-3), 10**9),)
     question = target_of(steps, delta, exact, width)
     low, high = (
-        profile_bound(question, question.first_step, side).epsilon(math.log(delta), exact, width)
+        profile_bound(question, bins_of(question, question.first_step), side).epsilon(
+            math.log(delta), exact, width
+        )
         for side in SIGNS
     )
     assert high - low > width
@@ -279,8 +281,7 @@ def test_bins_are_wide_where_little_mass_is():
     """Kills: panels in place of their nodes as what holds the mass (972 bins, now 570)."""
     pair = Pair(pn.Gaussian(mean_abs=1.6), 1.0, 0.005)
     question = target_of(((pair, 1000),), 1e-8, 0.73, 1e-4)
-    profile_bound(question, question.first_step, "upper")
-    bins = question.kept[0, question.first_step]
+    (bins,) = bins_of(question, question.first_step)
     step = bins.step
     widths, losses = np.diff(bins.edges), bins.offset + bins.edges[:-1] * step
     mean = float(np.sum(bins.mass * losses))
@@ -296,10 +297,10 @@ def test_atoms_that_hold_the_tilted_mass_ask_for_no_fine_lattice(case):
     pair = Pair(pn.Laplace(scale=scale), 1.0, 1.0)
     exact = pn.Mechanism(pn.Laplace(scale=scale)).composed(count).estimate.epsilon(1e-6)
     question = target_of(((pair, count),), 1e-6, exact, 1e-4 * exact)
-    upper = profile_bound(question, question.first_step, "upper")
-    assert question.kept[0, question.first_step].mass.size <= 2000
-    lower = profile_bound(question, question.first_step, "lower")
-    low, high = (b.epsilon(math.log(1e-6), exact, 1e-6) for b in (lower, upper))
+    bins = bins_of(question, question.first_step)
+    assert bins[0].mass.size <= 2000
+    bounds = (profile_bound(question, bins, side) for side in ("lower", "upper"))
+    low, high = (bound.epsilon(math.log(1e-6), exact, 1e-6) for bound in bounds)
     assert low - 1e-8 <= exact <= high + 1e-8
     assert high - low <= 1e-4 * exact
 
@@ -311,7 +312,9 @@ def test_bins_that_get_wider_cost_little_of_many_uses():
     exact = exact.composed(10**9, 1e-3, "replace").estimate.epsilon(1e-8)
     question = target_of(((pair, 10**9),), 1e-8, exact, 1e-4 * exact)
     low, high = (
-        profile_bound(question, question.first_step, side).epsilon(math.log(1e-8), exact, 1e-3)
+        profile_bound(question, bins_of(question, question.first_step), side).epsilon(
+            math.log(1e-8), exact, 1e-3
+        )
         for side in ("lower", "upper")
     )
     assert 0.0 < high - low <= 1e-4 * exact
@@ -326,7 +329,8 @@ def sides():
     pair = Pair(pn.Gaussian(std=1.0), 1.0, 1.0)
     question = target_of(((pair, 100),), 1e-8, exact, 1e-2)
     return {
-        side: profile_bound(question, question.first_step, side).log_delta(exact) - math.log(1e-8)
+        side: profile_bound(question, bins_of(question, question.first_step), side).log_delta(exact)
+        - math.log(1e-8)
         for side in SIGNS
     }
 

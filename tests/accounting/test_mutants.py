@@ -34,7 +34,7 @@ from psinoise.accounting.compose.direct.profile import DirectBound
 from psinoise.accounting.compose.frequencies import frequency_bound
 from psinoise.accounting.compose.frequencies.frequency_bound import lattice_profile, window_needed
 from psinoise.accounting.compose.frequencies.lattice import NodeMeasure
-from psinoise.accounting.compose.frequencies.target import Target, profile_bound
+from psinoise.accounting.compose.frequencies.target import Target, bins_of, profile_bound
 from psinoise.accounting.compose.measures import measure
 from psinoise.accounting.compose.measures.dense import atoms_source, dense
 from psinoise.accounting.compose.measures.measure import (
@@ -277,7 +277,8 @@ def on_lattice(delta, side, width=1e-4, step=None):
     """A bound of the lattices at the exact epsilon, as a logarithm over delta."""
     exact = float(gaussian_epsilon(mp.sqrt(COUNT), delta))
     target = target_of(STEPS, delta, exact, width * exact)
-    return profile_bound(target, step or target.first_step, side).log_delta(exact) - math.log(delta)
+    bins = bins_of(target, step or target.first_step)
+    return profile_bound(target, bins, side).log_delta(exact) - math.log(delta)
 
 
 @for_each([1e-2, 1e-8, 1e-30, 1e-100])

@@ -33,7 +33,7 @@ from psinoise.accounting.compose.direct.refine import (
     distance,
     one_use_bounds,
 )
-from psinoise.accounting.compose.frequencies.target import Target, profile_bound
+from psinoise.accounting.compose.frequencies.target import Target, bins_of, profile_bound
 from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Dense, Measured, dense, uses_of
 from psinoise.accounting.compose.schemes.epoch import RESOLUTIONS, Epoch
@@ -246,9 +246,10 @@ def _on_lattices(sought: Sought, steps: Pairs, guess: Guess) -> Iterator[Bound]:
             target = Target(steps, sought.direction, *point, wanted, guess.composition)
             step = target.first_step
             for _ in range(_LATTICES):
-                upper = profile_bound(target, step, "upper")
+                bins = bins_of(target, step)
+                upper = profile_bound(target, bins, "upper")
                 yield upper
-                lower = profile_bound(target, step, "lower")
+                lower = profile_bound(target, bins, "lower")
                 yield lower
                 found = distance(lower, upper, epsilon, tilt, sought.crossing)
                 if not 0.0 < found < most * wanted:

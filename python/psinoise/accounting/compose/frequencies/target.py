@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from psinoise._kept import cached_property
 from psinoise.accounting.compose.frequencies.frequency_bound import largest_weight, lattice_profile
-from psinoise.accounting.compose.frequencies.lattice import NodeMeasure, graded_bins, node_measure
+from psinoise.accounting.compose.frequencies.lattice import graded_bins, node_measure
 from psinoise.accounting.compose.measures.bins import LatticeBins, parts_of
 from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Dense, Mask, dense_on
@@ -60,7 +60,6 @@ class Target:
     slope : about how fast log delta falls there: the saddle point
     width : largest distance of the bounds, in units of epsilon
     composition : the transforms of the steps
-    kept : bins of upper bounds that lower ones will ask for, by the place and the nodes of a step
     """
 
     steps: Pairs
@@ -70,7 +69,6 @@ class Target:
     slope: float
     width: float
     composition: Composition
-    kept: dict[tuple[int, float], LatticeBins] = field(default_factory=dict, init=False)
 
     @cached_property
     def uses(self) -> float:
@@ -177,27 +175,27 @@ def _filled(most: Float, shares: Float, counts: Float, sum_of_squares: float) ->
     return np.asarray(steps)
 
 
-def profile_bound(target: Target, step: float, side: Side) -> Bound:
-    """A bound on the profile of one direction, sharp around the target."""
-    places = np.arange(len(target.steps)) if side == "upper" else np.flatnonzero(target.matter)
-    parts = [(_bound_of_step(target, k, step, side), target.steps[k][1]) for k in places.tolist()]
+def bins_of(target: Target, step: float) -> list[LatticeBins]:
+    """The bins of each step that both bounds are made of."""
+    return [_bins(target, k, step) for k in range(len(target.steps))]
+
+
+def profile_bound(target: Target, bins: list[LatticeBins], side: Side) -> Bound:
+    """A bound on the profile of one direction, sharp around the target.
+
+    Where the lattice of a step is coarser, its nodes are some of those of the lattice of all.
+    """
+    parts = [
+        (node_measure(bins[k], side, target.doublings[k]), count)
+        for k, (_, count) in enumerate(target.steps)
+        if side == "upper" or target.matter[k]
+    ]
     # The tail on one side of the window may cost a quarter of the share of delta.
     log_norm = math.fsum(count * measure.log_norm for measure, count in parts)
     log_main = target.log_delta - (log_norm - target.tilt * target.epsilon)
     log_tail = log_main + math.log(target.share / (4.0 * largest_weight(target.tilt)))
     tail = math.exp(min(max(log_tail, _LEAST_LOG_TAIL), _LARGEST_LOG_TAIL))
     return lattice_profile(parts, tail, side)
-
-
-def _bound_of_step(target: Target, k: int, step: float, side: Side) -> NodeMeasure:
-    """The bound of one step; both sides are made of the same bins, the lower one last.
-
-    Where its own lattice is coarser, its nodes are some of those of the lattice of all.
-    """
-    bins = target.kept.pop((k, step), None) or _bins(target, k, step)
-    if side == "upper" and target.matter[k]:
-        target.kept[k, step] = bins
-    return node_measure(bins, side, target.doublings[k])
 
 
 def _bins(target: Target, k: int, step: float) -> LatticeBins:
