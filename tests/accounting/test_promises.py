@@ -260,6 +260,13 @@ def test_bounded_range_many_times(eta, epsilon, count):
     assert fixed < renyi <= 1.001 * ZCDP(eta**2 / 8 * count).delta(epsilon).upper
 
 
+@for_rows([(1.0, 10, 1.0), (0.1, 50, 1.0), (0.3, 60, 0.1)])
+def test_epsilon_of_bounded_range_is_close(eta, count, rate):
+    """Kills: answers that are stretched by the distance of their neighbors and not its square."""
+    found = Accountant().compose(BoundedRange(eta), count, sampling_rate=rate).epsilon(1e-6)
+    assert found.width <= 3e-4 * found
+
+
 @for_each([1e-6, 0.3, 6.0, 200.0], [1.0, 0.05], ["remove", "add"], [2, 9, 96])
 def test_a_list_of_answers_dominates_all(eta, rate, direction, most):
     """A mean of the profiles of two neighbors on the list is above that of each t between them.
