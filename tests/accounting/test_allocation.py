@@ -357,3 +357,11 @@ def test_epochs_of_noise_with_an_end_beside_something_else(steps, count, adjacen
         assert 0.2 < found.lower <= found.upper <= found.lower * (1.0 + 2e-4)
         found = plan.delta(0.4)
         assert 0.05 < found.lower <= found.upper <= found.lower * (1.0 + 2e-4)
+
+
+def test_density_of_the_rest_is_none_but_for_rounding():
+    """Kills: logs of differences that rounding makes negative, a warning and no plan."""
+    noise = pn.Mechanism(pn.Gaussian(std=0.5492960655731639))
+    plan = pn.Accountant().compose(noise, 23, sampling=RandomAllocation(steps=3694))
+    found = plan.epsilon(8.3e-7, tolerance=0.02)
+    assert 3.1 < found.lower < found.upper < 3.3

@@ -173,7 +173,7 @@ class RangePair(AtomPair):
 
     @property
     def exact_loss(self) -> float | None:
-        return None if self.merged else self.eta
+        return None if self.merged or self.among[1] < 1.0 else self.eta
 
     @property
     def several(self) -> bool:
@@ -219,7 +219,8 @@ class RangePair(AtomPair):
             (self._answers(0.5 * (low + high)), replace(self, among=(low, high)))
             for low, high in ((0.0, inner[0]), (inner[-1], 1.0))
         ]
-        for before, share, after in zip([0.0, *inner], inner, [*inner[1:], 1.0], strict=False):
+        beside = zip([0.0, *inner[:-1]], inner, [*inner[1:], 1.0], strict=True)
+        for before, share, after in beside:
             found.append((self._answers(share), self._stretched(before, share, after)))
         return tuple(found)
 

@@ -187,8 +187,9 @@ class _Density:
         usual = bins.middle[np.searchsorted(passed, 0.5 * passed[-1])]
         far = bound.crossing_value(epsilon) + usual
         width = np.diff(bins.edges)
-        # The mean density of the rest where those in a bin reach far.
+        # The mean density of the rest where those in a bin reach far; by rounding below 0.
         within = np.diff(np.interp(far - bins.edges, self._edges, self._beyond))
+        within = np.maximum(within, 0.0)
         with np.errstate(divide="ignore"):
             log_gap = np.log(bins.mass) + np.log(width) + np.log(within)
         log_gap += (epsilon if bound.direction == "add" else 0.0) - math.log(12.0 * bound.steps)
