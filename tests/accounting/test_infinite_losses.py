@@ -188,3 +188,23 @@ def test_a_direction_is_behind_by_all_its_losses(budget, delta, count, rate, eps
     assert both.lower == pytest.approx(max(remove.lower, add.lower), rel=1e-12)
     assert both.upper == pytest.approx(max(remove.upper, add.upper), rel=1e-12)
     assert both.lower <= both.estimate <= both.upper <= both.lower * (1.0 + 1e-3)
+
+
+@for_rows(
+    [(3.0, 0.1, 4, 2, 0.5), (6.0, 0.2, 3, 3, 1.0), (8.0, 0.01, 4, 2, 5.0), (2.0, 1e-3, 20, 5, 3.0)]
+)
+def test_infinite_losses_beside_choices_count_once(epsilon, delta, promised, count, at):
+    """With some probability all is told; else there is pure privacy, whose profile is known.
+
+    Kills: a yes to everything, of probability 1, that has the infinite losses of other steps too:
+    the lower end of finite ones was above all that they are.
+    """
+    cells = pn.Mechanism(pn.Cactus(1.0, 1.0, cells_per_sensitivity=10, cells=80, tail_ratio=0.35))
+    promises = pn.promises.ApproximateDP(epsilon, delta), pn.promises.PureDP(epsilon)
+    plans = [pn.Accountant().compose(each, promised).compose(cells, count) for each in promises]
+    found, pure = (plan.delta(at) for plan in plans)
+    finite = (1.0 - delta) ** promised
+    assert found.composer == "choices"
+    assert found.lower <= (1.0 - finite + finite * pure.upper) * (1.0 + 1e-12)
+    assert found.upper >= (1.0 - finite + finite * pure.lower) * (1.0 - 1e-12)
+    assert found.width <= 1e-4

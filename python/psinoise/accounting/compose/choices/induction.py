@@ -18,7 +18,8 @@ above at the point, see the loss ``L``, and go on with the test of one of the po
 ``y_i + L``, by a coin with the shares above: another test, of ``E_P[p]`` and ``E_P[e^{-L} q]``.
 Both are sums at points again. (Always the nearest point would be off to one side, in each use.) So
 one pass gives a test for every epsilon; that of a nearby point is a bound, too. Beyond the last
-point its test is held or all say yes, whichever is better, and before the first one none does.
+point its test is held or all say yes, whichever is better, and before the first one none does. As
+``V`` has no infinite losses, which count apart, ``p`` of a yes to everything is their rest.
 
 *Width.* A chord is above by ``h^2/8`` of the second derivative, about ``c (1 + c)`` of ``V`` where
 delta falls by ``e^{-c epsilon}``; that adds up over the uses. A test is a line below ``V`` as a
@@ -306,6 +307,7 @@ class Attained:
         above = grid.y > 0.0
         self.under_p = above.astype(float)
         self.under_q = self.under_p * np.exp(-np.maximum(grid.y, 0.0))
+        self.finite = 1.0  # probability under P of finite losses of all uses so far, at least
 
     def advance(self, use: Use, choices: Sequence[Shift]) -> None:
         """So many uses more, of the shifts that are chosen at each point."""
@@ -314,7 +316,8 @@ class Attained:
         most = max(lower.span[1] for lower, _ in use.shifts) / step
         reach = math.ceil(min(max(most, 0.0), points - _CERTAIN / step)) + 2
         none, fade = np.zeros(points), np.exp(-step * np.arange(1, reach + 1))
-        # A yes to everything, beyond the last point.
+        least = min(float(lower.mass.sum()) for lower, _ in use.shifts)
+        # Under Q a yes to everything, beyond the last point.
         certain = math.exp(-self.grid.above * step) * fade
 
         @functools.cache
@@ -332,8 +335,8 @@ class Attained:
 
         for choice in choices:
             last_p, last_q = self.under_p[-1], self.under_q[-1] * fade
-            better = last_p - last_q > 1.0 - certain
-            after_p = np.concatenate([none, self.under_p, np.where(better, last_p, 1.0)])
+            better = last_p - last_q > self.finite - certain
+            after_p = np.concatenate([none, self.under_p, np.where(better, last_p, self.finite)])
             after_q = np.concatenate([none, self.under_q, np.where(better, last_q, certain)])
             ends = np.flatnonzero(np.diff(choice)) + 1
             for start, end in zip([0, *ends.tolist()], [*ends.tolist(), points], strict=True):
@@ -341,6 +344,7 @@ class Attained:
                 here, count = places + start, end - start
                 self.under_p[start:end] = core.placed_sums(after_p, here, under_p, count)
                 self.under_q[start:end] = core.placed_sums(after_q, here, under_q, count)
+            self.finite *= min(least, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
