@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from itertools import pairwise
 
 import mpmath as mp
 import numpy as np
@@ -290,7 +289,7 @@ def test_a_list_of_answers_dominates_all(eta, rate, direction, most):
         assert not_below(profile(low[1]), profile(two_answers(eta, t, rate)))
     for t in np.linspace(high[1].among[0] * eta, eta, 5)[1:-1]:
         assert not_below(profile(high[1]), profile(two_answers(eta, t, rate)))
-    for (one, above), (other, beyond) in pairwise(inner):
+    for (one, above), (other, beyond) in itertools.pairwise(inner):
         ends = profile(above), profile(beyond)
         # Beside answers that are too rare to be stretched there is an envelope.
         alone = list(zip(ends, (above, beyond), strict=True))

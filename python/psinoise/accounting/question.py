@@ -56,7 +56,7 @@ class Question(Asked):
         """What bounds the profile from below, if that is something else: what is attained."""
         kept: dict[Step, int] = {}
         for step, count in self.steps:
-            if (found := getattr(step, "attained", step)) is not None:
+            if (found := step.attained) is not None:
                 kept[found] = kept.get(found, 0) + count
         steps = tuple(kept.items())
         return None if steps == self.steps else replace(self, steps=steps, kept={})

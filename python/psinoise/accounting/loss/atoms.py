@@ -66,6 +66,12 @@ class AtomPair(ABC):
         return False
 
     @property
+    def attained(self) -> Dominating:
+        """What stands for it where lower ends of brackets are computed: itself, or a pair that is
+        nowhere above."""
+        return self
+
+    @property
     def compares_all(self) -> bool:
         """Whether `at_tilt` compares all of them, and its moment is the largest for certain."""
         return not self.several

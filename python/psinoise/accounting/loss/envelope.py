@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from psinoise.accounting.loss.pairs import Float
 from psinoise.numerics.distinct import distinct
+from psinoise.numerics.hull import concave_hull
 
 Index = NDArray[np.int64]
 
@@ -31,8 +32,6 @@ Index = NDArray[np.int64]
 _NEEDLESS = 4e-15
 # Ratios at which profiles are compared first.
 _LOOKS = 64
-# Passes over all points of a hull, before they are looked at one by one.
-_PASSES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,24 +171,3 @@ def _profiles(
         # Sums of probabilities that are right to some ulp of themselves.
         found[k] = p - q - (_NEEDLESS * (p + q) if k >= len(above) else 0.0)
     return found[: len(above)], found[len(above) :]
-
-
-def concave_hull(x: Float, y: Float) -> Index:
-    """Indices of the upper concave hull of some points, by Andrew's monotone chain."""
-    order = np.lexsort((-y, x))
-    order = order[np.diff(x[order], prepend=-np.inf) > 0.0]
-    for _ in range(_PASSES):
-        # Quotients: products of small probabilities would underflow.
-        slope = np.diff(y[order]) / np.diff(x[order])
-        # Most points are below the chord of their neighbors.
-        above = np.concatenate([[True], slope[:-1] > slope[1:], [True]])
-        order = order[above[: order.size]]
-    kept: list[int] = []
-    for i in order.tolist():
-        while len(kept) >= 2:
-            a, b = kept[-2], kept[-1]
-            if (y[b] - y[a]) / (x[b] - x[a]) > (y[i] - y[a]) / (x[i] - x[a]):
-                break
-            kept.pop()
-        kept.append(i)
-    return np.array(kept)

@@ -208,6 +208,11 @@ class Pair:
         return 2.0 * self.sensitivity if self.replaced else self.sensitivity
 
     @property
+    def attained(self) -> Pair:
+        """What stands for it where lower ends of brackets are computed."""
+        return self
+
+    @property
     def symmetric(self) -> bool:
         """Whether a reflection maps one direction to the other."""
         return self.replaced or self.sampling_rate == 1.0

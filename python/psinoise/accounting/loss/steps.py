@@ -30,13 +30,12 @@ class Step(Protocol):
     """Anything that is composed: a pair, or a step that is known by measures of its loss.
 
     ``largest_loss`` and ``certain_loss`` bound the supremum of the finite losses from above and
-    from below, and ``total_variation_bound`` bounds delta(0) of one use from above.
-
-    One that is not attained, or whose measures are so far apart that no composition brings the ends
-    of a bracket together, has ``attained``, a step that is nowhere above, for lower ends. None
-    leaves it out, which is post-processing and can only lower the profile.
+    from below, and ``total_variation_bound`` bounds delta(0) of one use from above. ``attained``
+    stands for it where lower ends of brackets are computed; None leaves it out.
     """
 
+    @property
+    def attained(self) -> Step | None: ...
     @property
     def symmetric(self) -> bool: ...
     @property

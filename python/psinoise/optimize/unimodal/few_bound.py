@@ -28,6 +28,7 @@ from dataclasses import replace
 import numpy as np
 
 from psinoise.errors import CalibrationError
+from psinoise.numerics.hull import concave_hull
 from psinoise.optimize.unimodal.first import COARSE, size_of
 from psinoise.optimize.unimodal.linear import NoLawError, least_delta
 from psinoise.optimize.unimodal.one_use import (
@@ -157,9 +158,9 @@ def _epsilon_of_pair(places: Float, deltas: Float, problem: Problem) -> float:
     x, values = np.append(x, places[-1:]), np.append(values, 0.0)
     inverse = 1.0 / x[:0:-1]
     mirrored = 1.0 - inverse + inverse * values[:0:-1]
-    at, height = _hull(
-        np.concatenate([[0.0], inverse, x]), np.concatenate([[1.0], mirrored, values])
-    )
+    at, height = np.concatenate([[0.0], inverse, x]), np.concatenate([[1.0], mirrored, values])
+    corners = concave_hull(at, -height)
+    at, height = at[corners], height[corners]
     bends = np.diff(np.append(np.diff(height) / np.diff(at), 0.0))
     # Mass under the second law, that of ratio 0 too, and what sampling makes of ratios.
     other, rate = np.append(max(1.0 - float(bends.sum()), 0.0), bends), problem.sampling_rate
@@ -191,19 +192,3 @@ def _epsilon_of_pair(places: Float, deltas: Float, problem: Problem) -> float:
         delta = float(np.sum(whole[above] * -np.expm1(middle - sums[above])))
         low, high = (middle, high) if delta > problem.delta else (low, middle)
     return low
-
-
-def _hull(x: Float, y: Float) -> tuple[Float, Float]:
-    """The corners of the largest convex function below some points."""
-    corners: list[tuple[float, float]] = []
-    for point in zip(x.tolist(), y.tolist(), strict=True):
-        while len(corners) > 1 and _above(corners[-2], corners[-1], point):
-            corners.pop()
-        corners.append(point)
-    found = np.array(corners)
-    return found[:, 0], found[:, 1]
-
-
-def _above(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
-    """Whether ``b`` is not below the line from ``a`` to ``c``."""
-    return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])

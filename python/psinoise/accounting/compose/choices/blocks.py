@@ -50,7 +50,8 @@ MOST_WORK = 3.5e8
 FINENESS = 8
 #: The log of an error from above, at most, for one of delta.
 MOST_LOG = 50.0
-# The log of the share of its bound by moments that delta has if none of many losses matter much.
+# The log of the share of its bound by moments, over 1 + tilt, that delta has if none of many losses
+# matter much.
 _CENTRAL = math.log(0.01)
 # Degrees of the first polynomials of one.
 _LEAST_DEGREE, _MOST_DEGREE = 256, 2**15

@@ -22,9 +22,9 @@ import numpy as np
 
 from psinoise.accounting.compose.direct.profile import DirectBound
 from psinoise.accounting.compose.measures.measure import UNIT, Bins, averages
-from psinoise.accounting.loss.envelope import concave_hull
 from psinoise.accounting.loss.pairs import Float
 from psinoise.numerics.distinct import distinct
+from psinoise.numerics.hull import concave_hull
 
 #: A step, by its number, or a product, by its place in the order of products.
 Key = tuple[str, int]

@@ -16,7 +16,7 @@ from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.narrow import atoms_of
 from psinoise.accounting.loss.pairs import DIRECTIONS, Direction, Float, Pair
 from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes, nodes
-from psinoise.accounting.loss.steps import Steps
+from psinoise.accounting.loss.steps import Step, Steps
 
 Mask = NDArray[np.bool_]
 
@@ -253,6 +253,16 @@ class Measured(ABC):
 
     #: How many uses of a mechanism one of it stands for.
     steps: int = 1
+
+    @property
+    def attained(self) -> Step | None:
+        """What stands for it where lower ends of brackets are computed; None leaves it out.
+
+        Itself, unless both measures are so far apart that no composition brings the ends of a
+        bracket together; then a step that is nowhere above. Leaving a step out is post-processing,
+        which can only lower the profile.
+        """
+        return self
 
     @abstractmethod
     def sources(self, direction: Direction) -> tuple[Dense, Dense]:
