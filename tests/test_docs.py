@@ -141,3 +141,40 @@ def test_a_dead_name_would_be_seen():
     assert dead_names(text) == ["compose.batches", "noise.stabel"]
     assert dead_names("``psinoise.nothing`` and ``psinoise.noise.stable``") == ["psinoise.nothing"]
     assert not dead_names("`accountant.renyi.epsilon`, `question.py`, `certificate.gap`")
+
+
+FILE = re.compile(r"[\w./-]+\.(?:py|cpp|hpp)\b")
+# Written by who follows the page.
+NEW_FILES = {"logistic.py"}
+
+
+def lost_files(text):
+    """Files that are named, by a path that ends so, and that are none."""
+    return sorted(name for name in set(FILE.findall(text)) - NEW_FILES if not is_file(name))
+
+
+def is_file(name):
+    parts = Path(name).parts
+    return any(
+        path.parts[-len(parts) :] == parts
+        for room in ("benchmarks", "csrc", "docs", "examples", "python", "tests", "tools")
+        for path in (ROOT / room).rglob(parts[-1])
+    )
+
+
+@pytest.mark.parametrize("pattern", ["docs/*.md", "csrc/**/*.?pp", "CONTRIBUTING.md", "README.md"])
+def test_files_that_are_named_exist(pattern):
+    """In pages, and in the comments of C++ files."""
+    lost = {}
+    for path in sorted(ROOT.glob(pattern)):
+        lines = path.read_text("utf-8").splitlines()
+        if path.suffix != ".md":
+            lines = [line.partition("//")[2] for line in lines]
+        if found := lost_files("\n".join(lines)):
+            lost[str(path.relative_to(ROOT))] = found
+    assert not lost
+
+
+def test_a_lost_file_would_be_seen():
+    assert lost_files("`losses.hpp`, `loss/pairs.py`, tests/test_docs.py") == []
+    assert lost_files("`suffix_sums.hpp`, `loss/pear.py`") == ["loss/pear.py", "suffix_sums.hpp"]

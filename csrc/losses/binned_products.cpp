@@ -1,4 +1,4 @@
-// Computes: the sums of binned_products.hpp.
+// Computes: `binned_products` of losses.hpp.
 // Method: stretches of nodes whose points are equally far apart, and which are near these, are
 //   lattices. Products of two such stretches, of which one is as fine as the other or finer by a
 //   whole number, lie on the finer lattice, where they are summed (kernels/products.cpp) before

@@ -1,4 +1,4 @@
-// Computes: the bins of loss_bins.hpp. Adjoining panels on which the loss rises, or falls, are a
+// Computes: the bins of losses.hpp. Adjoining panels on which the loss rises, or falls, are a
 // run;
 //   a run is cut where the loss has the levels, and into pieces on which log p varies little.
 // Regions: panels allow log p to vary by 8, and half as much again between their nodes; a sixteenth

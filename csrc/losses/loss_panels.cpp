@@ -1,4 +1,4 @@
-// Computes: how finely panels must be cut; and the panels of loss_panels.hpp, round by round: all
+// Computes: how finely panels must be cut; and the panels of losses.hpp, round by round: all
 //   that are not fine are cut into equal pieces, which share their ends to the last bit.
 // Error and criteria: kernels/quadrature.cpp.
 // Edge values: after 60 rounds a panel counts as fine. Narrow, and not cut, is a panel that is not

@@ -1,4 +1,4 @@
-// Computes: the sums of suffix_sums.hpp, of positive terms: right to (2 count + 8) u of themselves
+// Computes: `suffix_sums` of losses.hpp, of positive terms: right to (2 count + 8) u of themselves
 //   and of the exponents of what fades far away.
 #include <cmath>
 
