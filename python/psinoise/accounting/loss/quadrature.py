@@ -113,7 +113,7 @@ class Nodes:
     def outer_loss(self) -> Float:
         """``Lambda`` at both ends of each panel, shape ``(panels, 2)``."""
         assert isinstance(self.pair, Pair)
-        return self.pair.loss(np.stack([self.left, self.right], axis=1))
+        return self.pair.loss(np.array([self.left, self.right])).T
 
     @cached_property
     def doubt(self) -> Float:
@@ -132,7 +132,7 @@ class Nodes:
         """
         pair = self.pair
         assert isinstance(pair, Pair)
-        log_p = np.stack([self.log_mass + self.loss, self.log_mass])
+        log_p = np.array([self.log_mass + self.loss, self.log_mass])
         top = log_p.max(axis=2, initial=-np.inf)
         log_masses = top + np.log(np.exp(log_p - top[:, :, None]).sum(axis=2))
         width = self.right - self.left
@@ -235,7 +235,7 @@ def _holds_all(pair: Pair, grid: Nodes) -> bool:
     distribution. Where something is missing nothing is known of the losses that are left.
     """
     (log_masses, errors), panels, doubt = grid.of_panels, grid.left.size, grid.doubt
-    atoms = np.stack([grid.atom_log_mass + grid.atom_loss, grid.atom_log_mass])
+    atoms = np.array([grid.atom_log_mass + grid.atom_loss, grid.atom_log_mass])
     held = (np.exp(log_masses) * (1.0 + errors + doubt[:panels])).sum(axis=1)
     held += (np.exp(atoms) * (1.0 + doubt[panels:])).sum(axis=1)
     # Of other tails less is beyond the ends than is known of masses.
@@ -288,7 +288,7 @@ def _nodes_within(pair: Pair, reach: float, low: float, high: float) -> Nodes:
     inside = np.zeros(left.size, dtype=bool)
     for part in hidden:
         inside |= (left >= part[0]) & (right <= part[1])
-    parts = np.concatenate([np.stack([left, right], axis=1)[narrow & ~inside], hidden])
+    parts = np.concatenate([np.array([left, right]).T[narrow & ~inside], hidden])
     ends = np.array([min(left.min(), parts.min()), max(right.max(), parts.max())])
     held = ~(narrow | inside)
     found = _assemble(pair, left[held], right[held], base[held], loss[held], flat[held])
@@ -300,7 +300,7 @@ def _gaps(left: Float, right: Float) -> Float:
     order = np.argsort(left, kind="stable")
     start, reached = left[order][1:], np.maximum.accumulate(right[order])[:-1]
     apart = start > reached
-    return np.stack([reached[apart], start[apart]], axis=1)
+    return np.array([reached[apart], start[apart]]).T
 
 
 def _hidden(pair: Pair, low: float, high: float) -> Float:
@@ -308,7 +308,7 @@ def _hidden(pair: Pair, low: float, high: float) -> Float:
     it at all."""
     centers = np.array([c for c in pair.centers if pair.noise.scale < 2.0 * math.ulp(c)])
     room = _HIDDEN * np.spacing(np.abs(centers))
-    parts: Float = np.clip(np.stack([centers - room, centers + room], axis=1), low, high)
+    parts: Float = np.clip(np.array([centers - room, centers + room]).T, low, high)
     return parts[parts[:, 0] < parts[:, 1]]
 
 

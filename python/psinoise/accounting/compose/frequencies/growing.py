@@ -137,7 +137,7 @@ class Growing:
         first = round((self.mean - self.offset) / step) - _NODES // 2
         low, high = (self.offset + (first + k) * step for k in (0, _NODES))
         # Chernoff's bounds on what is above and on what is below.
-        logs = (self.moments - np.stack([orders * high, -orders * low])).min(axis=1)
+        logs = (self.moments - np.array([orders * high, -orders * low])).min(axis=1)
         outside = sum(math.exp(min(log, 0.0)) for log in logs.tolist())
         lattice = Lattice(
             step,

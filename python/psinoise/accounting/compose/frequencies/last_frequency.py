@@ -131,8 +131,8 @@ def _near_variances(measure: NodeMeasure, lengths: Float) -> Float:
     ends = np.searchsorted(distance, 0.5 * lengths, side="right")
     # A place beyond the last, where intervals end.
     mass, distance = np.append(measure.mass, 0.0), np.append(distance, 0.0)
-    terms = np.stack([mass, mass * distance, mass * distance * distance])
-    weight, first, second = np.add.reduceat(terms, np.stack([begins, ends], 1).ravel(), 1)[:, ::2]
+    terms = np.array([mass, mass * distance, mass * distance * distance])
+    weight, first, second = np.add.reduceat(terms, np.array([begins, ends]).T.ravel(), 1)[:, ::2]
     # All terms of the last sum are positive, and the square of the first is no larger.
     off = np.divide(first**2, weight, out=np.zeros(lengths.size), where=weight > 0.0)
     return np.asarray(0.999 * np.maximum(second - off - 1e-9 * second, 0.0))

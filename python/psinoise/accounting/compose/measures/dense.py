@@ -104,7 +104,7 @@ class Dense:
         """
         rows, chosen = chosen[: self.panels], chosen[self.panels :]
         loss, atoms = self.loss[rows], self.atom_loss[chosen]
-        ends = np.stack([loss[:, :-2], loss[:, 1:-1], loss[:, 2:]])
+        ends = np.array([loss[:, :-2], loss[:, 1:-1], loss[:, 2:]])
         low, high = (np.concatenate([end, atoms], axis=None) for end in (ends.min(0), ends.max(0)))
         log_mass = self.log_weights[rows], self.log_mass[self.panels :][chosen]
         return low, high, np.concatenate(log_mass, axis=None)
