@@ -196,3 +196,29 @@ def test_only_what_is_gaussian_and_not_sampled_adds_up():
     assert count == 1
     assert Fraction(least) ** 2 < exact < Fraction(found.sensitivity) ** 2
     assert found.sensitivity - least <= 4.0 * math.ulp(least)
+
+
+def test_the_normal_law_by_its_other_name():
+    """Stable noise of index 2 has twice the variance of its squared scale. Kills: its scale as the
+    standard deviation in sums, with lower ends a third too large."""
+    stable, normal = pn.SymmetricStable(alpha=2.0, scale=3.0), pn.Gaussian(std=3.0 * math.sqrt(2.0))
+    for count in (1, 2, 100):
+        one, two = (pn.Mechanism(law).epsilon(1e-6, count) for law in (stable, normal))
+        assert float(one) == pytest.approx(float(two), rel=1e-12)
+        assert one.lower == pytest.approx(two.lower, rel=1e-12)
+        one, two = (
+            pn.Mechanism(law, 2.0, contribution=1.0).delta(1.0, count, adjacency="replace")
+            for law in (stable, normal)
+        )
+        assert one.lower == pytest.approx(two.lower, rel=1e-12)
+    both = pn.Accountant().compose(pn.Mechanism(stable), 3).compose(pn.Mechanism(normal), 4)
+    exact = pn.Mechanism(normal).epsilon(1e-6, 7)
+    assert float(both.epsilon(1e-6)) == pytest.approx(float(exact), rel=1e-12)
+    vectors = [
+        pn.Mechanism(law, norm="l2", dimension=9).epsilon(1e-6, 5) for law in (stable, normal)
+    ]
+    assert float(vectors[0]) == pytest.approx(float(vectors[1]), rel=1e-12)
+    family = pn.noise.Family(pn.SymmetricStable, alpha=2.0)
+    found = pn.calibrate(family, epsilon=1.0, delta=1e-6, count=10)
+    wanted = pn.calibrate(pn.Gaussian, epsilon=1.0, delta=1e-6, count=10)
+    assert found.std == pytest.approx(wanted.std, rel=1e-6)

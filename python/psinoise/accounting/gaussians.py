@@ -1,6 +1,6 @@
 """Gaussian noise without sampling adds up: any number of uses is a single one.
 
-A use that moves the mean by ``s`` under a deviation of ``std`` has a loss that is normal with
+A use that moves the mean by ``s`` under a standard deviation ``std`` has a loss that is normal with
 variance ``mu^2 = (s / std)^2`` and mean ``mu^2 / 2``. Independent ones add up to that of
 ``mu^2 = sum mu_i^2`` (Dong, Roth and Su 2022, corollary 3.3). The root is rounded, up for bounds
 from above and down for those from below: a larger shift is no better for privacy (`loss.pairs`).
@@ -43,7 +43,9 @@ def gaussians(steps: Steps) -> Steps | None:
     if len(known) < len(steps) or sum(count for _, count in known) <= 1:
         return None
     squares = [
-        count * (Fraction(step.sensitivity) / Fraction(step.noise.scale)) ** 2
+        count
+        * (Fraction(step.sensitivity) / Fraction(step.noise.scale)) ** 2
+        / getattr(step.noise, "normal_variance")  # noqa: B009  not of every law
         for step, count in known
     ]
     least, most = (_root(squares, up=up) for up in (False, True))

@@ -99,6 +99,11 @@ class NoiseLaw(Named, Evaluated, Moments, Value):
         return False
 
     @property
+    def normal_variance(self) -> int:
+        """Of normal laws the variance for a scale of 1, exactly."""
+        return 1
+
+    @property
     def axis_is_worst(self) -> bool:
         """True if, of all shifts of one l1 norm, one along an axis dominates: is easiest to see."""
         return self.rotation_invariant

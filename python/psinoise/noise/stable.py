@@ -147,6 +147,11 @@ class SymmetricStable(Noise):
         """True of the normal law alone."""
         return self.log_concave
 
+    @property
+    def normal_variance(self) -> int:
+        """2: the characteristic function is ``exp(-(scale t)^2)``."""
+        return 2
+
     # -- the standardized law --------------------------------------------------------------------
 
     @property
