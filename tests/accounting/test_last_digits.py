@@ -127,3 +127,17 @@ def test_ranges_beyond_the_digits_of_masses(asked, eta):
         accountant = pn.Accountant().compose(PROMISES.BoundedRange(eta))
         found = getattr(accountant, asked)({"epsilon": 1e-6, "delta": 1e-3 * eta}[asked])
     assert found.upper >= {"epsilon": eta * (1.0 - 1e-6), "delta": 1.0 - 1e-9}[asked]
+
+
+@for_rows([(0.0393, 1115.0, None), (1.0, 562181.5, 1.0)])
+def test_masses_of_very_narrow_atoms(scale, sensitivity, grid):
+    """Of logs of tens of thousands: the total variation was short of 1 by up to 5e-11, and deltas
+    above it had epsilons of 0."""
+    law = pn.Gaussian(std=scale) if grid else pn.DiscreteLaplace(scale=scale)
+    mechanism = pn.Mechanism(law, sensitivity)
+    mechanism = mechanism.on_lattice(grid) if grid else mechanism
+    assert mechanism.delta(0.0).upper == 1.0
+    for below in (7e-13, 5e-11):
+        assert mechanism.epsilon(1.0 - below).upper > 1e4
+        assert mechanism.epsilon(0.1 - 0.1 * below, sampling_rate=0.1).upper > 1e4
+        assert not pn.Ledger(1e-3, 1.0 - below).affords(mechanism)

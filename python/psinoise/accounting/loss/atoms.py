@@ -12,6 +12,8 @@ from psinoise.accounting.loss.pairs import Direction, Float, Pair, mixture_loss
 
 #: Losses of atoms are right to this share of the largest of them, or of 1.
 LOSS_ROUNDING = 1e-15
+#: Of the exponential of a log, per unit of its size: of the table, of outputs, and of sums.
+EXP_ROUNDING = 2e-15
 
 
 class AtomPair(ABC):
@@ -158,7 +160,8 @@ class AtomPair(ABC):
     def total_variation_bound(self) -> float:
         """``delta(0)`` of one use, a little rounded up."""
         log_p, loss = self.under_p("remove")
-        gain = np.exp(log_p) * -np.expm1(-np.maximum(loss, 0.0))
+        doubt = EXP_ROUNDING * (np.abs(log_p) + np.abs(loss))
+        gain = np.exp(log_p) * np.exp(np.minimum(doubt, 1.0)) * -np.expm1(-np.maximum(loss, 0.0))
         total = float(gain.sum()) + self.infinite("remove")
         return min(total * (1.0 + 1e-12), 1.0)
 

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise._kept import cached_property
-from psinoise.accounting.loss.atoms import AtomPair
+from psinoise.accounting.loss.atoms import EXP_ROUNDING, AtomPair
 from psinoise.accounting.loss.pairs import Direction, Float, Pair, normal_std
-from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes
+from psinoise.accounting.loss.quadrature import ORDER, Nodes
 
 _LARGEST_EXPONENT = 600.0
 # What rounding makes of the moments of a shift by one scale, relative; measured, of all laws.

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise._kept import cached_property, kept
-from psinoise.accounting.loss.atoms import AtomPair, Dominating
+from psinoise.accounting.loss.atoms import EXP_ROUNDING, AtomPair, Dominating
 from psinoise.accounting.loss.narrow import masses_of, pieces_of
 from psinoise.accounting.loss.pairs import DIRECTIONS, Float, Pair
 from psinoise.errors import CertificationError
@@ -49,8 +49,6 @@ REACHES = (
     *(150.0, 190.0, 240.0, 300.0, 380.0, 480.0, 600.0, 750.0, 850.0),
 )
 
-#: Of the exponential of a log, per unit of its size: of the table, of outputs, and of sums.
-EXP_ROUNDING = 2e-15
 _UNIT = 2.0**-53
 # Log densities are steeper somewhere on a panel than from end to end, by less than this factor.
 _STEEPER = 8.0

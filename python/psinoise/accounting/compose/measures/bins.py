@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from psinoise._backend import core
 from psinoise.accounting.compose.measures.dense import Dense, Mask
+from psinoise.accounting.loss.atoms import EXP_ROUNDING
 from psinoise.accounting.loss.pairs import Float
-from psinoise.accounting.loss.quadrature import EXP_ROUNDING
 
 Index = NDArray[np.int64]
 

@@ -12,10 +12,10 @@ from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
 from psinoise._kept import kept
-from psinoise.accounting.loss.atoms import AtomPair, Dominating
+from psinoise.accounting.loss.atoms import EXP_ROUNDING, AtomPair, Dominating
 from psinoise.accounting.loss.narrow import atoms_of
 from psinoise.accounting.loss.pairs import DIRECTIONS, Direction, Float, Pair
-from psinoise.accounting.loss.quadrature import EXP_ROUNDING, ORDER, Nodes, nodes
+from psinoise.accounting.loss.quadrature import ORDER, Nodes, nodes
 from psinoise.accounting.loss.steps import Step, Steps
 
 Mask = NDArray[np.bool_]
@@ -298,7 +298,7 @@ class Measured(ABC):
             above = self.sources(direction)[1]
             share = -np.expm1(-np.maximum(above.highest + above.rounding, 0.0))
             beyond = above.beyond + self.infinite(direction)
-            total = max(total, float(np.exp(above.log_mass) @ share) + beyond)
+            total = max(total, float(np.exp(above.log_mass) * np.exp(above.doubt) @ share) + beyond)
         return min(total * (1.0 + 1e-12), 1.0)
 
 
