@@ -8,6 +8,7 @@ std), a resolution criterion that ignores the rounding of large losses (halves w
 from __future__ import annotations
 
 import math
+import warnings
 from functools import partial
 
 import mpmath as mp
@@ -124,3 +125,16 @@ def test_next_to_no_noise_warns_of_nothing(ratio, epsilon):
     """Kills: quotients of masses that overflow between two samples of a loss."""
     found = pn.Mechanism(pn.Gaussian(std=1.0), ratio).delta(epsilon)
     assert 1.0 - 1e-9 <= found.lower <= found.upper <= 1.0
+
+
+@for_each([(1e-8, 10**11), (1e-8, 10**12), (1e-11, 10**9)], [1, 150])
+def test_very_many_uses_of_hardly_any_noise_beside_atoms(steps, atoms):
+    """Kills: masses that miss 1 by 1e-11, to the power of 1e11, which overflowed."""
+    scale, uses = steps
+    accountant = pn.Accountant().compose(pn.Mechanism(pn.DiscreteLaplace(scale=2.44)), atoms)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = accountant.compose(pn.Mechanism(pn.Laplace(scale=scale)), uses).epsilon(1e-6)
+    # A loss is the largest, 1 / scale, but for a few units.
+    assert found.upper <= uses / scale * (1.0 + 1e-9)
+    assert found.lower >= uses / scale * (1.0 - 1e-6)
