@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import mpmath as mp
 import numpy as np
+from scipy.integrate import trapezoid
 
 
 def gaussian_delta(epsilon, mu, digits: int = 60):
@@ -210,7 +211,7 @@ def brute_force_delta(logpdf: Callable, epsilon: float, reach: float, points: in
     u = np.linspace(-math.asinh(reach), math.asinh(reach), points)
     x = np.sinh(u)
     excess = np.exp(logpdf(x - 1.0)) - math.exp(epsilon) * np.exp(logpdf(x))
-    return float(np.trapezoid(np.maximum(excess, 0.0) * np.cosh(u), u))
+    return float(trapezoid(np.maximum(excess, 0.0) * np.cosh(u), u))
 
 
 def response_delta(loss, count: int, epsilon, rate=1, direction: str = "remove"):

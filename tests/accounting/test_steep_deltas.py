@@ -1,13 +1,16 @@
-"""Deltas far below what the saddle point says: one use of Gaussian and one of Laplace noise, whose
-composition is an integral over one output."""
+"""Deltas far below what the saddle point says (one use of Gaussian and one of Laplace noise, whose
+composition is an integral over one output), next to 1, and at epsilons below 0 or beyond all."""
 
 from __future__ import annotations
 
 import math
+import warnings
 
 import mpmath as mp
+import numpy as np
 import pytest
 from profile_oracles import gaussian_delta
+from scipy import optimize, signal
 
 import psinoise as pn
 from psinoise.mechanisms.promises import ZCDP
@@ -178,3 +181,81 @@ def test_a_new_plan_is_judged_by_its_own_compositions():
     accountant.compose(pn.Mechanism(pn.Laplace(scale=2.45132061)), 5, 0.61945857599)
     found = accountant.epsilon(9.688178708073988e-10)
     assert found.width <= 1e-4 * found
+
+
+def laplace_epsilon(scale, uses, delta, nodes=8001):
+    """Bounds on epsilon of unsampled Laplace noise of one sensitivity: its loss on two lattices, of
+    the same number of nodes for each size."""
+    top = 1.0 / scale
+    step = 2.0 * top / (nodes - 1)
+    ends = top - step * np.arange(nodes)  # P(L <= top - d) = e^{-d/2} / 2 below top
+    below = 0.5 * np.exp(-(top - ends) / 2.0)
+    below[-1] = 0.5 * math.exp(-top)
+    found = []
+    for up in (False, True):
+        # Masses between ends to one of them; atoms at both of the largest losses stay.
+        between = -np.diff(below)
+        mass = np.zeros(nodes)
+        mass[0], mass[-1] = 0.5, below[-1]
+        mass[slice(None, -1) if up else slice(1, None)] += between
+        whole = mass
+        for _ in range(uses - 1):
+            whole = signal.fftconvolve(whole, mass)
+        losses = uses * top - step * np.arange(whole.size)
+
+        def excess(epsilon, whole=whole, losses=losses):
+            return float(whole @ -np.expm1(np.minimum(epsilon - losses, 0.0))) - delta
+
+        found.append(optimize.brentq(excess, 0.0, uses * top))
+    return found
+
+
+@for_rows([(0.1, 10, 1e-7), (0.1, 6, 1e-7), (0.2, 12, 1e-6)])
+def test_deltas_next_to_1_of_few_uses(scale, uses, rest):
+    """Kills: trimming a share of delta, which is not little beside 1 - delta: [0, 30] for 29.8."""
+    low, high = laplace_epsilon(scale, uses, 1.0 - rest)
+    found = pn.Mechanism(pn.Laplace(scale=scale)).epsilon(1.0 - rest, uses)
+    assert low <= found.upper
+    assert found.lower <= high
+    assert found.width <= 1e-3 * found
+
+
+@for_rows([(2, 0.0), (3, 18.1781)])
+def test_randomized_response_next_to_1(uses, epsilon):
+    """Of a loss of 20 and -20: the second largest sum, by the binomial."""
+    p = 1.0 / (1.0 + math.exp(-20.0))
+    rest = 1e-9
+    losses = [20.0 * (uses - 2 * k) for k in range(uses + 1)]
+    masses = [math.comb(uses, k) * p ** (uses - k) * (1.0 - p) ** k for k in range(uses + 1)]
+
+    def delta(at):
+        return sum(m * -math.expm1(min(at - x, 0.0)) for x, m in zip(losses, masses, strict=True))
+
+    found = pn.promises.PureDP(20.0).epsilon(1.0 - rest, uses)
+    assert found == pytest.approx(epsilon, abs=2e-3)
+    assert delta(float(found)) <= 1.0 - rest
+    if found.lower > 0.0:
+        assert delta(found.lower) >= 1.0 - rest
+
+
+def test_negative_epsilons_where_no_loss_is_above_0():
+    """Uniform laws with an atom: losses are 0 or infinite. Kills: asking at an epsilon of 0 whether
+    anything is known of losses."""
+    for uses in (2, 6):
+        exact = 1.0 - 0.75**uses * math.exp(-0.35)
+        accountant = pn.Accountant().compose(pn.Mechanism(pn.UniformAtom(delta=0.25)), uses)
+        found, profile = accountant.delta(-0.35), accountant.profile([-0.35])
+        assert found.lower <= exact <= found.upper <= exact + 1e-10
+        assert profile.lower[0] <= exact <= profile[0] <= exact + 1e-3
+        assert accountant.estimate.delta(-0.35) == pytest.approx(exact, rel=1e-9)
+
+
+def test_the_far_end_of_all_numbers():
+    """Without warnings: epsilons that strides take to infinity."""
+    accountant = pn.Accountant().compose(pn.promises.ZCDP(0.1), 10)
+    accountant = accountant.compose(pn.Mechanism(pn.UniformAtom(delta=0.1)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert accountant.delta(1e300).upper == pytest.approx(0.1, rel=1e-9)
+    # Nearly all losses are infinite: nothing is composed.
+    assert pn.promises.ApproximateDP(3.1, 5.3e-5).delta(0.0, 2_576_836).composer == "exact"

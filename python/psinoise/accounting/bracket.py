@@ -52,7 +52,7 @@ class Bracket(float):
         cls, lower: float, estimate: float, upper: float, composer: str = "exact"
     ) -> Bracket:
         for end, given in (("lower", lower), ("estimate", estimate), ("upper", upper)):
-            if np.ma.is_masked(given):
+            if np.ma.is_masked(given) or (isinstance(given, np.ndarray) and given.ndim > 0):
                 raise TypeError(f"{end} must be a real number, got {given!r}")
         made = super().__new__(cls, upper)
         object.__setattr__(made, "lower", float(lower))

@@ -27,6 +27,9 @@ from psinoise.accounting.loss.steps import (
 )
 from psinoise.accounting.one_direction import Asked, OneDirection, Point
 
+# Deltas from here on are 1 but for rounding.
+_ALL = 1.0 - 1e-12
+
 
 def certain_delta(epsilon: float | Float, side: Side) -> Float:
     """A bound on ``1 - e^epsilon``, or 0 above an epsilon of 0.
@@ -92,7 +95,10 @@ class Question(Asked):
         # Delta is between this and 1, which is the same but for rounding from about -34 down.
         if not self.steps or upper == 1.0:
             return Bracket.holding(lower, estimate, upper)
-        if len({infinite_mass(self.steps, direction) for direction in self.directions}) > 1:
+        masses = {infinite_mass(self.steps, direction) for direction in self.directions}
+        if (mass := max(masses) * (1.0 - MASS_ROUNDING)) >= _ALL:
+            return Bracket.holding(mass, 1.0, 1.0)
+        if len(masses) > 1:
             # Which direction is behind, their finite losses do not say.
             alone = [replace(self, only=(each,))._delta(epsilon) for each in self.directions]
             lower, estimate, upper = (max(ends) for ends in zip(*alone, strict=True))

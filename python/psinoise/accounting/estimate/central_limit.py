@@ -35,7 +35,7 @@ def gaussian_limit(steps: Pairs, directions: tuple[Direction, ...]) -> Pairs:
     """One use of a Gaussian of unit scale moved by ``mu``."""
     if not steps:
         return ()
-    if any(pair.infinite("remove") > 0.0 for pair, _ in steps):
+    if any(pair.infinite(direction) > 0.0 for pair, _ in steps for direction in directions):
         raise DomainError("method 'clt' must have finite losses, got a mechanism without")
     saddles = (Composition.of(steps, direction, _REACH).saddle(0.0) for direction in directions)
     shift = max(2.0 * at.mean / math.sqrt(at.variance) if at.variance else 0.0 for at in saddles)

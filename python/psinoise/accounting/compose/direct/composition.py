@@ -45,8 +45,9 @@ from psinoise.accounting.compose.measures.measure import (
 from psinoise.accounting.loss.pairs import Float
 from psinoise.numerics.distinct import distinct
 
-# Share of delta that may be trimmed, over all uses, on either side.
-_TRIMMED, _TRIMMED_OF_ONE = 1e-7, 1e-15
+# Share of delta, and of what finite losses have beside it, that may be trimmed, over all uses, on
+# either side; the least such rest.
+_TRIMMED, _TRIMMED_OF_ONE, _LEAST_REST = 1e-7, 1e-15, 2.0**-60
 # So many products for each node are tried as nodes of their own: equal losses are one.
 _TRIED = 64
 # Runs of bins of equal width, before there is a plan.
@@ -137,6 +138,17 @@ class Composition:
         return DirectBound(lower, None), DirectBound(upper, None)
 
     @cached_property
+    def log_least(self) -> float:
+        """The log of delta times the share of finite losses that is left: little beside both."""
+        masses = [float(np.exp(above.log_mass).sum()) for _, above in self.sources]
+        finite = sum(
+            count * math.log(min(max(mass, _LEAST_MASS), 1.0))
+            for mass, count in zip(masses, self.counts, strict=True)
+        )
+        rest = -math.expm1(min(self.log_delta - finite, 0.0))
+        return self.log_delta + math.log(max(rest, _LEAST_REST))
+
+    @cached_property
     def alone(self) -> tuple[OneUse, OneUse]:
         """The loss of a single use from below and from above."""
         low, high = self.sources[0]
@@ -150,7 +162,7 @@ class Composition:
         rounding, which grows with their size, would be that of all.
         """
         share = _TRIMMED if sum(self.counts) > 1 else _TRIMMED_OF_ONE
-        log_limit = self.log_delta + math.log(share / uses)
+        log_limit = self.log_least + math.log(share / uses)
         large = source.rarest(np.exp(source.log_mass), math.exp(log_limit))
         chosen = ~large & (source.highest >= log_limit)
         if not chosen.any():
@@ -238,7 +250,7 @@ class _Composing:
         return lattice_edges(ends, np.full(ends.size - 1, count / _FIRST_RUNS))
 
     def _trimmed(self, measure: Measure, key: Key, uses: int) -> Measure:
-        log_share = self.whole.log_delta + math.log(_TRIMMED / uses)
+        log_share = self.whole.log_least + math.log(_TRIMMED / uses)
         log_rest = self.plan.log_rest(key, measure.loss)
         return trimmed(measure, log_share, None if log_rest is None else log_share - log_rest)
 

@@ -70,9 +70,9 @@ def direct_bounds(composition: Composing, crossing: Crossing, width: Width) -> I
                 plans["upper"] = plans["lower"]
                 break
             middle, stages = sided[side].compose("middle", planning, plans.get(side))
-            if middle.log_delta(0.0) == -math.inf:
-                return  # nothing is known of losses: see `DirectBound`
             epsilon = crossing(middle, epsilon, 0.03 * max(middle.largest, 1e-300))
+            if middle.log_delta(min(epsilon, 0.0)) == -math.inf:
+                return  # nothing is known of losses: see `DirectBound`
             if middle.log_delta(epsilon) == -math.inf and sided[side] is sided["upper"]:
                 yield sided[side].compose("upper", planning, plans.get(side))[0]
                 return

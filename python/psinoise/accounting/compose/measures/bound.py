@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -13,7 +14,7 @@ from psinoise.numerics.crossing import narrowed
 
 # The first stride goes a little beyond where the answer should be; in scales at least so far.
 _FARTHER, _LEAST_STRIDE = 1.02, 1e-6
-_MOST_STRIDES = 80
+_MOST_STRIDES, _LARGEST = 80, sys.float_info.max
 # Numbers below have fewer digits, the smaller the fewer.
 _NORMAL = 2.3e-308
 
@@ -64,7 +65,7 @@ class Bound(ABC):
         if not value > -700.0:
             return 1.0 / scale
         # It need not fall at all: infinite losses stay.
-        far = min(self.epsilon(value - 1.0, epsilon, scale), epsilon + 1e12 * scale)
+        far = min(self.epsilon(value - 1.0, epsilon, scale), epsilon + 1e12 * scale, _LARGEST)
         fall = value - self.log_delta(far)
         if far > epsilon and 0.0 < fall < 20.0:
             return fall / (far - epsilon)
@@ -93,7 +94,7 @@ class Bound(ABC):
         for _ in range(_MOST_STRIDES):
             if towards_zero and point == 0.0:
                 return 0.0
-            other = max(point - stride, 0.0) if towards_zero else point + stride
+            other = max(point - stride, 0.0) if towards_zero else min(point + stride, _LARGEST)
             at_other = excess(other)
             if (at_other <= 0.0) != (at_point <= 0.0):
                 break
