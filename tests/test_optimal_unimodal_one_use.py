@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import pytest
+from scipy import optimize
 
 import psinoise as pn
 
@@ -88,3 +89,30 @@ def test_a_law_of_one_use_beats_the_staircase_and_truncated_laplace_noise() -> N
     found = pn.calibrate(law, **target).mean_abs
     for other in (pn.Staircase, pn.TruncatedLaplace, pn.Laplace):
         assert found < pn.calibrate(other, **target).mean_abs * (1.0 - 1e-3)
+
+
+@pytest.mark.parametrize(("epsilon", "power"), [(10.0, 1.0), (15.0, 1.0), (20.0, 1.0), (15.0, 2.0)])
+def test_gaps_of_large_epsilons_know_the_staircase(epsilon, power):
+    """Kills: first steps of staircases sought from 1/32 on, while the best are as small as
+    ``exp(-epsilon / (power + 1))``: gaps of 2e-11 for 6."""
+    law = pn.noise.Family(pn.OptimalUnimodal, cost=power)
+    found = pn.calibrate(law, epsilon=epsilon, delta=0.0)
+    cost = found.expected_cost(found.cost)
+    best = optimize.brentq(
+        lambda at: (
+            pn.Staircase(epsilon=at, power=power).expected_cost(pn.costs.Power(power)) - cost
+        ),
+        0.3 * epsilon,
+        epsilon,
+    )
+    gap = found.certificate.gap
+    assert gap == pytest.approx(epsilon - best, rel=1e-5, abs=1e-9)
+
+
+def test_costs_that_no_law_on_the_cells_has():
+    """Kills: a search that goes on to epsilons whose exponential is no number."""
+    for delta in (0.0, 1e-6):
+        with pytest.raises(pn.CalibrationError, match="no law on these cells"):
+            pn.OptimalUnimodal(mean_cost=0.003, cost=1, delta=delta, count=1)
+    with pytest.raises(pn.CalibrationError, match="epsilon must be at most 700"):
+        pn.calibrate(pn.noise.Family(pn.OptimalUnimodal, cost=1), epsilon=720.0, delta=0.0)

@@ -123,6 +123,8 @@ def _root(
     over, low = None, least
     epsilon = least if guess is None else max(guess, least)
     for _ in range(_MOST_ROOTS):
+        if epsilon > _LARGEST:
+            break
         try:
             found = least_cost(program, epsilon, delta)
         except NoLawError:
@@ -149,8 +151,6 @@ def _root(
         epsilon += min(max(step, -0.5 * epsilon), 1.0 + epsilon)
         if not low < epsilon < high:
             epsilon = 0.5 * (low + high) if high < math.inf else 2.0 * low + 1.0
-        if epsilon > _LARGEST:
-            break
     if under is None:
         raise CalibrationError(f"no law on these cells has the mean cost {mean_cost!r}")
     if over is None and under.cost < mean_cost * (1.0 - close):

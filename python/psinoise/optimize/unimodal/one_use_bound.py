@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from psinoise.numerics.crossing import narrowed
 from psinoise.numerics.golden import peak
 from psinoise.optimize.unimodal.certificate import Intervals
 from psinoise.optimize.unimodal.linear import Cheapest, NoLawError, least_cost, places_of
@@ -36,8 +37,11 @@ class Multipliers(NamedTuple):
 
 # Of staircases: terms, in units of 1 / epsilon, and the least epsilon.
 _PERIODS, _SMALLEST = 40.0, 1e-4
+# Costs whose logs differ by less are the same; a share of epsilon that is no gap of note; the log
+# of how small a first step may be, beside a factor exp(-epsilon).
+_SAME, _FIRST_SHARE, _AROUND = 1e-13, 1e-9, 4.0
 # Into how many a cell is cut where a bound is sought.
-_FINER, _HALVINGS = 9, 40
+_FINER = 9
 # Sensitivities by which multipliers are continued.
 _BEYOND = 12
 # By how much a step is longer than it must be to first order.
@@ -52,12 +56,17 @@ def least_possible(
     if epsilon == 0.0:
         return 0.0
     if delta == 0.0:
-        low, high = 0.0, epsilon
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            ruled_out = _staircase_cost(problem, middle) > mean_cost
-            low, high = (middle, high) if ruled_out else (low, middle)
-        return low
+
+        def spare(at: float) -> float:  # what does not rise above 0 is ruled out
+            return math.log(mean_cost) - math.log(_staircase_cost(problem, at))
+
+        at, share, allowed = epsilon, _FIRST_SHARE, (math.inf, math.inf)
+        while at > _SMALLEST:
+            if (found := spare(at)) <= 0.0:
+                return at if at == epsilon else narrowed(spare, allowed, (at, found), _SAME)
+            allowed, at = (at, found), epsilon * (1.0 - share)
+            share = min(16.0 * share, 0.5 * (1.0 + share))
+        return 0.0
     # Multipliers are those of a smaller epsilon, which is ruled out if its bound is above the cost.
     short = mean_cost - _lower_bound(problem, program, cheapest, epsilon)
     step = _MORE * max(short, 1e-9 * mean_cost) / max(cheapest.slope, 1e-300)
@@ -137,19 +146,18 @@ def _staircase_cost(problem: Problem, epsilon: float) -> float:
 
     It falls by the factor ``exp(-epsilon)`` at ``k + gamma`` for ``k = 0, 1, ...``: a mixture of
     uniform laws up to there. The cost is a convex function of ``gamma`` over a positive linear one,
-    and has no second minimum. Without its last periods it is less.
+    and has no second minimum. Without its last periods it is less. Of large epsilons ``gamma`` is
+    as small as a power of ``exp(-epsilon)``, of a cost that hardly grows nearly the first.
     """
-    if epsilon <= _SMALLEST:
-        return math.inf
     k = np.arange(math.ceil(_PERIODS / epsilon) + 2.0)
 
-    def cost(gamma: float) -> float:
-        falls = np.exp(-epsilon * k)
-        return float(falls @ problem.cost.integral(k + gamma)) / float(falls @ (k + gamma))
+    falls = np.exp(-epsilon * k)
 
-    gammas = np.linspace(0.0, 1.0, 33)[1:]
-    best = int(np.argmin([cost(gamma) for gamma in gammas]))
-    least = peak(
-        lambda gamma: -cost(gamma), gammas[max(best - 1, 0)], gammas[min(best + 1, gammas.size - 1)]
-    )
-    return -least[1] * (1.0 - 1e-14)
+    def gain(log_gamma: float) -> float:
+        ends = k + math.exp(log_gamma)
+        return -float(falls @ problem.cost.integral(ends)) / float(falls @ ends)
+
+    logs = np.linspace(-epsilon - _AROUND, 0.0, 33).tolist()
+    best = max(range(len(logs)), key=lambda place: gain(logs[place]))
+    found = peak(gain, logs[max(best - 1, 0)], logs[min(best + 1, len(logs) - 1)])
+    return -found[1] * (1.0 - 1e-14)

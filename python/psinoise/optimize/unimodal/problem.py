@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from psinoise._kept import cached_property
+from psinoise.errors import CalibrationError
 from psinoise.optimize.cells import Grid
 from psinoise.optimize.unimodal.cost import IntervalCost
 from psinoise.optimize.unimodal.few import FewUses
@@ -27,6 +28,8 @@ _RARE = 1e-4
 # that sums of hundreds are on few places. Of more uses yet what a lattice adds to each of them
 # counts.
 _FEW, _FEW_DRAWS, _MOST_USES, _FEW_SMALL = 64, 16, 10**6, 1024
+# Of one use without sampling: its exponential is a number.
+_LARGEST_EPSILON = 700.0
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,11 @@ class Problem:
         ``a <= q``, and ``q e / a >= 1 + (e - 1) / q`` since ``q**2 e - (q + e - 1) a`` is ``(e -
         1)**2 (1 - q)``. At delta = 0 it is said in `psinoise.noise._target`.
         """
+        most = _LARGEST_EPSILON + math.log(self.sampling_rate)
+        if not epsilon / self.count <= most:
+            raise CalibrationError(
+                f"epsilon must be at most {most * self.count:g} for these uses, got {epsilon!r}"
+            )
         return math.log1p(math.expm1(epsilon / self.count) / self.sampling_rate)
 
     def outer(self, epsilon: float) -> float:
