@@ -174,6 +174,37 @@ def test_target_that_some_laws_miss() -> None:
         pn.compare(epsilon=0.5, delta=0.0, laws=[pn.Gaussian, pn.Airy])
 
 
+def test_what_one_law_cannot_have_is_said_in_its_row() -> None:
+    """Kills: an error for all laws where the range, or the worst case, of one ends."""
+    laws = [pn.Gaussian, pn.Staircase, pn.OptimalUnimodal]
+    wide = pn.compare(epsilon=1000.0, delta=1e-9, laws=laws)
+    assert [row.calibration is None for row in wide.rows] == [False, True, True]
+    assert all("epsilon must be at most" in row.reason for row in wide.rows[1:])
+    narrow = pn.compare(
+        epsilon=4e-8, delta=1e-9, sensitivity=180363.0, laws=[pn.Laplace, pn.DiscreteLaplace]
+    )
+    assert "scale must be in" in narrow.rows[1].reason
+    replaced = {"sampling_rate": 0.1, "adjacency": "replace", "contribution": 0.5}
+    stable = pn.noise.Family(pn.SymmetricStable, alpha=1.5)
+    found = pn.compare(epsilon=1.0, delta=1e-6, laws=[stable, pn.Airy], **replaced)
+    assert [row.calibration is None for row in found.rows] == [False, True]
+    with pytest.raises(pn.DomainError, match="log-concave"):
+        pn.compare(epsilon=1.0, delta=1e-6, laws=[stable], **replaced)
+
+
+def test_laws_without_a_proof_are_left_out_unless_they_are_named() -> None:
+    replaced = {"sampling_rate": 0.1, "adjacency": "replace", "contribution": 0.5}
+    found = pn.compare(mean_abs=2.0, counts=[5], speed=False, **replaced)
+    assert found.unproven == ("SymmetricStable(alpha=1.5)",)
+    assert "its worst case is not proven" in str(found)
+    assert len(found.rows) == len(FAMILIES) - 1
+    stable = pn.noise.Family(pn.SymmetricStable, alpha=1.5)
+    with pytest.raises(pn.DomainError, match="log-concave"):
+        pn.compare(mean_abs=2.0, counts=[5], speed=False, laws=[stable, pn.Airy], **replaced)
+    with pytest.raises(pn.DomainError, match="contribution must be at most half"):
+        pn.compare(mean_abs=2.0, speed=False, **{**replaced, "contribution": 5.0})
+
+
 def test_target_table_and_dict(target: TargetComparison) -> None:
     text = str(target)
     for condition in ("epsilon 1", "delta 1e-06", "1000 uses", "rate 0.01", "certified"):

@@ -12,9 +12,10 @@ from psinoise import _validate
 from psinoise._progress import track
 from psinoise.calibration import Calibration, calibration
 from psinoise.calibration.mean_cost import is_schrodinger
+from psinoise.calibration.target import checked
 from psinoise.comparison.tables import Sheet, Tabulated, column, cost_name, sampling_terms
-from psinoise.errors import CalibrationError, CertificationError
-from psinoise.noise import Family, NoiseLaw
+from psinoise.errors import CalibrationError, CertificationError, DomainError
+from psinoise.noise import Family, Gaussian, NoiseLaw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -236,7 +237,9 @@ def compare_at_target(
     """
     if not callable(cost):
         cost = _validate.choice("cost", cost, _SYMBOLS)
-    rows = []
+    # What is wrong for any law is an error; what one law does not have is said in its row.
+    checked(Gaussian, epsilon, delta, sensitivity, count, sampling_rate, adjacency, contribution)
+    rows, errors = [], []
     for law in track(laws, "calibrating", enabled=progress):
         own = callable(cost) and is_schrodinger(law, cost)
         try:
@@ -254,12 +257,13 @@ def compare_at_target(
                 method=method,
                 cost=cost if own else None,  # type: ignore[arg-type]
             )
-        except (CalibrationError, CertificationError) as error:
+        except (CalibrationError, CertificationError, DomainError, OverflowError) as error:
+            errors.append(error)
             rows.append(TargetRow(law.__name__, None, math.inf, str(error)))
         else:
             rows.append(TargetRow(law.__name__, found, _expected(found.noise, cost)))
-    if all(row.calibration is None for row in rows):
-        raise CalibrationError(rows[0].reason)
+    if len(errors) == len(rows):
+        raise errors[0]
     rows.sort(key=lambda row: (row.cost, row.calibration is None))
     return TargetComparison(
         tuple(rows),
