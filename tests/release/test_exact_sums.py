@@ -217,3 +217,14 @@ def test_what_is_released_is_within_what_was_charged():
     assert ledger.release(mechanism, counts, count=2).shape == (6,)
     with pytest.raises(pn.BudgetError):
         ledger.release(mechanism, counts, count=2)
+
+
+def test_a_unit_of_two_columns_of_which_one_is_missing():
+    """Kills: tuples of different NaN as units of their own, of which one person had five."""
+    units = [(1, float("nan")) for _ in range(5)]
+    assert pn.exact_sums(1, 1.0, bounds=(0, 1), units=units).tolist() == [0.0]
+    assert pn.exact_sums(1, 1.0, bounds=(0, 1), units=[(1, math.nan)] * 5).tolist() == [0.0]
+    assert pn.exact_sums(1, 1.0, bounds=(0, 1), units=[(1, "a"), (1, "b")] * 2).tolist() == [2.0]
+    for mixed in ([1, 1.0], [1.0, 1]):
+        with pytest.raises(TypeError, match="numbers of float"):
+            pn.exact_sums(1, 1.0, bounds=(0, 1), units=mixed)

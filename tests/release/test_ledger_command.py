@@ -80,6 +80,16 @@ def test_other_kinds_of_ledgers(capsys):
     assert "--adjacency must be replace" in error
 
 
+def test_labels_stay_on_their_line(capsys):
+    """Kills: a label that looks like a charge, and one that no stream can write."""
+    pn.Ledger.create("b.ledger", 1.0, 1e-6).charge(
+        pn.Mechanism(pn.Gaussian(std=30.0)), label="é \udcff\n    2  2026-01-01"
+    )
+    text = answer(capsys, "ledger", "show", "b.ledger")
+    assert "é \\udcff\\n    2  2026-01-01" in text
+    assert len(text.splitlines()) == 4
+
+
 def test_mistakes(capsys):
     """One line each, status 2, and nothing left behind."""
     answer(capsys, *CREATE)

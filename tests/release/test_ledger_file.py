@@ -6,6 +6,7 @@ Each test names the mutant that it kills; what several processes do is in ``test
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -193,6 +194,11 @@ def test_a_torn_head(path, made):
     # While the next head is written its place is torn; the other one is the last one.
     for cut in (0, 3, half // 2, half - 1):
         head_of(path).write_bytes(older[:cut] + bytes(half - cut) + newer)
+        assert len(pn.Ledger.open(path).charges) == 3
+    for place, flipped in itertools.product((0, 17, 40, half - 1), (0x01, 0x80)):
+        damaged = bytearray(good)
+        damaged[place] ^= flipped
+        head_of(path).write_bytes(damaged)
         assert len(pn.Ledger.open(path).charges) == 3
     head_of(path).write_bytes(bytes(2 * half))
     refused(path, "must be the head of a ledger")

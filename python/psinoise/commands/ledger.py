@@ -71,13 +71,19 @@ def run(arguments: argparse.Namespace) -> int:
     )
     for number, charge in enumerate(found["charges"], 1):
         rate = f", sampling rate {charge['sampling_rate']:g}" * (charge["sampling_rate"] != 1.0)
-        print(f"{number:>5}  {charge['time']}  count {charge['count']}{rate}  {charge['label']}")
+        label = _printable(charge["label"])
+        print(f"{number:>5}  {charge['time']}  count {charge['count']}{rate}  {label}")
         print(f"       {charge['mechanism']}, sensitivity {charge['sensitivity']:g}")
     if found["spent"] is None:
         print("spent: within the budget (no epsilon could be certified at this delta)")
     else:
         print(f"spent: epsilon <= {rounded(found['spent'], 1)}")
     return 0
+
+
+def _printable(label: str) -> str:
+    """A label on one line: what cannot be printed by its code."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)
 
 
 def _described(ledger: Ledger) -> dict[str, Any]:

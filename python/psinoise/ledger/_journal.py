@@ -272,9 +272,9 @@ def _head(number: int, sha256: str) -> bytes:
 def _place(data: bytes) -> tuple[int, str] | None:
     """Number and hash in a place; None if it is torn, or was not used yet."""
     words = data.split()
-    if len(words) != 4 or not words[1].isdigit():
+    if not data.isascii() or len(words) != 4 or not words[1].isdigit():
         return None
-    number, sha256 = int(words[1]), words[2].decode("ascii", "replace")
+    number, sha256 = int(words[1]), words[2].decode("ascii")
     return (number, sha256) if data == _head(number, sha256) else None
 
 

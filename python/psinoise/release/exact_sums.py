@@ -185,7 +185,7 @@ def _owners(units: ArrayLike) -> NDArray[np.int64]:
         found = [numbers.setdefault(unit, len(numbers)) for unit in items]
     except TypeError:
         raise TypeError("units must be integers, strings or hashable objects") from None
-    if any(isinstance(unit, float | np.floating) and unit == unit for unit in numbers):  # noqa: PLR0124
+    if any(isinstance(unit, float | np.floating) and unit == unit for unit in items):  # noqa: PLR0124
         raise TypeError("units must be integers, strings or hashable objects, got numbers of float")
     # NaN, NaT and NA are not equal to themselves.
     absent = {n for unit, n in numbers.items() if unit is None or not _is_itself(unit)}
@@ -193,6 +193,8 @@ def _owners(units: ArrayLike) -> NDArray[np.int64]:
 
 
 def _is_itself(unit: object) -> bool:
+    if isinstance(unit, tuple):  # which is itself where its items are the same objects
+        return all(map(_is_itself, unit))
     try:
         return bool(operator.eq(unit, unit))
     except (TypeError, ValueError):
