@@ -116,6 +116,11 @@ class UniformAtom(OwnUnit, PiecewiseNoise):
         return min(1.0, (self.power + 1.0) * (1.0 - self.delta))
 
     @property
+    def support(self) -> float:
+        """``half_width``."""
+        return self.half_width
+
+    @property
     def half_width(self) -> float:
         """The density is positive up to here."""
         if self._free < 1.0:
