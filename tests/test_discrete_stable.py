@@ -269,6 +269,11 @@ def test_a_sum_with_a_saturated_message_shows_the_other() -> None:
     assert losses.max() == pytest.approx(message.pure_epsilon(), rel=1e-9)
 
 
+def p_value(seen, expected):
+    """Of the counts, whatever the last digits of their sums are."""
+    return stats.chisquare(seen, expected * (seen.sum() / expected.sum())).pvalue
+
+
 def test_sums_of_releases_have_the_law_of_the_aggregate() -> None:
     """Ten million sums of three."""
     law = pn.DiscreteStable(alpha=1.6, scale=1.0)
@@ -284,7 +289,7 @@ def test_sums_of_releases_have_the_law_of_the_aggregate() -> None:
     for scale in (law.aggregate(3).scale, law.aggregate(3).scale * 1.005):
         total = pn.DiscreteStable(alpha=1.6, scale=scale)
         expected = np.append(total.pmf(k), 2.0 * total.ccdf(float(half))) * seen.sum()
-        p_values.append(stats.chisquare(seen, expected, sum_check=False).pvalue)
+        p_values.append(p_value(seen, expected))
     assert p_values[0] > 1e-6 > p_values[1]
 
 
@@ -295,7 +300,7 @@ def test_draws_for_simulation() -> None:
     seen = np.array([np.count_nonzero(draws == j) for j in k])
     expected = np.append(law.pmf(k), 2.0 * law.ccdf(6.0)) * draws.size
     seen = np.append(seen, draws.size - seen.sum())
-    assert stats.chisquare(seen, expected, sum_check=False).pvalue > 1e-6
+    assert p_value(seen, expected) > 1e-6
 
 
 def test_residues_of_sums_are_sums_of_residues() -> None:

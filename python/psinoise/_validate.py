@@ -77,7 +77,7 @@ def count(name: str, value: object) -> int:
     """A whole number from 0 to 2**63 - 1; floats, strings and booleans are refused."""
     if type(value) is int and 0 <= value <= _LARGEST_COUNT:
         return value
-    if isinstance(value, bool):
+    if _is_boolean(value):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     try:
         number = operator.index(value)  # type: ignore[arg-type]
@@ -100,9 +100,7 @@ def positive_count(name: str, value: object) -> int:
 
 def flag(name: str, value: object) -> bool:
     """True or False; other objects that are true or false, such as words, are refused."""
-    if isinstance(value, bool):
-        return value
-    if type(value).__name__ in {"bool", "bool_"}:  # of NumPy
+    if _is_boolean(value):
         return bool(value)
     raise TypeError(f"{name} must be a boolean, got {value!r}")
 
@@ -148,6 +146,10 @@ def _not_above(number: float, value: object) -> float:
     return math.nextafter(number, -math.inf)
 
 
+def _is_boolean(value: object) -> bool:
+    return isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}  # of NumPy
+
+
 def _exact(value: object) -> Any:
     """A number that Python compares with a float exactly, as integers and fractions are."""
     # NumPy's integers are rounded first.
@@ -157,8 +159,7 @@ def _exact(value: object) -> Any:
 def _number(name: str, value: object) -> float:
     # NumPy scalars are Real; arrays, strings, None and complex numbers are not; booleans are, and
     # a scale of True is a mistake.
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or type(value).__name__ in {"bool", "bool_"}:
+    if not isinstance(value, numbers.Real) or _is_boolean(value):
         raise TypeError(f"{name} must be a real number, got {value!r}")
     try:
         return float(value)  # type: ignore[arg-type]
