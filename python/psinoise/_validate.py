@@ -162,6 +162,6 @@ def _number(name: str, value: object) -> float:
     if not isinstance(value, numbers.Real) or _is_boolean(value):
         raise TypeError(f"{name} must be a real number, got {value!r}")
     try:
-        return float(value)  # type: ignore[arg-type]
+        return float(value)
     except OverflowError:
         raise OverflowError(f"{name} must fit a float64") from None
