@@ -26,14 +26,8 @@ _FOR_MACHINERY = frozenset(
         *("layout", "log_density", "log_mills", "log_survival"),
         *("made_by_arguments", "ordered_by_scale", "own_grid", "partition"),
         *("period", "piece_losses", "pieces", "repeats_from", "representatives"),
-        *(
-            "normal_variance",
-            "rotation_invariant",
-            "score_limit",
-            "shape_parameters",
-            "spread",
-            "worst_shifts",
-        ),
+        *("normal_variance", "rotation_invariant", "score_limit", "shape_parameters", "spread"),
+        "worst_shifts",
     }
 )
 _OURS = {
