@@ -208,8 +208,8 @@ class LatticeMechanism(Accounted):
         ----------
         x : array_like of float64, float32, float16 or integers, column or table
             Of any layout and byte order; no value may be masked. Rounded half up to the grid.
-            Values beyond ``2**61`` cells are saturated, as is the result. A column or a table is
-            one of pandas, polars or Arrow.
+            Values beyond ``2**61`` cells are saturated, as is the result; whole numbers beyond
+            ``2**62`` are too. A column or a table is one of pandas, polars or Arrow.
         columns : name or list of names, for a table
             What is released of it, each value as an element of an array. The rest is in what is
             returned as it is, without protection.
