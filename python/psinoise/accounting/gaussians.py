@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeGuard
 
 from psinoise.accounting.loss.pairs import Direction, Pair
 from psinoise.accounting.loss.steps import Step, Steps
@@ -39,26 +38,28 @@ def gaussians(steps: Steps) -> Steps | None:
     None where there is but one use, where not all are Gaussian noise without sampling, and where
     ``mu`` is beyond float64.
     """
-    known = [(step, count) for step, count in steps if _is_gaussian(step)]
-    if len(known) < len(steps) or sum(count for _, count in known) <= 1:
+    if sum(count for _, count in steps) <= 1:
         return None
-    squares = [
-        count
-        * (Fraction(step.sensitivity) / Fraction(step.noise.scale)) ** 2
-        / getattr(step.noise, "normal_variance")  # noqa: B009  not of every law
-        for step, count in known
-    ]
+    squares = []
+    for step, count in steps:
+        square = _square(step)
+        if square is None:
+            return None
+        squares.append(count * square)
     least, most = (_root(squares, up=up) for up in (False, True))
     if not 0.0 < least <= most < math.inf:
         return None
     return ((Gaussians(Gaussian(std=1.0), most, 1.0, least=least), 1),)
 
 
-def _is_gaussian(step: Step) -> TypeGuard[Pair]:
-    """Whether it is one of normal noise of a record that is there for sure."""
+def _square(step: Step) -> Fraction | None:
+    """``mu^2`` of one use of normal noise of a record that is there for sure; None of others."""
     if not isinstance(step, Pair) or step.replaced or step.sampling_rate != 1.0:
-        return False
-    return bool(getattr(step.noise, "rotation_invariant", False))
+        return None
+    variance = getattr(step.noise, "normal_variance", None)
+    if variance is None:
+        return None
+    return (Fraction(step.sensitivity) / Fraction(step.noise.scale)) ** 2 / Fraction(variance)
 
 
 def _root(squares: list[Fraction], *, up: bool) -> float:

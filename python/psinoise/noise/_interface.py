@@ -96,12 +96,12 @@ class NoiseLaw(Named, Evaluated, Moments, Value):
     @property
     def rotation_invariant(self) -> bool:
         """True if rotations do not change the law of independent coordinates: normal laws."""
-        return False
+        return self.normal_variance is not None
 
     @property
-    def normal_variance(self) -> int:
-        """Of normal laws the variance for a scale of 1, exactly."""
-        return 1
+    def normal_variance(self) -> int | None:
+        """Of a normal law the variance for a scale of 1, exactly; None of others."""
+        return None
 
     @property
     def axis_is_worst(self) -> bool:

@@ -44,7 +44,7 @@ class Gaussian(ScaleFamily):
     _statistics = {"scale": 1.0, "std": 1.0, "mean_abs": math.sqrt(2.0 / math.pi)}  # noqa: RUF012
     _canonical = "std"
     _score_limit = math.inf
-    rotation_invariant = True
+    normal_variance = 1
 
     @property
     def costly(self) -> bool:

@@ -143,14 +143,9 @@ class SymmetricStable(Noise):
         return self._index == (2.0, 0.0)
 
     @property
-    def rotation_invariant(self) -> bool:
-        """True of the normal law alone."""
-        return self.log_concave
-
-    @property
-    def normal_variance(self) -> int:
-        """2: the characteristic function is ``exp(-(scale t)^2)``."""
-        return 2
+    def normal_variance(self) -> int | None:
+        """2 of the normal law: its characteristic function is ``exp(-(scale t)^2)``."""
+        return 2 if self.log_concave else None
 
     # -- the standardized law --------------------------------------------------------------------
 

@@ -60,6 +60,7 @@ def least_possible(
         def spare(at: float) -> float:  # what does not rise above 0 is ruled out
             return math.log(mean_cost) - math.log(_staircase_cost(problem, at))
 
+        # Farther and farther below epsilon: as a rule the gap is small, and sums are longer there.
         at, share, allowed = epsilon, _FIRST_SHARE, (math.inf, math.inf)
         while at > _SMALLEST:
             if (found := spare(at)) <= 0.0:
@@ -150,7 +151,6 @@ def _staircase_cost(problem: Problem, epsilon: float) -> float:
     as small as a power of ``exp(-epsilon)``, of a cost that hardly grows nearly the first.
     """
     k = np.arange(math.ceil(_PERIODS / epsilon) + 2.0)
-
     falls = np.exp(-epsilon * k)
 
     def gain(log_gamma: float) -> float:
