@@ -249,8 +249,8 @@ def test_cacti(arguments, error):
         (lambda: pn.calibrate(int, epsilon=1, delta=1e-6), TypeError, "^law must be a noise class"),
         (
             lambda: pn.calibrate(pn.DiscreteLaplace, epsilon=1e4, delta=0),
-            pn.DomainError,
-            "^scale must be",
+            pn.CalibrationError,
+            "below 0.01 sensitivities",
         ),
         (lambda: costs.Power(2)("a"), TypeError, "^x must be real numbers"),
         (lambda: costs.Power(2)([[1.0], [1.0, 2.0]]), TypeError, "^x must be real numbers"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import psinoise as pn
 from psinoise.accounting.bracket import Bracket
 from psinoise.calibration import calibration
 from psinoise.noise import DESIGNED, FAMILIES, Family
+from refusals import for_rows
 
 COARSE = {"cells_per_sensitivity": 10, "cells": 100, "tail_ratio": 0.12}
 
@@ -83,8 +85,47 @@ def test_truncated_laplace_is_what_its_theorem_says() -> None:
 def test_discrete_laplace_for_whole_numbers() -> None:
     law = pn.calibrate(pn.DiscreteLaplace, epsilon=1.0, delta=0.0, sensitivity=2.0, count=2)
     assert law.scale == pytest.approx(4.0, rel=1e-12)
-    with pytest.raises(pn.CalibrationError, match="sensitivities that are whole"):
-        pn.calibrate(pn.DiscreteLaplace, epsilon=1.0, delta=0.0, sensitivity=0.5)
+    for sensitivity in (0.5, 1e-4):
+        with pytest.raises(pn.DomainError, match="sensitivity must be a whole number"):
+            pn.calibrate(pn.DiscreteLaplace, epsilon=1.0, delta=0.0, sensitivity=sensitivity)
+
+
+@for_rows(
+    [
+        (pn.DiscreteLaplace, {"count": 20}),
+        (pn.DiscreteLaplace, {"count": 1000, "sampling_rate": 0.01}),
+        (pn.DiscreteLaplace, {"count": 20, "sensitivity": 7.0, "adjacency": "replace"}),
+        (Family(pn.DiscreteStable, alpha=1.7), {"count": 20, "sensitivity": 3.0}),
+    ]
+)
+def test_laws_of_whole_numbers_have_the_least_scale_for_a_delta(
+    law: Any, words: dict[str, Any]
+) -> None:
+    """Kills: noise for which the largest losses of all uses add up to epsilon, 14 % more or
+    twice as much; a refusal."""
+    target = {"epsilon": 1.0, "delta": 1e-6}
+    noise, use = pn.calibrate(law, **target, **words), dict(words)
+    sensitivity = use.pop("sensitivity", 1.0)
+    assert pn.Mechanism(noise, sensitivity).epsilon(1e-6, **use).upper <= 1.0
+    less = law(scale=noise.scale * (1.0 - 2e-4))
+    assert pn.Mechanism(less, sensitivity).epsilon(1e-6, **use).lower > 1.0
+
+
+@for_rows(
+    [
+        (pn.DiscreteLaplace, {"epsilon": 120.0, "delta": 1e-9}, "below 0.01 sensitivities"),
+        (
+            pn.DiscreteLaplace,
+            {"epsilon": 4e-8, "delta": 1e-9, "sensitivity": 180363.0},
+            "above 6.0961e",
+        ),
+        (Family(pn.DiscreteStable, alpha=1.7), {"epsilon": 1e3, "delta": 1e-6}, "below 0.015625"),
+    ]
+)
+def test_scales_that_a_law_does_not_have(law: Any, target: dict[str, float], match: str) -> None:
+    """Kills: an error about a scale that nobody has given."""
+    with pytest.raises(pn.CalibrationError, match=match):
+        pn.calibrate(law, **target)
 
 
 @pytest.mark.deep

@@ -84,7 +84,8 @@ def calibrate(
     law : class of noise laws, or callable
         Something that takes ``scale`` as a keyword and returns a law such as ``psinoise.Airy``;
         delta must fall as the scale grows, as it does for every unimodal density, and for
-        ``Family(DiscreteStable, alpha=1.9)``, whose draws add up to draws of a larger scale.
+        ``DiscreteLaplace`` and ``Family(DiscreteStable, alpha=1.9)``, of which a larger scale is
+        a smaller one and more noise.
         Or a law that is made for targets, such as ``psinoise.Staircase``, which is what a theorem
         says; of ``psinoise.Cactus`` the bound of the expected cost is found. Other arguments of
         such a law are given as ``Family(psinoise.Cactus, cells=400)`` (``psinoise.noise.Family``),
@@ -125,8 +126,9 @@ def calibrate(
     ------
     CalibrationError
         If no scale meets the target, if every scale does, or if the scale would be outside
-        ``2**-40`` to ``2**40`` times the sensitivity; if the law is not made for such targets; if
-        a grid is so coarse that no small step makes up for it.
+        ``2**-40`` to ``2**40`` times the sensitivity, or the law has none as small or as large; if
+        the law is not made for such targets; if a grid is so coarse that no small step makes up
+        for it.
     CertificationError
         If the accountant cannot certify the answer.
     TypeError, DomainError, OverflowError

@@ -21,9 +21,6 @@ from psinoise.noise import NoiseLaw
 
 __all__ = ["Calibration", "roughly", "search"]
 
-# Scales in units of the sensitivity. Beyond, the loss of one use is lost in the rounding of log p
-# (above), or one use is no protection at all (below).
-_LARGEST_LOG_RATIO = 40.0 * math.log(2.0)
 # The first estimates are this good, in units of the width of a bracket; the crossing that they lead
 # to is this good as a share of epsilon.
 _ROUGHLY, _ROUGH_CROSSING = 10.0, 2e-3
@@ -33,8 +30,11 @@ _FIRST_STRIDE, _LONGEST_STRIDE = 0.25, math.log(64.0)
 # "certified" in units of the width of a bracket.
 _ESTIMATED, _CERTIFIED = (1e-6, 1e-7, 1e-7), (0.8, 0.5, 0.05)
 _MOST_ANSWERS, _LONGEST_STEP = 16, 1.0
-# Slopes are taken from points this far apart, and are at least this.
-_APART, _LEAST_SLOPE = 1e-4, 0.5
+# Slopes are taken from points this far apart, and are at least this: largest losses of heavy tails
+# grow with the logarithm of the scale, which is at most that of `Target.positions`.
+_APART, _LEAST_SLOPE = 1e-4, 0.02
+# Of an excess, where nothing is left of what is asked.
+_MOST_LOG = 700.0
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,10 @@ def search(target: Target, method: str, *, evidence: bool = True) -> Calibration
         found = _approached(target, method, evidence, start, slope)
     except CertificationError:
         return _free(pure, start, method)
-    return found if found.noise.scale < pure[1].scale else _free(pure, start, method)
+    if found.noise.scale < pure[1].scale:
+        return found
+    least = math.log(found.noise.scale / target.sensitivity) - math.log1p(found.excess)
+    return _free(pure, least, method)
 
 
 def roughly(target: Target) -> NoiseLaw:
@@ -98,7 +101,8 @@ def _free(pure: tuple[float, NoiseLaw], least: float, method: str) -> Calibratio
 
 def _pure(target: Target) -> tuple[float, NoiseLaw] | None:
     """Position and noise of the least scale without a loss above epsilon; None if there is none."""
-    unit = target.mechanism(target.noise(0.0))
+    least, most = target.positions
+    unit = target.mechanism(target.noise(min(max(0.0, least), most)))
     if target.epsilon == 0.0 or math.isinf(unit.pure_epsilon()):
         return None
 
@@ -106,7 +110,7 @@ def _pure(target: Target) -> tuple[float, NoiseLaw] | None:
         return log_ratio(target.largest_loss(target.noise(position)), target.epsilon)
 
     start = math.log(unit.pure_epsilon() * target.count / target.epsilon)
-    position = _root(excess, start, 1e-15)
+    position = _root(excess, start, 1e-15, target)
     scale = target.noise(position).scale
     noise = target.law(scale=float(f"{scale:.13e}"))
     # A short decimal that meets the target as it stands, or else the next scale that does so.
@@ -148,7 +152,7 @@ def _crossing(target: Target, start: float) -> tuple[float, float]:
         return 0.0 if abs(rough) <= _ROUGH_CROSSING else rough
 
     try:
-        position = _root(value, start, 1e-6)
+        position = _root(value, start, 1e-6, target)
     except CalibrationError:
         noise = target.noise(max(known))
         if target.asked(noise, "estimate").estimate < math.inf:
@@ -156,28 +160,35 @@ def _crossing(target: Target, start: float) -> tuple[float, float]:
         raise CertificationError(
             f"epsilon at delta {target.delta!r} is not bounded, even for {noise!r}"
         ) from None
+    value(position)
     others = [at for at in known if abs(at - position) > _APART and abs(known[at]) < 1.0]
-    if not others or position not in known:
-        return position, 1.0
+    if not others:
+        others = [position - _FIRST_STRIDE]
+        value(*others)
     at = min(others, key=lambda at: (abs(at - position), at))
     slope = max((known[at] - known[position]) / (position - at), _LEAST_SLOPE)
     return position + known[position] / slope, slope
 
 
-def _root(function: Callable[[float], float], start: float, tolerance: float) -> float:
+def _root(
+    function: Callable[[float], float], start: float, tolerance: float, target: Target
+) -> float:
     """Where a function of the position is 0 that falls at least about as fast as that grows."""
-    near = min(max(start, -_LARGEST_LOG_RATIO), _LARGEST_LOG_RATIO)
+    least, most = target.positions
+    near = min(max(start, least), most)
     value = function(near)
     sign, longest = math.copysign(1.0, value), _FIRST_STRIDE
     while value != 0.0:
         stride = min(max(1.05 * abs(value), _ROUGH_CROSSING), longest)
-        far = min(max(near + sign * stride, -_LARGEST_LOG_RATIO), _LARGEST_LOG_RATIO)
+        far = min(max(near + sign * stride, least), most)
         value = function(far)
         if value * sign <= 0.0:
             break
-        if abs(far) == _LARGEST_LOG_RATIO:
-            side = "above 2**40" if sign > 0.0 else "below 2**-40"
-            raise CalibrationError(f"the scale that meets the target is {side} sensitivities")
+        if far in (least, most):
+            side, end = ("above", most) if sign > 0.0 else ("below", least)
+            raise CalibrationError(
+                f"the scale that meets the target is {side} {math.exp(end):.6g} sensitivities"
+            )
         near, longest = far, min(2.0 * longest, _LONGEST_STRIDE)
     else:
         return near
@@ -203,7 +214,7 @@ def _approached(
         if before is not None and abs(position - before[0]) > _APART:
             slope = max((above - before[1]) / (before[0] - position), _LEAST_SLOPE)
         before = position, above
-        excess = max(math.expm1(-target.above(found.estimate) / slope), 0.0)
+        excess = max(math.expm1(min(-target.above(found.estimate) / slope, _MOST_LOG)), 0.0)
         step = min(above / slope + aim, _LONGEST_STEP)
         if best is not None and noise.scale >= best.noise.scale:
             break

@@ -30,6 +30,10 @@ NOTHING = Bracket(0.0, 0.0, 0.0)
 """The delta of what has no loss above epsilon."""
 
 _LARGEST_EPSILON = 1e5
+# Of scales in sensitivities, and of sensitivities in scales.
+_FARTHEST = 2.0**40
+# Of positions.
+_ROUNDING = 1e-14
 # A logarithm this far from its goal is as good as an infinite one, and easier to interpolate.
 _FAR = 30.0
 
@@ -84,10 +88,23 @@ class Target:
                 f"no float64 scale meets the target: it would be exp({position:.6g}) times the "
                 f"sensitivity {self.sensitivity!r}"
             )
+        return self._of_scale(scale)
+
+    def _of_scale(self, scale: float) -> NoiseLaw:
         noise = self.law(scale=scale)
         if not (isinstance(noise, NoiseLaw) and noise.ordered_by_scale):
             raise TypeError(f"law must make noise laws from scale=, got {noise!r}")
         return noise
+
+    @property
+    def positions(self) -> tuple[float, float]:
+        """The least and the largest position: that of the least scale of the law, or one where one
+        use is no protection at all, to one where its loss is lost in the rounding of ``log p``."""
+        unit = self._of_scale(1.0)
+        self.mechanism(unit)  # the sensitivity must be one of the law's
+        least, most = (scale / self.sensitivity for scale in unit.scale_limits)
+        low, high = max(least, 1.0 / _FARTHEST), min(most, _FARTHEST)
+        return math.log(low) + _ROUNDING, math.log(high) - _ROUNDING
 
     def mechanism(self, noise: Any) -> Mechanism:
         """The query with some noise."""

@@ -99,13 +99,12 @@ def made(arguments: argparse.Namespace) -> NoiseLaw:
     words = size(arguments)
     chosen = law_names()[arguments.noise]
     law = family(arguments)
-    if chosen.ordered_by_scale:
-        return law(**words)
     _check_required(arguments)
-    if "scale" not in words:
+    taken = inspect.signature(chosen.__init__).parameters
+    if "sensitivity" in taken and "scale" not in words:
         sensitivity = arguments.sensitivity
         words["sensitivity"] = int(sensitivity) if sensitivity.is_integer() else sensitivity
-    if "progress" not in inspect.signature(chosen.__init__).parameters:
+    if "progress" not in taken:
         return law(**words)
     with watch(f"making {arguments.noise} noise") as report_progress:
         return law(**words, progress=report_progress)
@@ -113,8 +112,6 @@ def made(arguments: argparse.Namespace) -> NoiseLaw:
 
 def names_target(arguments: argparse.Namespace) -> bool:
     """Whether a law that is made for a target was given one of its own."""
-    if law_names()[arguments.noise].ordered_by_scale:
-        return False
     return not {"epsilon", "delta", "mean_cost"}.isdisjoint(_shape(arguments))
 
 

@@ -63,6 +63,9 @@ class NoiseLaw(Named, Evaluated, Moments, Value):
     #: one for a target is searched for. Of others ``for_target``, or a program, makes the member.
     ordered_by_scale: ClassVar[bool] = False
 
+    #: The least and the largest scale.
+    scale_limits: ClassVar[tuple[float, float]] = 0.0, math.inf
+
     #: Whether arguments alone make the law again; else it carries a solution, and saves itself.
     made_by_arguments: ClassVar[bool] = True
 

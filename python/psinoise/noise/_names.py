@@ -24,9 +24,9 @@ _FOR_MACHINERY = frozenset(
         *("axis_is_worst", "breaks", "costly", "decay", "divided", "far_tail", "fit_tolerance"),
         *("for_target", "for_whole_numbers", "kinks", "largest_piece_loss", "lattice_masses"),
         *("layout", "log_density", "log_mills", "log_survival"),
-        *("made_by_arguments", "ordered_by_scale", "own_grid", "partition"),
+        *("made_by_arguments", "normal_variance", "ordered_by_scale", "own_grid", "partition"),
         *("period", "piece_losses", "pieces", "repeats_from", "representatives"),
-        *("normal_variance", "rotation_invariant", "score_limit", "shape_parameters", "spread"),
+        *("rotation_invariant", "scale_limits", "score_limit", "shape_parameters", "spread"),
         "worst_shifts",
     }
 )

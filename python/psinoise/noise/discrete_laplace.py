@@ -15,12 +15,11 @@ from psinoise import _validate
 from psinoise._backend import core
 from psinoise._kept import cached_property
 from psinoise.compile.cells import alias_columns
-from psinoise.errors import CalibrationError, DomainError
+from psinoise.errors import DomainError
 from psinoise.noise import _checks
 from psinoise.noise._by_numpy import fill_in_blocks
 from psinoise.noise._elementary import exponential, exponential_minus_one
 from psinoise.noise._family import Parameter
-from psinoise.noise._target import PrivacyTarget
 from psinoise.noise._whole import WholeNoise
 from psinoise.numerics.rational import least_quotient, rounded
 
@@ -34,7 +33,6 @@ _LISTED = 1 << 11
 # Sums over whole numbers have 200 terms for each unit of the scale.
 _LONGEST_SUM, _SHORT_SHIFT = 2.0**16, 1 << 20
 _ROUNDING = 2.0**-50
-_SMALLEST_SCALE, _LARGEST_SCALE = 1e-2, 2.0**40
 
 
 class DiscreteLaplace(WholeNoise):
@@ -65,6 +63,13 @@ class DiscreteLaplace(WholeNoise):
     which raise an error. Samples are whole numbers of the type that was asked for; beyond 2**53 (in
     float32, 2**24) they are rounded.
 
+    A larger scale hides more, being the sum of a smaller one and of independent noise. With
+    ``a = exp(-1 / scale)`` the characteristic function is
+    ``(1 - a)**2 / (1 - 2 a cos(u) + a**2)``; for ``a < b`` the one of ``b`` over that of ``a`` is
+    ``c + d / (1 - 2 b cos(u) + b**2)`` with positive ``c`` and ``d``, since
+    ``1 + a**2 - (1 + b**2) a / b = (1 - a / b) (1 - a b)``: that of a mixture of 0 and noise of
+    the larger scale.
+
     Examples
     --------
     >>> import math
@@ -77,6 +82,8 @@ class DiscreteLaplace(WholeNoise):
     """
 
     axis_is_worst = True
+    ordered_by_scale = True
+    scale_limits = 1e-2, 2.0**40
     representatives = ({"scale": 2.5},)
     shape_parameters = MappingProxyType(
         {"epsilon": Parameter("epsilon that it is made for; or --scale")}
@@ -98,17 +105,9 @@ class DiscreteLaplace(WholeNoise):
             steps = 1 if sensitivity is None else sensitivity
             budget = _validate.positive_below("epsilon", epsilon)
             scale = least_quotient(float(_validate.positive_count("sensitivity", steps)), budget)
-        if not (_SMALLEST_SCALE <= scale <= _LARGEST_SCALE):
+        if not self.scale_limits[0] <= scale <= self.scale_limits[1]:
             raise DomainError(f"scale must be in [0.01, 2**40], got {scale!r}")
         self._set(_length=scale, _scale=1.0)
-
-    @classmethod
-    def for_target(cls, target: PrivacyTarget, **arguments: Any) -> DiscreteLaplace:
-        """The member whose largest losses add up to epsilon."""
-        each = target.largest_loss(cls.__name__)
-        if not target.sensitivity.is_integer():
-            raise CalibrationError("DiscreteLaplace noise is made for sensitivities that are whole")
-        return cls(epsilon=each, sensitivity=int(target.sensitivity), **arguments)
 
     @property
     def _fall(self) -> float:

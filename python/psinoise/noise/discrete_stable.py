@@ -26,7 +26,6 @@ Float = NDArray[np.float64]
 Numbers = NDArray[Any]
 
 _SMALLEST_INDEX, _LARGEST_INDEX = 0.1, 2.0
-_SMALLEST_SCALE, _LARGEST_SCALE = 2.0**-6, 2.0**40
 # Sizes that the sampler lists.
 _MOST_LISTED = 1 << 18
 # Of ChaCha, as in all sampling.
@@ -95,6 +94,7 @@ class DiscreteStable(WholeNoise):
     """
 
     ordered_by_scale = True
+    scale_limits = 2.0**-6, 2.0**40
     representatives = ({"alpha": 1.9, "scale": 4.0},)
     shape_parameters = MappingProxyType(
         {"alpha": Parameter("index of stability, in [0.1, 2]", required=True)}
@@ -107,7 +107,7 @@ class DiscreteStable(WholeNoise):
         if not _SMALLEST_INDEX <= index <= _LARGEST_INDEX:
             raise DomainError(f"alpha must be in [0.1, 2], got {alpha!r}")
         length = _validate.positive("scale", scale)
-        if not _SMALLEST_SCALE <= length <= _LARGEST_SCALE:
+        if not self.scale_limits[0] <= length <= self.scale_limits[1]:
             raise DomainError(f"scale must be in [2**-6, 2**40], got {scale!r}")
         self._set(_alpha=index, _length=length, _scale=1.0)
 
