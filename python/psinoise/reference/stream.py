@@ -18,6 +18,8 @@ BLOCK = 1 << 16
 _LANES = 16
 _CONSTANTS = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)
 _DEEPEST = 2880
+# Four rows, turned by 1, 2 and 3.
+_TURNED = ([1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2])
 
 
 class WideWords:
@@ -58,13 +60,13 @@ def chacha_blocks(key: bytes, rounds: int, counters: Words64, nonces: Words64) -
         start[row], start[row + 1] = words & np.uint64(2**32 - 1), words >> np.uint64(32)
     a, b, c, d = start.reshape(4, 4, -1)
     # Columns and diagonals in turn: rows are turned until the diagonals are columns, and back.
-    for turn in (-1, 1) * (rounds // 2):
+    for turned in (_TURNED, _TURNED[::-1]) * (rounds // 2):
         for n, m in ((16, 12), (8, 7)):
             a = a + b
             d = _rotate_left(d ^ a, n)
             c = c + d
             b = _rotate_left(b ^ c, m)
-        b, c, d = (np.roll(row, k * turn, axis=0) for k, row in enumerate((b, c, d), 1))
+        b, c, d = (row[order] for row, order in zip((b, c, d), turned, strict=True))
     return np.concatenate([a, b, c, d]) + start
 
 
@@ -117,8 +119,9 @@ class FurtherWords:
         place = self._used[which] % 8
         empty = which[place == 0]
         nonces = (self._used[empty] // 8 + 1).astype(np.uint64)
-        blocks = chacha_blocks(self._key, self._rounds, self._elements[empty], nonces)
-        self._words[empty] = np.ascontiguousarray(blocks.T).view("<u8")
+        if empty.size:
+            blocks = chacha_blocks(self._key, self._rounds, self._elements[empty], nonces)
+            self._words[empty] = np.ascontiguousarray(blocks.T).view("<u8")
         self._used[which] += 1
         return np.asarray(self._words[which, place])
 
