@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -139,7 +140,8 @@ def _sharpen(
     """
     done = np.zeros(epsilons.size, dtype=bool)
     for _ in range(_MOST_COMPOSITIONS):
-        gap, allowed = _gaps(question, epsilons, known)
+        total = _with_infinite(question, known)
+        gap, allowed = _gaps(question, epsilons, total)
         wide = gap > allowed
         left = np.flatnonzero(wide & ~done)
         # Those that were made for an epsilon where they are wide spent all the work that they may.
@@ -150,15 +152,26 @@ def _sharpen(
         done[place] = True
         for direction, so_far in bounds.items():
             # Of a direction that is behind, or a delta that float64 has no room for, none matters.
+            total = _with_infinite(question, known)
             ceiling = max(
-                _LEAST_LOG_DELTA, *(float(logs["lower"][place]) for logs in known.values())
+                _LEAST_LOG_DELTA, *(float(logs["lower"][place]) for logs in total.values())
             )
-            low, high = known[direction]["lower"], known[direction]["upper"]
+            low, high = total[direction]["lower"], total[direction]["upper"]
             if high[place] <= ceiling or not high[place] - low[place] > allowed[place]:
                 continue
             found, line = question.bounds_at(direction, float(epsilons[place]), ceiling)
             _read([*found, *([line] if line else [])], epsilons, wide, known[direction])
             so_far.extend(found)
+
+
+def _with_infinite(question: Question, known: Known) -> Known:
+    """The same of all of delta."""
+    found: Known = {}
+    for direction, logs in known.items():
+        mass = infinite_mass(question.steps, direction)
+        log_mass = math.log(mass) if mass > 0.0 else -math.inf
+        found[direction] = {side: np.logaddexp(log, log_mass) for side, log in logs.items()}
+    return found
 
 
 def _gaps(question: Question, epsilons: Float, known: Known) -> tuple[Float, Float]:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from psinoise._kept import cached_property
 from psinoise.accounting.compose.choose import Guess, Sought, bounds
 from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound
@@ -31,6 +33,7 @@ from psinoise.accounting.loss.steps import (
     are_pairs,
     directions,
     finite_share,
+    infinite_mass,
     largest_finite_loss,
 )
 from psinoise.accounting.widths import Widths
@@ -45,6 +48,8 @@ UNDERFLOW = -690.0
 _BELOW_GUESS = 40.0
 # Share of the distance to a larger direction by which bounds on a smaller one may be apart.
 _ROOM = 0.3
+# Of a ratio of deltas.
+_MOST_LOG = 700.0
 # A direction that is behind by so little, in log delta, may be ahead: that is a guess.
 _GUESSED = 5.0
 # Of more uses float64 has no digits for sums of losses and their errors.
@@ -119,7 +124,8 @@ class Point(NamedTuple):
 class OneDirection:
     """One direction of a composition at the point that is asked about.
 
-    ``lower`` and ``upper`` bound the value that is asked for: epsilon, or log delta.
+    ``lower`` and ``upper`` bound the value that is asked for: epsilon, or the log of what finite
+    losses contribute to delta. ``log_beside`` is that of the infinite ones.
     """
 
     question: Asked
@@ -134,6 +140,7 @@ class OneDirection:
     tilt: float = 1.0
     guess: Guess | None = None
     around: float = 0.0
+    log_beside: float = -math.inf
     rounds: Iterator[Bound] | None = None
     found: dict[str, Bound] = field(default_factory=dict)
     crossed: dict[str, tuple[Bound, float]] = field(default_factory=dict)
@@ -155,8 +162,11 @@ class OneDirection:
                 self.share, self.upper = share, top
                 if share.least == -math.inf:
                     self.meant, self.share = top, share._replace(least=share.most)
-        elif point.epsilon >= top:
-            self.lower = self.upper = -math.inf
+        else:
+            mass = infinite_mass(steps, direction)
+            self.log_beside = math.log(mass) if mass > 0.0 else -math.inf
+            if point.epsilon >= top:
+                self.lower = self.upper = -math.inf
         countless = question.uses > _MOST_USES and not question.estimating
         self.done = countless or not self.lower < self.upper
         if self.done:
@@ -280,9 +290,27 @@ class OneDirection:
             log_width = float(self.question.widths.log_at(epsilon, slope))
             if self.guess is not None:
                 behind = self.ceiling - self.guess.log_delta - _GUESSED
-                log_width = max(log_width, _ROOM * behind)
+                log_width = max(self._beside(log_width), _ROOM * behind)
             return log_width / slope
         return max(self.question.widths.at(epsilon, slope), _ROOM * (self.ceiling - epsilon))
+
+    def _beside(self, log_width: float) -> float:
+        """How wide finite losses may leave the log of delta, for one of all of it."""
+        if self.question.tolerance is not None or self.guess is None:
+            return log_width
+        ratio = math.exp(min(self.log_beside - self.guess.log_delta, _MOST_LOG))
+        return max(min(log_width * (1.0 + ratio), 1.0), log_width)
+
+    def total(self, value: float) -> float:
+        """The value that is asked for, with infinite losses."""
+        return float(np.logaddexp(value, self.log_beside))
+
+    def finite(self, total: float) -> float:
+        """What finite losses have of it."""
+        if self.log_beside == -math.inf:
+            return total
+        share = -math.expm1(self.log_beside - total) if total > self.log_beside else 0.0
+        return total + math.log(share) if share > 0.0 else -math.inf
 
     def converged(self) -> float | None:
         """The value by contour integration, if that converges in a moment."""

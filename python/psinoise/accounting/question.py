@@ -95,15 +95,9 @@ class Question(Asked):
         # Delta is between this and 1, which is the same but for rounding from about -34 down.
         if not self.steps or upper == 1.0:
             return Bracket.holding(lower, estimate, upper)
-        masses = {infinite_mass(self.steps, direction) for direction in self.directions}
-        if (mass := max(masses) * (1.0 - MASS_ROUNDING)) >= _ALL:
+        mass = max(infinite_mass(self.steps, direction) for direction in self.directions)
+        if (mass := mass * (1.0 - MASS_ROUNDING)) >= _ALL:
             return Bracket.holding(mass, 1.0, 1.0)
-        if len(masses) > 1:
-            # Which direction is behind, their finite losses do not say.
-            alone = [replace(self, only=(each,))._delta(epsilon) for each in self.directions]
-            lower, estimate, upper = (max(ends) for ends in zip(*alone, strict=True))
-            leading = max(alone, key=lambda each: each.upper)
-            return Bracket.holding(lower, estimate, upper, leading.composer)
         with np.errstate(under="ignore"):
             parts = self._parts(Point(None, epsilon))
             found = self._answer(parts)
@@ -116,7 +110,7 @@ class Question(Asked):
             high = min(high, -math.expm1(min(epsilon - top, 0.0)) * (1.0 + 2.0**-50))
             lower = max(lower, low + mass * (1.0 - MASS_ROUNDING))
             upper = max(upper, high + mass * (1.0 + MASS_ROUNDING))
-            estimate = max(estimate, math.exp(found.estimate) + mass)
+        estimate = max(estimate, math.exp(found.estimate))
         lower, upper = min(lower, 1.0), min(upper, 1.0)
         if epsilon >= 0.0:
             # Delta falls, and deltas at 0 add up: sharp where losses are lost in their rounding.
@@ -133,11 +127,11 @@ class Question(Asked):
     ) -> tuple[list[Bound], ChernoffBound | None]:
         """Bounds on the profile of one direction, as sharp at an epsilon as is asked for.
 
-        Less sharp where they are below the ceiling. A line comes besides where masses underflow.
+        Less sharp where delta is below the ceiling. A line comes besides where masses underflow.
         """
         part = OneDirection(self, direction, Point(None, epsilon), -math.inf, 0.0)
         part.begin()
-        while not part.done and part.upper > ceiling and self._is_wide(part):
+        while not part.done and part.total(part.upper) > ceiling and self._is_wide(part):
             part.sharpen()
         return list(part.found.values()), part.line
 
@@ -150,25 +144,26 @@ class Question(Asked):
             if converged is not None:
                 return Bracket(converged, converged, converged, "contour")
         while True:
-            dominant = max(parts, key=lambda part: (part.lower, _ahead(part)))
+            dominant = max(parts, key=lambda part: (part.total(part.lower), _ahead(part)))
             if not dominant.done and self._is_wide(dominant):
                 dominant.ceiling = -math.inf
                 dominant.sharpen()
                 continue
             # The others matter as far as their upper bounds are larger.
-            ceiling = max(dominant.upper, dominant.lower + self._allowed(dominant))
-            others = [part for part in parts if not part.done and part.upper > ceiling]
+            ceiling = max(dominant.total(dominant.upper), self._enough(dominant))
+            others = [p for p in parts if not p.done and p.total(p.upper) > ceiling]
             if not others:
                 break
-            other = max(others, key=lambda part: part.upper)
+            other = max(others, key=lambda part: part.total(part.upper))
             if other.rounds is None and other.stays_below(dominant.upper):
                 other.upper, other.done = dominant.upper, True
             else:
-                other.ceiling = ceiling
+                other.ceiling = other.finite(ceiling)
                 other.sharpen()
         for part in parts:
             part.keep()
-        lower, upper = dominant.lower, max(part.upper for part in parts)
+        lower = dominant.total(dominant.lower)
+        upper = max(part.total(part.upper) for part in parts)
         finite = math.isfinite(lower) and math.isfinite(upper)
         estimate = lower + dominant.between * (upper - lower) if finite else upper
         meant = max(part.meant for part in parts)
@@ -179,32 +174,37 @@ class Question(Asked):
     @staticmethod
     def _estimated(parts: list[OneDirection]) -> float | None:
         """The largest value by contour integrals, where those of all directions converge."""
-        found = max((part.lower for part in parts if part.done), default=-math.inf)
+        found = max((part.total(part.lower) for part in parts if part.done), default=-math.inf)
         for part in sorted((part for part in parts if not part.done), key=_ahead, reverse=True):
             if part.stays_below(found):
                 continue
             converged = part.converged()
             if converged is None:
                 return None
-            found = max(found, converged)
+            found = max(found, part.total(converged))
         return found
 
     def _is_wide(self, dominant: OneDirection) -> bool:
-        return dominant.upper - dominant.lower > self._allowed(dominant)
+        return dominant.total(dominant.upper) > self._enough(dominant)
 
-    def _allowed(self, dominant: OneDirection) -> float:
-        """How wide the bracket of the leading direction may be."""
+    def _enough(self, dominant: OneDirection) -> float:
+        """Where the upper end of the leading direction is close enough to the lower one."""
+        lower, upper = dominant.lower, dominant.upper
         if self.uses == 1.0:
-            return 0.0  # nothing is composed: only rounding keeps the bounds apart
+            return dominant.total(lower)  # nothing is composed: only rounding keeps them apart
         if dominant.point.log_delta is None:
-            return float(self.widths.log_at(dominant.point.epsilon, dominant.tilt))
-        return self.widths.at(dominant.upper, dominant.tilt) if dominant.upper < math.inf else 0.0
+            width = float(self.widths.log_at(dominant.point.epsilon, dominant.tilt))
+            if self.tolerance is not None:
+                return dominant.total(lower + width)  # in units of epsilon
+            return dominant.total(lower) + width
+        return lower + (self.widths.at(upper, dominant.tilt) if upper < math.inf else 0.0)
 
 
 def _ahead(part: OneDirection) -> float:
     if part.guess is None:
         return 0.0
-    return part.guess.epsilon if part.point.log_delta is not None else part.guess.log_delta
+    given = part.point.log_delta is None
+    return part.total(part.guess.log_delta) if given else part.guess.epsilon
 
 
 def _from_below(found: Bracket, below: Bracket) -> Bracket:
