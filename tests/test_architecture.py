@@ -26,6 +26,7 @@ LAYERS = {
     "_optional": 0,
     "_progress": 0,
     "_replaced": 0,
+    "_traced": 0,
     "_kept": 0,
     "_version": 0,
     "_validate": 1,

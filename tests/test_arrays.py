@@ -81,9 +81,32 @@ def test_noise_is_not_drawn_while_jax_traces(jax: Any) -> None:
     def noisy(x: Any) -> Any:
         return (x + noise_like(LAW, x)).sum()
 
-    for transformed in (jax.jit(noisy), jax.grad(noisy), jax.vmap(noisy)):
-        with pytest.raises(TypeError, match="traced"):
-            transformed(start)
+    def constant(x: Any) -> Any:
+        """Kills: a look at the array alone, which is none that is traced."""
+        return (x + noise_like(LAW, start)).sum()
+
+    for function in (noisy, constant):
+        for transformed in (jax.jit(function), jax.grad(function), jax.vmap(function)):
+            with pytest.raises(TypeError, match="while PyTorch or JAX traces"):
+                transformed(start)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.trace. is deprecated:DeprecationWarning")
+def test_noise_is_not_drawn_while_pytorch_traces(torch: Any) -> None:
+    """Kills: a function whose recorded form adds zeros, or the same noise in every call."""
+
+    def in_place(x: Any) -> Any:
+        noise = torch.zeros_like(x)
+        LAW.sample(out=noise)
+        return x + noise
+
+    proxy = pytest.importorskip("torch.fx.experimental.proxy_tensor")
+    start = torch.zeros(3)
+    for function in (in_place, lambda x: x + noise_like(LAW, x)):
+        for trace in (lambda f: torch.jit.trace(f, start), lambda f: proxy.make_fx(f)(start)):
+            with pytest.raises(TypeError, match="while PyTorch or JAX traces"):
+                trace(function)
+        assert (function(start) != function(start)).all()
 
 
 def test_noise_like_tensors_and_arrays(torch: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from psinoise._rng import RandomSource
+from psinoise._traced import refuse_while_traced
 from psinoise.noise import NoiseLaw
 
 __all__ = ["noise_like"]
@@ -46,8 +47,8 @@ def noise_like(law: NoiseLaw, like: _Array, *, rng: RandomSource | None = None) 
     Raises
     ------
     TypeError
-        For another type, and for an array that is traced: what is drawn inside ``jax.jit`` would be
-        drawn once, and be the same noise in every step.
+        For another type, and while JAX or PyTorch traces, whether ``like`` is traced or not: what
+        is drawn inside ``jax.jit`` would be drawn once, and be the same noise in every step.
 
     Examples
     --------
@@ -58,6 +59,7 @@ def noise_like(law: NoiseLaw, like: _Array, *, rng: RandomSource | None = None) 
     >>> noise_like(pn.Gaussian(std=2.0), gradient).dtype
     dtype('float32')
     """
+    refuse_while_traced()
     array: Any = like
     try:
         array.__dlpack_device__()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from psinoise import _validate
+from psinoise._traced import refuse_while_traced
 from psinoise.errors import DomainError
 
 Float = NDArray[np.float64]
@@ -116,10 +117,11 @@ def _memory_of(out: Any) -> NDArray[Any]:
     """The memory of an array as NumPy's: nothing is copied, and what is read-only stays so.
 
     TypeError if it has none here that others may write to: of another device, or whose gradient is
-    recorded.
+    recorded; and while operations on it are, since the writing would not be.
     """
     if isinstance(out, np.ndarray):
         return out
+    refuse_while_traced()
     try:
         if hasattr(out, "__dlpack__"):
             return np.from_dlpack(out)
