@@ -160,12 +160,29 @@ def test_tests_far_beyond_the_grid():
         assert math.exp(below.log_delta(epsilon)) <= (1e-6 * gain[0] + 2e-3 * gain[1]) * 1.0001
 
 
-@for_rows([(10, 1.0), (100, 0.1)])
-def test_estimates_are_those_of_the_envelope(count, rate):
-    law = pn.Cactus(cost=1.0, mean_cost=0.5, cells_per_sensitivity=20, cells=160, tail_ratio=0.35)
-    composed = pn.Mechanism(law).composed(count, rate)
+CACTUS = {"cost": 1.0, "mean_cost": 0.5, "cells_per_sensitivity": 20, "cells": 160}
+
+
+def test_estimates_of_many_uses_are_those_of_the_envelope():
+    composed = pn.Mechanism(pn.Cactus(**CACTUS, tail_ratio=0.35)).composed(100, 0.1)
     estimate, certified = composed.estimate.epsilon(1e-6), composed.epsilon(1e-6)
     assert certified.upper < estimate <= 1.09 * certified.upper
+
+
+@for_rows(
+    [
+        (pn.Mechanism(pn.Cactus(**CACTUS, tail_ratio=0.35)), 10, 1.0, 1e-6),
+        (pn.Mechanism(pn.Cactus()), 2, 0.01, 1e-4),
+        (pn.promises.BoundedRange(1.0), 3, 0.01, 1e-4),
+    ]
+)
+def test_estimates_of_few_uses_lie_between_bounds(step, count, rate, delta):
+    """Kills: a point between one fixed shift and the envelope, 16 % below what is certain."""
+    composed = pn.Accountant().compose(step, count, rate)
+    certified, estimate = composed.epsilon(delta), composed.estimate.epsilon(delta)
+    assert certified.lower <= estimate <= certified.upper
+    profile = composed.estimate.delta(certified.estimate)
+    assert profile == pytest.approx(delta, rel=1e-3)
 
 
 def test_losses_between_the_points_of_a_grid():

@@ -120,6 +120,16 @@ def test_epochs():
     assert 0.0 < found.lower < found.upper < 5.0 * found.lower < 1e-112
 
 
+@for_rows([(1.0, 2, 2, 1e-27), (1.0, 3, 2, 1e-100), (100.0, 2, 2, 1e-30)])
+def test_epochs_there_and_back(std, steps, count, delta):
+    """Kills: what was trimmed for a delta of e^-40, taken for those down to e^-65."""
+    sampling = pn.sampling.RandomAllocation(steps)
+    epsilon = pn.Mechanism(pn.Gaussian(std=std)).epsilon(delta, count, sampling=sampling).upper
+    found = pn.Mechanism(pn.Gaussian(std=std)).delta(epsilon, count, sampling=sampling)
+    assert found.lower <= delta
+    assert 0.8 * delta < found.upper < 1.2 * delta
+
+
 @for_rows([(5e-324,), (1e-300,)])
 def test_rates_that_leave_masses_no_digits(rate):
     with pytest.raises(pn.DomainError, match="sampling_rate must be 0 or at least"):

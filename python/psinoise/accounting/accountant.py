@@ -258,8 +258,9 @@ class Accountant:
 
         By contour integration, to 1e-9 of ``max(epsilon, 1)``; where that does not converge
         (few uses of noise whose losses are atoms, rare large losses) they lie between bounds 1e-6
-        of epsilon apart. Of several uses of noise without one worst shift, as of laws in cells, it
-        is that of the pair which dominates all shifts: some percent above the certified bracket.
+        of epsilon apart, of epochs of random allocation and of few uses of noise without one worst
+        shift 1e-4. Of many uses of the latter, as of laws in cells, it is that of the pair which
+        dominates all shifts: some percent above the certified bracket.
         Refused with a `DomainError` where an imported loss is composed, as are `renyi` and `clt`.
         """
         return queries.estimates(self._question(None))

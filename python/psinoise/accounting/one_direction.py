@@ -35,6 +35,7 @@ from psinoise.accounting.loss.steps import (
     finite_share,
     infinite_mass,
     largest_finite_loss,
+    several,
 )
 from psinoise.accounting.widths import Widths
 from psinoise.errors import CertificationError
@@ -91,7 +92,9 @@ class Asked:
 
     @cached_property
     def widths(self) -> Widths:
-        return Widths(self.tolerance, self.estimating)
+        # Bounds on what is chosen, and on epochs, take minutes to come within a millionth.
+        exact = are_pairs(self.steps) and not several(self.steps)
+        return Widths(self.tolerance, self.estimating and exact)
 
     @property
     def uses(self) -> float:
@@ -269,8 +272,9 @@ class OneDirection:
         if self.point.log_delta is None:
             log_delta = guess.log_delta if guess else 0.0
             log_delta -= _BELOW_GUESS
-        # Where no contour converges there are atoms, of which lattices do not know a millionth.
-        if self.question.estimating:
+        # Where no contour converges there are atoms, of which lattices do not know a millionth;
+        # those of several pairs neighbors choose from.
+        if self.question.estimating and not several(self.question.steps):
             guess = None
         sought = Sought(
             self.question.steps,

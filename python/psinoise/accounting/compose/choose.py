@@ -49,9 +49,9 @@ from psinoise.errors import CertificationError
 _LATTICES, _FARTHER, _FAR = 4, 1e3, 30.0
 # Where there is no lattice of a width, so many times as wide ones are tried.
 _WIDER = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
-# Log of how far delta may be below the guess that nodes reach for; of the next guess, if all of it
-# was trimmed; and how many more guesses there are.
-_MISSED, _FARTHER_DOWN, _GUESSES = 25.0, 60.0, 4
+# Log of how far delta may be below the guess that nodes reach for, and that epochs do, which trim
+# for it; of the next guess, if all of it was trimmed; and how many more guesses there are.
+_MISSED, _MISSED_BY_EPOCHS, _FARTHER_DOWN, _GUESSES = 25.0, 10.0, 60.0, 4
 _LEAST_GUESS = LEAST_LOG_DELTA + 1.0
 # Of fewer uses of atoms all products are formed, or nearly so, in less time.
 _MANY_USES = 100.0
@@ -110,6 +110,8 @@ def bounds(sought: Sought, behind: bool) -> Iterator[Bound]:
 def _by_products(sought: Sought) -> Iterator[Bound]:
     """Bounds by all products, for smaller deltas while what nodes do not reach may be more."""
     reached = math.inf
+    epochs = any(isinstance(step, Epoch) for step, _ in sought.steps)
+    missed = _MISSED_BY_EPOCHS if epochs else _MISSED
     crossing, log_delta = sought.crossing, sought.log_delta
     for resolutions in [RESOLUTIONS, *[RESOLUTIONS[:1]] * _GUESSES]:
         found: dict[str, Bound] = {}
@@ -124,7 +126,7 @@ def _by_products(sought: Sought) -> Iterator[Bound]:
         # Of a single use there is a lower bound even if all of it was trimmed: nothing.
         if lower is None or lower.log_delta(epsilon) == -math.inf:
             log_delta = max(min(reached, before - max(_FARTHER_DOWN, -before)), _LEAST_GUESS)
-        if not (log_delta < before - _MISSED and LEAST_LOG_DELTA < reached < last - 1.0):
+        if not (log_delta < before - missed and LEAST_LOG_DELTA < reached < last - 1.0):
             return
 
 
