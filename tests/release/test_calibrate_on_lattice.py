@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 import psinoise as pn
 from psinoise.noise import FAMILIES
+from refusals import for_each
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
@@ -41,6 +44,16 @@ def test_without_delta():
     assert mechanism.noise.mean_abs == pytest.approx(2.0, rel=1e-3)
     with pytest.raises(pn.CalibrationError):
         pn.calibrate(pn.Gaussian, epsilon=0.5, delta=0.0, on_lattice=True)
+
+
+@for_each([pn.Gaussian, pn.Airy], [(0.1, 0.3, 2), (1.0, 0.1, 5)])
+def test_both_answers_meet_the_target_on_their_own(law, target):
+    """Kills: a delta that is read from bounds of the epsilon which was asked before: .300005."""
+    epsilon, delta, count = target
+    mechanism = pn.calibrate(law, epsilon=epsilon, delta=delta, count=count, on_lattice=True)
+    mechanism = pickle.loads(pickle.dumps(mechanism))
+    assert mechanism.delta(epsilon, count).upper <= delta
+    assert pickle.loads(pickle.dumps(mechanism)).epsilon(delta, count).upper <= epsilon
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from psinoise.accounting import Accountant
 from psinoise.calibration.target import Target
 from psinoise.errors import CalibrationError
 from psinoise.mechanisms import LatticeMechanism, Mechanism
@@ -40,7 +39,6 @@ def least_on_lattice(
     small step makes up for it, a DomainError that records are sampled and replaced, whose worst
     case on a lattice is not known.
     """
-    use = (target.count, target.sampling_rate)
     moved = target.sensitivity
     if grid is not None:
         grid = grid_from(grid)
@@ -57,10 +55,10 @@ def least_on_lattice(
             )
             noise = ideal(asked)
         mechanism = Mechanism(noise, target.sensitivity).on_lattice(grid)
-        accountant = Accountant(target.adjacency).compose(mechanism, *use)
-        # Of a delta of 0 only the largest loss is a proof.
-        found_epsilon = accountant.epsilon(target.delta).upper
-        found_delta = accountant.delta(target.epsilon).upper if target.delta > 0.0 else 0.0
+        # Each is asked of its own, as users will: the second would know bounds of the first.
+        found_epsilon, found_delta = mechanism.epsilon(target.delta, *target.use).upper, 0.0
+        if target.delta > 0.0:  # of a delta of 0 only the largest loss is a proof
+            found_delta = mechanism.delta(target.epsilon, *target.use).upper
         if found_epsilon <= target.epsilon and found_delta <= target.delta:
             return mechanism
         if noise.ordered_by_scale:
