@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import psinoise as pn
+from psinoise import DomainError
 from psinoise.adapters.opacus import NAME, CertifiedAccountant, register
 from refusals import for_rows
 
@@ -77,8 +78,18 @@ def test_the_hook_of_the_optimizer() -> None:
     accountant = CertifiedAccountant()
     hook = accountant.get_optimizer_hook_fn(0.01)
     for _ in range(3):
-        hook(SimpleNamespace(noise_multiplier=1.3, accumulated_iterations=2))
-    assert accountant.history == [(1.3, 0.02, 3)]
+        hook(SimpleNamespace(noise_multiplier=1.3, accumulated_iterations=1))
+    assert accountant.history == [(1.3, 0.01, 3)]
+
+
+def test_batches_that_are_accumulated_are_refused() -> None:
+    """Two batches at .1 with sigma 1: a record moves the sum by 2 with probability .01, so that
+    epsilon is 3.618 at 1e-5. Kills: a single use at twice the rate, 2.447."""
+    accountant = CertifiedAccountant()
+    hook = accountant.get_optimizer_hook_fn(0.1)
+    with pytest.raises(DomainError, match="accumulated_iterations must be 1"):
+        hook(SimpleNamespace(noise_multiplier=1.0, accumulated_iterations=2))
+    assert len(accountant) == 0
 
 
 def test_checkpoints() -> None:

@@ -23,6 +23,7 @@ from typing import Any
 from psinoise import _validate
 from psinoise._optional import required
 from psinoise.accounting import Accountant
+from psinoise.errors import DomainError
 from psinoise.mechanisms import Mechanism
 from psinoise.noise import Gaussian
 
@@ -110,12 +111,20 @@ class CertifiedAccountant:
         return NAME
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
-        """What Opacus calls after each step of its optimizer."""
+        """What Opacus calls after each step of its optimizer.
+
+        The hook raises a DomainError for steps that accumulate several batches: a record can be in
+        some of them, is clipped in each, and moves the sum by as many bounds. No rate of a single
+        use says so.
+        """
 
         def hook(optimizer: Any) -> None:
-            # Batches that are accumulated have noise added once, to their sum.
-            rate = sample_rate * optimizer.accumulated_iterations
-            self.step(noise_multiplier=optimizer.noise_multiplier, sample_rate=rate)
+            if optimizer.accumulated_iterations != 1:
+                raise DomainError(
+                    "accumulated_iterations must be 1: a record can be in several of the batches, "
+                    f"and is clipped in each, got {optimizer.accumulated_iterations!r}"
+                )
+            self.step(noise_multiplier=optimizer.noise_multiplier, sample_rate=sample_rate)
 
         return hook
 
