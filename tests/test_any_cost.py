@@ -295,3 +295,37 @@ def test_kinks_and_their_neighbors_against_an_oracle(kind, bound):
             for x in (kink, *beside, kink * (1.0 - 1e-9), kink * (1.0 + 1e-9)):
                 assert abs(law.pdf(x) / truth.density(float(x)) - 1) < 3e-14, x
                 assert abs(law.ccdf(x) / truth.survival(float(x)) - 1) < 3e-14, x
+
+
+class Rounded:
+    """``sqrt(1 + x^2) - 1``; all of these are the same."""
+
+    def __call__(self, x):
+        return np.sqrt(1.0 + np.square(x)) - 1.0
+
+    def __eq__(self, other):
+        return type(other) is Rounded
+
+    def __hash__(self):
+        return 1
+
+
+def test_a_seed_names_one_stream_wherever_a_function_is():
+    """Kills: a key of its place in memory, which is another one in each process."""
+
+    def power(x):
+        return np.abs(x) ** 1.3
+
+    laws = [
+        lambda cost: pn.Schrodinger(cost=cost, mean_cost=1.0),
+        lambda cost: pn.Schrodinger(cost=costs.Power(2.0) + costs.Stretched(cost, 2.0), theta=1.0),
+        lambda cost: pn.OptimalUnimodal(delta=1e-3, count=1, cost=cost, mean_cost=1.0),
+    ]
+    for law in laws:
+        first, same = (law(cost).sample(3, rng=1) for cost in (Rounded(), Rounded()))
+        np.testing.assert_array_equal(first, same)
+        other = functools.partial(power)
+        first, same = (law(cost).sample(3, rng=1) for cost in (power, other))
+        np.testing.assert_array_equal(first, same)
+    # Laws of other functions are independent.
+    assert law(power)._tag != law(lambda x: np.abs(x) ** 1.31)._tag

@@ -22,8 +22,8 @@ def refuse_while_traced() -> None:
     """
     if any(_recorders()):
         raise TypeError(
-            "noise must not be drawn while PyTorch or JAX traces: it would be drawn once, and be the "
-            "same in every later call"
+            "noise must not be drawn while PyTorch or JAX traces: it would be drawn once, and be "
+            "the same in every later call"
         )
 
 

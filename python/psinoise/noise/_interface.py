@@ -15,6 +15,7 @@ from psinoise import _validate
 from psinoise._kept import cached_property
 from psinoise._rng import RandomSource, fresh_key, stream_key
 from psinoise.costs import Cost
+from psinoise.costs._cost import name_by_values
 from psinoise.errors import CalibrationError, DomainError
 from psinoise.noise import _checks
 from psinoise.noise._evaluation import Evaluated
@@ -330,7 +331,12 @@ class NoiseLaw(Named, Evaluated, Moments, Value):
     @cached_property
     def _tag(self) -> bytes:
         """Which streams of a seed are those of this law."""
-        return f"{type(self).__name__}{self._shape!r}".encode()
+        text = f"{type(self).__name__}{self._shape!r}"
+        for part in self._shape:
+            # Where a function is in memory is no part of its name.
+            if part.of_functions if isinstance(part, Cost) else callable(part):
+                text = text.replace(repr(part), name_by_values(part))
+        return text.encode()
 
     def plot(self, ax: Axes | None = None, *, log: bool = False) -> Axes:
         """Draw the density; of laws on the whole numbers the masses.
