@@ -330,6 +330,28 @@ def test_a_cost_of_zero_that_is_not_zero_only_shifts_the_energy():
     assert lifted.ground_energy == near(gaussian.ground_energy + 5.0 * gaussian.theta, 1e-13)
 
 
+def test_a_large_cost_of_zero_takes_no_digits():
+    """Kills: energies of the whole cost, whose difference is that of the law without the shift: a
+    square root of a negative number, or 9e-11 of its tails."""
+    shift = costs.Piecewise([(0.0, 5.0), (1.0, 5.0), (2.0, 6.0)])
+    whole = costs.Power(0.5) + shift
+    plain = costs.Power(0.5) + costs.Hinge(1.0)
+    for bound in (1e-6, 1e-3, 0.5):
+        law, same = (
+            pn.Schrodinger(cost=cost, mean_cost=mean_cost)
+            for cost, mean_cost in ((whole, 5.0 + bound), (plain, 5.0 + bound - 5.0))
+        )
+        assert law.theta == pytest.approx(same.theta, rel=1e-12)
+        assert law.std == pytest.approx(same.std, rel=1e-12)
+        assert law.ccdf(5.0 * law.std) == pytest.approx(same.ccdf(5.0 * law.std), rel=1e-11)
+        assert law.mean_cost == pytest.approx(5.0 + bound, rel=1e-15)
+        energy = law.theta * 5.0 + same.ground_energy
+        assert law.ground_energy == pytest.approx(energy, rel=1e-12)
+    with pytest.raises(pn.DomainError, match="must be smooth"):
+        pn.Schrodinger(cost=lambda x: 1e6 + np.abs(x) ** 0.5, theta=1e4)  # rounding is all of it
+    assert pn.Schrodinger(cost=lambda x: 5.0 + np.square(x), std=2.0).std == pytest.approx(2.0)
+
+
 # -- machinery -------------------------------------------------------------------------------------
 
 

@@ -8,10 +8,13 @@ from decimal import Context, Decimal
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
+
 from psinoise import _validate, costs
 from psinoise._backend import core
 from psinoise.compile import FitError, Layout
 from psinoise.costs import Cost, Power, Stretched, as_cost
+from psinoise.costs._pairs import add
 from psinoise.errors import DomainError
 from psinoise.ground_state import GroundState, natural_state, power_state, theta_of_mean_cost
 from psinoise.noise._base import Float, Noise
@@ -92,6 +95,7 @@ class Schrodinger(Noise):
     _state: GroundState
     _unit: float
     _given_theta: float
+    _floor: float
 
     def __init__(
         self,
@@ -133,16 +137,24 @@ class Schrodinger(Noise):
 
     def _general_scale(self, cost: Cost) -> float:
         """Standardized: natural units of the ground state."""
-        strength = self._strength or {"mean_cost": 1.0}
-        theta = strength.get("theta", 0.0) or theta_of_mean_cost(cost, strength["mean_cost"])
-        found = natural_state(cost, theta)
-        (fall, place), above = cost.fall, found.state.mean_cost - float(cost(0.0))
+        floor = float(cost(0.0))
+        strength = self._strength or {"mean_cost": floor + 1.0}
+        theta, grown = strength.get("theta", 0.0), _Grown(cost) if floor else cost
+        if not theta:
+            mean_cost = strength["mean_cost"]
+            if not mean_cost > floor:
+                raise DomainError(
+                    f"mean_cost must be above the cost of 0, {floor!r}, got {mean_cost!r}"
+                )
+            theta = theta_of_mean_cost(grown, mean_cost - floor)
+        found = natural_state(grown, theta)
+        (fall, place), above = cost.fall, found.state.mean_cost
         if not fall <= _MOST_FALL * above:
             raise DomainError(
                 f"cost must not decrease in |x|, got a value smaller by {fall!r} at x = {place!r}, "
-                f"which shows at mean_cost {found.state.mean_cost!r}"
+                f"which shows at mean_cost {floor + above!r}"
             )
-        self._set(_state=found.state, _unit=found.unit, _given_theta=theta)
+        self._set(_state=found.state, _unit=found.unit, _given_theta=theta, _floor=floor)
         return self._scale_of(*next(iter(self._size.items()))) if self._size else found.unit
 
     def _scale_of(self, name: str, value: float) -> float:
@@ -237,7 +249,7 @@ class Schrodinger(Noise):
         if isinstance(self._cost, Power):
             exponent = Decimal(self._cost.p)
             return self._cost.weight * _power(Decimal(self._scale), exponent)
-        return self._state.mean_cost
+        return self._floor + self._state.mean_cost
 
     @property
     def theta(self) -> float:
@@ -252,7 +264,8 @@ class Schrodinger(Noise):
     @property
     def ground_energy(self) -> float:
         """The smallest eigenvalue of ``-y'' + theta cost y``."""
-        return self._state.energy[0] / self._scale / self._scale
+        raised = 0.0 if isinstance(self._cost, Power) else self._state.theta[0] * self._floor
+        return (self._state.energy[0] + raised) / self._scale / self._scale
 
     @property
     def std(self) -> float:
@@ -271,6 +284,32 @@ class Schrodinger(Noise):
 def _power(base: Decimal, exponent: Decimal) -> float:
     """Rounded once, so that the same arguments give the same law on every machine."""
     return float(_DECIMAL.power(base, exponent))
+
+
+class _Grown(Cost):
+    """A cost less its value at 0, which shifts the energy and nothing else."""
+
+    __slots__ = ("cost",)
+
+    cost: Cost
+
+    def __init__(self, cost: Cost) -> None:
+        object.__setattr__(self, "cost", cost)
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        return self.cost.breakpoints
+
+    @property
+    def fall(self) -> tuple[float, float]:
+        return self.cost.fall
+
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (self.cost,), {}
+
+    def pair(self, t: Float) -> Pair:
+        hi, lo = self.cost.pair(np.zeros(1))
+        return add(self.cost.pair(t), (-hi, -lo))
 
 
 def _chosen(
