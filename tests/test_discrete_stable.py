@@ -12,6 +12,7 @@ import pytest
 from scipy import special, stats
 
 import psinoise as pn
+from psinoise._backend import core
 from psinoise.mechanisms.sums import shortfall
 from psinoise.noise._discrete_stable_masses import DiscreteStableMasses
 from psinoise.release import LatticeNoise, residues, sum_of_residues
@@ -301,6 +302,17 @@ def test_draws_for_simulation() -> None:
     expected = np.append(law.pmf(k), 2.0 * law.ccdf(6.0)) * draws.size
     seen = np.append(seen, draws.size - seen.sum())
     assert p_value(seen, expected) > 1e-6
+
+
+def test_no_draw_is_infinite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kills: a quantile of 0, where the list has all of a law and its sum is short of 1 by its
+    rounding: the largest uniform number was one beyond, once in 10^15 draws."""
+    words = np.full(6, 2**64 - 1, dtype=np.uint64)
+    monkeypatch.setattr(core, "stream_words", lambda *_: words)
+    for alpha in (2.0, 1.5, 0.5):
+        for scale in (3.0, 100.0, 1000.0):
+            draws = pn.DiscreteStable(alpha=alpha, scale=scale).sample(3, rng=1)
+            assert np.isfinite(draws).all()
 
 
 def test_residues_of_sums_are_sums_of_residues() -> None:

@@ -155,6 +155,21 @@ def test_gaps_are_what_bounds_say_and_change_no_type(kind, whole):
     assert pn.exact_sum(gaps, 1.0, bounds=BOUNDS) == 5.0 - 10.0
 
 
+def test_what_nullable_columns_are_made_of_is_read_as_they_are():
+    """Kills: the float64 that NumPy makes of them where something is missing, which tells it."""
+    pandas = pytest.importorskip("pandas")
+    for values, low in (([5, 2**53 + 1], 2**53 + 1), ([5, None], -10)):
+        column = pandas.Series(values, dtype="Int64")
+        for inner in (column.array, pandas.Index(column)):
+            found = replay(LATTICE, inner, bytes(32), bounds=(-10, 2**60))
+            expected = replay(LATTICE, np.array([5, low]), bytes(32), bounds=(-10, 2**60))
+            assert found.dtype == expected.dtype == np.int64
+            np.testing.assert_array_equal(found, expected)
+        people = pandas.array([1, 2 if low > 0 else None], dtype="Int64")
+        sums = pn.exact_sums([4.0, 5.0], 1.0, bounds=(0, 9), units=people)
+        assert sums.tolist() == [9.0 if low > 0 else 4.0]
+
+
 def test_a_ledger_counts_and_releases_what_it_holds(kind):
     table = kind.table(DATA)
     ledger = pn.Ledger(epsilon=6.5, delta=0.0)

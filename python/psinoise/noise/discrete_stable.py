@@ -255,9 +255,12 @@ class DiscreteStable(WholeNoise):
         sizes = np.searchsorted(listed, uniform[:, 0], side="right").astype(np.float64)
         rare = sizes >= listed.size
         if rare.any():
-            # P(X >= listed) times a uniform number is what is beyond |X|, on one side.
-            beyond = self.ccdf(listed.size - 1.0) * (1.0 - uniform[rare, 1])
-            sizes[rare] = np.maximum(self._quantile("ccdf", beyond), listed.size)
+            # P(X >= listed) times a uniform number is what is beyond |X|, on one side; where that
+            # is nothing the sum of the list is short of 1 by its rounding.
+            rest = self.ccdf(listed.size - 1.0)
+            beyond = rest * (1.0 - uniform[rare, 1])
+            farther = np.maximum(self._quantile("ccdf", beyond), listed.size)
+            sizes[rare] = farther if rest > 0.0 else listed.size - 1.0
         flat[:] = np.where(words[:, 0] & np.uint64(1), -sizes, sizes)
 
     # -- expectations ----------------------------------------------------------------------------

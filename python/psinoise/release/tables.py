@@ -116,20 +116,23 @@ def column_of(x: Any) -> Column | None:
     if isinstance(x, Column):
         return x
     if hasattr(x, "iloc") and hasattr(x, "isna") and hasattr(x, "name"):
-        return _of_pandas(x)
+        return _of_pandas(x, lambda values: type(x)(values, index=x.index, name=x.name))
+    if hasattr(x, "isna") and not isinstance(getattr(x, "dtype", None), np.dtype | None):
+        # What is within a nullable column, or an index of such a type: as NumPy's arrays.
+        return _of_pandas(x, lambda values: values)
     if hasattr(x, "is_null") and hasattr(x, "fill_null"):
         return _of_polars_or_arrow(x)
     return None
 
 
-def _of_pandas(x: Any) -> Column:
+def _of_pandas(x: Any, like: Callable[[Values], Any]) -> Column:
     if isinstance(x.dtype, np.dtype):
-        return Column(np.asarray(x), None, _like_pandas(x))
+        return Column(np.asarray(x), None, like)
     kind = getattr(x.dtype, "numpy_dtype", np.dtype(object))
     if kind.kind not in "fiu":
         return _without_numbers(x)
     gaps = np.asarray(x.isna(), dtype=bool)
-    return Column(x.to_numpy(dtype=kind, na_value=0), gaps, _like_pandas(x))
+    return Column(x.to_numpy(dtype=kind, na_value=0), gaps, like)
 
 
 def _of_polars_or_arrow(x: Any) -> Column:
@@ -145,10 +148,6 @@ def _of_polars_or_arrow(x: Any) -> Column:
 def _without_numbers(x: Any) -> Column:
     """Refused by whoever reads it: the type of other columns may depend on what is missing."""
     return Column(np.empty(len(x), dtype=object), None, lambda values: values)
-
-
-def _like_pandas(x: Any) -> Callable[[Values], Any]:
-    return lambda values: type(x)(values, index=x.index, name=x.name)
 
 
 def _like_polars(x: Any) -> Callable[[Values], Any]:
