@@ -7,6 +7,7 @@ error), 130 interrupted, 141 the reader of the output went away.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from psinoise import __version__
+from psinoise.commands._output import drop_output
 from psinoise.errors import BudgetError, CalibrationError, CertificationError
 
 __all__ = ["main"]
@@ -80,6 +82,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         0, 2, 130 or 141; see the module's description.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:  # it was closed
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names that the terminal cannot show are no reason to fail after the work is done.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         arguments = _parser(words).parse_args(words)
         if arguments.command is None:
@@ -89,8 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Python flushes standard output once more at its end: let that go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return 141
     except ModuleNotFoundError as error:
         return _fail(_missing(error))

@@ -342,3 +342,45 @@ def test_it_is_in_the_list_of_commands(capsys):
     text = capsys.readouterr().out
     assert "--column" in text
     assert "how many values of a column one record can move" in " ".join(text.split())
+
+
+def test_a_name_that_is_not_there_costs_nothing(capsys, table):
+    """Kills: a charge before the header is read: the right command would not fit any more."""
+    assert command_line.main(["ledger", "create", "L", "--epsilon", "1", "--delta", "1e-6"]) == 0
+    capsys.readouterr()
+    words = ["table.csv", *TARGET, "--out", "private.csv", "--ledger", "L"]
+    assert "is not there" in mistake(capsys, *words, "--column", "typo")
+    assert not pn.Ledger.open("L").charges
+    assert "charged to L" in run(capsys, *words, "--column", "c")
+    assert len(pn.Ledger.open("L").charges) == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_a_release_whose_report_cannot_be_written_is_done(table):
+    """Kills: an exit status that makes a script spend the budget again."""
+    words = [sys.executable, "-m", "psinoise", "release", "table.csv", "--column", "c", *TARGET]
+    environment = {**os.environ, "PYTHONPATH": str(Path(pn.__file__).resolve().parents[1])}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*words, "--out", "private.csv"],
+            env=environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 0
+    assert b"all is done, but cannot be said" in done.stderr
+    assert Path("private.csv").exists()
+    named = [*words, "--out", "pr\u00edvate.csv"]
+    environment["PYTHONIOENCODING"] = "ascii"
+    done = subprocess.run(named, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0
+    assert b"pr\\xedvate.csv" in done.stdout
+
+
+def test_long_fields_are_copied(capsys, table):
+    """Kills: the limit of Python's reader, 2**17 characters."""
+    Path("long.csv").write_text(f"c,note\n5,{'x' * 200_000}\n")
+    run(capsys, "long.csv", "--column", "c", *TARGET, "--out", "private.csv")
+    assert len(Path("private.csv").read_text()) > 200_000
+    assert csv.field_size_limit() == 2**17

@@ -35,6 +35,8 @@ FORMATS = (".csv", ".parquet", ".npy")
 _BLOCK = 2**16
 #: Up to here a cell has more than two float64 numbers.
 _MOST_CELLS = 2.0**50
+# Characters in a field of CSV; Python's reader refuses more than 2**17 unless it is told.
+_LONGEST_FIELD = 2**30
 
 
 def map_columns(
@@ -136,12 +138,15 @@ def _map_csv(
 @contextmanager
 def _readable(source: Path) -> Iterator[None]:
     """What the reader says about a file, without the bytes that it found."""
+    before = csv.field_size_limit(_LONGEST_FIELD)
     try:
         yield
     except csv.Error:
         raise DomainError(f"{source} must be a table of comma-separated values") from None
     except UnicodeDecodeError:
         raise DomainError(f"{source} must be text in UTF-8") from None
+    finally:
+        csv.field_size_limit(before)
 
 
 def _batched(reader: Iterator[list[str]]) -> Iterator[list[list[str]]]:

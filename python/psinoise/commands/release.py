@@ -37,6 +37,7 @@ from psinoise.commands._mechanism import (
     rounded,
     size,
 )
+from psinoise.commands._output import report
 from psinoise.errors import CertificationError, DomainError
 from psinoise.ledger import Ledger, head_of
 from psinoise.mechanisms import LatticeMechanism, Mechanism
@@ -146,14 +147,16 @@ def run(arguments: argparse.Namespace) -> int:
     count = arguments.count if values is None else max(values, 1)
     uses = count * max(len(arguments.column), 1)
     mechanism, epsilon = _mechanism(arguments, uses)
-    if ledger is not None:
-        label = arguments.label or f"{target.name}: {', '.join(arguments.column)}".rstrip(": ")
-        ledger.charge(mechanism, uses, label=label)
+    label = arguments.label or f"{target.name}: {', '.join(arguments.column)}".rstrip(": ")
     bounds = None if arguments.bounds is None else (arguments.bounds[0], arguments.bounds[1])
-    released = 0
+    released, charged = 0, ledger is None
 
     def release(x: Any) -> Any:
-        nonlocal released
+        nonlocal released, charged
+        # Before any noise is drawn, and after what is wrong with names and columns has been said.
+        if not charged and ledger is not None:
+            ledger.charge(mechanism, uses, label=label)
+            charged = True
         released += len(x)
         return mechanism.release(x, bounds=bounds)
 
@@ -184,12 +187,15 @@ def run(arguments: argparse.Namespace) -> int:
         # Before the table: there is none without a record of it.
         write_text(record, json.dumps(written, indent=1, allow_nan=False) + "\n")
     bound = rounded(epsilon, 1)
-    print(f"{target}: epsilon <= {bound} at delta {arguments.delta:g}, {arguments.adjacency}")
-    print(f"{mechanism.law} on multiples of {mechanism.grid!r}, count {uses}; see {record}")
-    if ledger is not None:
-        print(f"charged to {arguments.ledger}")
+    said = [
+        f"{target}: epsilon <= {bound} at delta {arguments.delta:g}, {arguments.adjacency}",
+        f"{mechanism.law} on multiples of {mechanism.grid!r}, count {uses}; see {record}",
+    ]
+    if ledger is not None and charged:
+        said.append(f"charged to {arguments.ledger}")
     if copied:
-        print(f"copied as they are, without protection: {', '.join(copied)}")
+        said.append(f"copied as they are, without protection: {', '.join(copied)}")
+    report(said)
     return 0
 
 
