@@ -295,3 +295,17 @@ def test_bad_numbers(law, given, name):
 def test_bad_arguments(make, error, message):
     with pytest.raises(error, match=re.escape(message)):
         make()
+
+
+def test_the_end_of_a_support_is_one_number() -> None:
+    """Kills: an end in units of the scale, which is rounded on its own: tails beyond the half width
+    in one law of twenty, no density at it in one of twelve."""
+    random = np.random.default_rng(5)
+    for _ in range(200):
+        epsilon, delta, sensitivity = np.exp(random.uniform([-6, -300, -300], [5, -1, 300]))
+        law = pn.TruncatedLaplace(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+        end = law.half_width
+        inside, outside = np.nextafter(end, [0.0, np.inf])
+        assert law.ccdf(end) == law.cdf(-end) == law.pdf(outside) == 0.0
+        assert law.ccdf(-end) == 1.0
+        assert min(law.pdf(end), law.ccdf(inside)) > 0.0

@@ -302,8 +302,9 @@ class Ledger:
             counted and released.
         count : int, optional
             How many of the values (of the vectors, for a mechanism of more dimensions) one record
-            can move. None is all of them. 1 is a histogram, of which a record moves one cell (2
-            under "replace": it leaves a cell for another). At least 1 where there are values.
+            can move, in all columns together. None is all of them. 1 is a histogram, of which a
+            record moves one cell (2 under "replace": it leaves a cell for another); a row of two
+            columns that it moves is 2. At least 1 where there are values.
         sampling_rate : float
             Rate at which the records behind ``x`` were drawn, in secret and for this release
             alone; above 0 where there are values. Below 1, ``count`` must be 1: values computed

@@ -196,13 +196,13 @@ class TruncatedLaplace(OwnUnit, NoiseLaw):
         fill_in_blocks(lambda part: self._evaluate_block(quantity, part), x, out)
 
     def _evaluate_block(self, quantity: str, x: Float) -> Float:
-        t, reach = np.abs(x) / self._scale, self._reach
+        t, end = np.abs(x) / self._scale, self.half_width
         if quantity in ("pdf", "logpdf"):
             log_density = -t - math.log(2.0 * self._inside * self._scale)
-            log_density = np.where(t <= reach, log_density, -np.inf)
+            log_density = np.where(np.abs(x) <= end, log_density, -np.inf)
             found = np.exp(log_density) if quantity == "pdf" else log_density
             return np.where(np.isnan(x), np.nan, found)
-        left = np.maximum(reach - t, 0.0)
+        left = np.maximum((end - np.abs(x)) / self._scale, 0.0)  # exact next to the end
         with np.errstate(divide="ignore"):
             # P(X > t) is exp(-t) - exp(-A), over twice what is kept, without the cancellation.
             log_part = np.log(-np.expm1(-left))
