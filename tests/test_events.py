@@ -127,7 +127,7 @@ ANSWERED = {
     ),
     "tree": (
         # Seven steps: three levels.
-        dpa.SingleEpochTreeAggregationDpEvent(3.0, [7, 3]),
+        dpa.SingleEpochTreeAggregationDpEvent(3.0, np.int64(7)),
         "replace",
         composed(mechanism(pn.Gaussian(std=3.0), 2.0 * math.sqrt(3.0)), adjacency="replace"),
         gaussian(3.0, sensitivity=2.0 * math.sqrt(3.0)),

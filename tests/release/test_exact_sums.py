@@ -103,6 +103,7 @@ def test_the_bounds_are_reached():
         (np.array([2**64 - 1, 2**64 - 1, 0], dtype=np.uint64),),
         (np.array(["x", "x", "y"]),),
         (np.array([b"x", b"x", b"y"]),),
+        (np.array(["x", "x", "y"], dtype=np.dtypes.StringDType()),),
         (["x", "x", "y"],),
         ([(1, 2), (1, 2), (1, 3)],),
         ([1, 1, "1"],),

@@ -207,6 +207,9 @@ def test_whole_tables_and_wrong_names_are_refused(kind):
                 release(table, columns=wrong)
         with pytest.raises(TypeError, match="x must be real numbers"):
             release(table, columns=["day"])
+        assert type(release(table, columns=np.array(["count"]))) is type(table)
+    with pytest.raises(TypeError, match="got a whole table"):
+        pn.exact_sum(table, 1.0, bounds=BOUNDS)
     with pytest.raises(TypeError, match="a table takes no out="):
         LATTICE.release(table, columns=["count"], out=np.empty(3))
     with pytest.raises(TypeError, match="columns are for a table"):
@@ -218,6 +221,7 @@ def test_kinds_that_declare_no_number_are_refused(kind):
         import polars
 
         refused = [polars.Series([True, None]), polars.Series(["1"]), polars.Series([{"a": 1}])]
+        refused += [polars.Series([1, 2], dtype=polars.Int128), polars.Series([None, None])]
         with pytest.raises(TypeError, match="collect"):
             LATTICE.release(polars.LazyFrame(DATA), columns=["count"])
     elif kind in (Pandas, PandasOnArrow):
@@ -232,6 +236,12 @@ def test_kinds_that_declare_no_number_are_refused(kind):
         import pyarrow
 
         refused = [pyarrow.array([True, None]), pyarrow.array(["a", None])]
+        refused.append(pyarrow.RunEndEncodedArray.from_arrays([2, 3], [1, 2]))
+        # A gap among the values of a dictionary is a gap.
+        indexed = pyarrow.DictionaryArray.from_arrays([0, 1], [2**53 + 1, None])
+        found = replay(LATTICE, indexed, bytes(32), bounds=(0, 2**60))
+        expected = replay(LATTICE, np.array([2**53 + 1, 0]), bytes(32), bounds=(0, 2**60))
+        assert np.asarray(found).tolist() == expected.tolist()
     for column in refused:
         with pytest.raises(TypeError, match="x must be real numbers"):
             LATTICE.release(column, bounds=(0, 1))

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from psinoise.errors import DomainError
-from psinoise.release.tables import column_of
+from psinoise.release.tables import column_of, table_of
 
 __all__ = ["declares_a_type", "is_masked", "read"]
 
@@ -64,6 +64,8 @@ def read(name: str, x: ArrayLike, limits: tuple[float, float] | None) -> NDArray
     else:
         if is_masked(x):
             raise TypeError(f"{name} must not have masked values")
+        if table_of(x) is not None:
+            raise TypeError(f"{name} must be a column of numbers, got a whole table")
         if not declares_a_type(x):
             return _listed(name, x, limits)
         array = np.asarray(x)

@@ -172,6 +172,8 @@ def _owners(units: ArrayLike) -> NDArray[np.int64]:
         numbered = np.unique(column.values, return_inverse=True)[1].reshape(column.values.shape)
         return numbered if column.missing is None else np.where(column.missing, -1, numbered)
     array = np.asarray(units) if declares_a_type(units) else _objects(units)
+    if array.dtype.kind == "T":  # strings of NumPy that have no length
+        array = array.astype(object)
     if array.dtype.kind in "iuSU":
         return np.unique(array, return_inverse=True)[1].reshape(array.shape)
     if array.dtype.kind != "O":

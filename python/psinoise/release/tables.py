@@ -101,6 +101,7 @@ class Table(NamedTuple):
             raise TypeError(
                 "columns must name what is released of a table: the others are copied as they are"
             )
+        columns = columns.tolist() if hasattr(columns, "tolist") else columns
         chosen = list(columns) if isinstance(columns, list | tuple) else [columns]
         if not chosen:
             raise DomainError("columns must name at least one column, got none")
@@ -136,12 +137,18 @@ def _of_pandas(x: Any, like: Callable[[Values], Any]) -> Column:
 
 
 def _of_polars_or_arrow(x: Any) -> Column:
-    declared = np.asarray(x[:0])  # of no row: whatever is missing in others
-    kind = declared.dtype
-    if kind.kind not in "fiu" or declared.ndim != 1:
+    try:
+        if hasattr(getattr(x, "type", None), "index_type"):  # a dictionary may have gaps too
+            x = x.cast(x.type.value_type)
+        declared = np.asarray(x[:0])  # of no row: whatever is missing in others
+        kind = declared.dtype
+        numeric = getattr(getattr(x, "dtype", None), "is_numeric", lambda: True)
+        if kind.kind not in "fiu" or declared.ndim != 1 or not numeric():
+            return _without_numbers(x)
+        gaps = np.asarray(x.is_null(), dtype=bool)
+        values = np.asarray(x.fill_null(0)).astype(kind, copy=False)
+    except Exception:  # of the other library, of a type that is none of NumPy's
         return _without_numbers(x)
-    gaps = np.asarray(x.is_null(), dtype=bool)
-    values = np.asarray(x.fill_null(0)).astype(kind, copy=False)
     return Column(values, gaps, _like_arrow(x) if hasattr(x, "type") else _like_polars(x))
 
 

@@ -35,6 +35,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from psinoise import _validate, promises
@@ -278,7 +279,7 @@ def _of_tree(event: Any, adjacency: str) -> Mechanism | None:
             "a tree must be under adjacency 'replace': adding a record moves those that follow it"
         )
     counts = event.step_counts
-    steps = [counts] if isinstance(counts, int) else list(counts)
+    steps = [counts] if isinstance(counts, Integral) else list(counts)
     # A value is in one node of each level, of which a tree of 2^k leaves has k + 1.
     levels = max((_validate.count("step_counts", count).bit_length() for count in steps), default=0)
     if not levels:
