@@ -49,6 +49,7 @@ def map_columns(
     bounds: tuple[float, float] | None,
     delimiter: str = ",",
     missing: Sequence[str] = (),
+    ready: Callable[[], None] = lambda: None,
 ) -> list[str]:
     """Write ``source`` to ``target`` with a function applied to some columns, block by block.
 
@@ -72,13 +73,16 @@ def map_columns(
         one character between the fields of a line, in both files
     missing
         words that stand for an empty field in the columns
+    ready
+        called once, when names and types are seen to be right, before any value is read
     """
     kind = source.suffix.lower()
     if kind == ".parquet":
-        return _map_parquet(source, target, columns, function)
+        return _map_parquet(source, target, columns, function, ready)
     if kind == ".npy":
-        return _map_npy(source, target, columns, function)
-    return _map_csv(source, target, columns, function, grid, bounds, delimiter, frozenset(missing))
+        return _map_npy(source, target, columns, function, ready)
+    words = frozenset(missing)
+    return _map_csv(source, target, columns, function, grid, bounds, delimiter, words, ready)
 
 
 def rows_of(source: Path, delimiter: str = ",") -> int:
@@ -105,6 +109,7 @@ def _map_csv(
     bounds: tuple[float, float] | None,
     delimiter: str,
     missing: frozenset[str],
+    ready: Callable[[], None],
 ) -> list[str]:
     if not columns:
         raise TypeError("a CSV table needs --column")
@@ -121,6 +126,7 @@ def _map_csv(
         if header is None:
             raise DomainError(f"{source} must have a header")
         places = [_place(header, column) for column in columns]
+        ready()
         writer.writerow(header)
         for rows in track(_batched(reader), "releasing"):
             if any(len(row) != len(header) for row in rows):
@@ -221,7 +227,13 @@ def _decimal(text: str, column: str) -> Decimal:
 # -- arrays ----------------------------------------------------------------------------------------
 
 
-def _map_npy(source: Path, target: Path, columns: Sequence[str], function: Function) -> list[str]:
+def _map_npy(
+    source: Path,
+    target: Path,
+    columns: Sequence[str],
+    function: Function,
+    ready: Callable[[], None],
+) -> list[str]:
     array = _loaded(source)
     names = array.dtype.names
     order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
@@ -231,6 +243,7 @@ def _map_npy(source: Path, target: Path, columns: Sequence[str], function: Funct
         kind = function(np.zeros(0, array.dtype)).dtype
     else:
         kind = _replaced(array.dtype, columns, function)
+    ready()
     written = np.lib.format.open_memmap(target, "w+", kind, array.shape, fortran_order=order == "F")
     # Views: neither array is ever in memory as a whole.
     before, after = array.reshape(-1, order=order), written.reshape(-1, order=order)
@@ -273,7 +286,11 @@ def _replaced(kind: np.dtype[Any], columns: Sequence[str], function: Function) -
 
 
 def _map_parquet(
-    source: Path, target: Path, columns: Sequence[str], function: Function
+    source: Path,
+    target: Path,
+    columns: Sequence[str],
+    function: Function,
+    ready: Callable[[], None],
 ) -> list[str]:
     """What a writer has noted about a file is not copied: it may tell of what is released."""
     arrow: Any = required("pyarrow", _NEEDS_ARROW)
@@ -287,6 +304,7 @@ def _map_parquet(
         field = fields[place]
         empty: Any = function(arrow.array([], field.type))
         fields[place] = field.with_type(empty.type)
+    ready()
     with parquet.ParquetWriter(target, arrow.schema(fields)) as writable:
         for batch in track(readable.iter_batches(batch_size=_BLOCK), "releasing"):
             released = [

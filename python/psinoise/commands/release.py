@@ -149,14 +149,15 @@ def run(arguments: argparse.Namespace) -> int:
     mechanism, epsilon = _mechanism(arguments, uses)
     label = arguments.label or f"{target.name}: {', '.join(arguments.column)}".rstrip(": ")
     bounds = None if arguments.bounds is None else (arguments.bounds[0], arguments.bounds[1])
-    released, charged = 0, ledger is None
+    released = 0
+
+    def charge() -> None:
+        # Whether values can be read is an answer.
+        if ledger is not None:
+            ledger.charge(mechanism, uses, label=label)
 
     def release(x: Any) -> Any:
-        nonlocal released, charged
-        # Before any noise is drawn, and after what is wrong with names and columns has been said.
-        if not charged and ledger is not None:
-            ledger.charge(mechanism, uses, label=label)
-            charged = True
+        nonlocal released
         released += len(x)
         return mechanism.release(x, bounds=bounds)
 
@@ -170,6 +171,7 @@ def run(arguments: argparse.Namespace) -> int:
             bounds=bounds,
             delimiter=arguments.delimiter,
             missing=arguments.missing,
+            ready=charge,
         )
         if values is not None and released > uses:
             raise DomainError(f"{arguments.table} must not change while it is released")
@@ -191,7 +193,7 @@ def run(arguments: argparse.Namespace) -> int:
         f"{target}: epsilon <= {bound} at delta {arguments.delta:g}, {arguments.adjacency}",
         f"{mechanism.law} on multiples of {mechanism.grid!r}, count {uses}; see {record}",
     ]
-    if ledger is not None and charged:
+    if ledger is not None:
         said.append(f"charged to {arguments.ledger}")
     if copied:
         said.append(f"copied as they are, without protection: {', '.join(copied)}")
