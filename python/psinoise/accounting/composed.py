@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +11,7 @@ from psinoise.accounting.compose.measures.bound import Bound, delta_of
 from psinoise.accounting.compose.measures.dense import Mask
 from psinoise.accounting.compose.measures.measure import SIDES, Side
 from psinoise.accounting.loss.pairs import Direction, Float
-from psinoise.accounting.loss.steps import MASS_ROUNDING, infinite_mass
+from psinoise.accounting.loss.steps import MASS_ROUNDING, infinite_mass, log_infinite_mass
 from psinoise.accounting.one_direction import MOST_KEPT, UNDERFLOW
 from psinoise.accounting.question import Question, certain_delta
 
@@ -168,8 +167,7 @@ def _with_infinite(question: Question, known: Known) -> Known:
     """The same of all of delta."""
     found: Known = {}
     for direction, logs in known.items():
-        mass = infinite_mass(question.steps, direction)
-        log_mass = math.log(mass) if mass > 0.0 else -math.inf
+        log_mass = log_infinite_mass(question.steps, direction)
         found[direction] = {side: np.logaddexp(log, log_mass) for side, log in logs.items()}
     return found
 

@@ -33,8 +33,8 @@ from psinoise.accounting.loss.steps import (
     are_pairs,
     directions,
     finite_share,
-    infinite_mass,
     largest_finite_loss,
+    log_infinite_mass,
     several,
 )
 from psinoise.accounting.widths import Widths
@@ -166,8 +166,7 @@ class OneDirection:
                 if share.least == -math.inf:
                     self.meant, self.share = top, share._replace(least=share.most)
         else:
-            mass = infinite_mass(steps, direction)
-            self.log_beside = math.log(mass) if mass > 0.0 else -math.inf
+            self.log_beside = log_infinite_mass(steps, direction)
             if point.epsilon >= top:
                 self.lower = self.upper = -math.inf
         countless = question.uses > _MOST_USES and not question.estimating

@@ -334,7 +334,7 @@ class NoiseLaw(Named, Evaluated, Moments, Value):
         text = f"{type(self).__name__}{self._shape!r}"
         for part in self._shape:
             # Where a function is in memory is no part of its name.
-            if part.of_functions if isinstance(part, Cost) else callable(part):
+            if getattr(part, "of_functions", callable(part)):
                 text = text.replace(repr(part), name_by_values(part))
         return text.encode()
 

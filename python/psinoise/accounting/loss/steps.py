@@ -85,6 +85,12 @@ def infinite_mass(steps: Steps, direction: Direction) -> float:
     return some_of([(pair.infinite(direction), count) for pair, count in steps])
 
 
+def log_infinite_mass(steps: Steps, direction: Direction) -> float:
+    """Its logarithm; ``-inf`` if there is none."""
+    mass = infinite_mass(steps, direction)
+    return math.log(mass) if mass > 0.0 else -math.inf
+
+
 def some_of(chances: list[tuple[float, int]]) -> float:
     """Probability that something happens, of what has a chance in each of so many trials."""
     if max((chance for chance, _ in chances), default=0.0) >= 1.0:
