@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
 import pytest
 from scipy import optimize
 
@@ -116,3 +117,20 @@ def test_costs_that_no_law_on_the_cells_has():
             pn.OptimalUnimodal(mean_cost=0.003, cost=1, delta=delta, count=1)
     with pytest.raises(pn.CalibrationError, match="epsilon must be at most 700"):
         pn.calibrate(pn.noise.Family(pn.OptimalUnimodal, cost=1), epsilon=720.0, delta=0.0)
+
+
+def test_a_cost_that_is_rounding_next_to_0_is_asked_for_few_values() -> None:
+    """Kills: panels at 1e-10 that are halved until they agree to a share of what is left of them,
+    forty times, in 7 s."""
+    values = []
+
+    def root(x: np.ndarray) -> np.ndarray:
+        values.append(np.size(x))
+        return np.sqrt(1.0 + np.square(x)) - 1.0
+
+    words = {"delta": 0.01, "count": 1, "epsilon": 1.0, "cells_per_sensitivity": 5}
+    law = pn.OptimalUnimodal(**words, cost=root)
+    assert sum(values) < 3e6
+    other = pn.OptimalUnimodal(**words, cost=lambda x: np.square(x) / (np.sqrt(1.0 + x * x) + 1.0))
+    assert law.mean_abs == pytest.approx(other.mean_abs, rel=1e-9)
+    assert law.certificate.gap == pytest.approx(other.certificate.gap, rel=1e-6)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psinoise.optimize.cells import Float
 
@@ -25,7 +26,7 @@ _NEAR, _FAR = (math.sqrt(5.0 - sign * 2.0 * math.sqrt(10.0 / 7.0)) / 3.0 for sig
 _NODES = np.array([-_FAR, -_NEAR, 0.0, _NEAR, _FAR])
 _HEAVY, _LIGHT = ((322.0 + sign * 13.0 * math.sqrt(70.0)) / 900.0 for sign in (1.0, -1.0))
 _WEIGHTS = np.array([_LIGHT, _HEAVY, 128.0 / 225.0, _HEAVY, _LIGHT])
-# Of the integral of a panel, for the two ways of taking it, and of what comes before it.
+# Of the integral up to the next point that is asked for, for the two ways of taking a panel.
 _AGREE, _MOST_HALVINGS = 1e-13, 40
 
 
@@ -80,23 +81,28 @@ class FunctionCost(IntervalCost):
         """By panels."""
         mesh = np.array([0.0, *self.kinks, *_OCTAVES])
         mesh = mesh[mesh < x.max(initial=0.0)]
-        points = np.unique(np.concatenate([x.reshape(-1), mesh]))
-        sums = np.append(0.0, np.cumsum(self._panels(points[:-1], points[1:])))
-        return np.asarray(sums[np.searchsorted(points, x)])
+        points = np.unique(np.concatenate([[0.0], x.reshape(-1), mesh]))
+        places = np.searchsorted(points, x)
+        # The point that is asked for at the end of each panel or after it.
+        asked = np.unique(np.append(places, points.size - 1))
+        after = asked[np.searchsorted(asked, np.arange(1, points.size))]
+        sums = np.append(0.0, np.cumsum(self._panels(points[:-1], points[1:], after)))
+        return np.asarray(sums[places])
 
-    def _panels(self, low: Float, high: Float) -> Float:
-        """Integrals over panels from left to right."""
+    def _panels(self, low: Float, high: Float, after: NDArray[np.intp]) -> Float:
+        """Integrals over panels from left to right, each to its share of the integral up to the
+        point ``after`` it: what is next to 0 may be the rounding of a function that vanishes."""
         whole = self._of(low, high)
         found = whole.copy()
         parts = np.arange(low.size)
-        before = np.append(0.0, np.cumsum(whole)[:-1])
+        size = np.append(0.0, np.cumsum(whole))[after]
         for _ in range(_MOST_HALVINGS):
             middle = 0.5 * (low + high)
             left, right = self._of(low, middle), self._of(middle, high)
             with np.errstate(invalid="ignore"):
                 change = np.where(np.isfinite(whole), left + right - whole, 0.0)
                 np.add.at(found, parts, change)
-                bad = np.abs(change) > _AGREE * (np.abs(left + right) + before[parts])
+                bad = np.abs(change) > _AGREE * size[parts]
             if not bad.any():
                 break
             parts = np.repeat(parts[bad], 2)
