@@ -319,7 +319,9 @@ def test_a_seed_names_one_stream_wherever_a_function_is():
     laws = [
         lambda cost: pn.Schrodinger(cost=cost, mean_cost=1.0),
         lambda cost: pn.Schrodinger(cost=costs.Power(2.0) + costs.Stretched(cost, 2.0), theta=1.0),
-        lambda cost: pn.OptimalUnimodal(delta=1e-3, count=1, cost=cost, mean_cost=1.0),
+        lambda cost: pn.OptimalUnimodal(
+            epsilon=1.0, delta=0.01, count=1, cost=cost, cells_per_sensitivity=5
+        ),
     ]
     for law in laws:
         first, same = (law(cost).sample(3, rng=1) for cost in (Rounded(), Rounded()))

@@ -80,7 +80,7 @@ def test_a_cactus_knows_its_own_cost():
 @pytest.mark.deep
 @pytest.mark.parametrize(
     "bound",
-    [1e-5, 1e-3, 0.04, 1.0, 1.5, 5.0, 24.9, 36.0, 100.0, 562.0, 1e3, 1.7e3, 5e3, 1e4, 2e4, 4e4],
+    [1e-5, 0.04, 1.0, 1.5, 24.9, 36.0, 562.0, 1.7e3, 4e4],
 )
 def test_a_cactus_on_cells_of_its_own_choice_beats_the_gaussian(bound):
     """The Gaussian of the law's own variance; from the masses, and piece by piece from densities.

@@ -132,7 +132,7 @@ def test_fisher_information_against_quadrature(law_class, scale):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("shift", [1e-3, 0.05, 0.0999, 0.1, 0.4999, 0.6, 1.0, 3.7, 20.0])
+@pytest.mark.parametrize("shift", [1e-3, 0.0999, 0.4999, 1.0, 20.0])
 def test_kl_against_mpmath(law, truth, shift):
     log_density, _ = truth
     shift = float(shift)

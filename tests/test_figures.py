@@ -17,7 +17,7 @@ pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 
 from psinoise import _style, figures, plotting
-from psinoise.figures import cactus, schrodinger
+from psinoise.figures import cactus, schrodinger, stable
 from psinoise.noise import DESIGNED, FAMILIES, LAWS, Family
 
 # Computed outside this package, direction remove: Airy by contour integration with other nodes,
@@ -31,8 +31,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All figures in all formats, drawn once."""
     directory = tmp_path_factory.mktemp("figures") / "made" / "on demand"
     with pytest.MonkeyPatch.context() as patch:
-        # Each takes ten seconds.
-        patch.setattr(cactus, "_EPOCHS", (1, 10, 30))
+        # Each takes seconds.
+        patch.setattr(cactus, "_DEVIATIONS", (0.24, 0.51, 1.05))
+        patch.setattr(cactus, "_COUNTS", (1, 5))
+        patch.setattr(cactus, "_EPOCHS", (1, 10))
+        patch.setattr(stable, "_EPSILONS", (0.1, 1.0, 5.4, 5.5, 20.0))
         written = figures.save_figures(directory, formats=figures.FORMATS)
     assert sorted(written) == sorted(directory.iterdir())
     return directory

@@ -126,7 +126,7 @@ def test_brackets_are_as_narrow_as_others(name, scale):
 
 
 @pytest.mark.deep
-@for_each(list(LAWS), [1e6, 1e9, 1e12, 1e14])
+@for_each(list(LAWS), [1e6, 1e14])
 def test_all_brackets_are_as_narrow_as_others(name, scale):
     """The same at more points."""
     check_brackets(name, scale)
@@ -165,7 +165,7 @@ def test_laplace_noise_is_a_sum_of_signs(scale, count):
         assert found.upper - found.lower <= 1e-3 * found.upper
 
 
-@for_each(["Laplace", "Airy", "Cauchy", "stable 1.5", "root"], [1e7, 1e9, 1e13])
+@for_each(["Laplace", "Airy", "Cauchy", "stable 1.5", "root"], [1e7, 1e13])
 def test_very_many_uses_have_the_gaussian_limit(name, scale):
     """Of its Fisher information: the next terms are below a millionth."""
     law, count = LAWS[name](scale), 10**9

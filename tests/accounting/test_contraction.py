@@ -56,7 +56,7 @@ def test_the_last_node_of_a_lower_bound(step, rate, scale):
     bins, largest = one_use_bins(step, rate, scale)
     lower = node_measure(bins, "lower")
     mass = lower.mass * np.exp(lower.log_norm - lower.tilt * lower.losses)
-    epsilons = largest * np.linspace(0.0, 1.0, 400, endpoint=False)
+    epsilons = largest * np.linspace(0.0, 1.0, 80, endpoint=False)
     losses = np.minimum(epsilons[:, None] - lower.losses, 0.0)
     found = (mass * -np.expm1(losses)).sum(axis=1)
     mechanism = pn.Mechanism(pn.Laplace(scale=scale), sensitivity=1.0)

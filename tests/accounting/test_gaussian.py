@@ -130,7 +130,7 @@ def test_narrow_laplace_noise_of_one_use(scale, rate, delta, direction):
 
 
 @pytest.mark.deep
-@for_each([1e-1, 1e-3, 1e-5, 1e-8], [1.0, 0.3, 1e-9], [0.3, 1e-10, 1e-300], ["remove", "add"])
+@for_each([1e-1, 1e-5, 1e-8], [1.0, 1e-9], [0.3, 1e-10, 1e-300], ["remove", "add"])
 def test_narrow_airy_noise_of_one_use(mean_abs, rate, delta, direction):
     with mp.workdps(80):
         holds_one_use(
