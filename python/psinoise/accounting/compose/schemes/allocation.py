@@ -158,11 +158,11 @@ class Allocation:
 
 def plan_for(bound: AllocationBound, stages: Stages, epsilons: Sequence[float]) -> Plan:
     """Where a finer epoch should have its nodes for questions at some epsilons."""
-    density = _Density(bound)
+    density = _Density(bound, np.asarray(epsilons))
     spreads = {}
     for key, (found, uses) in stages.items():
         bins = grouped(found)
-        gaps = [density.log_gaps(bins, uses, epsilon) for epsilon in epsilons]
+        gaps = [*density.log_gaps(bins, uses)]
         # Widths in the log of the ratio, as far as ratios matter.
         sizes = np.abs(bins.edges)
         even = np.abs(np.diff(np.log(np.maximum(sizes, 1e-30 * sizes.max())))) + 1e-300
@@ -171,30 +171,30 @@ def plan_for(bound: AllocationBound, stages: Stages, epsilons: Sequence[float]) 
 
 
 class _Density:
-    """The density of the sum of all ratios of an epoch."""
+    """The density of the sum of all ratios of an epoch, where some epsilons ask for it."""
 
-    def __init__(self, bound: AllocationBound) -> None:
-        self._bound = bound
+    def __init__(self, bound: AllocationBound, epsilons: Float) -> None:
+        self._at = np.array([[bound.crossing_value(epsilon)] for epsilon in epsilons])
+        self._log_deltas = bound.log_deltas(epsilons)[:, None]
+        units = epsilons if bound.direction == "add" else np.zeros(epsilons.size)
+        self._log_units = units[:, None] - math.log(12.0 * bound.steps)
         self._edges = _first_edges(bound.first, bound.second, _DENSITY_BINS)
         mass, _ = binned(bound.first, bound.second, self._edges)
         self._beyond = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
 
-    def log_gaps(self, bins: Bins, uses: float, epsilon: float) -> Float:
-        """Log of what splitting each bin to its ends adds to delta, for one of some uses."""
-        bound = self._bound
+    def log_gaps(self, bins: Bins, uses: float) -> Float:
+        """Log of what splitting each bin to its ends adds to each delta, for one of some uses."""
         # Means may be those of rare large ratios.
         passed = np.cumsum(bins.mass)
         usual = bins.middle[np.searchsorted(passed, 0.5 * passed[-1])]
-        far = bound.crossing_value(epsilon) + usual
         width = np.diff(bins.edges)
         # The mean density of the rest where those in a bin reach far; by rounding below 0.
-        within = np.diff(np.interp(far - bins.edges, self._edges, self._beyond))
+        within = np.diff(np.interp(self._at + usual - bins.edges, self._edges, self._beyond))
         within = np.maximum(within, 0.0)
         with np.errstate(divide="ignore"):
-            log_gap = np.log(bins.mass) + np.log(width) + np.log(within)
-        log_gap += (epsilon if bound.direction == "add" else 0.0) - math.log(12.0 * bound.steps)
+            log_gap = np.log(bins.mass) + np.log(width) + np.log(within) + self._log_units
         # A bin that is much too wide tells that, and no more.
-        return np.asarray(np.minimum(log_gap, bound.log_delta(epsilon) - math.log(uses)))
+        return np.asarray(np.minimum(log_gap, self._log_deltas - math.log(uses)))
 
 
 def _first_edges(a: Ratios, b: Ratios, count: int) -> Float:
