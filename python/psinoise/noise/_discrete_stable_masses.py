@@ -30,9 +30,9 @@ Relative errors against mpmath: below 1e-13 down to masses of 1e-250
 
 *Many distances at once* are interpolated, from 32 on, where the path ends high enough for ``p`` to
 be smooth between whole numbers (what is left out on the line is below ``exp(-1.6 k)`` of it): by
-polynomials in k on panels of a third of an octave, of half a scale at most in the bulk, where a
-normal law and its power tail meet and ``p`` has complex zeros half a scale off. They agree with the
-integrals to 3e-14 (narrow Skellam laws have none), and are kept.
+polynomials in k on panels of an octave, of half a scale at most in the bulk, where a normal law and
+its power tail meet and ``p`` has complex zeros half a scale off. They agree with the integrals to
+4e-14, and are kept.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ _HIGHEST = 1400.0  # sinh does not overflow
 _BISECTIONS = 48
 # Points that are computed together, and from how many on they are interpolated.
 _CHUNK, _MANY = 1 << 9, 1 << 12
-_FEW, _NODES, _OCTAVES, _BULK, _ALL = 32.0, 24, 2.0 ** (1.0 / 3.0), 24.0, 30.0
+# Panels; in units of the scale where bulk and tail meet, and where a Skellam law has no mass left.
+_FEW, _NODES, _BULK, _ALL = 32.0, 24, 24.0, 80.0
 
 
 class DiscreteStableMasses:
@@ -116,7 +117,7 @@ class DiscreteStableMasses:
         for row in coefficients[:0:-1]:
             one, two = row[place] + 2.0 * x * one - two, one
         rest = coefficients[0][place] + x * one - two
-        return np.asarray(rest - self._power(tail) * np.log(k / center[place]))
+        return np.asarray(rest - self._power(tail, center)[place] * np.log(k / center[place]))
 
     def _coefficients(self, panels: NDArray[np.intp], tail: bool) -> Float:
         """Of polynomials on panels, which are kept."""
@@ -127,7 +128,7 @@ class DiscreteStableMasses:
             center, half = (part[:, None] for part in self._panels(new))
             points = center + half * nodes
             values = self._in_chunks(points.ravel(), tail).reshape(points.shape)
-            values += self._power(tail) * np.log(points / center)  # nearly constant in the tail
+            values += self._power(tail, center) * np.log(points / center)
             fits = np.polynomial.chebyshev.chebvander(nodes, _NODES - 1) * (2.0 / _NODES)
             fits[:, 0] *= 0.5
             # Only what changes within a panel is rounded in many terms.
@@ -142,9 +143,10 @@ class DiscreteStableMasses:
         low, high = self.edges[which], self.edges[which + 1]
         return 0.5 * (low + high), 0.5 * (high - low)
 
-    def _power(self, tail: bool) -> float:
-        """Of the distance, with which masses or tails fall in the end."""
-        return self.alpha + (0.0 if tail else 1.0)
+    def _power(self, tail: bool, center: Float) -> Float:
+        """Of the distance, with which masses or tails fall in the end: their product with it hardly
+        changes in a panel, nor do they themselves within the scale."""
+        return np.where(center > self.scale, self.alpha + (0.0 if tail else 1.0), 0.0)
 
     def _integral(self, k: Float, tail: bool) -> Float:
         found = np.empty_like(k)
@@ -207,16 +209,12 @@ class DiscreteStableMasses:
 
 
 def _edges(alpha: float, scale: float) -> Float:
-    """The panels, from the first number that is interpolated on; beyond that a narrow Skellam law
-    has nothing left, whose logarithm falls too fast for few terms."""
-    edges = [_FEW]
-    if scale < 2.0 * _FEW:
-        edges = [_FEW + _BULK * scale if alpha < 2.0 else 2.0 * (_FEW + _ALL * scale)]
+    """The panels, from the first number that is interpolated on. A narrow Skellam law, whose
+    logarithm falls too fast for few terms, has nothing left there."""
+    bulk = (_BULK if alpha < 2.0 else _ALL) * scale
+    edges = [_FEW if scale >= 2.0 * _FEW else 2.0 * _FEW + bulk]
     while (low := edges[-1]) < 2.0**1001:
-        wide = low * (_OCTAVES - 1.0)
-        if low < _BULK * scale:
-            wide = min(wide, 0.5 * scale)
-        edges.append(low + max(_FEW, wide))
+        edges.append(low + max(_FEW, min(low, 0.5 * scale) if low < bulk else low))
     return np.array(edges)
 
 

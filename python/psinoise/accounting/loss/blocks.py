@@ -182,11 +182,11 @@ def _blocks(law: BlockLaw, shift: float, length: float) -> _Blocks:
 
 def _edges(law: BlockLaw, shift: float, start: float, length: float) -> tuple[Float, Float]:
     """First and last numbers of the blocks."""
-    power = law.bounded_loss
+    power, finest = law.bounded_loss, law.finest
     firsts, far = [start], shift + (_FAR if power else _DEEP) * max(law.scale, 1.0)
     while firsts[-1] < far:
         k = firsts[-1]
-        smooth = max(abs(k - shift), law.finest) if power else law.finest
+        smooth = max(abs(k - shift), finest) if power else finest
         firsts.append(k + max(1.0, math.floor(length * smooth)))
     first = np.array(firsts)
     return first[:-1], first[1:] - 1.0
