@@ -10,8 +10,10 @@ import math
 import pickle
 import re
 
+import mpmath
 import numpy as np
 import pytest
+from mpmath import mpf
 
 import psinoise as pn
 from designed_members import MEMBERS, SMALL, WITH_DENSITY, points
@@ -309,3 +311,30 @@ def test_the_end_of_a_support_is_one_number() -> None:
         assert law.ccdf(end) == law.cdf(-end) == law.pdf(outside) == 0.0
         assert law.ccdf(-end) == 1.0
         assert min(law.pdf(end), law.ccdf(inside)) > 0.0
+
+
+def test_densities_far_out_are_as_right_as_is_said():
+    """Of the staircase and of truncated Laplace noise, in units that float64 hardly holds too."""
+    random = np.random.default_rng(1)
+    for _ in range(150):
+        epsilon, unit = 10.0 ** random.uniform(-4.0, 2.0), 10.0 ** random.uniform(-250.0, 250.0)
+        law = pn.Staircase(epsilon=epsilon, sensitivity=unit)
+        x = float(law.iccdf(10.0 ** random.uniform(-290.0, -1.0)))
+        density = float(law.pdf(x))
+        with mpmath.workdps(40):
+            e, (copies, place) = mpf(epsilon), divmod(mpf(x) / mpf(unit), 1)
+            step = 1 / (1 + mpmath.exp(e / 2))
+            if min(place, 1 - place, abs(place - step)) < 1e-6 or not 1e-307 < density < 1e307:
+                continue
+            height = -mpmath.expm1(-e) / (2 * (step + mpmath.exp(-e) * (1 - step)))
+            share = mpmath.exp(-e * (copies + (place > step)))
+            error = abs(mpf(density) / (height * share / mpf(unit)) - 1)
+        assert error < 2e-13
+    law = pn.TruncatedLaplace(epsilon=2.0, delta=1e-280)
+    x = random.uniform(0.0, law.support, 150)
+    with mpmath.workdps(40):
+        height = 1 / (2 * mpf(law._inside) * mpf(law._scale))
+        for at, density in zip(x.tolist(), law.pdf(x).tolist(), strict=True):
+            share = mpmath.exp(-mpf(at) / mpf(law._scale))
+            error = abs(mpf(density) / (height * share) - 1)
+            assert error < 2e-13
