@@ -193,3 +193,10 @@ def test_samples_next_to_the_limits_of_their_type(law, dtype):
     outside = np.count_nonzero(np.abs(x) > law.iccdf(0.05 * (1.0 - getattr(law, "atom", 0.0))))
     expected = 0.1 * x.size * (1.0 - getattr(law, "atom", 0.0))
     assert abs(outside - expected) < 5.0 * math.sqrt(expected) + 5.0
+
+
+def test_noise_below_all_numbers_is_refused():
+    """Kills: draws that are all 0, as the inner step of this staircase is 1e-330."""
+    with pytest.raises(pn.DomainError, match="sensitivity must be larger"):
+        pn.Staircase(epsilon=600.0, sensitivity=3e-200).sample(5)
+    assert np.all(pn.Staircase(epsilon=600.0, sensitivity=3e-170).sample(5, rng=1))

@@ -168,9 +168,10 @@ def wide_enough(law: object, dtype: np.dtype[Any], probability: float | None = N
 
 
 def fine_enough(law: object, dtype: np.dtype[Any], size: float) -> None:
-    """Refuse float32 for draws whose usual size is below its normal numbers: many would be 0."""
-    if dtype.itemsize == 4 and not size >= LEAST_FLOAT32:
+    """Refuse a type below whose normal numbers the usual size of draws is: many would be 0."""
+    if not size >= float(np.finfo(dtype).tiny):
+        wanted = "dtype must be float64" if dtype.itemsize == 4 else "sensitivity must be larger"
         raise DomainError(
-            f"dtype must be float64 for {law!r}, half of the draws of which are below the normal "
-            "numbers of float32"
+            f"{wanted} for {law!r}, half of the draws of which are below the normal numbers of "
+            f"{dtype}"
         )

@@ -140,17 +140,18 @@ class PiecewiseNoise(NoiseLaw):
     @cached_property
     def _drawn(self) -> core.CellTable:
         """The table of draws, which float64 holds."""
-        _checks.wide_enough(self, np.dtype(np.float64))
-        return self._table
+        return self._drawn_in(np.dtype(np.float64))
 
     @cached_property
     def _drawn_float32(self) -> core.CellTable:
         """The table of draws, which float32 holds."""
-        single = np.dtype(np.float32)
-        _checks.wide_enough(self, single)
+        return self._drawn_in(np.dtype(np.float32))
+
+    def _drawn_in(self, dtype: np.dtype[Any]) -> core.CellTable:
+        _checks.wide_enough(self, dtype)
         # The scale need not be near them: the inner step of a staircase is exp(-epsilon / 2) of it.
         usual = self.iccdf(0.25 * float(self.partition.above[0]))
-        _checks.fine_enough(self, single, usual)
+        _checks.fine_enough(self, dtype, usual)
         return self._table
 
     def _draw(self, key: bytes, first: int, out: NDArray[Any], workers: int) -> None:
