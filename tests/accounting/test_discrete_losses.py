@@ -168,7 +168,9 @@ def test_what_an_accountant_with_imported_losses_refuses() -> None:
     with pytest.raises(OverflowError, match="count"):
         accountant.compose(loss, 2**63 - 1)
     # A loss on another lattice composes: nodes are free.
-    assert pn.Accountant().compose(loss).compose(randomized_response(step=0.25)).epsilon(0.1).upper
+    half = LossNodes(0, np.array([0.5, 0.5]), 0.0)
+    other = DiscreteLoss(0.25, {"remove": half, "add": half})
+    assert pn.Accountant().compose(loss).compose(other).epsilon(0.1).upper
     # What was refused is not composed, and no use is no step.
     assert accountant.compose(loss, 0)._steps == ((loss, 3),)
 
@@ -228,6 +230,26 @@ def test_discrete_losses_are_checked() -> None:
         bad = LossNodes(0, np.array(mass), 0.0)
         with pytest.raises(pn.DomainError):
             DiscreteLoss(0.1, {"remove": good, "add": bad})
+
+
+def test_first_nodes_are_checked() -> None:
+    """Kills: NaN, for which epsilon and delta were 0."""
+    for first in (math.nan, 0.5, "a", True, None):
+        nodes = LossNodes(first, np.array([0.5, 0.5]), 0.0)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="first must be an integer"):
+            DiscreteLoss(0.5, {"remove": nodes, "add": nodes})
+    nodes = LossNodes(-(10**400), np.array([0.5, 0.5]), 0.0)
+    with pytest.raises(pn.DomainError, match="first must be within"):
+        DiscreteLoss(0.5, {"remove": nodes, "add": nodes})
+
+
+def test_losses_that_no_pair_of_laws_has() -> None:
+    """The other law's probabilities add up to at most 1. Kills: losses of the wrong sign, for which
+    epsilon was 0."""
+    for first in (-(10**9), -3, -1):
+        nodes = LossNodes(first, np.array([0.5, 0.5]), 0.0)
+        with pytest.raises(pn.DomainError, match="probabilities under the other law"):
+            DiscreteLoss(0.5, {"remove": nodes, "add": nodes})
 
 
 def test_losses_that_are_no_measure() -> None:

@@ -27,6 +27,8 @@ __all__ = ["DiscreteLoss", "LossNodes", "upper_nodes"]
 _MOST_NODES = 2**22
 # Masses that add up to 1 but for so much do.
 _ROUNDING, _MOST_LACKING = 1e-12, 1e-6
+# And so do those under the other law, which losses that are rounded up make less.
+_MOST_EXCEEDING, _FARTHEST = 1e-4, 2**52
 # Masses below the smallest float64 are lost; this much is counted as infinite loss instead.
 _UNDERFLOW = 1e-300
 
@@ -41,6 +43,12 @@ class LossNodes:
     first: int
     mass: Float
     infinite: float
+
+    def other(self, step: float) -> float:
+        """What the probabilities under ``Q``, of losses that are finite, add up to."""
+        held = np.flatnonzero(self.mass)
+        with np.errstate(over="ignore"):
+            return float(np.sum(np.exp(np.log(self.mass[held]) - (self.first + held) * step)))
 
     def completed(self) -> LossNodes:
         """A copy that cannot change; what is lacking of 1, beyond rounding, is infinite."""
@@ -96,6 +104,10 @@ class DiscreteLoss(Accounted, Measured):
         for found in self.nodes.values():
             if found.mass.ndim != 1 or not 0 < found.mass.size <= _MOST_NODES:
                 raise DomainError(f"mass must have 1 to {_MOST_NODES} entries")
+            if not isinstance(found.first, int | np.integer) or isinstance(found.first, bool):
+                raise TypeError(f"first must be an integer, got {found.first!r}")
+            if not abs(int(found.first)) < _FARTHEST:
+                raise DomainError("first must be within 2**52")
             if not (np.all(found.mass >= 0.0) and found.infinite >= 0.0):
                 raise DomainError("probabilities of losses must be at least 0 and not NaN")
             if not found.mass.any():
@@ -103,6 +115,11 @@ class DiscreteLoss(Accounted, Measured):
             total = float(found.mass.sum()) + found.infinite
             if not abs(total - 1.0) < _MOST_LACKING:
                 raise DomainError(f"probabilities of losses must add up to 1, got {total!r}")
+            if not (other := found.other(self.step)) < 1.0 + _MOST_EXCEEDING:
+                raise DomainError(
+                    "probabilities under the other law, exp(-loss) times those of losses, must add "
+                    f"up to at most 1, got {other!r}: losses are log(P / Q) under P"
+                )
         remove = self.nodes["remove"].completed()
         add = remove if self.symmetric else self.nodes["add"].completed()
         object.__setattr__(self, "nodes", {"remove": remove, "add": add})
