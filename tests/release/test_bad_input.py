@@ -7,6 +7,7 @@ message shows data; where data are bad it is the same for all data.
 
 from __future__ import annotations
 
+import collections
 import json
 import math
 import re
@@ -102,6 +103,18 @@ def test_an_output_is_never_replaced_by_a_copy():
 # -- data ------------------------------------------------------------------------------------------
 
 SECRET = 8675309
+
+
+class Wrapped:
+    """An object that is made an array, as those of other libraries are."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def __array__(self, dtype=None, copy=None):
+        return self.found
+
+
 RECORDS = np.array([(1.0, 2)], dtype=[("a", float), ("b", int)])
 
 
@@ -125,6 +138,9 @@ RECORDS = np.array([(1.0, 2)], dtype=[("a", float), ("b", int)])
         [True, 1.0],
         [np.ma.masked, 1.0],
         [[np.ma.masked_array([SECRET, 2.0], mask=[True, False])]],
+        collections.deque([np.ma.array([SECRET, 2.0], mask=[True, False])]),
+        Wrapped(np.ma.array([SECRET, 2.0], mask=[True, False])),
+        [Wrapped(np.ma.array([SECRET, 2.0], mask=[True, False]))],
         [[1.0], [1.0, 2.0]],
         np.array([True]),
         {"x": SECRET},

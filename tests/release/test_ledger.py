@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
 import copy
 import functools
@@ -337,6 +338,7 @@ def test_nothing_is_free(x, options):
         [np.ma.masked, 1.0],
         [[1.0, 2.0], (3.0, np.ma.masked)],
         [np.ma.array([1.0, 2.0], mask=[True, False])],
+        collections.deque([np.ma.array([1.0, 2.0], mask=[True, False])]),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Warning. converting a masked element")

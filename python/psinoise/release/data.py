@@ -21,6 +21,7 @@ value or a masked one, is always an error, which shows that there is one.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,10 @@ def read(name: str, x: ArrayLike, limits: tuple[float, float] | None) -> NDArray
             raise TypeError(f"{name} must be a column of numbers, got a whole table")
         if not declares_a_type(x):
             return _listed(name, x, limits)
-        array = np.asarray(x)
+        found = np.asanyarray(x)  # whose mask np.asarray would drop
+        if np.ma.is_masked(found):
+            raise TypeError(f"{name} must not have masked values")
+        array = np.asarray(found)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         # The kind alone: the dtype of strings tells how long the longest of them is.
         raise _not_real(name, array.dtype.type)
@@ -79,7 +83,11 @@ def is_masked(x: object, depth: int = 0) -> bool:
     """Whether there is a masked value in arrays or in sequences of them."""
     if isinstance(x, np.ma.MaskedArray):
         return bool(np.ma.is_masked(x))
-    if not isinstance(x, list | tuple) or depth == _DEEPEST:
+    if depth and hasattr(x, "__array__") and not isinstance(x, np.ndarray | np.generic):
+        return bool(np.ma.is_masked(np.asanyarray(x)))
+    if not isinstance(x, Sequence) or depth == _DEEPEST:
+        return False
+    if isinstance(x, str) or declares_a_type(x):
         return False
     return any(is_masked(item, depth + 1) for item in x if type(item) not in (float, int))
 
