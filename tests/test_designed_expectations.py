@@ -126,3 +126,31 @@ def test_divergences():
     for name in ("uniform", "uniform with an atom", "truncated Laplace"):
         assert MEMBERS[name]().kl(0.1) == math.inf
     assert MEMBERS["staircase"]().fisher_information() == math.inf
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("epsilon", [0.01, 5.0, 38.0, 66.0, 100.0, 300.0, 690.0])
+def test_divergences_of_thin_steps(epsilon, power):
+    """Kills: pieces at rounded places, where steps of e^(-epsilon / 2) next to 1 have another width
+    or none; 48 for 74, and 1e-20 for 100."""
+    law = pn.Staircase(epsilon=epsilon, power=power)
+    for shift in (1e-9, 0.3, 1.0, 2.0):
+        renyi = pn.Mechanism(law, shift).composed(1).renyi_divergence(1.0)
+        assert law.kl(shift) == pytest.approx(renyi, rel=1e-9)
+        assert law.kl(shift) <= epsilon * math.ceil(shift) * (1.0 + 1e-12)
+        assert law.kl_variance(shift) >= 0.0
+    if epsilon > 30.0:
+        # All but e^(-epsilon / 2) or so is at a loss of epsilon.
+        assert law.kl_variance(1.0) < 100.0 * epsilon**2 * math.exp(-epsilon / 3.0 * power)
+
+
+def test_moments_of_enormous_orders_of_a_bounded_law():
+    """Kills: quadrature that finds nothing where a power is at the end of the support alone."""
+    for sensitivity in (1.0, 0.3):
+        law = pn.UniformAtom(delta=0.1, sensitivity=sensitivity)
+        assert law.support > 1.0
+        for order in (5e5, 1e8, 1e308):
+            assert law.moment(order) == math.inf
+    assert pn.UniformAtom(delta=0.1, sensitivity=0.2).moment(1e6) == pytest.approx(
+        0.9 / 1e6 / 0.9, rel=0.2
+    )

@@ -32,8 +32,6 @@ _NODES, _WEIGHTS = np.array(NODES), np.array(WEIGHTS)
 _LISTED, _NOTHING = 1 << 14, 200.0
 # The number of a copy of which a moment is asked.
 _FARTHEST = 2.0**1000
-# The farthest shift of a divergence, in cells that repeat.
-_MOST_SHIFTED = 1 << 20
 # The sampler lists copies until the rest is below exp(-7), within this many cells.
 _RARE, _SAMPLED = 7.0, 1 << 12
 
@@ -137,12 +135,6 @@ class Cells:
             self.right_closed,
         )
 
-    def log_density(self, t: Float) -> Float:
-        """``log p(t)`` of the part that has a density; -inf beyond the support."""
-        found = np.empty_like(t)
-        core.evaluate_cells(self.law, "logpdf", 1.0, t, found, 1)
-        return found
-
     # -- expectations ----------------------------------------------------------------------------
 
     def expectation(
@@ -240,55 +232,6 @@ class Cells:
         owner = np.searchsorted(edges, pieces[:-1], side="right") - 1
         parts = np.bincount(owner, _integrals(function, pieces[:-1], pieces[1:]), self.repeated)
         return np.asarray(parts / np.diff(edges) - _means(function, edges[:-1], edges[1:]))
-
-    def divergence(self, shift: float) -> float:
-        """``D(p || T_shift p)`` for ``shift > 0``; infinite where supports or atoms differ.
-
-        The integral of ``(p(x - s) - p(x)) log(p(x - s) / p(x))`` over ``x > s / 2``, piece by
-        piece. Beyond the listed cells both densities repeat, and the sum is a geometric series.
-        DomainError for a shift of more than 2**20 cells, all of which are pieces.
-        """
-        if self.atom > 0.0 or not self.repeated:
-            return math.inf
-        # Up to the width of the narrowest cell each edge counts in proportion to the shift.
-        narrowest = float(self.widths.min())
-        if shift < 0.5 * narrowest:
-            return shift / narrowest * self.divergence(narrowest)
-        return self._half_line(shift, lambda near, here, loss: (near - here) * loss)
-
-    def variance_of_loss(self, shift: float) -> float:
-        """``V(p || T_shift p)`` for ``shift > 0``; infinite where supports or atoms differ."""
-        mean = self.divergence(shift)
-        if mean == math.inf:
-            return math.inf
-        narrowest = float(self.widths.min())
-        if shift < 0.5 * narrowest:
-            # The same for the second moment; what the mean takes away is not linear.
-            whole = self.variance_of_loss(narrowest) + self.divergence(narrowest) ** 2
-            return shift / narrowest * whole - mean**2
-        return self._half_line(
-            shift,
-            lambda near, here, loss: here * (loss + mean) ** 2 + near * (loss - mean) ** 2,
-        )
-
-    def _half_line(self, shift: float, function: Callable[[Float, Float, Float], Float]) -> float:
-        """The integral over ``x > s / 2`` of a function of ``p(x - s)``, ``p(x)`` and the logarithm
-        of their ratio, of degree 1 in the two."""
-        far = self.end + shift
-        if shift * self.repeated > _MOST_SHIFTED * self.period:
-            raise DomainError(f"shift must be at most {_MOST_SHIFTED} cells of noise in cells")
-        copies = math.ceil((far + self.period - self.end) / self.period) + 1
-        block = self.edges[-self.repeated :]
-        tail = (block + self.period * np.arange(1.0, copies + 1.0)[:, None]).reshape(-1)
-        edges = np.concatenate([-tail[::-1], -self.edges[:0:-1], self.edges, tail])
-        points = np.concatenate([edges, edges + shift, [0.5 * shift, far, far + self.period]])
-        points = distinct(points[(points >= 0.5 * shift) & (points <= far + self.period)])
-        middle = 0.5 * (points[1:] + points[:-1])
-        near, here = self.log_density(np.abs(middle - shift)), self.log_density(middle)
-        terms = np.diff(points) * function(np.exp(near), np.exp(here), near - here)
-        last = middle > far
-        closed = math.fsum(terms[last].tolist()) / self.complement
-        return math.fsum(terms[~last].tolist()) + closed
 
     # -- sampling --------------------------------------------------------------------------------
 
