@@ -64,6 +64,8 @@ _ROUNDING = 1e-12
 _LEAST = 1e-300
 _SATURATED = 61
 _MOST_MOVED = 1 << 22
+# Numbers by which the laws that a table may be drawn from are compared.
+_SOME = 1 << 16
 # The logarithm of a probability that does not count.
 _NOTHING = -700.0
 
@@ -151,14 +153,19 @@ class SumOfReleases(Accounted):
 
 @kept()
 def _drawn(noise: LatticeNoise, law: Any) -> Any:
-    # Whichever it is: what is left of its shortfall is accounted.
+    # Whichever it is: what is left of its shortfall is accounted. So it is chosen by some numbers.
     wider = (law, *(law.widened(factor) for factor in WIDER))
-    return min(wider, key=lambda law: shortfall(noise, law))
+    return min(wider, key=lambda law: _lacking(noise, law, _SOME))
 
 
 @kept()
 def shortfall(noise: LatticeNoise, law: BlockLaw) -> float:
     """The least ``eta`` with ``Q >= (1 - eta) P``, rounded up; 1 if nothing is known."""
+    return _lacking(noise, law, 1 << _SATURATED)
+
+
+def _lacking(noise: LatticeNoise, law: BlockLaw, most: int) -> float:
+    """The same of as many numbers at most, or twice that."""
     listed, tail, repeated, _ = noise.integers
     start = listed.size - repeated
     numbers = [np.arange(start)]
@@ -176,6 +183,7 @@ def shortfall(noise: LatticeNoise, law: BlockLaw) -> float:
         over += 2.0 * math.exp(_NOTHING)
     k = np.concatenate(numbers)
     k = k[k < 1 << _SATURATED]
+    k = k[:: max(k.size // most, 1)]
     excess = np.log(noise.pmf(k)) - law.log_mass(k.astype(np.float64))
     lack = -np.expm1(np.minimum(excess, 0.0))
     return min(max(float(lack.max()), 0.0) + over + _ROUNDING, 1.0)
