@@ -470,3 +470,10 @@ def test_little_epsilon_beside_delta(
     less = pn.Mechanism(law(scale=found.noise.scale * (1.0 - 1e-3)))
     assert less.delta(epsilon, count, rate).lower > delta
     assert found.excess < 5e-4
+
+
+def test_no_scale_is_a_float64():
+    """Kills: the largest of no estimates."""
+    for law in (pn.Gaussian, pn.Laplace):
+        with pytest.raises(pn.CalibrationError, match="no float64 scale"):
+            pn.calibrate(law, epsilon=1.0, delta=1e-5, sensitivity=1e308, count=2)

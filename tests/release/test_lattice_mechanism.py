@@ -11,6 +11,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 from lattice_oracles import MECHANISMS
+from scipy import stats
 
 import psinoise as pn
 from refusals import for_each, refused
@@ -138,12 +139,16 @@ def test_more_cells_than_are_allowed():
 
 def test_laws_of_others_cannot_be_put_on_a_lattice():
     class Law:
+        scale = 1.0
+
         def logpdf(self, x):
             return x
 
         def __hash__(self):
             return 1
 
+    with pytest.raises(TypeError, match="noise must be a noise law"):
+        pn.Mechanism(stats.norm(scale=2.0))  # has a density, and no scale
     with pytest.raises(TypeError, match="noise must be a noise law"):
         pn.Mechanism(Law()).on_lattice()
     with pytest.raises(TypeError, match="noise must be a noise law"):

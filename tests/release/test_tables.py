@@ -245,3 +245,10 @@ def test_kinds_that_declare_no_number_are_refused(kind):
     for column in refused:
         with pytest.raises(TypeError, match="x must be real numbers"):
             LATTICE.release(column, bounds=(0, 1))
+
+
+def test_a_truth_value_is_no_name():
+    """Kills: True for a column that is called 1."""
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(pn.DomainError, match="columns must name"):
+        LATTICE.release(pandas.DataFrame({0: [1.0], 1: [2.0]}), columns=True, bounds=BOUNDS)

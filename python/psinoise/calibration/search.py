@@ -154,6 +154,8 @@ def _crossing(target: Target, start: float) -> tuple[float, float]:
     try:
         position = _root(value, start, 1e-6, target)
     except CalibrationError:
+        if not known:
+            raise  # no scale is a float64
         noise = target.noise(max(known))
         if target.asked(noise, "estimate").estimate < math.inf:
             raise

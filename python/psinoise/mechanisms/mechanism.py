@@ -78,7 +78,8 @@ class Mechanism(Accounted):
         if isinstance(self.noise, type):
             name = self.noise.__name__
             raise TypeError(f"noise must be a noise law, got the class {name}: call it first")
-        if not (in_cells(self.noise) or callable(getattr(self.noise, "logpdf", None))):
+        smooth = callable(getattr(self.noise, "logpdf", None)) and hasattr(self.noise, "scale")
+        if not (smooth or in_cells(self.noise)):
             raise TypeError(f"noise must be a noise law, got {self.noise!r}")
         vectors.check_query(self)
         if self.contribution is not None:

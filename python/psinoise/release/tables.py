@@ -107,7 +107,7 @@ class Table(NamedTuple):
             raise DomainError("columns must name at least one column, got none")
         names = list(self.names)
         for name in chosen:
-            if names.count(name) != 1 or chosen.count(name) != 1:
+            if isinstance(name, bool) or names.count(name) != 1 or chosen.count(name) != 1:
                 raise DomainError(f"columns must name one column of the table each, got {name!r}")
         return chosen
 
