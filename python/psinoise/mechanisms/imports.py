@@ -44,7 +44,7 @@ class LossNodes:
     mass: Float
     infinite: float
 
-    def other(self, step: float) -> float:
+    def _other(self, step: float) -> float:
         """What the probabilities under ``Q``, of losses that are finite, add up to."""
         held = np.flatnonzero(self.mass)
         with np.errstate(over="ignore"):
@@ -115,7 +115,7 @@ class DiscreteLoss(Accounted, Measured):
             total = float(found.mass.sum()) + found.infinite
             if not abs(total - 1.0) < _MOST_LACKING:
                 raise DomainError(f"probabilities of losses must add up to 1, got {total!r}")
-            if not (other := found.other(self.step)) < 1.0 + _MOST_EXCEEDING:
+            if not (other := found._other(self.step)) < 1.0 + _MOST_EXCEEDING:
                 raise DomainError(
                     "probabilities under the other law, exp(-loss) times those of losses, must add "
                     f"up to at most 1, got {other!r}: losses are log(P / Q) under P"

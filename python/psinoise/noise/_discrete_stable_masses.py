@@ -84,7 +84,7 @@ class DiscreteStableMasses:
         if sine < 0.7:
             self.longest = min(self.longest, 2.6 * math.asin(sine))
         self.edges = _edges(alpha, scale)
-        self.known: dict[bool, Float] = {}
+        self.known: dict[tuple[bool, int], Float] = {}
 
     def log_masses(self, k: Float) -> Float:
         """``log P(X = k)`` for ``k >= 0``; beyond 32, and for large scales, smooth between them."""
@@ -121,8 +121,8 @@ class DiscreteStableMasses:
 
     def _coefficients(self, panels: NDArray[np.intp], tail: bool) -> Float:
         """Of polynomials on panels, which are kept."""
-        known = self.known.setdefault(tail, np.full((self.edges.size - 1, _NODES), np.nan))
-        new = panels[np.isnan(known[panels, 0])]
+        wanted = [(tail, panel) for panel in panels.tolist()]
+        new = np.array([key[1] for key in wanted if key not in self.known], dtype=np.intp)
         if new.size:
             nodes = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
             center, half = (part[:, None] for part in self._panels(new))
@@ -135,8 +135,8 @@ class DiscreteStableMasses:
             mean = values.mean(axis=1, keepdims=True)
             found = (values - mean) @ fits
             found[:, :1] += mean
-            known[new] = found
-        return np.asarray(known[panels])
+            self.known.update(zip([(tail, panel) for panel in new.tolist()], found, strict=True))
+        return np.array([self.known[key] for key in wanted]).reshape(-1, _NODES)
 
     def _panels(self, which: NDArray[np.intp]) -> tuple[Float, Float]:
         """Centers and half widths."""

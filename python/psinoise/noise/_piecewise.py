@@ -183,9 +183,9 @@ class PiecewiseNoise(NoiseLaw):
         if not part.repeated:
             # Powers of parts of the support, which are 0 or 1 in the end.
             edges = part.edges / part.end
-            means = np.diff(edges ** (order + 1.0)) / np.diff(edges) / (order + 1.0)
+            means = np.diff(edges ** (order + 1.0)) / np.diff(edges)
             own = math.log(part.end) + math.log(self._scale) - math.log(self._moment_unit)
-            return math.log(float(part.masses @ means)) + order * own
+            return math.log(float(part.masses @ means)) - math.log(order + 1.0) + order * own
         fallen = (peak - part.end) * part.rate / part.period if part.repeated else 0.0
         if fallen > 3.0 * _LARGE_LOG:
             about = order * math.log(peak * self._scale) - fallen
