@@ -30,7 +30,7 @@ def read_once(x: Any, columns: object = None) -> tuple[Any, int, bool]:
         found = np.asanyarray(x)
         # The second step copies whatever the first one found, and drops subclasses.
         held = np.array(found, copy=True, subok=False)
-        return held, held.size, is_masked(x) or is_masked(found)
+        return held, held.size, is_masked(found)
     try:
         items = np.array(x, dtype=object)
     except ValueError:

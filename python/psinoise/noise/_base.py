@@ -258,10 +258,20 @@ class Noise(NoiseLaw):
     def _standard_fisher_information(self) -> float:
         return _integrals.expectation(self, lambda t: self.score(t) ** 2)
 
+    def _kl(self, shift: float) -> float:
+        distance = shift / self._scale
+        return self._standard_kl(distance) if distance > 0.0 else 0.0
+
+    def _kl_variance(self, shift: float) -> float:
+        distance = shift / self._scale
+        return self._standard_kl_variance(distance) if distance > 0.0 else 0.0
+
     def _standard_kl(self, shift: float) -> float:
+        """Divergence of the standardized law for a positive shift."""
         return _integrals.divergence(self, shift)
 
     def _standard_kl_variance(self, shift: float) -> float:
+        """Variance of its loss."""
         return _integrals.variance_of_loss(self, shift)
 
 

@@ -26,7 +26,7 @@ WIDE = 2.0**1000
 # where the law has no mass there.
 _OVERFLOW = 2.0**-64
 _SAMPLED = (np.dtype(np.float64), np.dtype(np.float32))
-LEAST_FLOAT32 = 2.0**-126
+LEAST_FLOAT32, _LEAST_FLOAT64 = 2.0**-126, 2.0**-1022
 
 
 def real_array(name: str, values: ArrayLike) -> Float:
@@ -167,9 +167,17 @@ def wide_enough(law: object, dtype: np.dtype[Any], probability: float | None = N
         )
 
 
+def length(name: str, value: object) -> float:
+    """The length of a shift in either direction; finite."""
+    found = abs(_validate.real(name, value))
+    if found == math.inf:
+        raise DomainError(f"{name} must be finite, got {value!r}")
+    return found
+
+
 def fine_enough(law: object, dtype: np.dtype[Any], size: float) -> None:
     """Refuse a type below whose normal numbers the usual size of draws is: many would be 0."""
-    if not size >= float(np.finfo(dtype).tiny):
+    if not size >= (LEAST_FLOAT32 if dtype.itemsize == 4 else _LEAST_FLOAT64):
         wanted = "dtype must be float64" if dtype.itemsize == 4 else "sensitivity must be larger"
         raise DomainError(
             f"{wanted} for {law!r}, half of the draws of which are below the normal numbers of "

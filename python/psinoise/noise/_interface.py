@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from psinoise import _validate
 from psinoise._kept import cached_property
 from psinoise._rng import RandomSource, fresh_key, stream_key
 from psinoise.costs import Cost
@@ -438,8 +437,8 @@ class NoiseLaw(Named, Evaluated, Moments, Value):
         Relative error below 1e-11, for shifts of any size; ``inf`` where it overflows. DomainError
         where the shift in units of the scale does so and the divergence of a heavy tail does not.
         """
-        distance = self._distance(shift)
-        return self._standard_kl(distance) if distance > 0.0 else 0.0
+        length = _checks.length("shift", shift)
+        return self._kl(length) if length > 0.0 else 0.0
 
     def kl_variance(self, shift: float) -> float:
         """Variance of the loss whose mean is ``kl(shift)``.
@@ -457,20 +456,13 @@ class NoiseLaw(Named, Evaluated, Moments, Value):
         >>> noise.kl(1.0), noise.kl_variance(1.0)
         (0.125, 0.25)
         """
-        distance = self._distance(shift)
-        return self._standard_kl_variance(distance) if distance > 0.0 else 0.0
-
-    def _distance(self, shift: float) -> float:
-        """A shift in units of the scale."""
-        distance = abs(_validate.real("shift", shift))
-        if distance == math.inf:
-            raise DomainError(f"shift must be finite, got {shift!r}")
-        return distance / self._scale
+        length = _checks.length("shift", shift)
+        return self._kl_variance(length) if length > 0.0 else 0.0
 
     @abstractmethod
-    def _standard_kl(self, shift: float) -> float:
-        """Divergence of the standardized law for a positive shift."""
+    def _kl(self, shift: float) -> float:
+        """Divergence for a positive shift."""
 
     @abstractmethod
-    def _standard_kl_variance(self, shift: float) -> float:
-        """Variance of the loss of the standardized law for a positive shift."""
+    def _kl_variance(self, shift: float) -> float:
+        """Variance of the loss for a positive shift."""

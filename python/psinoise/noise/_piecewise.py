@@ -186,7 +186,7 @@ class PiecewiseNoise(NoiseLaw):
             means = np.diff(edges ** (order + 1.0)) / np.diff(edges)
             own = math.log(part.end) + math.log(self._scale) - math.log(self._moment_unit)
             return math.log(float(part.masses @ means)) - math.log(order + 1.0) + order * own
-        fallen = (peak - part.end) * part.rate / part.period if part.repeated else 0.0
+        fallen = (peak - part.end) * part.rate / part.period
         if fallen > 3.0 * _LARGE_LOG:
             about = order * math.log(peak * self._scale) - fallen
             if abs(about) > 3.0 * _LARGE_LOG:
@@ -210,35 +210,21 @@ class PiecewiseNoise(NoiseLaw):
     def _standard_fisher_information(self) -> float:
         return math.inf  # the density jumps
 
-    def kl(self, shift: float) -> float:
-        """Kullback-Leibler divergence between the law and the law shifted by ``shift``.
-
-        From the pieces that are accounted: the cells of a staircase may be narrower than the
-        rounding of a shift in units of the scale. DomainError for shifts of more than 2**20 cells.
-        """
+    def _kl(self, shift: float) -> float:
         return self._loss_moments(shift)[0]
 
-    def kl_variance(self, shift: float) -> float:
-        """Variance of the loss whose mean is ``kl(shift)``, from the same pieces."""
+    def _kl_variance(self, shift: float) -> float:
         return self._loss_moments(shift)[1]
 
-    def _standard_kl(self, shift: float) -> float:
-        return self._loss_moments(shift * self._scale)[0]
-
-    def _standard_kl_variance(self, shift: float) -> float:
-        return self._loss_moments(shift * self._scale)[1]
-
     def _loss_moments(self, shift: float) -> tuple[float, float]:
-        """Mean and variance of the loss."""
-        distance = self._distance(shift)
-        if distance == 0.0:
-            return 0.0, 0.0
+        """Mean and variance of the loss, from the pieces that are accounted: the cells of a
+        staircase may be narrower than the rounding of a shift in units of the scale."""
         part = self.partition
         if part.atom > 0.0 or not part.repeated:
             return math.inf, math.inf  # supports or atoms differ
-        if distance * part.repeated > _MOST_SHIFTED * part.period:
+        if shift / self._scale * part.repeated > _MOST_SHIFTED * part.period:
             raise DomainError(f"shift must be at most {_MOST_SHIFTED} cells of noise in cells")
-        shifted, base, loss = self._overlay(abs(float(shift)))
+        shifted, base, loss = self._overlay(shift)
         # The reflection exchanges both laws, so that this is the mean of -loss, without cancelling.
         moved = np.where(np.abs(loss) < 1.0, base * np.expm1(np.minimum(loss, 1.0)), shifted - base)
         mean = 0.5 * math.fsum((moved * loss).tolist())

@@ -245,7 +245,7 @@ class DiscreteLaplace(WholeNoise):
         k = np.arange(0.0, math.ceil(200.0 * self._length) + 2.0)
         return float(np.sum(np.where(k == 0.0, 1.0, 2.0) * self.pmf(k) * function(k)))
 
-    def _standard_kl(self, shift: float) -> float:
+    def _kl(self, shift: float) -> float:
         if shift != math.floor(shift):
             return math.inf  # no point in common
         # E|X - s| - E|X|, over the scale: (1 - a**(j + 1) + a (1 - a**j)) / (1 + a), summed over j.
@@ -257,7 +257,7 @@ class DiscreteLaplace(WholeNoise):
         turned = -2.0 * a * math.expm1(-shift / self._length) / (self._complement * (1.0 + a))
         return (shift - turned) / self._length
 
-    def _standard_kl_variance(self, shift: float) -> float:
+    def _kl_variance(self, shift: float) -> float:
         if shift != math.floor(shift):
             return math.inf
         if shift > _LONGEST_SUM:
@@ -268,7 +268,7 @@ class DiscreteLaplace(WholeNoise):
             [[0.5 * (1.0 + self.pmf(0))], self.pmf(k), [self.ccdf(shift - 1.0)]]
         )
         losses = np.concatenate([[shift], shift - 2.0 * k, [-shift]]) / self._length
-        return float(masses @ (losses - self._standard_kl(shift)) ** 2)
+        return float(masses @ (losses - self._kl(shift)) ** 2)
 
     def _arguments(self) -> dict[str, float]:
         return {"scale": self._length}

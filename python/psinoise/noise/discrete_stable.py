@@ -277,10 +277,10 @@ class DiscreteStable(WholeNoise):
     ) -> float:
         return expectation(self._masses, function)
 
-    def _standard_kl(self, shift: float) -> float:
+    def _kl(self, shift: float) -> float:
         return self._loss_moments(shift)[0]
 
-    def _standard_kl_variance(self, shift: float) -> float:
+    def _kl_variance(self, shift: float) -> float:
         return self._loss_moments(shift)[1]
 
     def _loss_moments(self, shift: float) -> tuple[float, float]:

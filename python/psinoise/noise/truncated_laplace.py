@@ -300,10 +300,10 @@ class TruncatedLaplace(OwnUnit, NoiseLaw):
     def _standard_fisher_information(self) -> float:
         return math.inf  # the density jumps at the ends of its support
 
-    def _standard_kl(self, shift: float) -> float:
+    def _kl(self, shift: float) -> float:
         return math.inf  # supports differ
 
-    def _standard_kl_variance(self, shift: float) -> float:
+    def _kl_variance(self, shift: float) -> float:
         return math.inf
 
     def _arguments(self) -> dict[str, float]:

@@ -35,6 +35,7 @@ __all__ = ["declares_a_type", "is_masked", "read"]
 _MOST_WHOLE = 1 << 53
 _LARGEST_INT64 = (1 << 63) - 1
 _DEEPEST = 64  # dimensions of an array of NumPy
+_ONE_NUMBER = (float, int, np.generic)  # quick to pass over
 
 
 def read(name: str, x: ArrayLike, limits: tuple[float, float] | None) -> NDArray[Any]:
@@ -63,15 +64,14 @@ def read(name: str, x: ArrayLike, limits: tuple[float, float] | None) -> NDArray
     elif (column := column_of(x)) is not None:
         array = column.filled(name, limits is not None)
     else:
-        if is_masked(x):
-            raise TypeError(f"{name} must not have masked values")
         if table_of(x) is not None:
             raise TypeError(f"{name} must be a column of numbers, got a whole table")
-        if not declares_a_type(x):
-            return _listed(name, x, limits)
-        found = np.asanyarray(x)  # whose mask np.asarray would drop
-        if np.ma.is_masked(found):
+        typed = declares_a_type(x)
+        found = np.asanyarray(x) if typed else x  # whose mask np.asarray would drop
+        if is_masked(found):
             raise TypeError(f"{name} must not have masked values")
+        if not typed:
+            return _listed(name, x, limits)
         array = np.asarray(found)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         # The kind alone: the dtype of strings tells how long the longest of them is.
@@ -81,15 +81,13 @@ def read(name: str, x: ArrayLike, limits: tuple[float, float] | None) -> NDArray
 
 def is_masked(x: object, depth: int = 0) -> bool:
     """Whether there is a masked value in arrays or in sequences of them."""
-    if isinstance(x, np.ma.MaskedArray):
-        return bool(np.ma.is_masked(x))
-    if depth and hasattr(x, "__array__") and not isinstance(x, np.ndarray | np.generic):
+    if hasattr(x, "__array__"):
         return bool(np.ma.is_masked(np.asanyarray(x)))
     if not isinstance(x, Sequence) or depth == _DEEPEST:
         return False
     if isinstance(x, str) or declares_a_type(x):
         return False
-    return any(is_masked(item, depth + 1) for item in x if type(item) not in (float, int))
+    return any(is_masked(item, depth + 1) for item in x if not isinstance(item, _ONE_NUMBER))
 
 
 def declares_a_type(x: object) -> bool:

@@ -79,7 +79,7 @@ class FunctionCost(IntervalCost):
 
     def integral(self, x: Float) -> Float:
         """By panels."""
-        mesh = np.array([0.0, *self.kinks, *_OCTAVES])
+        mesh = np.array([*self.kinks, *_OCTAVES])
         mesh = mesh[mesh < x.max(initial=0.0)]
         points = np.unique(np.concatenate([[0.0], x.reshape(-1), mesh]))
         places = np.searchsorted(points, x)
