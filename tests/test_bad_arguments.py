@@ -190,6 +190,13 @@ def test_indices_with_a_name():
     np.testing.assert_allclose(cauchy.pdf(x), pn.Cauchy(scale=1.5).pdf(x), rtol=1e-13)
 
 
+@for_each([pn.Gaussian, pn.Laplace, pn.Airy, pn.Cauchy, pn.DiscreteLaplace])
+def test_moments_of_orders_whose_powers_have_no_float64_logarithm(law):
+    """Kills: math range errors, and infinity for noise of any scale."""
+    refused(pn.DomainError, "order must be at most 1e\\+300", law(scale=1.0).moment, 1e308)
+    assert law(scale=1.0).moment(1e300) == math.inf
+
+
 def test_moments_that_do_not_exist():
     assert pn.Cauchy(scale=1.0).mean_abs == math.inf
     assert pn.Cauchy(scale=1.0).std == math.inf

@@ -282,6 +282,9 @@ def test_plot_draws_the_epsilons_in_order_of_the_counts(comparison: Comparison) 
     assert comparison.plot(ax) is ax
     lines = {line.get_label(): line.get_xydata() for line in ax.get_lines()}
     assert set(lines) == {law.__name__ for law in PLAIN}
+    nothing = pn.compare(laws=[pn.Laplace], counts=[0], speed=False)
+    with pytest.raises(pn.DomainError, match="plot needs a count above 0"):
+        nothing.plot(figure.subplots())
     epsilons = row_of(comparison, "Airy").epsilons
     expected = [(1, epsilons[1]), (100, epsilons[2]), (2000, epsilons[0])]
     np.testing.assert_array_equal(lines["Airy"], expected)

@@ -155,7 +155,7 @@ def test_moments_of_enormous_orders_of_a_bounded_law():
     for sensitivity in (1.0, 0.3):
         law = pn.UniformAtom(delta=0.1, sensitivity=sensitivity)
         assert law.support > 1.0
-        for order in (5e5, 1e8, 1e308):
+        for order in (5e5, 1e8, 1e300):
             assert law.moment(order) == math.inf
     unit = pn.UniformAtom(delta=0.1, sensitivity=0.2)  # on [-1, 1]
     assert unit.moment(1e6) == pytest.approx(1.0 / (1e6 + 1.0), rel=1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
@@ -81,6 +82,7 @@ def test_what_is_refused() -> None:
         ({"sampling": "epochs"}, TypeError, "sampling must be a scheme"),
         ({"adjacency": "swap"}, pn.DomainError, "adjacency"),
         ({"adjacency": "remove"}, pn.DomainError, "adjacency"),
+        ({"adjacency": np.array(["add-remove", "replace"])}, TypeError, "adjacency"),
         ({"sampling_rate": math.nan}, pn.DomainError, "sampling_rate"),
         ({"sampling_rate": 0.0}, pn.DomainError, "sampling_rate must be positive"),
         ({"delta": 0.0}, pn.CalibrationError, "no largest privacy loss"),

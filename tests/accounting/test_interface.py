@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import copy
+import itertools
 import json
 import math
 import pickle
@@ -16,7 +17,7 @@ import pytest
 import psinoise as pn
 from psinoise.accounting import queries, question
 from psinoise.accounting.bracket import Bracket, Brackets
-from refusals import for_each
+from refusals import for_each, refused
 
 MECHANISM = pn.Mechanism(pn.Gaussian(std=2.0))
 
@@ -43,6 +44,13 @@ def test_a_bracket_is_its_upper_bound():
     for name in ("lower", "upper", "estimate", "other"):
         with pytest.raises(AttributeError):
             setattr(bracket, name, 0.0)
+
+
+@for_each([*itertools.permutations((math.nan, 0.0, 1.0)), (1.0, 0.5, 0.0), (0.0, 1.0, -1.0)])
+def test_no_bracket_of_nan_or_of_crossed_bounds(ends):
+    """Kills: a certificate that every comparison fails for, or that holds no number."""
+    for made in (Bracket, Brackets):
+        refused(pn.DomainError, "must have lower <= upper and no NaN", made, *ends)
 
 
 def test_an_array_of_brackets_is_an_array():

@@ -6,11 +6,14 @@ lower bound besides; `Brackets` is an array in the same way.
 
 from __future__ import annotations
 
+import math
 from typing import Any, overload
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike, NDArray
+
+from psinoise.errors import DomainError
 
 __all__ = ["Bracket", "Brackets"]
 
@@ -20,6 +23,8 @@ class Bracket(float):
 
     It is a float, the upper bound: it compares, adds, rounds, formats and sorts as that, and what
     is computed with it is a plain float. It unpacks to ``lower, estimate, upper``.
+
+    Raises ``DomainError`` where ``lower <= upper`` does not hold, or for NaN.
 
     Attributes
     ----------
@@ -54,6 +59,11 @@ class Bracket(float):
         for end, given in (("lower", lower), ("estimate", estimate), ("upper", upper)):
             if np.ma.is_masked(given) or (isinstance(given, np.ndarray) and given.ndim > 0):
                 raise TypeError(f"{end} must be a real number, got {given!r}")
+        if not lower <= upper or math.isnan(estimate):
+            raise DomainError(
+                f"a bracket must have lower <= upper and no NaN, got {lower!r}, {estimate!r}, "
+                f"{upper!r}"
+            )
         made = super().__new__(cls, upper)
         object.__setattr__(made, "lower", float(lower))
         object.__setattr__(made, "estimate", float(estimate))
@@ -126,6 +136,8 @@ class Brackets(NDArrayOperatorsMixin):
             *(np.asarray(end, np.float64) for end in (lower, estimate, upper))
         )
         self.lower, self.estimate, self.upper = ends
+        if not np.all(self.lower <= self.upper) or np.isnan(self.estimate).any():
+            raise DomainError("brackets must have lower <= upper and no NaN")
 
     def __repr__(self) -> str:
         return f"Brackets(lower={self.lower!r}, upper={self.upper!r})"

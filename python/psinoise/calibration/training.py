@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from psinoise import _validate
+from psinoise.accounting import contract
 from psinoise.calibration.search import search
 from psinoise.calibration.target import checked
 from psinoise.errors import DomainError
@@ -87,6 +88,7 @@ def noise_multiplier(
                 f"steps must be a multiple of the steps of an epoch, {sampling.steps!r}, got "
                 f"{steps!r}"
             )
+    adjacency = contract.check_adjacency(adjacency)
     # Under "replace" the sum moves by twice what one gradient does.
     moved = 2.0 if adjacency == "replace" else 1.0
     step = Mechanism(Gaussian(std=1.0), moved, contribution=1.0)

@@ -132,11 +132,15 @@ class Comparison(Tabulated):
         ------
         ModuleNotFoundError
             If matplotlib is not installed; the message says how to install it.
+        DomainError
+            If all counts are 0.
         """
         from psinoise import plotting  # matplotlib is optional
 
         # Zero compositions have no place on a logarithmic axis.
         order = [i for i in np.argsort(self.counts, kind="stable") if self.counts[i]]
+        if not order:
+            raise DomainError("plot needs a count above 0: epsilon is 0 of no compositions")
         counts = [self.counts[i] for i in order]
         lines = {row.law: [row.epsilons[i] for i in order] for row in self.rows}
         ax = plotting.plot_lines(counts, lines, ax=ax, log_x=True, log_y=True)

@@ -17,6 +17,8 @@ Float = NDArray[np.float64]
 
 # Below this many elements one thread is faster than waking another.
 SERIAL = 1 << 17
+# Of moments: its logarithm, and that of the power of a length, are float64.
+_LARGEST_ORDER = 1e300
 # Elements of a stream are numbered up to here.
 _ELEMENTS = 1 << 62
 # Light tails of a scale up to here are no more than that beyond float64; beyond float32 are none
@@ -65,6 +67,8 @@ def moment_order(order: object) -> float:
     power = _validate.real("order", order)
     if not (0.0 <= power < math.inf):
         raise DomainError(f"order must be at least 0 and finite, got {order!r}")
+    if power > _LARGEST_ORDER:
+        raise DomainError(f"order must be at most {_LARGEST_ORDER!r}, got {order!r}")
     return power
 
 
