@@ -196,6 +196,9 @@ class Pieces(taylor.Truth):
         return low if low in self.kinks else (low + high) / 2
 
 
+_FINE = 600
+
+
 class Steep:
     """The ground state of ``theta x**p`` with p even, by scaling that of theta = 1."""
 
@@ -208,12 +211,17 @@ class Steep:
             (guess, guess * (1 + mpf(10) ** -8)),
             tol=1e-80,
         )
-        self.series = entire(p, root, 3000)[::2]
+        # In units of the end and multiples of 2**-_FINE: Horner's rule in integers.
+        series = enumerate(entire(p, root, 3000)[::2])
+        self.series = [int(mpmath.ldexp(a * self.end ** (2 * k), _FINE)) for k, a in series]
         self.energy = root * unit**2
         self.whole = 2 * self._mass(mpf(0))
 
     def _square(self, t):
-        return taylor.value(self.series, t**2) ** 2
+        step, total = int(mpmath.ldexp((t / self.end) ** 2, _FINE)), 0
+        for coefficient in reversed(self.series):
+            total = (total * step >> _FINE) + coefficient
+        return mpmath.ldexp(total, -_FINE) ** 2
 
     def _mass(self, t):
         points = mpmath.linspace(t, self.end, 5)

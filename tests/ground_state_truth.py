@@ -9,6 +9,8 @@ beyond the last one two terms of the semiclassical series go on.
 from __future__ import annotations
 
 import functools
+import math
+import operator
 
 import mpmath
 import numpy as np
@@ -22,6 +24,7 @@ _DIGITS = 40
 _ASYMPTOTIC = 60
 _ITERATIONS = 16
 _DECAY_LENGTHS = 4
+_BITS = 240
 
 
 def power_series(p):
@@ -64,11 +67,6 @@ def _slope(coefficients, step):
     return value([k * coefficients[k] for k in range(1, len(coefficients))], step)
 
 
-def _product(a, b, k):
-    """Coefficient k of the product of two series."""
-    return mpmath.fdot(zip(a[: k + 1], b[k::-1], strict=True))
-
-
 def _root(q):
     """Series of the square root."""
     root = [mpmath.sqrt(q[0])]
@@ -94,16 +92,36 @@ def _primitive(a):
     return [mpf(0)] + [c / (k + 1) for k, c in enumerate(a)]
 
 
+def _fixed(value, exponent=0):
+    """``value * 2**exponent`` in multiples of ``2**-_BITS``: sums of integers are fast."""
+    return int(mpmath.ldexp(value, _BITS + exponent))
+
+
+def _fixed_product(a, b, k):
+    """Coefficient k of the product of two series of such multiples."""
+    return sum(map(operator.mul, a[: k + 1], b[k::-1])) >> _BITS
+
+
 class _Oscillator:
-    """A disk of the series of ``y`` itself."""
+    """A disk of the series of ``y`` itself, in units of a length that all coefficients fit."""
 
     def __init__(self, center, potential, decay):
         self.center = center
-        a = [mpf(1), -decay]
+        length = min(center / 2, _DECAY_LENGTHS / mpmath.sqrt(abs(potential[0])))
+        self._unit = math.floor(mpmath.log(length, 2))
+        q = [_fixed(c, (k + 2) * self._unit) for k, c in enumerate(potential)]
+        y = [_fixed(1), _fixed(-decay, self._unit)]
         for k in range(_TERMS - 2):
-            a.append(_product(potential, a, k) / ((k + 1) * (k + 2)))
-        self.y = a
-        self.mass = _primitive([_product(a, a, k) for k in range(_TERMS)])
+            y.append(_fixed_product(q, y, k) // ((k + 1) * (k + 2)))
+        self._scaled, self.y = y, self._of_x(y)
+
+    def _of_x(self, scaled):
+        return [mpmath.ldexp(c, -_BITS - k * self._unit) for k, c in enumerate(scaled)]
+
+    @functools.cached_property
+    def mass(self):
+        y = self._scaled
+        return _primitive(self._of_x([_fixed_product(y, y, k) for k in range(_TERMS)]))
 
     def log_square(self, x):
         return 2 * mpmath.log(value(self.y, x - self.center))
@@ -174,10 +192,12 @@ class Truth:
         return potential
 
     def _secant(self, before, now):
-        miss_before, miss = self._slope_at_zero(before), self._slope_at_zero(now)
-        while abs(now - before) > mpf(10) ** (8 - _DIGITS) * now:
+        miss_before = self._slope_at_zero(before)
+        # What is left after a step is about its product with the one before.
+        while abs(now - before) > mpf(10) ** (-_DIGITS // 2) * now:
+            miss = self._slope_at_zero(now)
             after = now - miss * (now - before) / (miss - miss_before)
-            before, now, miss_before, miss = now, after, miss, self._slope_at_zero(after)
+            before, now, miss_before = now, after, miss
         return now
 
     def _integrate(self, energy):
