@@ -194,6 +194,38 @@ def test_an_imported_loss_goes_back(google: Any) -> None:
         to_pld(accountant, discretization=1e-3)
 
 
+def test_noise_of_convolutions_far_below_0_is_no_reason_to_refuse(google: Any) -> None:
+    """It adds up to 74, 1.06, 6e14 and more under the other law; kills masses taken as they are."""
+    made = [
+        (google.from_gaussian_mechanism(0.6, sampling_prob=0.01).self_compose(1000), 1e-5),
+        (google.from_gaussian_mechanism(0.5).self_compose(2), 1e-6),
+        (
+            google.from_gaussian_mechanism(1.0, value_discretization_interval=1e-2).self_compose(5),
+            1e-6,
+        ),
+        (
+            google.from_mixture_gaussian_mechanism(
+                0.545, [0, 1, 2], [0.25, 0.25, 0.5], value_discretization_interval=1e-2
+            ),
+            1e-6,
+        ),
+    ]
+    for pld, delta in made:
+        ours = upper_epsilon(from_pld(pld), 1, delta)
+        assert is_just_above(ours, pld.get_epsilon_for_delta(delta))
+
+
+def test_masses_of_the_wrong_sign_are_no_noise(google: Any) -> None:
+    """Kills moving whatever does not add up: of losses under the other law that is all of it."""
+    pld = google.from_gaussian_mechanism(0.5, value_discretization_interval=1e-2)
+    right = pld._pmf_remove.to_dense_pmf()
+    pld._pmf_remove = type(right)(
+        right._discretization, -right._lower_loss - right.size + 1, right._probs[::-1], 0.0, True
+    )
+    with pytest.raises(pn.DomainError, match="probabilities under the other law"):
+        from_pld(pld)
+
+
 def test_what_cannot_be_exchanged(google: Any) -> None:
     optimistic = google.from_laplace_mechanism(1.0, pessimistic_estimate=False)
     with pytest.raises(pn.DomainError, match="pessimistic"):

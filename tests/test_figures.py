@@ -303,6 +303,35 @@ def test_an_atom_is_said_beside_the_name() -> None:
     assert y[0] == y[-1] == 0.0
 
 
+@pytest.mark.parametrize(
+    "law",
+    [
+        pn.DiscreteLaplace(scale=1e9),
+        pn.DiscreteLaplace(scale=0.01),
+        pn.DiscreteStable(alpha=1.5, scale=2.0**40),
+        pn.DiscreteStable(alpha=0.1, scale=2.0**-6),
+        pn.UniformAtom(delta=1.0 - 1e-7),
+    ],
+    ids=repr,
+)
+def test_laws_of_any_size_are_drawn(law: pn.NoiseLaw) -> None:
+    """Kills an array of all whole numbers (144 GiB), and axes of no width."""
+    ax = law.plot(Figure().subplots())
+    x = np.asarray(ax.get_lines()[0].get_xdata())
+    assert 3 <= x.size <= 4001
+    assert x[0] == -x[-1] < 0.0
+    if law.for_whole_numbers:
+        np.testing.assert_array_equal(x, np.rint(x))
+
+
+def test_points_that_cannot_be_drawn_at() -> None:
+    for x in ([], [[0.0, 1.0]], [math.nan, 1.0], [0.0, math.inf], [1.0, 0.0], [0.0, 0.0], 5.0):
+        with pytest.raises(pn.DomainError, match="x must"):
+            plotting.plot_density(pn.Airy(scale=1.0), x=x)
+    with pytest.raises(pn.DomainError, match="x must reach a whole number"):
+        plotting.plot_density(pn.DiscreteLaplace(scale=3.0), x=[0.2, 0.3])
+
+
 def test_plot_density_of_several_laws_at_given_points() -> None:
     ax = Figure().subplots()
     laws = [pn.Laplace(scale=1.0), pn.Laplace(scale=2.0), pn.Laplace(scale=2.0)]

@@ -22,13 +22,14 @@ from psinoise.accounting.loss.steps import Step, largest_loss
 from psinoise.errors import CertificationError, DomainError
 from psinoise.mechanisms.accounted import Accounted
 
-__all__ = ["DiscreteLoss", "LossNodes", "upper_nodes"]
+__all__ = ["MOST_EXCEEDING", "DiscreteLoss", "LossNodes", "upper_nodes"]
 
 _MOST_NODES = 2**22
-# Masses that add up to 1 but for so much do.
-_ROUNDING, _MOST_LACKING = 1e-12, 1e-6
+# Masses that add up to 1 but for so much do. Where dots are connected they make more than 1, often
+# composed much more: from above still.
+_ROUNDING, _MOST_LACKING, _MOST_ADDED = 1e-12, 1e-6, 1e-2
 # And so do those under the other law, which losses that are rounded up make less.
-_MOST_EXCEEDING, _FARTHEST = 1e-4, 2**52
+MOST_EXCEEDING, _FARTHEST = 1e-4, 2**52
 # Masses below the smallest float64 are lost; this much is counted as infinite loss instead.
 _UNDERFLOW = 1e-300
 
@@ -113,9 +114,9 @@ class DiscreteLoss(Accounted, Measured):
             if not found.mass.any():
                 raise DomainError("some loss must be finite")
             total = float(found.mass.sum()) + found.infinite
-            if not abs(total - 1.0) < _MOST_LACKING:
+            if not -_MOST_LACKING < total - 1.0 < _MOST_ADDED:
                 raise DomainError(f"probabilities of losses must add up to 1, got {total!r}")
-            if not (other := found._other(self.step)) < 1.0 + _MOST_EXCEEDING:
+            if not (other := found._other(self.step)) < 1.0 + MOST_EXCEEDING:
                 raise DomainError(
                     "probabilities under the other law, exp(-loss) times those of losses, must add "
                     f"up to at most 1, got {other!r}: losses are log(P / Q) under P"

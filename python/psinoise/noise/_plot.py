@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate
 from psinoise._style import MORE_COLORS, PALETTE, draw_lines, label_ends, name_in_corner
 from psinoise.errors import DomainError
+from psinoise.noise import _checks
 from psinoise.noise._interface import NoiseLaw
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ Float = NDArray[np.float64]
 
 # Of heavy tails, how many quartiles are drawn: of normal noise 1e-4 is left out after 6 of them.
 _QUARTILES = 16.0
+# Of whole numbers, more than a picture is wide.
+_MOST_POINTS = 4001
 # Beyond what is drawn to the end: where laws that end fall, and the height that names are above.
 _ROOM, _HEADROOM = 1.05, 1.15
 # What adding up masses can make of a law without an atom.
@@ -100,13 +102,13 @@ def plot_density(
     check_each("noise", noises, NoiseLaw)
     log = _validate.flag("log", log)
     reach = max(map(_reach, noises))
-    points = np.linspace(-reach, reach, 1001) if x is None else np.asarray(x, dtype=np.float64)
+    points = np.linspace(-reach, reach, 1001) if x is None else _increasing(x)
     for law, name, color in zip(noises, names_of(noises, noises), colors_of(noises), strict=True):
         atom = 0.0 if law.for_whole_numbers else 1.0 - 2.0 * float(law.ccdf(0.0))
         label = f"{name}, {atom:.2g} at 0" if atom > _ROUNDING else name
         at = points
         if law.for_whole_numbers:
-            at = np.arange(math.ceil(points[0]), math.floor(points[-1]) + 1.0)
+            at = _whole_numbers(points[0], points[-1])
         ax = draw_lines(
             at,
             {label: _heights(law, at, atom)},
@@ -135,10 +137,31 @@ def plot_density(
     return ax
 
 
+def _increasing(x: ArrayLike) -> Float:
+    points = _checks.real_array("x", x)
+    if points.ndim != 1 or not points.size or not np.all(np.isfinite(points)):
+        raise DomainError(f"x must be a list of finite numbers, got {x!r}")
+    if not np.all(np.diff(points) > 0.0):
+        raise DomainError("x must increase")
+    return points
+
+
+def _whole_numbers(low: float, high: float) -> Float:
+    """All from ``low`` to ``high``, or as many of them as a picture shows."""
+    first, last = np.ceil(low), np.floor(high)
+    if first > last:
+        raise DomainError(
+            f"x must reach a whole number, got those from {float(low)!r} to {float(high)!r}"
+        )
+    number = int(min(last - first + 1.0, _MOST_POINTS))
+    return np.unique(np.rint(np.linspace(first, last, number)))
+
+
 def _reach(law: NoiseLaw) -> float:
     """As far as is drawn to either side."""
     most, quartile = float(law.iccdf(5e-5)), float(law.iccdf(0.25))
-    return _ROOM * (min(most, _QUARTILES * quartile) if quartile > 0.0 else most)
+    reach = _ROOM * (min(most, _QUARTILES * quartile) if quartile > 0.0 else most)
+    return max(reach, 1.0) if law.for_whole_numbers or reach == 0.0 else reach
 
 
 def _heights(law: NoiseLaw, x: Float, atom: float) -> Float:
