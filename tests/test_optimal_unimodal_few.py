@@ -55,6 +55,23 @@ def test_certificate_of_few_sampled_uses(
         assert float(pn.Mechanism(other).epsilon(delta, count, rate)) > least
 
 
+@pytest.mark.parametrize(
+    ("delta", "count", "cost", "width"), [(1e-8, 5, 0.1, 10), (1e-6, 10, 0.2, 8)]
+)
+def test_laws_of_few_uses_spend_their_cost(delta, count, cost, width, tmp_path) -> None:
+    """And come back from files. Kills beginnings with laws of one use that cost 3e-5 less."""
+    law = pn.OptimalUnimodal(delta=delta, count=count, mean_cost=cost, cells_per_sensitivity=width)
+    assert law.expected_cost(law.cost) == pytest.approx(cost, rel=1e-12)
+    law.save(tmp_path / "law.json")
+    assert pn.OptimalUnimodal.load(tmp_path / "law.json") == law
+
+
+def test_a_delta_that_losses_do_not_reach_leaves_a_gap() -> None:
+    """Of all of epsilon. Kills dividing by a delta that underflows."""
+    law = pn.OptimalUnimodal(delta=1e-100, count=2, mean_cost=2.0, cells_per_sensitivity=5)
+    assert 0.0 < law.certificate.gap <= law.certificate.epsilon
+
+
 def test_gap_near_the_largest_loss() -> None:
     """Where the delta of one use falls from its root to delta itself within 1 % of epsilon; kills
     as many levels that are evenly spaced (.030)."""

@@ -112,7 +112,8 @@ def _gap(
         if value - best < _NARROW * point.epsilon:
             break
     gap = max(value - best, 0.0)
-    if not abs(value / uses.divergence(point) - 1.0) <= _SAME:
+    seen = uses.divergence(point)
+    if not abs(value - seen) <= _SAME * seen:
         # The contour integral does not see losses this close to the largest one.
         gap = math.inf
     if problem.few and (best <= 0.0 or gap > _WIDE * point.epsilon):

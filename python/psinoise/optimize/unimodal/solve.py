@@ -238,7 +238,8 @@ class _Search:
         known = self.point.epsilon
         guess, delta = self.problem.inner(known), self.problem.rare(_SHARE)
         try:
-            self.masses = masses_of_one_use(self.program, self.mean_cost, delta, guess)
+            one_use = masses_of_one_use(self.program, self.mean_cost, delta, guess)
+            self.masses = self._at_cost(one_use)
         except CalibrationError:
             return
         self.point, self.uses = self.problem.worst(self.program, self.masses)
@@ -249,16 +250,18 @@ class _Search:
             self.masses, self.point, self.uses, self.solved = kept
 
     def _law_of(self, before: _Search) -> Float:
-        """The law of other cells; a little of a wider or narrower one makes up for the cost that
-        steps have which are not at edges here."""
-        masses = moved(before.grid, before.masses, self.grid)
+        """The law of other cells; steps that are not at edges here have another cost."""
+        try:
+            return self._at_cost(moved(before.grid, before.masses, self.grid))
+        except CalibrationError:
+            return self._minimize(before.generator()).masses
+
+    def _at_cost(self, masses: Float) -> Float:
+        """Masses with a little of a wider or narrower law, which makes up for their cost."""
         masses = masses / dot(self.program.multiplicities, masses)
         cost = dot(self.program.costs, masses)
         goal = self.mean_cost * (_APART if cost < self.mean_cost else 1.0 / _APART)
-        try:
-            other = masses_of(start(self.program, goal))
-        except CalibrationError:
-            return self._minimize(before.generator()).masses
+        other = masses_of(start(self.program, goal))
         other = other / dot(self.program.multiplicities, other)
         share = (cost - self.mean_cost) / (cost - dot(self.program.costs, other))
         return (1.0 - share) * masses + share * other
