@@ -317,7 +317,7 @@ def test_a_seed_names_one_stream_wherever_a_function_is():
         return np.abs(x) ** 1.3
 
     laws = [
-        lambda cost: pn.Schrodinger(cost=cost, mean_cost=1.0),
+        lambda cost: pn.Schrodinger(cost=cost, theta=1.0),
         lambda cost: pn.Schrodinger(cost=costs.Power(2.0) + costs.Stretched(cost, 2.0), theta=1.0),
         lambda cost: pn.OptimalUnimodal(
             epsilon=1.0, delta=0.01, count=1, cost=cost, cells_per_sensitivity=5

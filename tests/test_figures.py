@@ -34,8 +34,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         # Each takes seconds.
         patch.setattr(cactus, "_DEVIATIONS", (0.24, 0.51, 1.05))
         patch.setattr(cactus, "_COUNTS", (1, 5))
-        patch.setattr(cactus, "_EPOCHS", (1, 10))
-        patch.setattr(stable, "_EPSILONS", (0.1, 1.0, 5.4, 5.5, 20.0))
+        patch.setattr(cactus, "_EPOCHS", (1, 2))
+        patch.setattr(stable, "_EPSILONS", (0.1, 5.4, 5.5))
         written = figures.save_figures(directory, formats=figures.FORMATS)
     assert sorted(written) == sorted(directory.iterdir())
     return directory

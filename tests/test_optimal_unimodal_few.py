@@ -43,13 +43,13 @@ def test_certificate_of_few_sampled_uses(
     """No other law is below the bound: not on finer cells, not those of more and of fewer uses;
     kills a bound that takes a sampled loss for one that is not."""
     words = {"delta": delta, "sampling_rate": rate, "mean_cost": cost, "cost": 1.0}
-    law = pn.OptimalUnimodal(**words, count=count, cells_per_sensitivity=20)
+    law = pn.OptimalUnimodal(**words, count=count, cells_per_sensitivity=10)
     least = law.certificate.epsilon - law.certificate.gap
     assert 0.0 < law.certificate.gap < 0.15 * law.certificate.epsilon
     others = [
-        pn.OptimalUnimodal(**words, count=count, cells_per_sensitivity=40),
-        pn.OptimalUnimodal(**words, count=1, cells_per_sensitivity=20),
-        pn.OptimalUnimodal(**words, count=10 * count, cells_per_sensitivity=20),
+        pn.OptimalUnimodal(**words, count=count, cells_per_sensitivity=20),
+        pn.OptimalUnimodal(**words, count=1, cells_per_sensitivity=10),
+        pn.OptimalUnimodal(**words, count=10 * count, cells_per_sensitivity=10),
     ]
     for other in others:
         assert float(pn.Mechanism(other).epsilon(delta, count, rate)) > least
@@ -105,7 +105,7 @@ def test_calibration_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
     searched = solve.searched
     monkeypatch.setattr(solve, "searched", counted)
-    law = functools.partial(pn.OptimalUnimodal, cost=1.0, cells_per_sensitivity=10)
+    law = functools.partial(pn.OptimalUnimodal, cost=1.0, cells_per_sensitivity=5)
     found = pn.calibrate(law, epsilon=1.0, delta=1e-6, count=2)
     bracket = pn.Mechanism(found).epsilon(1e-6, 2)
     assert 1.0 - 1e-4 < bracket.lower <= bracket.upper <= 1.0
@@ -123,7 +123,7 @@ def test_a_gap_of_few_uses_is_found_when_it_is_asked_for(monkeypatch: pytest.Mon
 
     least_of_few = certified.least_of_few
     monkeypatch.setattr(certified, "least_of_few", counted)
-    law = functools.partial(pn.OptimalUnimodal, cost=1.0, cells_per_sensitivity=9)
+    law = functools.partial(pn.OptimalUnimodal, cost=1.0, cells_per_sensitivity=4)
     found = pn.calibrate(law, epsilon=1.0, delta=1e-6, count=2)
     assert not asked
     other = pickle.loads(pickle.dumps(found))

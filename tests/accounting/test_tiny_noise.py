@@ -61,7 +61,7 @@ def test_what_is_lost_counts_as_infinite(law, rate, monkeypatch):
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.1, 1e-5])
-@pytest.mark.parametrize("power", [3.0, 6.0, 10.0, 30.0])
+@pytest.mark.parametrize("power", [3.0, 30.0])
 def test_peaks_are_not_lost_on_flat_laws(power, rate):
     """Panels were left out that are flat between nodes that are too low, with all of the mass of
     the other center (ten, at 1e-3)."""
