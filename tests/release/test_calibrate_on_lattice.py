@@ -8,7 +8,7 @@ import pytest
 
 import psinoise as pn
 from psinoise.noise import FAMILIES
-from refusals import for_each
+from refusals import for_each, for_rows
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
@@ -54,6 +54,17 @@ def test_both_answers_meet_the_target_on_their_own(law, target):
     mechanism = pickle.loads(pickle.dumps(mechanism))
     assert mechanism.delta(epsilon, count).upper <= delta
     assert pickle.loads(pickle.dumps(mechanism)).epsilon(delta, count).upper <= epsilon
+
+
+@for_rows(
+    [(pn.Gaussian, 50.0, 1e-10, 1.0), (pn.Gaussian, 20.0, 1e-6, 1.0), (pn.Airy, 19.0, 1e-7, 0.1)]
+)
+def test_large_epsilons_waste_no_noise(law, epsilon, delta, rate):
+    """Losses of copied tails do not grow. Kills the ideal law's scale: epsilon is 37 for 50."""
+    mechanism = pn.calibrate(law, epsilon=epsilon, delta=delta, sampling_rate=rate, on_lattice=True)
+    found = mechanism.epsilon(delta, 1, rate)
+    assert (1.0 - 3e-3) * epsilon < found.upper <= epsilon
+    assert mechanism.delta(epsilon, 1, rate).upper <= delta
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,9 @@ The law that `search` finds just meets the target before it is put on a lattice.
 is given rounds the sensitivity up, which is known before. Where the target is missed the scale
 grows. Each step takes the certified epsilon of the mechanism on its lattice, and enlarges the scale
 by the share that this exceeds the target: epsilon falls at least about as fast as the scale grows.
+Where epsilon is so large that a record moves outputs to where a lattice law has its geometric tail,
+whose losses no longer grow, less noise meets the target: its scale is halved in on, from where
+epsilon would be the target's if it were as 1 over the scale, up to one that is known to be enough.
 Laws that have no scale are made again for a little less than the target. What is returned is not
 extrapolated but certified.
 """
@@ -27,6 +30,8 @@ _MOST_STEPS = 12
 _MARGIN, _LEAST_STEP = 1.1, 2e-5
 # Shares of the target by which a law without a scale is made for less.
 _FIRST_SHARE, _GROWTH = 1e-6, 3.0
+# Of epsilon and of the scale: what is not worth another law.
+_SPARE = 2e-3
 
 
 def least_on_lattice(
@@ -44,6 +49,8 @@ def least_on_lattice(
         grid = grid_from(grid)
         moved = max(moved, cells_of(moved, grid) * grid)
     noise: Any = None
+    enough: LatticeMechanism | None = None
+    least = most = 0.0
     for step in range(_MOST_STEPS):
         if noise is None or not noise.ordered_by_scale:
             less = 1.0 - (_FIRST_SHARE * _GROWTH ** (step - 1) if step else 0.0)
@@ -59,16 +66,26 @@ def least_on_lattice(
         found_epsilon, found_delta = mechanism.epsilon(target.delta, *target.use).upper, 0.0
         if target.delta > 0.0:  # of a delta of 0 only the largest loss is a proof
             found_delta = mechanism.delta(target.epsilon, *target.use).upper
-        if found_epsilon <= target.epsilon and found_delta <= target.delta:
+        met = found_epsilon <= target.epsilon and found_delta <= target.delta
+        if met and not (noise.ordered_by_scale and found_epsilon < (1.0 - _SPARE) * target.epsilon):
             return mechanism
-        if noise.ordered_by_scale:
+        if met:
+            enough, most = mechanism, noise.scale
+            least = max(least, most * found_epsilon / target.epsilon)
+        elif enough is not None:
+            least = noise.scale
+        if enough is not None:
+            if least >= (1.0 - _SPARE) * most:
+                return enough
+            noise = target.law(scale=0.5 * (least + most))
+        elif noise.ordered_by_scale:
             # Delta at epsilon = 0 falls like that too.
-            if target.epsilon > 0.0:
-                excess = found_epsilon / target.epsilon
-            else:
-                excess = found_delta / target.delta
+            of_delta = target.epsilon == 0.0
+            excess = found_delta / target.delta if of_delta else found_epsilon / target.epsilon
             share = max(_MARGIN * (excess - 1.0), _LEAST_STEP * 2.0**step)
             noise = target.law(scale=noise.scale * (1.0 + share))
+    if enough is not None:
+        return enough
     raise CalibrationError(
         f"no law near {noise!r} meets epsilon {target.epsilon!r} and delta {target.delta!r} on a "
         f"lattice of grid {mechanism.grid!r}"
