@@ -277,7 +277,7 @@ def test_the_cost_decides_which_member_is_made() -> None:
     assert found.best.noise == pn.Staircase(epsilon=4.0, power=2)
     found = pn.compare(epsilon=0.0, delta=0.8, cost="variance", laws=[pn.UniformAtom])
     assert found.best.noise.power == 2.0
-    with pytest.raises(TypeError, match="laws must be noise classes"):
+    with pytest.raises(TypeError, match="laws must have a scale"):
         pn.compare(laws=[pn.Staircase], speed=False)
 
 

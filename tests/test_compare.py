@@ -267,6 +267,8 @@ def test_bad_targets(arguments: dict[str, object], error: type[Exception], messa
         ({"laws": []}, ValueError, "laws must name at least one"),
         ({"laws": pn.Airy}, TypeError, "laws must be an iterable"),
         ({"laws": [pn.Airy(std=1.0)]}, TypeError, "laws must be noise classes"),
+        ({"laws": [pn.Cauchy]}, TypeError, "or psinoise.noise.Family of one"),
+        ({"laws": [pn.DiscreteLaplace]}, TypeError, "DiscreteLaplace, which a target compares"),
         ({"adjacency": "substitute"}, ValueError, "adjacency must be"),
         ({"speed_seconds": 0.0}, ValueError, "speed_seconds must be positive"),
     ],

@@ -124,7 +124,10 @@ def _written(step: Step, count: int) -> dict[str, Any]:
     elif isinstance(step, Pair | CellPair):
         noise, distance = step.noise, step.distance
     else:
-        raise DomainError(f"an accountant must hold mechanisms alone to be written, got {step!r}")
+        raise DomainError(
+            "an accountant must hold mechanisms alone to be written, no promises or imported "
+            f"losses, got {step!r}"
+        )
     return {
         **written_law(noise),
         "sensitivity": float(distance).hex(),

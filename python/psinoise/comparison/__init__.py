@@ -218,8 +218,17 @@ def _checked_laws(
     chosen = tuple(laws)
     kinds: tuple[type, ...] = (Noise, *DESIGNED) if designed else (Noise,)
     for law in chosen:
-        if not isinstance(law, Family) and not (isinstance(law, type) and issubclass(law, kinds)):
-            raise TypeError(f"laws must be noise classes such as psinoise.Airy, got {law!r}")
+        if isinstance(law, Family) or (isinstance(law, type) and issubclass(law, kinds)):
+            continue
+        if isinstance(law, type) and issubclass(law, NoiseLaw):
+            raise TypeError(
+                f"laws must have a scale to be compared at one cost, got {law.__name__}, which a "
+                "target compares: epsilon and delta"
+            )
+        raise TypeError(
+            "laws must be noise classes such as psinoise.Airy, or psinoise.noise.Family of one and "
+            f"its parameters, got {law!r}"
+        )
     if not chosen:
         raise DomainError("laws must name at least one law, got none")
     return chosen
