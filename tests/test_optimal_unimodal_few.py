@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,10 +67,28 @@ def test_laws_of_few_uses_spend_their_cost(delta, count, cost, width, tmp_path) 
     assert pn.OptimalUnimodal.load(tmp_path / "law.json") == law
 
 
-def test_a_delta_that_losses_do_not_reach_leaves_a_gap() -> None:
-    """Of all of epsilon. Kills dividing by a delta that underflows."""
-    law = pn.OptimalUnimodal(delta=1e-100, count=2, mean_cost=2.0, cells_per_sensitivity=5)
-    assert 0.0 < law.certificate.gap <= law.certificate.epsilon
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("delta", [1e-11, 1e-20, 1e-100])
+@pytest.mark.parametrize("count", [1, 2])
+def test_small_deltas_cost_no_more_than_none(delta: float, count: int, tmp_path: Path) -> None:
+    """Kills programs with rows of such deltas: 3.1 for 1.96, no law at all, or no answer."""
+    words = {"count": count, "mean_cost": 2.0, "cells_per_sensitivity": 5}
+    none, law = (pn.OptimalUnimodal(delta=d, **words) for d in (0.0, delta))
+    assert law.certificate.epsilon <= none.certificate.epsilon * (1.0 + 1e-12)
+    assert pn.Mechanism(law).epsilon(delta, count) <= none.certificate.epsilon * (1.0 + 1e-9)
+    law.save(tmp_path / "law.json")
+    again = pn.OptimalUnimodal.load(tmp_path / "law.json")
+    assert again == law
+    if count == 1:
+        assert 0.0 <= again.certificate.gap == law.certificate.gap < 5e-3
+
+
+def test_small_deltas_of_large_epsilons_are_no_less() -> None:
+    """The law of delta = 0 is no better where a delta allows what costs less."""
+    words = {"count": 1, "mean_cost": 0.003, "cells_per_sensitivity": 20}
+    none, law = (pn.OptimalUnimodal(delta=d, **words) for d in (0.0, 1e-11))
+    assert law.certificate.epsilon <= none.certificate.epsilon * (1.0 + 1e-12)
+    assert pn.Mechanism(law).epsilon(1e-11) <= law.certificate.epsilon * (1.0 + 1e-9)
 
 
 def test_gap_near_the_largest_loss() -> None:
