@@ -49,8 +49,6 @@ def least_on_lattice(
         grid = grid_from(grid)
         moved = max(moved, cells_of(moved, grid) * grid)
     noise: Any = None
-    enough: LatticeMechanism | None = None
-    least = most = 0.0
     for step in range(_MOST_STEPS):
         if noise is None or not noise.ordered_by_scale:
             less = 1.0 - (_FIRST_SHARE * _GROWTH ** (step - 1) if step else 0.0)
@@ -62,31 +60,43 @@ def least_on_lattice(
             )
             noise = ideal(asked)
         mechanism = Mechanism(noise, target.sensitivity).on_lattice(grid)
-        # Each is asked of its own, as users will: the second would know bounds of the first.
-        found_epsilon, found_delta = mechanism.epsilon(target.delta, *target.use).upper, 0.0
-        if target.delta > 0.0:  # of a delta of 0 only the largest loss is a proof
-            found_delta = mechanism.delta(target.epsilon, *target.use).upper
-        met = found_epsilon <= target.epsilon and found_delta <= target.delta
-        if met and not (noise.ordered_by_scale and found_epsilon < (1.0 - _SPARE) * target.epsilon):
-            return mechanism
-        if met:
-            enough, most = mechanism, noise.scale
-            least = max(least, most * found_epsilon / target.epsilon)
-        elif enough is not None:
-            least = noise.scale
-        if enough is not None:
-            if least >= (1.0 - _SPARE) * most:
-                return enough
-            noise = target.law(scale=0.5 * (least + most))
-        elif noise.ordered_by_scale:
+        epsilon, delta = _asked(target, mechanism)
+        if epsilon <= target.epsilon and delta <= target.delta:
+            return _with_less(target, grid, noise, mechanism, epsilon)
+        if noise.ordered_by_scale:
             # Delta at epsilon = 0 falls like that too.
             of_delta = target.epsilon == 0.0
-            excess = found_delta / target.delta if of_delta else found_epsilon / target.epsilon
+            excess = delta / target.delta if of_delta else epsilon / target.epsilon
             share = max(_MARGIN * (excess - 1.0), _LEAST_STEP * 2.0**step)
             noise = target.law(scale=noise.scale * (1.0 + share))
-    if enough is not None:
-        return enough
     raise CalibrationError(
         f"no law near {noise!r} meets epsilon {target.epsilon!r} and delta {target.delta!r} on a "
         f"lattice of grid {mechanism.grid!r}"
     )
+
+
+def _asked(target: Target, mechanism: LatticeMechanism) -> tuple[float, float]:
+    """Certified epsilon and delta, each asked of its own, as users will."""
+    epsilon = mechanism.epsilon(target.delta, *target.use).upper
+    if target.delta == 0.0:  # only the largest loss is a proof
+        return epsilon, 0.0
+    return epsilon, mechanism.delta(target.epsilon, *target.use).upper
+
+
+def _with_less(
+    target: Target, grid: float | None, noise: Any, enough: LatticeMechanism, epsilon: float
+) -> LatticeMechanism:
+    """About the least noise that is enough, between the scale at which epsilon would be the
+    target's if it were as 1 over the scale, and the one that has ``epsilon``."""
+    if not (noise.ordered_by_scale and epsilon < target.epsilon):
+        return enough
+    least, most = noise.scale * epsilon / target.epsilon, noise.scale
+    while least < (1.0 - _SPARE) * most:
+        closer: Any = target.law(scale=0.5 * (least + most))
+        mechanism = Mechanism(closer, target.sensitivity).on_lattice(grid)
+        epsilon, delta = _asked(target, mechanism)
+        if epsilon <= target.epsilon and delta <= target.delta:
+            enough, most = mechanism, closer.scale
+        else:
+            least = closer.scale
+    return enough

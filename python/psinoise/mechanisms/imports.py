@@ -22,14 +22,16 @@ from psinoise.accounting.loss.steps import Step, largest_loss
 from psinoise.errors import CertificationError, DomainError
 from psinoise.mechanisms.accounted import Accounted
 
-__all__ = ["MOST_EXCEEDING", "DiscreteLoss", "LossNodes", "upper_nodes"]
+__all__ = ["DiscreteLoss", "LossNodes", "upper_nodes"]
 
 _MOST_NODES = 2**22
 # Masses that add up to 1 but for so much do. Where dots are connected they make more than 1, often
 # composed much more: from above still.
 _ROUNDING, _MOST_LACKING, _MOST_ADDED = 1e-12, 1e-6, 1e-2
 # And so do those under the other law, which losses that are rounded up make less.
-MOST_EXCEEDING, _FARTHEST = 1e-4, 2**52
+_MOST_EXCEEDING, _FARTHEST = 1e-4, 2**52
+# Of masses that do not: more than this is not what rounding and cutting tails leave.
+_MOST_MOVED = 1e-3
 # Masses below the smallest float64 are lost; this much is counted as infinite loss instead.
 _UNDERFLOW = 1e-300
 
@@ -50,6 +52,21 @@ class LossNodes:
         held = np.flatnonzero(self.mass)
         with np.errstate(over="ignore"):
             return float(np.sum(np.exp(np.log(self.mass[held]) - (self.first + held) * step)))
+
+    def adding_up(self, step: float) -> LossNodes:
+        """A copy whose probabilities under ``Q`` add up, as far as little mass goes.
+
+        Rounding errors of convolutions far below 0, and tails that were cut there, make more than
+        1 of them. They are moved to the first loss from which on all adds up, and the profile up.
+        """
+        below, mass = np.cumsum(self.mass), self.mass.copy()
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not known to add up does not
+            factor = np.exp(-(self.first + np.arange(mass.size)) * step)
+            above = np.append(np.cumsum((mass * factor)[:0:-1])[::-1], 0.0)
+            kept = int(np.argmax(above + below * factor < 1.0 + _MOST_EXCEEDING))
+        if below[kept] < _MOST_MOVED:
+            mass[:kept], mass[kept] = 0.0, below[kept]
+        return LossNodes(self.first, mass, self.infinite)
 
     def completed(self) -> LossNodes:
         """A copy that cannot change; what is lacking of 1, beyond rounding, is infinite."""
@@ -116,7 +133,7 @@ class DiscreteLoss(Accounted, Measured):
             total = float(found.mass.sum()) + found.infinite
             if not -_MOST_LACKING < total - 1.0 < _MOST_ADDED:
                 raise DomainError(f"probabilities of losses must add up to 1, got {total!r}")
-            if not (other := found._other(self.step)) < 1.0 + MOST_EXCEEDING:
+            if not (other := found._other(self.step)) < 1.0 + _MOST_EXCEEDING:
                 raise DomainError(
                     "probabilities under the other law, exp(-loss) times those of losses, must add "
                     f"up to at most 1, got {other!r}: losses are log(P / Q) under P"

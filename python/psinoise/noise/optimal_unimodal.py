@@ -41,8 +41,8 @@ class OptimalUnimodal(SolvedNoise):
         In [0, 1). At 0 epsilon is the sum of the largest losses.
     count : int
         Uses of the mechanism. For one use or delta = 0 the law is that of a linear program, of
-        which `Staircase` (delta = 0) and `UniformAtom` (epsilon = 0) are the closed forms. A delta
-        of at most 1e-11 is worth nothing, unless epsilon is large: the law is that of delta = 0.
+        which `Staircase` (delta = 0) and `UniformAtom` (epsilon = 0) are the closed forms. For one
+        use the law of a delta of at most 1e-11 is that of delta = 0.
     sampling_rate : float
         Rate of Poisson sampling, in (0, 1]; 1 is no sampling. Neighbors differ by one record.
     mean_cost : float, optional

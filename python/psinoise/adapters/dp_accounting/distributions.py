@@ -28,7 +28,7 @@ from psinoise.accounting.loss.quadrature import reach_for
 from psinoise.accounting.loss.steps import directions
 from psinoise.errors import DomainError
 from psinoise.mechanisms import Mechanism
-from psinoise.mechanisms.imports import MOST_EXCEEDING, DiscreteLoss, LossNodes, upper_nodes
+from psinoise.mechanisms.imports import DiscreteLoss, LossNodes, upper_nodes
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -38,8 +38,6 @@ __all__ = ["NEEDS", "from_pld", "to_pld"]
 NEEDS = 'this exchange needs dp_accounting: pip install "psinoise[dp-accounting]"'
 _DISTRIBUTIONS = "dp_accounting.pld.privacy_loss_distribution"
 _LARGEST_STEP = 0.5
-# More is not what rounding and cutting tails leave.
-_MOST_MOVED = 1e-3
 
 
 def to_pld(
@@ -201,15 +199,5 @@ def _imported(pmf: Any) -> LossNodes:
     # Convolutions by Fourier transforms leave rounding errors of either sign where there is no
     # mass; taking negative ones for 0 moves the profile up.
     mass = np.maximum(np.asarray(pmf._probs, dtype=np.float64), 0.0)
-    first = int(pmf._lower_loss)
-    # Positive ones far below 0, and tails that were cut there, add up to more than 1 under the
-    # other law. They are moved to the first loss from which on all adds up, and the profile up.
-    below = np.cumsum(mass)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not known to add up does not
-        factor = np.exp(-(first + np.arange(mass.size)) * float(pmf._discretization))
-        above = np.append(np.cumsum((mass * factor)[:0:-1])[::-1], 0.0)
-        adding_up = above + below * factor < 1.0 + MOST_EXCEEDING
-    kept = int(np.argmax(adding_up))
-    if below[kept] < _MOST_MOVED:
-        mass[:kept], mass[kept] = 0.0, below[kept]
-    return LossNodes(first, mass, float(pmf._infinity_mass))
+    nodes = LossNodes(int(pmf._lower_loss), mass, float(pmf._infinity_mass))
+    return nodes.adding_up(float(pmf._discretization))

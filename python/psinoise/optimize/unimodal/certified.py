@@ -119,7 +119,7 @@ def _gap(
     if problem.few and (best <= 0.0 or gap > _WIDE * point.epsilon):
         # Of few uses the divergence is delta itself, and where the largest losses decide tangents
         # say no more than that it is not negative.
-        least = least_of_few(problem, mean_cost, program.width)
+        least = least_of_few(problem.bounding, mean_cost, program.width)
         gap = min(gap if best > 0.0 else math.inf, max(point.epsilon - least, 0.0))
     return gap, slope
 

@@ -75,6 +75,7 @@ class _Step:
     nu: float
 
 
+@np.errstate(over="ignore")  # what leads nowhere does not converge
 def minimize(
     program: Program,
     generator: Generator,

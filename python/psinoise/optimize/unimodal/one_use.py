@@ -13,7 +13,13 @@ import math
 from psinoise.errors import CalibrationError
 from psinoise.optimize.cells import Grid, dot
 from psinoise.optimize.unimodal.first import coarser, last_of, width_for
-from psinoise.optimize.unimodal.linear import Cheapest, NoLawError, epsilon_of_one_use, least_cost
+from psinoise.optimize.unimodal.linear import (
+    Cheapest,
+    NoLawError,
+    epsilon_of_one_use,
+    least_cost,
+    resolved,
+)
 from psinoise.optimize.unimodal.one_use_bound import least_possible
 from psinoise.optimize.unimodal.problem import Law, Problem, Progress, UnimodalCertificate
 from psinoise.optimize.unimodal.program import Float, Program
@@ -47,15 +53,31 @@ def certify_one_use(
     cheapest: Cheapest | None = None,
 ) -> UnimodalCertificate:
     """What can be said of masses, whoever found them."""
-    delta = problem.inner_delta
+    delta = problem.solved_delta
     epsilon = epsilon_of_one_use(program, masses, delta)
     known = cheapest or least_cost(program, epsilon, delta)
-    low = least_possible(problem, program, known, epsilon, mean_cost)
     outer = problem.outer(epsilon)
     rise = (problem.outer(epsilon + 1e-6) - outer) / 1e-6
     slope = rise / known.slope if known.slope > 0.0 else 0.0
-    gap = max(outer - problem.outer(low), 0.0)
+
+    def gap() -> float:
+        if (bounding := problem.bounding) is problem:
+            low = least_possible(problem, program, known, epsilon, mean_cost)
+        else:
+            low = _least_of_laws(bounding, program, masses, mean_cost)
+        return max(outer - problem.outer(low), 0.0)
+
     return UnimodalCertificate(outer, math.inf, gap, slope)
+
+
+def _least_of_laws(problem: Problem, program: Program, masses: Float, mean_cost: float) -> float:
+    """An epsilon of one use without sampling that no law of the cost is below."""
+    epsilon = epsilon_of_one_use(program, masses, problem.inner_delta)
+    try:
+        known = least_cost(program, epsilon, problem.inner_delta)
+    except NoLawError:
+        return 0.0
+    return least_possible(problem, program, known, epsilon, mean_cost)
 
 
 def least_cost_of_one_use(
@@ -64,7 +86,7 @@ def least_cost_of_one_use(
     """The law of least expected cost at an epsilon of all uses."""
     program = problem.program(grid)
     inner = problem.inner(epsilon)
-    found = least_cost(program, inner, problem.inner_delta)
+    found = least_cost(program, inner, problem.solved_delta)
     certificate = certify_one_use(problem, program, found.masses, found.cost, found)
     if progress is not None:
         progress(grid.width, certificate.gap)
@@ -87,7 +109,7 @@ def least_epsilon_of_one_use(
     CalibrationError
         If no law on the cells has the cost, or epsilon is 0 at less than it.
     """
-    delta = problem.inner_delta
+    delta = problem.solved_delta
     guess: float | None = None
     for cells, close in ((coarser(grid), _NEAR), (grid, _CLOSE)):
         program = problem.program(cells)
@@ -104,7 +126,7 @@ def masses_of_one_use(program: Program, mean_cost: float, delta: float, guess: f
     guess : float
         Of that epsilon.
     """
-    return _root(program, delta, mean_cost, guess, _BEGINNING)[0].masses
+    return _root(program, resolved(delta), mean_cost, guess, _BEGINNING)[0].masses
 
 
 def _root(
@@ -185,7 +207,7 @@ def grid_for_one_use(
     CalibrationError
         If that takes too many cells.
     """
-    delta = problem.inner_delta
+    delta = problem.solved_delta
     if epsilon is None:
         # Laplace noise has at least the epsilon of the best law; of small noise it says little.
         inner = min(1.0 / (size or 1.0), 2.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from psinoise.errors import CalibrationError
 from psinoise.optimize.cells import Grid
 from psinoise.optimize.unimodal.cost import IntervalCost
 from psinoise.optimize.unimodal.few import FewUses
+from psinoise.optimize.unimodal.linear import resolved
 from psinoise.optimize.unimodal.program import Float, Program
 from psinoise.optimize.unimodal.uses import Point, Uses
 
@@ -28,6 +29,8 @@ _RARE = 1e-4
 # that sums of hundreds are on few places. Of more uses yet what a lattice adds to each of them
 # counts.
 _FEW, _FEW_DRAWS, _MOST_USES, _FEW_SMALL = 64, 16, 10**6, 1024
+# For deltas that programs do not resolve: one that they do.
+_LARGER = 1e-9
 # Of one use without sampling: its exponential is a number.
 _LARGEST_EPSILON = 700.0
 
@@ -49,8 +52,8 @@ class UnimodalCertificate:
         Delta is a convex function of the law of each use while the others are what they are, which
         makes this a bound, for one use at a time. Of one use, and at delta = 0, it is a bound for
         all of them, and not to first order; so it is for a few uses whose losses are close to the
-        largest possible, where tangents say nothing. ``inf`` where nothing is known. Of a few uses
-        it may take longer than the law, and is found when it is first asked for.
+        largest possible, where tangents say nothing. ``inf`` where nothing is known. Of one
+        use and of a few it may take longer than the law, and is found when it is first asked for.
     slope : float
         By how much epsilon falls for a unit of the expected cost.
     """
@@ -124,6 +127,18 @@ class Problem:
     def inner_delta(self) -> float:
         """What one use without sampling may have of delta, where `single`."""
         return self.delta / self.sampling_rate
+
+    @property
+    def solved_delta(self) -> float:
+        """The same as far as linear programs know it, `resolved`."""
+        return resolved(self.inner_delta)
+
+    @property
+    def bounding(self) -> Problem:
+        """What bounds of this one are found for: laws that a larger delta excludes, it does."""
+        if self.solved_delta > 0.0 or self.delta == 0.0:
+            return self
+        return replace(self, delta=_LARGER * self.sampling_rate)
 
     def inner(self, epsilon: float) -> float:
         """What one use without sampling may have of epsilon, where `single`.

@@ -8,6 +8,8 @@ generator then makes delta itself stationary, in what one of the uses contribute
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from psinoise.optimize.unimodal.first import (
 )
 from psinoise.optimize.unimodal.generator import Generator
 from psinoise.optimize.unimodal.interior_point import Optimum, masses_of, minimize
+from psinoise.optimize.unimodal.linear import resolved
 from psinoise.optimize.unimodal.one_use import (
     MOST_LINEAR,
     grid_for_one_use,
@@ -82,10 +85,14 @@ def least_epsilon(
     CalibrationError
         If no law on the grid has the cost, or the method does not converge.
     """
-    grid = grid or grid_for(problem, mean_cost, width)
-    if problem.single:
-        return least_epsilon_of_one_use(problem, grid, mean_cost, progress)
-    return searched(problem, grid, mean_cost, progress, None).law()
+
+    def solved(problem: Problem) -> Law:
+        cells = grid or grid_for(problem, mean_cost, width)
+        if problem.single:
+            return least_epsilon_of_one_use(problem, cells, mean_cost, progress)
+        return searched(problem, cells, mean_cost, progress, None).law()
+
+    return _or_of_no_delta(problem, solved, lambda law: law.certificate.epsilon)
 
 
 def least_cost(
@@ -96,6 +103,39 @@ def least_cost(
     progress: Progress | None = None,
 ) -> Law:
     """The law of least expected cost at an epsilon; parameters as of `least_epsilon`."""
+
+    def solved(problem: Problem) -> Law:
+        return _least_cost(problem, grid, width, epsilon, progress)
+
+    return _or_of_no_delta(problem, solved, lambda law: law.mean_cost)
+
+
+def _or_of_no_delta(
+    problem: Problem, solved: Callable[[Problem], Law], size: Callable[[Law], float]
+) -> Law:
+    """The better of two laws: that of delta, and that of delta = 0, which is one for any delta.
+
+    Of a few uses rounds begin with a law of one. Where programs do not resolve its delta that is
+    the law of delta = 0, for whose tail cells have to be made.
+    """
+    if problem.single or not problem.few or resolved(problem.rare(_SHARE)) > 0.0:
+        return solved(problem)
+    none = solved(replace(problem, delta=0.0))
+    program = problem.program(none.grid)
+    none = replace(none, certificate=certify(problem, program, none.masses, none.mean_cost))
+    try:
+        return min(none, solved(problem), key=size)
+    except CalibrationError:
+        return none
+
+
+def _least_cost(
+    problem: Problem,
+    grid: Grid | None,
+    width: int | None,
+    epsilon: float,
+    progress: Progress | None,
+) -> Law:
     if problem.single:
         if grid is None:
             grid = grid_for_one_use(problem, width, epsilon=epsilon)
