@@ -13,13 +13,7 @@ import math
 from psinoise.errors import CalibrationError
 from psinoise.optimize.cells import Grid, dot
 from psinoise.optimize.unimodal.first import coarser, last_of, width_for
-from psinoise.optimize.unimodal.linear import (
-    Cheapest,
-    NoLawError,
-    epsilon_of_one_use,
-    least_cost,
-    resolved,
-)
+from psinoise.optimize.unimodal.linear import Cheapest, NoLawError, epsilon_of_one_use, least_cost
 from psinoise.optimize.unimodal.one_use_bound import least_possible
 from psinoise.optimize.unimodal.problem import Law, Problem, Progress, UnimodalCertificate
 from psinoise.optimize.unimodal.program import Float, Program
@@ -40,8 +34,8 @@ _ROOM, _SHORTEST = 1.3, 2.5
 _STEEP = 2.0
 # Of the cost, roots, and the largest epsilon.
 _CLOSE, _MOST_ROOTS, _LARGEST = 1e-9, 60, 500.0
-# Of the cost on coarse cells, and where a law begins a search; the cells up to which it does.
-_NEAR, _BEGINNING = 1e-3, 1e-4
+# Of the cost on coarse cells; the cells up to which a search begins with a law of one use.
+_NEAR = 1e-3
 MOST_LINEAR = 4000
 
 
@@ -126,7 +120,7 @@ def masses_of_one_use(program: Program, mean_cost: float, delta: float, guess: f
     guess : float
         Of that epsilon.
     """
-    return _root(program, resolved(delta), mean_cost, guess, _BEGINNING)[0].masses
+    return _root(program, delta, mean_cost, guess, _CLOSE)[0].masses
 
 
 def _root(

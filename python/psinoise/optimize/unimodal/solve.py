@@ -115,8 +115,8 @@ def _or_of_no_delta(
 ) -> Law:
     """The better of two laws: that of delta, and that of delta = 0, which is one for any delta.
 
-    Of a few uses rounds begin with a law of one. Where programs do not resolve its delta that is
-    the law of delta = 0, for whose tail cells have to be made.
+    Of a few uses rounds begin with a law of one. Where programs do not resolve its delta it may be
+    worse than that of delta = 0, for whose tail cells have to be made.
     """
     if problem.single or not problem.few or resolved(problem.rare(_SHARE)) > 0.0:
         return solved(problem)
@@ -278,8 +278,7 @@ class _Search:
         known = self.point.epsilon
         guess, delta = self.problem.inner(known), self.problem.rare(_SHARE)
         try:
-            one_use = masses_of_one_use(self.program, self.mean_cost, delta, guess)
-            self.masses = self._at_cost(one_use)
+            self.masses = masses_of_one_use(self.program, self.mean_cost, delta, guess)
         except CalibrationError:
             return
         self.point, self.uses = self.problem.worst(self.program, self.masses)
@@ -290,18 +289,16 @@ class _Search:
             self.masses, self.point, self.uses, self.solved = kept
 
     def _law_of(self, before: _Search) -> Float:
-        """The law of other cells; steps that are not at edges here have another cost."""
-        try:
-            return self._at_cost(moved(before.grid, before.masses, self.grid))
-        except CalibrationError:
-            return self._minimize(before.generator()).masses
-
-    def _at_cost(self, masses: Float) -> Float:
-        """Masses with a little of a wider or narrower law, which makes up for their cost."""
+        """The law of other cells; a little of a wider or narrower one makes up for the cost that
+        steps have which are not at edges here."""
+        masses = moved(before.grid, before.masses, self.grid)
         masses = masses / dot(self.program.multiplicities, masses)
         cost = dot(self.program.costs, masses)
         goal = self.mean_cost * (_APART if cost < self.mean_cost else 1.0 / _APART)
-        other = masses_of(start(self.program, goal))
+        try:
+            other = masses_of(start(self.program, goal))
+        except CalibrationError:
+            return self._minimize(before.generator()).masses
         other = other / dot(self.program.multiplicities, other)
         share = (cost - self.mean_cost) / (cost - dot(self.program.costs, other))
         return (1.0 - share) * masses + share * other
