@@ -257,6 +257,29 @@ def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0.0 <= found["excess"] < 1e-4
 
 
+def test_calibrate_what_is_released(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["calibrate", "--noise", "laplace", "--epsilon", "2", "--sensitivity", "3"]
+    expected = calibrate(
+        psinoise.Laplace, epsilon=2.0, delta=1e-6, sensitivity=3.0, count=50, on_lattice=True
+    )
+    on_lattice = [*words, "--delta", "1e-6", "--count", "50", "--on-lattice"]
+    text = answer(capsys, *on_lattice)
+    assert text.splitlines()[0] == expected.law
+    assert f"on multiples of {expected.grid!r}" in text
+    found = strict(answer(capsys, *on_lattice, "--json"))
+    assert isinstance(found, dict)
+    assert (found["noise"], found["std"]) == (expected.law, expected.noise.std)
+    assert (found["grid"], found["cells"]) == (expected.grid, expected.cells)
+    assert 0.0 < found["delta_bounds"]["upper"] <= 1e-6
+    pure = [*words, "--delta", "0", "--on-lattice", "--grid", "0.5", "--json"]
+    found = strict(answer(capsys, *pure))
+    assert isinstance(found, dict)
+    assert (found["grid"], found["delta_bounds"]["upper"]) == (0.5, 0.0)
+    assert "--grid is for --on-lattice" in mistake(capsys, *words, "--delta", "0", "--grid", "1")
+    estimate = mistake(capsys, *on_lattice, "--method", "estimate")
+    assert "method must be 'certified'" in estimate
+
+
 def test_calibrate_stable(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["calibrate-stable", "--epsilon", "1", "--clients", "100", "--alpha", "1.9"]
     local = psinoise.calibrate_stable(epsilon=1.0, clients=100, alpha=1.9)

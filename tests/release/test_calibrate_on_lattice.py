@@ -106,3 +106,13 @@ def test_sampling_and_replaced_records():
         pn.Laplace, epsilon=1.0, delta=1e-6, sensitivity=2.0, adjacency="replace", on_lattice=True
     )
     assert replaced.delta(1.0, 1, 1.0, "replace").upper <= 1e-6
+
+
+def test_noise_that_no_grid_can_hold():
+    """Kills: the hint of a coarser grid, with which the noise grows, so that it says so again."""
+    target = {"epsilon": 1e-6, "delta": 1e-9, "on_lattice": True}
+    for grid in (None, 64.0):
+        with pytest.raises(pn.CalibrationError, match="coarser grids, with which the noise grows"):
+            pn.calibrate(pn.Laplace, grid=grid, **target)
+    with pytest.raises(pn.DomainError, match="grid must be at least"):  # here a coarser one helps
+        pn.calibrate(pn.Laplace, epsilon=0.01, delta=1e-9, grid=2.0**-16, on_lattice=True)

@@ -19,9 +19,9 @@ from dataclasses import replace
 from typing import Any
 
 from psinoise.calibration.target import Target
-from psinoise.errors import CalibrationError
+from psinoise.errors import CalibrationError, DomainError
 from psinoise.mechanisms import LatticeMechanism, Mechanism
-from psinoise.release import cells_of, grid_from
+from psinoise.release import cells_of, fits, grid_from
 
 __all__ = ["least_on_lattice"]
 
@@ -59,7 +59,7 @@ def least_on_lattice(
                 sensitivity=moved,
             )
             noise = ideal(asked)
-        mechanism = Mechanism(noise, target.sensitivity).on_lattice(grid)
+        mechanism = _released(target, grid, noise)
         epsilon, delta = _asked(target, mechanism)
         if epsilon <= target.epsilon and delta <= target.delta:
             return _with_less(target, grid, noise, mechanism, epsilon)
@@ -73,6 +73,26 @@ def least_on_lattice(
         f"no law near {noise!r} meets epsilon {target.epsilon!r} and delta {target.delta!r} on a "
         f"lattice of grid {mechanism.grid!r}"
     )
+
+
+def _released(target: Target, grid: float | None, noise: Any) -> LatticeMechanism:
+    """The mechanism on a lattice.
+
+    A grid as large as the sensitivity or larger is what the sensitivity is rounded up to, and the
+    noise that meets a target is as large in units of one as of the other: what is too wide for the
+    sensitivity as a grid is too wide for all larger ones.
+    """
+    try:
+        return Mechanism(noise, target.sensitivity).on_lattice(grid)
+    except DomainError as error:
+        widest = target.sensitivity if grid is None else max(grid, target.sensitivity)
+        if noise.own_grid is not None or fits(noise, widest):
+            raise
+        raise CalibrationError(
+            f"noise that meets the target is too wide for a lattice, {noise!r} at sensitivity "
+            f"{target.sensitivity!r}: 2**20 multiples of {widest!r} do not reach far enough, nor "
+            "do those of coarser grids, with which the noise grows (Gaussian noise may be as wide)"
+        ) from error
 
 
 def _asked(target: Target, mechanism: LatticeMechanism) -> tuple[float, float]:
@@ -93,7 +113,7 @@ def _with_less(
     least, most = noise.scale * epsilon / target.epsilon, noise.scale
     while least < (1.0 - _SPARE) * most:
         closer: Any = target.law(scale=0.5 * (least + most))
-        mechanism = Mechanism(closer, target.sensitivity).on_lattice(grid)
+        mechanism = _released(target, grid, closer)
         epsilon, delta = _asked(target, mechanism)
         if epsilon <= target.epsilon and delta <= target.delta:
             enough, most = mechanism, closer.scale

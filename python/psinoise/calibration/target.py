@@ -100,6 +100,7 @@ class Target:
     def positions(self) -> tuple[float, float]:
         """The least and the largest position: that of the least scale of the law, or one where one
         use is no protection at all, to one where its loss is lost in the rounding of ``log p``."""
+        _check_parameters(self.law)
         unit = self._of_scale(1.0)
         self.mechanism(unit)  # the sensitivity must be one of the law's
         least, most = (scale / self.sensitivity for scale in unit.scale_limits)
@@ -233,6 +234,19 @@ def checked(
             "probability that a record is sampled at all"
         )
     return target
+
+
+def _check_parameters(law: Law) -> None:
+    """Refuse a class of laws that need parameters besides their size, and say how to give them."""
+    if not (isinstance(law, type) and issubclass(law, NoiseLaw)):
+        return
+    needed = [name for name, one in law.shape_parameters.items() if one.required]
+    if needed:
+        given = ", ".join(f"{name}=..." for name in needed)
+        raise TypeError(
+            f"{law.__name__} needs {', '.join(needed)}: law must be "
+            f"psinoise.noise.Family(psinoise.{law.__name__}, {given})"
+        )
 
 
 def log_ratio(value: float, goal: float) -> float:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
-from psinoise.calibration import calibration
+from psinoise.calibration import calibrate, calibration
+from psinoise.calibration.target import NOTHING
 from psinoise.commands._json import HELP, print_json
 from psinoise.commands._mechanism import (
     COMPOSITION,
@@ -31,29 +33,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="certified (default): a proven upper bound on delta meets the target; estimate: the "
         "estimate does, without a proof",
     )
+    parser.add_argument(
+        "--on-lattice",
+        action="store_true",
+        help="the integers meet the target that are drawn when values are released",
+    )
+    grid = "with --on-lattice: what is released are multiples of it (default: as fine as it takes)"
+    add_number(parser, "--grid", grid)
     parser.add_argument("--json", action="store_true", help=HELP)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the law."""
     question = {name: getattr(arguments, name) for name in ("epsilon", "delta", *COMPOSITION)}
-    found = calibration(family(arguments), **question, method=arguments.method)
-    size = size_of(found.noise)
+    if arguments.on_lattice:
+        size, evidence = _on_lattice(arguments, question)
+    else:
+        size, evidence = _ideal(arguments, question)
     if arguments.json:
-        print_json(
-            {
-                **size,
-                **question,
-                "delta_bounds": bounds_of(found.delta),
-                "excess": found.excess,
-                "method": found.method,
-            }
-        )
+        print_json({**size, **question, **evidence, "method": arguments.method})
         return 0
-    print(repr(found.noise))
-    print(f"scale {size['scale']:.10g}, std {size['std']:.10g}, E|Z| {size['mean_abs']:.10g}")
+    print(size["noise"])
+    grid = f", on multiples of {evidence['grid']!r}" if arguments.on_lattice else ""
+    print(f"scale {size['scale']:.10g}, std {size['std']:.10g}, E|Z| {size['mean_abs']:.10g}{grid}")
     print(
         f"epsilon {arguments.epsilon:g}, delta {arguments.delta:g}, "
-        f"{composition_of(arguments)}, method {found.method}"
+        f"{composition_of(arguments)}, method {arguments.method}"
     )
     return 0
+
+
+def _ideal(
+    arguments: argparse.Namespace, question: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The law and its size, and what shows that it meets the target."""
+    if arguments.grid is not None:
+        raise TypeError("--grid is for --on-lattice")
+    found = calibration(family(arguments), **question, method=arguments.method)
+    evidence = {"delta_bounds": bounds_of(found.delta), "excess": found.excess}
+    return size_of(found.noise), evidence
+
+
+def _on_lattice(
+    arguments: argparse.Namespace, question: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The law that is put on a lattice, the size of the integer noise in units of the query, and
+    what shows that it meets the target."""
+    words = {**question, "method": arguments.method, "on_lattice": True, "grid": arguments.grid}
+    mechanism: Any = calibrate(family(arguments), **words)
+    noise, delta = mechanism.noise, NOTHING  # where only the largest loss is a proof
+    if arguments.delta > 0.0:
+        use = arguments.count, arguments.sampling_rate, arguments.adjacency
+        delta = mechanism.delta(arguments.epsilon, *use)
+    size = {name: float(getattr(noise, name)) for name in ("scale", "std", "mean_abs")}
+    evidence = {"grid": mechanism.grid, "cells": mechanism.cells, "delta_bounds": bounds_of(delta)}
+    return {"noise": mechanism.law, **size}, evidence
