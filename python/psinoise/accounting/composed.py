@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psinoise.accounting.compose.choose import one_use
 from psinoise.accounting.compose.measures.bound import Bound, delta_of
@@ -14,10 +16,15 @@ from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.steps import MASS_ROUNDING, infinite_mass, log_infinite_mass
 from psinoise.accounting.one_direction import MOST_KEPT, UNDERFLOW
 from psinoise.accounting.question import Question, certain_delta
+from psinoise.accounting.widths import DEFAULT_WIDTH
 
 _MOST_COMPOSITIONS = 48
 # Between the epsilons that compositions are made for bounds may be so many times as wide.
 _ROOM = 2.0
+# Of a log delta below this one, 1e-30, no more is asked than epsilon to the default share of it.
+_SMALL = -70.0
+# So many epsilons, among those where bounds are wide, tell where others are read.
+_FEW_READ = 32
 # So many of them may end wider than is asked for.
 _MOST_MISSED = 4
 # Chernoff's bound is less than so much above delta.
@@ -26,6 +33,8 @@ _LEAST_LOG_DELTA = UNDERFLOW + 10.0
 # Where narrow bins end below an epsilon, in terms of the largest, and which epsilons lie apart.
 _NARROW, _APART = 2.0 ** np.arange(-40.0, 1.0), 1.0 / 64.0
 
+#: Indices of epsilons.
+Places = NDArray[np.intp]
 #: Logs of both bounds on what finite losses of each direction contribute to delta.
 Known = dict[Direction, dict[Side, Float]]
 
@@ -112,17 +121,38 @@ def _log(
 ) -> Float:
     """Logs of a bound on what finite losses of a direction contribute to delta."""
     known = {side: np.full(epsilons.shape, -np.inf if side == "lower" else 0.0)}
-    _read(bounds, epsilons, np.ones(epsilons.shape, dtype=bool), known)
+    _read(bounds, epsilons, known)
     return np.where(epsilons >= question.largest_loss(direction), -np.inf, known[side])
 
 
-def _read(bounds: list[Bound], epsilons: Float, at: Mask, known: dict[Side, Float]) -> None:
-    """Let bounds of the known sides say at some of the epsilons what they know."""
+def _read(bounds: Iterable[Bound], epsilons: Float, known: dict[Side, Float]) -> None:
+    """Let bounds of the known sides say what they know."""
     for bound in bounds:
         if bound.side in known:
-            tighter = np.maximum if bound.side == "lower" else np.minimum
-            log = known[bound.side]
-            log[at] = tighter(log[at], bound.log_deltas(epsilons[at]))
+            _say(bound, epsilons, np.arange(epsilons.size), known[bound.side])
+
+
+def _read_around(
+    place: int, bounds: Iterable[Bound], epsilons: Float, places: Places, known: dict[Side, Float]
+) -> None:
+    """Let bounds that were made for one of some epsilons say what they know of all of these.
+
+    They know more around the one that they were made for: what is between two epsilons at which
+    they say nothing new is not read.
+    """
+    few = np.union1d(places[:: max(places.size // _FEW_READ, 1)], [place])
+    after = np.searchsorted(few, places)
+    for bound in bounds:
+        new = _say(bound, epsilons, few, known[bound.side])
+        near = new[np.maximum(after - 1, 0)] | new[np.minimum(after, few.size - 1)]
+        _say(bound, epsilons, places[near], known[bound.side])
+
+
+def _say(bound: Bound, epsilons: Float, places: Places, log: Float) -> Mask:
+    """Let a bound say what it knows at some of the epsilons, and where that is new."""
+    before, tighter = log[places], np.maximum if bound.side == "lower" else np.minimum
+    log[places] = tighter(before, bound.log_deltas(epsilons[places]))
+    return np.asarray(log[places] != before)
 
 
 def _sharpen(
@@ -158,8 +188,13 @@ def _sharpen(
             low, high = total[direction]["lower"], total[direction]["upper"]
             if high[place] <= ceiling or not high[place] - low[place] > allowed[place]:
                 continue
-            found, line = question.bounds_at(direction, float(epsilons[place]), ceiling)
-            _read([*found, *([line] if line else [])], epsilons, wide, known[direction])
+            epsilon = float(epsilons[place])
+            asked = question
+            if high[place] < _SMALL and epsilon > 0.0 and question.tolerance is None:
+                asked = replace(question, tolerance=DEFAULT_WIDTH * epsilon)
+            found, line = asked.bounds_at(direction, epsilon, ceiling)
+            made = [*found, *([line] if line else [])]
+            _read_around(place, made, epsilons, np.flatnonzero(wide), known[direction])
             so_far.extend(found)
 
 
@@ -181,4 +216,8 @@ def _gaps(question: Question, epsilons: Float, known: Known) -> tuple[Float, Flo
         gap = np.where((upper > lower) & (upper > _LEAST_LOG_DELTA), upper - lower, 0.0)
         slope = -np.gradient(lower, epsilons) if epsilons.size > 1 else np.ones(1)
     slope = np.where(np.isfinite(slope) & (slope > 0.0), slope, 1.0)
-    return gap, _ROOM * question.widths.log_at(epsilons, slope)
+    allowed = question.widths.log_at(epsilons, slope)
+    if question.tolerance is None:
+        small = np.where(upper < _SMALL, DEFAULT_WIDTH * slope * np.maximum(epsilons, 0.0), 0.0)
+        allowed = np.maximum(allowed, small)
+    return gap, _ROOM * allowed

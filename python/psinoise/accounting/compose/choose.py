@@ -36,6 +36,7 @@ from psinoise.accounting.compose.direct.refine import (
 from psinoise.accounting.compose.frequencies.target import Target, bins_of, profile_bound
 from psinoise.accounting.compose.measures.bound import Bound
 from psinoise.accounting.compose.measures.dense import Dense, Measured, dense, uses_of
+from psinoise.accounting.compose.measures.measure import SIDES
 from psinoise.accounting.compose.schemes.epoch import RESOLUTIONS, Epoch
 from psinoise.accounting.estimate.composition import LEAST_LOG_DELTA, Composition
 from psinoise.accounting.loss.atoms import AtomPair
@@ -113,11 +114,17 @@ def _by_products(sought: Sought) -> Iterator[Bound]:
     epochs = any(isinstance(step, Epoch) for step, _ in sought.steps)
     missed = _MISSED_BY_EPOCHS if epochs else _MISSED
     crossing, log_delta = sought.crossing, sought.log_delta
-    for resolutions in [RESOLUTIONS, *[RESOLUTIONS[:1]] * _GUESSES]:
+    resolutions: tuple[int, ...] = RESOLUTIONS
+    for guesses_left in range(_GUESSES, -1, -1):
         found: dict[str, Bound] = {}
         for bound in _products(sought, log_delta, resolutions):
             found[bound.side] = bound
             yield bound
+            # Nodes are placed well for a delta that is about right.
+            if guesses_left and sought.given and _are_below(found, crossing, log_delta - missed):
+                break
+        else:
+            resolutions = RESOLUTIONS[:1]
         if not sought.given or "upper" not in found:
             return
         upper, lower = found["upper"], found.get("lower")
@@ -128,6 +135,16 @@ def _by_products(sought: Sought) -> Iterator[Bound]:
             log_delta = max(min(reached, before - max(_FARTHER_DOWN, -before)), _LEAST_GUESS)
         if not (log_delta < before - missed and LEAST_LOG_DELTA < reached < last - 1.0):
             return
+
+
+def _are_below(found: dict[str, Bound], crossing: Crossing, log_delta: float) -> bool:
+    """Whether bounds from both sides are, at the epsilon that is given."""
+    if len(found) < len(SIDES):
+        return False
+    epsilon = crossing(found["upper"], 0.0, 1.0)
+    return -math.inf < found["lower"].log_delta(epsilon) and (
+        found["upper"].log_delta(epsilon) < log_delta
+    )
 
 
 def _epoch_alone(steps: Steps) -> Epoch | None:
