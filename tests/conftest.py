@@ -15,6 +15,10 @@ from unittest import mock
 
 import pytest
 
+# Before NumPy is imported: each worker would start as many threads as there are cores, which wait
+# for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import psinoise.compile
 from psinoise import _core, reference
 from psinoise.mechanisms import accounted

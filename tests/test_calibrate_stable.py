@@ -176,7 +176,7 @@ def test_other_ways_to_calibrate() -> None:
     """Without an index they name this one; with it the answer is the same, but for the table."""
     with pytest.raises(TypeError, match="calibrate_stable"):
         pn.calibrate(pn.SymmetricStable, epsilon=1.0, delta=0.0)
-    with pytest.raises(TypeError, match="'alpha'"):
+    with pytest.raises(TypeError, match="DiscreteStable needs alpha"):
         pn.calibrate(pn.DiscreteStable, epsilon=1.0, delta=0.0)
     family, words = Family(pn.DiscreteStable, alpha=1.7), {"epsilon": 1.0, "sensitivity": 16.0}
     noise = pn.calibrate(family, delta=0.0, **words)

@@ -323,7 +323,7 @@ def test_losses_that_are_fractions_are_rounded_up_once():
         assert 0 <= Fraction(staircase.pure_epsilon()) - steps * Fraction(epsilon) <= 2e-15
 
 
-@for_each([-1022, -950, 950, 1020], [0.3, 1.0, 40.0])
+@for_each([-1022, 950, 1020], [0.3, 40.0])
 def test_the_unit_of_length_does_not_matter(exponent, ratio):
     """Next to the limits of float64. Kills: lengths in the unit that they were given in."""
     unit = 2.0**exponent
