@@ -114,17 +114,15 @@ def _by_products(sought: Sought) -> Iterator[Bound]:
     epochs = any(isinstance(step, Epoch) for step, _ in sought.steps)
     missed = _MISSED_BY_EPOCHS if epochs else _MISSED
     crossing, log_delta = sought.crossing, sought.log_delta
-    resolutions: tuple[int, ...] = RESOLUTIONS
-    for guesses_left in range(_GUESSES, -1, -1):
+    for guess, resolutions in enumerate([RESOLUTIONS, *[RESOLUTIONS[:1]] * _GUESSES]):
         found: dict[str, Bound] = {}
+        # Nodes are placed well for a delta that is about right; those of epochs take long.
+        leaves = sought.given and guess == 0 and not epochs
         for bound in _products(sought, log_delta, resolutions):
             found[bound.side] = bound
             yield bound
-            # Nodes are placed well for a delta that is about right.
-            if guesses_left and sought.given and _are_below(found, crossing, log_delta - missed):
+            if leaves and _are_below(found, crossing, log_delta - missed):
                 break
-        else:
-            resolutions = RESOLUTIONS[:1]
         if not sought.given or "upper" not in found:
             return
         upper, lower = found["upper"], found.get("lower")
