@@ -214,6 +214,8 @@ def test_designed_laws_are_calibrated(capsys: pytest.CaptureFixture[str]) -> Non
     assert (law.sensitivity, law.power) == (3.0, 2)
     assert law.epsilon == pytest.approx(1.0, rel=1e-13)
     assert found["delta_bounds"]["upper"] == 0.0
+    # A law that a theorem makes is certified whatever was asked for.
+    assert "method certified" in answer(capsys, *words, "--method", "estimate")
 
 
 class Terminal(io.StringIO):

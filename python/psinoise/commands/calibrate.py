@@ -51,14 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         size, evidence = _ideal(arguments, question)
     if arguments.json:
-        print_json({**size, **question, **evidence, "method": arguments.method})
+        print_json({**size, **question, **evidence})
         return 0
     print(size["noise"])
     grid = f", on multiples of {evidence['grid']!r}" if arguments.on_lattice else ""
     print(f"scale {size['scale']:.10g}, std {size['std']:.10g}, E|Z| {size['mean_abs']:.10g}{grid}")
     print(
         f"epsilon {arguments.epsilon:g}, delta {arguments.delta:g}, "
-        f"{composition_of(arguments)}, method {arguments.method}"
+        f"{composition_of(arguments)}, method {evidence['method']}"
     )
     return 0
 
@@ -70,8 +70,11 @@ def _ideal(
     if arguments.grid is not None:
         raise TypeError("--grid is for --on-lattice")
     found = calibration(family(arguments), **question, method=arguments.method)
-    evidence = {"delta_bounds": bounds_of(found.delta), "excess": found.excess}
-    return size_of(found.noise), evidence
+    return size_of(found.noise), {
+        "delta_bounds": bounds_of(found.delta),
+        "excess": found.excess,
+        "method": found.method,
+    }
 
 
 def _on_lattice(
@@ -86,5 +89,9 @@ def _on_lattice(
         use = arguments.count, arguments.sampling_rate, arguments.adjacency
         delta = mechanism.delta(arguments.epsilon, *use)
     size = {name: float(getattr(noise, name)) for name in ("scale", "std", "mean_abs")}
-    evidence = {"grid": mechanism.grid, "cells": mechanism.cells, "delta_bounds": bounds_of(delta)}
-    return {"noise": mechanism.law, **size}, evidence
+    return {"noise": mechanism.law, **size}, {
+        "grid": mechanism.grid,
+        "cells": mechanism.cells,
+        "delta_bounds": bounds_of(delta),
+        "method": arguments.method,
+    }
