@@ -331,6 +331,7 @@ def test_what_cannot_be_certified_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         ({"law": pn.Airy(scale=1.0)}, TypeError, "law must be a noise class"),
         ({"law": "airy"}, TypeError, "law must be a noise class"),
         ({"law": pn.DiscreteStable}, TypeError, r"needs alpha: .*DiscreteStable, alpha=\.\.\."),
+        ({"law": Family(pn.DiscreteStable)}, TypeError, "needs alpha"),
         ({"epsilon": 0.0, "delta": 0.0}, pn.CalibrationError, "epsilon = 0 and delta = 0"),
         ({"delta": 0.0}, pn.CalibrationError, "no largest privacy loss"),
         ({"delta": 0.5, "sampling_rate": 0.1}, pn.CalibrationError, "every scale meets"),

@@ -120,16 +120,11 @@ def _log(
     question: Question, direction: Direction, bounds: list[Bound], epsilons: Float, side: Side
 ) -> Float:
     """Logs of a bound on what finite losses of a direction contribute to delta."""
-    known = {side: np.full(epsilons.shape, -np.inf if side == "lower" else 0.0)}
-    _read(bounds, epsilons, known)
-    return np.where(epsilons >= question.largest_loss(direction), -np.inf, known[side])
-
-
-def _read(bounds: Iterable[Bound], epsilons: Float, known: dict[Side, Float]) -> None:
-    """Let bounds of the known sides say what they know."""
+    log = np.full(epsilons.shape, -np.inf if side == "lower" else 0.0)
     for bound in bounds:
-        if bound.side in known:
-            _say(bound, epsilons, np.arange(epsilons.size), known[bound.side])
+        if bound.side == side:
+            _say(bound, epsilons, np.arange(epsilons.size), log)
+    return np.where(epsilons >= question.largest_loss(direction), -np.inf, log)
 
 
 def _read_around(
@@ -170,7 +165,7 @@ def _sharpen(
     done = np.zeros(epsilons.size, dtype=bool)
     for _ in range(_MOST_COMPOSITIONS):
         total = _with_infinite(question, known)
-        gap, allowed = _gaps(question, epsilons, total)
+        gap, allowed, small = _gaps(question, epsilons, total)
         wide = gap > allowed
         left = np.flatnonzero(wide & ~done)
         # Those that were made for an epsilon where they are wide spent all the work that they may.
@@ -188,9 +183,8 @@ def _sharpen(
             low, high = total[direction]["lower"], total[direction]["upper"]
             if high[place] <= ceiling or not high[place] - low[place] > allowed[place]:
                 continue
-            epsilon = float(epsilons[place])
-            asked = question
-            if high[place] < _SMALL and epsilon > 0.0 and question.tolerance is None:
+            epsilon, asked = float(epsilons[place]), question
+            if small[place]:
                 asked = replace(question, tolerance=DEFAULT_WIDTH * epsilon)
             found, line = asked.bounds_at(direction, epsilon, ceiling)
             made = [*found, *([line] if line else [])]
@@ -207,8 +201,9 @@ def _with_infinite(question: Question, known: Known) -> Known:
     return found
 
 
-def _gaps(question: Question, epsilons: Float, known: Known) -> tuple[Float, Float]:
-    """How far the bounds on log delta are apart, and how far they may be."""
+def _gaps(question: Question, epsilons: Float, known: Known) -> tuple[Float, Float, Mask]:
+    """How far the bounds on log delta are apart, how far they may be, and where that is what
+    epsilon may be: where delta is small, and no tolerance is given."""
     lower = np.max([logs["lower"] for logs in known.values()], axis=0)
     upper = np.minimum.accumulate(np.max([logs["upper"] for logs in known.values()], axis=0))
     with np.errstate(all="ignore"):  # of epsilons next to each other, and next to infinity
@@ -217,7 +212,6 @@ def _gaps(question: Question, epsilons: Float, known: Known) -> tuple[Float, Flo
         slope = -np.gradient(lower, epsilons) if epsilons.size > 1 else np.ones(1)
     slope = np.where(np.isfinite(slope) & (slope > 0.0), slope, 1.0)
     allowed = question.widths.log_at(epsilons, slope)
-    if question.tolerance is None:
-        small = np.where(upper < _SMALL, DEFAULT_WIDTH * slope * np.maximum(epsilons, 0.0), 0.0)
-        allowed = np.maximum(allowed, small)
-    return gap, _ROOM * allowed
+    small = (upper < _SMALL) & (epsilons > 0.0) & (question.tolerance is None)
+    allowed = np.maximum(allowed, np.where(small, DEFAULT_WIDTH * slope * epsilons, 0.0))
+    return gap, _ROOM * allowed, small

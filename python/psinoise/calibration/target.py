@@ -21,7 +21,7 @@ from psinoise.accounting.question import Question
 from psinoise.accounting.widths import DEFAULT_WIDTH
 from psinoise.errors import CalibrationError, CertificationError, DomainError
 from psinoise.mechanisms import Mechanism
-from psinoise.noise import NoiseLaw
+from psinoise.noise import Family, NoiseLaw
 from psinoise.sampling import RandomAllocation, Sampling, WithoutReplacement
 
 __all__ = ["NOTHING", "Law", "Target", "checked", "log_ratio"]
@@ -237,15 +237,14 @@ def checked(
 
 
 def _check_parameters(law: Law) -> None:
-    """Refuse a class of laws that need parameters besides their size, and say how to give them."""
-    if not (isinstance(law, type) and issubclass(law, NoiseLaw)):
-        return
-    needed = [name for name, one in law.shape_parameters.items() if one.required]
-    if needed:
-        given = ", ".join(f"{name}=..." for name in needed)
+    """Refuse laws that need parameters besides their size, and say how to give them."""
+    if isinstance(law, type) and issubclass(law, NoiseLaw):
+        law = Family(law)
+    if isinstance(law, Family) and law.missing:
+        name, given = law.law.__name__, ", ".join(f"{name}=..." for name in law.missing)
         raise TypeError(
-            f"{law.__name__} needs {', '.join(needed)}: law must be "
-            f"psinoise.noise.Family(psinoise.{law.__name__}, {given})"
+            f"{name} needs {', '.join(law.missing)}: law must be "
+            f"psinoise.noise.Family(psinoise.{name}, {given})"
         )
 
 

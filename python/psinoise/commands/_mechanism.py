@@ -130,9 +130,8 @@ def _shape(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _check_required(arguments: argparse.Namespace) -> None:
     """Refuse a law without a parameter that it needs."""
-    for name, parameter in law_names()[arguments.noise].shape_parameters.items():
-        if parameter.required and getattr(arguments, _PREFIX + name) is None:
-            raise TypeError(f"{arguments.noise} noise needs {_option(name)}")
+    for name in Family(law_names()[arguments.noise], **_shape(arguments)).missing:
+        raise TypeError(f"{arguments.noise} noise needs {_option(name)}")
 
 
 def add_mechanism(parser: argparse.ArgumentParser) -> None:

@@ -84,12 +84,11 @@ def _on_lattice(
     what shows that it meets the target."""
     words = {**question, "method": arguments.method, "on_lattice": True, "grid": arguments.grid}
     mechanism: Any = calibrate(family(arguments), **words)
-    noise, delta = mechanism.noise, NOTHING  # where only the largest loss is a proof
+    delta = NOTHING  # where only the largest loss is a proof
     if arguments.delta > 0.0:
         use = arguments.count, arguments.sampling_rate, arguments.adjacency
         delta = mechanism.delta(arguments.epsilon, *use)
-    size = {name: float(getattr(noise, name)) for name in ("scale", "std", "mean_abs")}
-    return {"noise": mechanism.law, **size}, {
+    return {**size_of(mechanism.noise), "noise": mechanism.law}, {
         "grid": mechanism.grid,
         "cells": mechanism.cells,
         "delta_bounds": bounds_of(delta),

@@ -54,6 +54,12 @@ class Family:
         self.shape = MappingProxyType(shape)
         self.__name__ = family_name(law, shape)
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of the arguments that the law needs besides its size, and that are not given."""
+        known = self.law.shape_parameters.items()
+        return tuple(name for name, one in known if one.required and name not in self.shape)
+
     def __call__(self, **size: Any) -> NoiseLaw:
         return self.law(**self.shape, **size)
 
