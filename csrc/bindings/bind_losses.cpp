@@ -248,6 +248,31 @@ py::tuple sums_from_each(const py::array& loss, const py::array& mass) {
   return py::make_tuple(total, excess);
 }
 
+py::array_t<double> sums_above(const py::array& loss, const py::array& total,
+                               const py::array& excess, const py::array& offset,
+                               const py::array& weight, const py::array& points) {
+  require_same_size(loss, total);
+  require_same_size(loss, excess);
+  require_same_size(offset, weight);
+  const LossSums sums = {input<double>(loss, "loss"), input<double>(total, "total"),
+                         input<double>(excess, "excess"), size_of(loss)};
+  const double* offsets = input<double>(offset, "offset");
+  const std::size_t count = size_of(offset);
+  if (count == 0 || !std::is_sorted(sums.loss, sums.loss + sums.count) ||
+      !std::is_sorted(offsets, offsets + count)) {
+    throw py::value_error("losses and offsets must rise, and there must be an offset");
+  }
+  const double* weights = input<double>(weight, "weight");
+  const double* at = input<double>(points, "points");
+  py::array_t<double> out(points.size());
+  double* found = out.mutable_data();
+  {
+    const Unlocked unlocked;
+    excess_above(sums, offsets, weights, count, at, size_of(points), found);
+  }
+  return out;
+}
+
 }  // namespace
 
 void bind_losses(py::module_& module) {
@@ -262,6 +287,8 @@ void bind_losses(py::module_& module) {
   module.def("missing_near", &missing, py::arg("values"), py::arg("other"), py::arg("margin"),
              py::arg("reach"));
   module.def("suffix_sums", &sums_from_each, py::arg("loss"), py::arg("mass"));
+  module.def("excess_above", &sums_above, py::arg("loss"), py::arg("total"), py::arg("excess"),
+             py::arg("offset"), py::arg("weight"), py::arg("points"));
   module.def("graded_edges", &edges_of_bins, py::arg("lowest"), py::arg("highest"),
              py::arg("log_mass"), py::arg("step"), py::arg("offset"), py::arg("rounding"),
              py::arg("tilt"), py::arg("log_norm"));

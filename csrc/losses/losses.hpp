@@ -115,4 +115,17 @@ void binned_products(const LossNodes& a, const LossNodes& b, const double* edges
 void suffix_sums(const double* loss, const double* mass, std::size_t count, double* total,
                  double* excess);
 
+// What `suffix_sums` finds, with the losses, which rise.
+struct LossSums {
+  const double* loss;
+  const double* total;
+  const double* excess;
+  std::size_t count;
+};
+
+// For each point the sum, over offsets that rise, of weight * sum of mass * (1 - exp(point - offset
+// - loss)) over the losses above point - offset.
+void excess_above(const LossSums& sums, const double* offset, const double* weight,
+                  std::size_t offsets, const double* points, std::size_t count, double* out);
+
 }  // namespace psinoise

@@ -323,6 +323,18 @@ def suffix_sums(
     """Over the nodes from each on, in order of rising loss: the sum of the masses, and that of
     mass * (1 - exp(loss of the first - loss))."""
 
+def excess_above(
+    loss: NDArray[np.float64],
+    total: NDArray[np.float64],
+    excess: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    points: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """For each point the sum, over offsets that rise, of weight times the sum of
+    mass * (1 - exp(point - offset - loss)) over the losses above point - offset: losses that rise
+    and what `suffix_sums` finds for them."""
+
 def loss_panels(
     law: LawTable,
     scale: float,

@@ -142,3 +142,22 @@ def test_sums_from_each_node_on(backend, case):
         assert abs(total[k] - exact) <= terms * exact
         assert abs(excess[k] - over) <= (2.0 * terms + 2.0**-50 * max(spread, 1.0)) * over
     assert np.all(excess <= total * (1.0 + 1e-12))
+
+
+@for_each(list(BACKENDS), [1e-9, 0.02, 1.0, 300.0])
+def test_what_two_measures_have_above_epsilon(backend, spread):
+    # From far below all sums to the last of them: no term is lost to another.
+    (loss, _, mass), (offset, _, weight) = (nodes(s, 300, spread=spread) for s in (34, 35))
+    sums = np.add.outer(offset, loss).ravel()
+    masses = np.multiply.outer(weight, mass).ravel().astype(np.longdouble)
+    order = np.argsort(sums)[::-7000]
+    points = np.concatenate([sums[order], sums.max() * np.array([0.9, 0.9999, 1.0, 2.0])])
+    core = BACKENDS[backend]
+    found = core.excess_above(loss, *core.suffix_sums(loss, mass), offset, weight, points)
+    for point, value in zip(points.tolist(), found.tolist(), strict=True):
+        # Distances as the kernel rounds them, one offset at a time.
+        left = (point - offset)[:, None]
+        above = np.maximum((loss - left).ravel(), 0.0).astype(np.longdouble)
+        exact = (masses * -np.expm1(-above)).sum()
+        rounding = masses[above > 0.0].sum() * 4.0 * 2.0**-53 * (np.abs(loss).max() + abs(point))
+        assert abs(value - exact) <= 1e-12 * exact + rounding

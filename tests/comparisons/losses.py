@@ -183,6 +183,30 @@ def compare_suffix_sums(tables):
         assert ours[1][-1] == theirs[1][-1] == 0.0
 
 
+@compares("excess_above")
+def compare_excess_above(tables):
+    generator = np.random.default_rng(80)
+    points = np.concatenate([[-1e3, 0.0, 1e3], generator.normal(scale=9.0, size=60)])
+    for size in (0, 1, 2, 500):
+        loss = np.sort(generator.normal(scale=5.0, size=size))
+        sums = loss, *native.suffix_sums(loss, generator.uniform(size=size))
+        for offsets in (np.zeros(1), np.sort(generator.normal(scale=2.0, size=300))):
+            at = np.append(points, loss[:5] + offsets[0])
+            weights = generator.uniform(size=offsets.size)
+            ours, theirs = (
+                core.excess_above(*sums, offsets, weights, at) for core in (native, reference)
+            )
+            np.testing.assert_allclose(ours, theirs, rtol=2e-13)
+    for core in (native, reference):
+        for bad in (
+            (*sums, np.zeros(0), np.zeros(0)),
+            (*sums, np.array([1.0, 0.0]), np.ones(2)),
+            (loss[::-1].copy(), *sums[1:], np.zeros(1), np.ones(1)),
+        ):
+            with pytest.raises(ValueError, match="losses and offsets must rise"):
+                core.excess_above(*bad, points)
+
+
 def loss_at(law, pair, x):
     scale, shift_p, shift_q, rate = pair
     plain = law_values(law, x / scale)

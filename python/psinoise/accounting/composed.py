@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,8 +22,6 @@ _MOST_COMPOSITIONS = 48
 _ROOM = 2.0
 # Of a log delta below this one, 1e-30, no more is asked than epsilon to the default share of it.
 _SMALL = -70.0
-# So many epsilons, among those where bounds are wide, tell where others are read.
-_FEW_READ = 32
 # So many of them may end wider than is asked for.
 _MOST_MISSED = 4
 # Chernoff's bound is less than so much above delta.
@@ -127,27 +124,10 @@ def _log(
     return np.where(epsilons >= question.largest_loss(direction), -np.inf, log)
 
 
-def _read_around(
-    place: int, bounds: Iterable[Bound], epsilons: Float, places: Places, known: dict[Side, Float]
-) -> None:
-    """Let bounds that were made for one of some epsilons say what they know of all of these.
-
-    They know more around the one that they were made for: what is between two epsilons at which
-    they say nothing new is not read.
-    """
-    few = np.union1d(places[:: max(places.size // _FEW_READ, 1)], [place])
-    after = np.searchsorted(few, places)
-    for bound in bounds:
-        new = _say(bound, epsilons, few, known[bound.side])
-        near = new[np.maximum(after - 1, 0)] | new[np.minimum(after, few.size - 1)]
-        _say(bound, epsilons, places[near], known[bound.side])
-
-
-def _say(bound: Bound, epsilons: Float, places: Places, log: Float) -> Mask:
-    """Let a bound say what it knows at some of the epsilons, and where that is new."""
-    before, tighter = log[places], np.maximum if bound.side == "lower" else np.minimum
-    log[places] = tighter(before, bound.log_deltas(epsilons[places]))
-    return np.asarray(log[places] != before)
+def _say(bound: Bound, epsilons: Float, places: Places, log: Float) -> None:
+    """Let a bound say what it knows at some of the epsilons."""
+    tighter = np.maximum if bound.side == "lower" else np.minimum
+    log[places] = tighter(log[places], bound.log_deltas(epsilons[places]))
 
 
 def _sharpen(
@@ -187,8 +167,8 @@ def _sharpen(
             if small[place]:
                 asked = replace(question, tolerance=DEFAULT_WIDTH * epsilon)
             found, line = asked.bounds_at(direction, epsilon, ceiling)
-            made = [*found, *([line] if line else [])]
-            _read_around(place, made, epsilons, np.flatnonzero(wide), known[direction])
+            for bound in [*found, *([line] if line else [])]:
+                _say(bound, epsilons, np.flatnonzero(wide), known[direction][bound.side])
             so_far.extend(found)
 
 

@@ -34,6 +34,7 @@ from psinoise.reference.stream import chacha_block, stream_words
 from psinoise.reference.sums import (
     binned_products,
     characteristic,
+    excess_above,
     largest_rows,
     log_mgf,
     missing_near,
@@ -63,6 +64,7 @@ __all__ = [
     "characteristic",
     "evaluate",
     "evaluate_cells",
+    "excess_above",
     "exponential",
     "graded_edges",
     "gram",

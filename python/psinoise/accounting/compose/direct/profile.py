@@ -12,8 +12,6 @@ from psinoise.accounting.compose.measures.dense import BETWEEN_SAMPLES, Dense, M
 from psinoise.accounting.compose.measures.measure import MASS_UNDERFLOW, UNIT, Measure
 from psinoise.accounting.loss.pairs import Float
 
-# Products of nodes and epsilons that are looked at together.
-_LARGEST_BLOCK = 1 << 18
 # Steps towards the root of a cubic, in what is at most so far in epsilon.
 _NEWTON, _FARTHEST = 6, 700.0
 
@@ -38,11 +36,8 @@ class DirectBound(Bound):
         self._offset, self._weight = np.zeros(1), np.ones(1)
         if second is not None:
             self._offset, self._weight = first.loss, first.mass
-        last = both[-1]
-        self._loss = last.loss
-        total, excess = core.suffix_sums(last.loss, last.mass)
-        self._total, self._excess = np.append(total, 0.0), np.append(excess, 0.0)
-        self._ends = np.append(last.loss, np.inf)
+        self._loss = both[-1].loss
+        self._total, self._excess = core.suffix_sums(self._loss, both[-1].mass)
         sizes = sum(m.loss.size for m in both)
         self.rounding = math.fsum(m.rounding for m in both) + 4.0 * UNIT * (sizes + 16)
         if self.side == "middle":  # no bound: it says where to look for one
@@ -51,35 +46,12 @@ class DirectBound(Bound):
         self._lost = MASS_UNDERFLOW if self.side == "lower" else 0.0
         self.largest = math.fsum(m.span[1] for m in both)
 
-    def log_delta(self, epsilon: float) -> float:
-        """As `log_deltas`."""
-        if self.second is not None:
-            return super().log_delta(epsilon)
-        at = epsilon - self.sign * self.slack
-        place = int(self._loss.searchsorted(at, side="right"))
-        above = -max(float(self._ends[place]) - at, 0.0)
-        excess, total = float(self._excess[place]), float(self._total[place])
-        seen = excess * math.exp(above) - total * math.expm1(above)
-        value = seen * (1.0 + self.sign * self.rounding)
-        found = min(max(value - self._lost, 0.0) + self.infinite, 1.0)
-        return math.log(found) if found > 0.0 else -math.inf
-
     def log_deltas(self, epsilons: Float) -> Float:
-        """Logs of the bound, what was moved to infinity included.
-
-        With ``d`` the distance of the first node above, ``1 - e^{-(x + d)}`` is
-        ``(1 - e^{-d}) + e^{-d} (1 - e^{-x})``: all terms are positive, however small the losses.
-        """
-        sign = self.sign
-        found = np.empty(epsilons.size)
-        rows = max(_LARGEST_BLOCK // self._offset.size, 1)
-        for start in range(0, epsilons.size, rows):
-            at = epsilons[start : start + rows, None] - sign * self.slack
-            place = np.searchsorted(self._loss, at - self._offset, side="right")
-            above = -np.maximum(self._ends[place] + (self._offset - at), 0.0)
-            seen = self._excess[place] * np.exp(above) - self._total[place] * np.expm1(above)
-            value = (seen @ self._weight) * (1.0 + sign * self.rounding)
-            found[start : start + rows] = np.maximum(value - self._lost, 0.0) + self.infinite
+        """Logs of the bound, what was moved to infinity included."""
+        sums = (self._loss, self._total, self._excess, self._offset, self._weight)
+        seen = core.excess_above(*sums, epsilons - self.sign * self.slack)
+        value = seen * (1.0 + self.sign * self.rounding)
+        found = np.maximum(value - self._lost, 0.0) + self.infinite
         with np.errstate(divide="ignore"):
             return np.log(np.minimum(found, 1.0))
 
