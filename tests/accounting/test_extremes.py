@@ -103,20 +103,18 @@ def test_lengths_next_to_the_largest_float64(law, scale, shift, rate):
     assert far.delta(0.5, **words) == pytest.approx(near.delta(0.5, **words), rel=1e-12)
 
 
-EPSILONS = [5e-324, 1e-320, 1e-310, 0.0]
-
-
 @pytest.mark.filterwarnings("error")
-@for_each([pn.Gaussian, pn.Laplace, pn.Cauchy], [5.0, 1e4], EPSILONS)
-def test_epsilons_that_float64_hardly_holds(law, ratio, epsilon):
+@for_each([pn.Gaussian, pn.Laplace, pn.Cauchy], [5.0, 1e4])
+def test_epsilons_that_float64_hardly_holds(law, ratio):
     """Kills: the logarithm of a quotient that underflows, a math domain error."""
     mechanism = pn.Mechanism(law(scale=1.0), ratio)
     for count, rate in ((1, 1.0), (3, 1.0), (3, 0.1)):
-        found = mechanism.delta(epsilon, count, rate)
         near = mechanism.delta(1e-15, count, rate)
-        assert found.upper >= near.lower
-        assert found.lower <= near.upper * (1.0 + 1e-12)
-        assert found.width <= 1e-3 * found.upper
+        for epsilon in (5e-324, 1e-310, 0.0):
+            found = mechanism.delta(epsilon, count, rate)
+            assert found.upper >= near.lower
+            assert found.lower <= near.upper * (1.0 + 1e-12)
+            assert found.width <= 1e-3 * found.upper
 
 
 @pytest.mark.filterwarnings("error")

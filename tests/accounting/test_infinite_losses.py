@@ -66,13 +66,13 @@ def test_there_and_back(law, uses_and_rate):
     composed = pn.Mechanism(law).composed(*uses_and_rate)
     infinite = composed.delta(math.inf).upper
     largest = composed.epsilon(infinite).upper
-    for epsilon in np.linspace(0.05, 2.0, 3) * composed.epsilon(min(2.0 * infinite, 0.5)).upper:
+    for epsilon in np.array([0.05, 2.0]) * composed.epsilon(min(2.0 * infinite, 0.5)).upper:
         delta = composed.delta(float(epsilon))
         assert composed.epsilon(delta.upper).lower <= epsilon
         assert composed.epsilon(delta.lower).upper >= min(epsilon, largest) * (1.0 - 1e-12)
 
 
-@for_rows([(34.5, 4), (700.0, 9), (740.0, 7)])
+@for_rows([(34.5, 4), (740.0, 7)])
 def test_a_delta_is_as_sharp_as_a_share_of_all_of_it(epsilon, most):
     """Kills: a share of what finite losses contribute, e^-140 beside .01, and a direction without
     infinite losses that is followed on its own: 9 to 13 compositions, some of a second each."""

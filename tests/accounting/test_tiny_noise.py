@@ -60,12 +60,12 @@ def test_what_is_lost_counts_as_infinite(law, rate, monkeypatch):
     assert bracket.upper > 80.0
 
 
-@pytest.mark.parametrize("rate", [1.0, 0.1, 1e-5])
+@pytest.mark.parametrize("rate", [1.0, 1e-5])
 @pytest.mark.parametrize("power", [3.0, 30.0])
 def test_peaks_are_not_lost_on_flat_laws(power, rate):
     """Panels were left out that are flat between nodes that are too low, with all of the mass of
     the other center (ten, at 1e-3)."""
-    for scale in (0.02, 1e-3, 1e-5):
+    for scale in (1e-3, 1e-5):
         law = pn.Schrodinger(cost=pn.costs.Power(power), scale=scale)
         assert pn.Mechanism(law).epsilon(1e-7, 2, rate).upper > 1.0 / scale
 
