@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 import psinoise as pn
 from psinoise import sampling
+from refusals import for_rows, refused
 
 EPOCHS = sampling.RandomAllocation(steps=20)
 BATCHES = sampling.WithoutReplacement(batch=50, population=2000)
@@ -91,3 +92,54 @@ def test_what_is_refused() -> None:
     for words, error, message in refusals:
         with pytest.raises(error, match=message):
             pn.noise_multiplier(**{"epsilon": 1.0, "delta": 1e-5, **words})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("law", [pn.Gaussian, pn.Laplace, pn.Airy])
+@pytest.mark.parametrize("scheme", [EPOCHS, BATCHES], ids=["epochs", "batches"])
+def test_any_law_is_calibrated_under_any_scheme(law: type, scheme: sampling.Sampling) -> None:
+    """Kills: a scheme that is forgotten, here or where the answer is verified."""
+    batches = scheme is BATCHES
+    use = {"sampling": scheme, "adjacency": "replace" if batches else "add-remove"}
+    noise = pn.calibrate(law, epsilon=1.0, delta=1e-6, count=2, **use)
+
+    def found(noise: pn.Noise) -> pn.Bracket:
+        return pn.Mechanism(noise).epsilon(1e-6, 2, **use)
+
+    assert found(noise) <= 1.0
+    assert pn.Mechanism(noise).delta(1.0, 2, **use) <= 1e-6
+    less = found(law(scale=noise.scale * (1.0 - 3e-4)))
+    assert (less.estimate if batches else less.lower) > 1.0
+    # Without sampling so little noise is far from enough.
+    assert pn.Mechanism(noise).epsilon(1e-6, 2).lower > 1.4
+
+
+def test_what_is_released_is_calibrated_under_a_scheme() -> None:
+    words = {"epsilon": 1.0, "delta": 1e-6, "count": 2, "sampling": EPOCHS}
+    mechanism = pn.calibrate(pn.Laplace, **words, on_lattice=True)
+    assert mechanism.epsilon(1e-6, 2, sampling=EPOCHS) <= 1.0
+    ideal = pn.calibrate(pn.Laplace, **words)
+    assert mechanism.noise.std == pytest.approx(math.sqrt(2.0) * ideal.scale, rel=2e-3)
+    poisson = {**words, "sampling": sampling.Poisson(0.1)}
+    assert pn.calibrate(pn.Airy, **poisson) == pn.calibrate(
+        pn.Airy, epsilon=1.0, delta=1e-6, count=2, sampling_rate=0.1
+    )
+
+
+@for_rows(
+    [
+        (pn.Airy, {"sampling": EPOCHS, "sampling_rate": 0.1}, "must not be given with a scheme"),
+        (pn.Airy, {"sampling": EPOCHS, "adjacency": "replace"}, "must not be 'replace'"),
+        (pn.Airy, {"sampling": BATCHES}, "adjacency must be 'replace'"),
+        (pn.Airy, {"sampling": sampling.Poisson(0.0)}, "no record is ever used"),
+        (pn.Cactus, {"sampling": EPOCHS}, "Cactus noise is made for uses with Poisson sampling"),
+        (pn.Staircase, {"sampling": EPOCHS}, "made for uses with Poisson sampling"),
+    ]
+)
+def test_schemes_that_calibration_refuses(law, use, match) -> None:
+    error = pn.CalibrationError if "made for" in match else pn.DomainError
+    refused(error, match, lambda: pn.calibrate(law, epsilon=1.0, delta=1e-6, **use))
+
+
+def test_a_scheme_of_the_wrong_kind() -> None:
+    with pytest.raises(TypeError, match=r"a scheme of psinoise\.sampling"):
+        pn.calibrate(pn.Airy, epsilon=1.0, delta=1e-6, sampling=0.1)

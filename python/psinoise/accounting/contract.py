@@ -10,10 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from psinoise import _validate
 from psinoise.accounting.loss.pairs import DIRECTIONS, Direction, Float
 from psinoise.errors import DomainError
+from psinoise.sampling import Poisson, RandomAllocation, Sampling, WithoutReplacement
 
 _ADJACENCIES = ("add-remove", "replace")
 # Its square is a float64.
 _WIDEST = 2.0**300
+# Products of a rate with densities keep their digits.
+_LEAST_RATE = 1e-290
 
 
 def check_adjacency(adjacency: str) -> str:
@@ -29,6 +32,32 @@ def check_adjacency_or_direction(adjacency: str) -> str:
 def directions_of(adjacency: str) -> tuple[Direction, ...] | None:
     """The direction that an adjacency names; None for all that matter."""
     return tuple(direction for direction in DIRECTIONS if direction == adjacency) or None
+
+
+def check_sampling(
+    sampling_rate: float, sampling: Sampling | None
+) -> tuple[float, RandomAllocation | WithoutReplacement | None]:
+    """The rate of Poisson sampling, or another scheme.
+
+    Raises `DomainError` for a rate outside [0, 1] and for a rate and a scheme, and `TypeError` if
+    the scheme is none.
+    """
+    rate = _validate.probability_above("sampling_rate", sampling_rate)
+    if not isinstance(sampling, Sampling | None):
+        raise TypeError(f"sampling must be a scheme of psinoise.sampling, got {sampling!r}")
+    if sampling is not None and rate != 1.0:
+        raise DomainError(
+            f"sampling_rate must not be given with a scheme of sampling, got {rate!r} and "
+            f"{sampling!r}"
+        )
+    if isinstance(sampling, Poisson):
+        rate, sampling = sampling.rate, None
+    if 0.0 < rate < _LEAST_RATE:
+        raise DomainError(
+            f"sampling_rate must be 0 or at least {_LEAST_RATE}: below, float64 has no digits for "
+            f"masses of records, got {rate!r}"
+        )
+    return rate, sampling
 
 
 def check_tolerance(tolerance: float | None) -> float | None:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from fractions import Fraction
 
-from psinoise import _validate
+from psinoise.accounting import contract
 from psinoise.accounting.compose.schemes.batches import Batches
 from psinoise.accounting.compose.schemes.epoch import Epoch
 from psinoise.accounting.loss.atoms import AtomPair
@@ -15,15 +15,12 @@ from psinoise.accounting.loss.pairs import Pair
 from psinoise.accounting.loss.steps import Step
 from psinoise.errors import DomainError
 from psinoise.numerics.rational import rounded
-from psinoise.sampling import Poisson, RandomAllocation, Sampling, WithoutReplacement
+from psinoise.sampling import RandomAllocation, Sampling, WithoutReplacement
 
 __all__ = ["sampled"]
 
 #: The step that dominates one use, and how many of them, given a sampling rate.
 Dominating = Callable[[float], tuple[Step, int]]
-
-# Products with densities keep their digits.
-_LEAST_RATE = 1e-290
 
 
 def sampled(
@@ -31,27 +28,12 @@ def sampled(
 ) -> tuple[Step, int]:
     """The step that dominates one use under a scheme of sampling, and how many of them; may be 0.
 
-    Raises `DomainError` for a rate outside [0, 1], for a rate and a scheme, and where the worst
-    case is not proven, and `TypeError` if the scheme is none.
+    Raises as `contract.check_sampling`, and `DomainError` where the worst case is not proven.
     """
-    rate = _validate.probability_above("sampling_rate", sampling_rate)
-    if 0.0 < rate < _LEAST_RATE:
-        raise DomainError(
-            f"sampling_rate must be 0 or at least {_LEAST_RATE}: below, float64 has no digits for "
-            f"masses of records, got {sampling_rate!r}"
-        )
+    rate, sampling = contract.check_sampling(sampling_rate, sampling)
     if sampling is None:
         step, uses = dominating(rate)
         return step, uses if rate else 0
-    if not isinstance(sampling, Poisson | RandomAllocation | WithoutReplacement):
-        raise TypeError(f"sampling must be a scheme of psinoise.sampling, got {sampling!r}")
-    if rate != 1.0:
-        raise DomainError(
-            f"sampling_rate must not be given with a scheme of sampling, got {rate!r} and "
-            f"{sampling!r}"
-        )
-    if isinstance(sampling, Poisson):
-        return sampled(dominating, sampling.rate, None, adjacency)
     if isinstance(sampling, RandomAllocation):
         return _allocated(dominating, sampling, adjacency)
     return _batched(dominating, sampling, adjacency)

@@ -21,6 +21,7 @@ from psinoise.calibration.training import noise_multiplier
 from psinoise.errors import DomainError
 from psinoise.mechanisms import LatticeMechanism
 from psinoise.noise import NoiseLaw
+from psinoise.sampling import Sampling
 
 __all__ = ["Calibration", "calibrate", "calibration", "noise_multiplier"]
 
@@ -42,6 +43,7 @@ def calibrate(
     contribution: float | None = None,
     method: str = "certified",
     cost: Callable[..., Any] | None = None,
+    sampling: Sampling | None = None,
     on_lattice: Literal[False] = False,
 ) -> _AnyNoise: ...
 
@@ -57,6 +59,7 @@ def calibrate(
     sampling_rate: float = 1.0,
     adjacency: str = "add-remove",
     cost: Callable[..., Any] | None = None,
+    sampling: Sampling | None = None,
     on_lattice: Literal[True],
     grid: float | None = None,
 ) -> LatticeMechanism: ...
@@ -74,6 +77,7 @@ def calibrate(
     contribution: float | None = None,
     method: str = "certified",
     cost: Callable[..., Any] | None = None,
+    sampling: Sampling | None = None,
     on_lattice: bool = False,
     grid: float | None = None,
 ) -> _AnyNoise | LatticeMechanism:
@@ -111,6 +115,9 @@ def calibrate(
         For laws that are made for a cost, the law of least expected cost that meets the target: of
         ``psinoise.Schrodinger`` in mean cost and stretch, ``psinoise.OptimalUnimodal`` and
         ``psinoise.Cactus``.
+    sampling : Poisson, RandomAllocation or WithoutReplacement, optional
+        Another scheme, instead of the rate, for laws that have a scale; with random allocation
+        ``count`` is the number of epochs. See :meth:`psinoise.Mechanism.epsilon`.
     on_lattice : bool
         Whether the target is for what is released: the result is the mechanism then, with its
         ``release``, and the certified bounds are those of the integers that are drawn.
@@ -161,7 +168,7 @@ def calibrate(
     >>> noisy = mechanism.release([3.0, 5.5])
     """
     target = checked(
-        law, epsilon, delta, sensitivity, count, sampling_rate, adjacency, contribution
+        law, epsilon, delta, sensitivity, count, sampling_rate, adjacency, contribution, sampling
     )
     _validate.choice("method", method, _METHODS)
     if not _validate.flag("on_lattice", on_lattice):
@@ -190,10 +197,11 @@ def calibration(
     contribution: float | None = None,
     method: str = "certified",
     cost: Callable[..., Any] | None = None,
+    sampling: Sampling | None = None,
 ) -> Calibration:
     """Calibrate a law and keep the evidence; the parameters are those of :func:`calibrate`."""
     target = checked(
-        law, epsilon, delta, sensitivity, count, sampling_rate, adjacency, contribution
+        law, epsilon, delta, sensitivity, count, sampling_rate, adjacency, contribution, sampling
     )
     _validate.choice("method", method, _METHODS)
     return _found(law, target, method, cost)

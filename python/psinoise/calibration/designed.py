@@ -60,6 +60,10 @@ def design(law: type[NoiseLaw], arguments: Mapping[str, Any], target: Target) ->
     """The member of a designed law that meets a target; an error says why there is none."""
     if target.adjacency == "replace" and target.sampling_rate < 1.0:
         raise CalibrationError(f'{law.__name__} noise is not made for "replace" with sampling')
+    if target.sampling is not None:
+        raise CalibrationError(
+            f"{law.__name__} noise is made for uses with Poisson sampling, got {target.sampling!r}"
+        )
     if issubclass(law, Cactus):
         return _cactus(arguments, target)
     if issubclass(law, OptimalUnimodal):
@@ -87,11 +91,12 @@ def _delta(noise: Any, target: Target) -> Bracket | None:
     """Bounds of delta at the target's epsilon; None if the accountant cannot say."""
     try:
         mechanism = Mechanism(noise, target.sensitivity)
-        if float(mechanism.epsilon(0.0, *target.use).upper) <= target.epsilon:
+        if float(mechanism.epsilon(0.0, **target.use).upper) <= target.epsilon:
             return NOTHING
-        return mechanism.delta(target.epsilon, *target.use)
+        found: Bracket = mechanism.delta(target.epsilon, **target.use)
     except (DomainError, CertificationError):
         return None
+    return found
 
 
 # -- cactus laws -----------------------------------------------------------------------------------
@@ -137,7 +142,7 @@ def _cactus(arguments: Mapping[str, Any], target: Target) -> Calibration:
     start = math.log(gaussian.expected_cost(cost) if callable(cost) else gaussian.moment(cost))
     low, high = _bracketed(excess, start)
     noise = Cactus(**at(high))
-    delta = Mechanism(noise, target.sensitivity).delta(target.epsilon, *target.use)
+    delta = Mechanism(noise, target.sensitivity).delta(target.epsilon, **target.use)
     # That the target's delta is a bound has been seen by that of epsilon.
     return Calibration(noise, target.capped(delta), math.expm1(high - low), "certified")
 
@@ -208,9 +213,9 @@ def _unimodal(arguments: Mapping[str, Any], target: Target) -> Calibration:
     first, step = noise.mean_cost, 0.0
     for _ in range(_MOST_ANSWERS):
         mechanism = Mechanism(noise, target.sensitivity)
-        above = float(mechanism.epsilon(target.delta, *target.use).upper) - target.epsilon
+        above = float(mechanism.epsilon(target.delta, **target.use).upper) - target.epsilon
         if above <= 0.0:
-            delta = mechanism.delta(target.epsilon, *target.use)
+            delta = mechanism.delta(target.epsilon, **target.use)
             if delta.upper <= target.delta:
                 excess = max(noise.mean_cost / first - 1.0, 0.0)
                 return Calibration(noise, delta, excess, "certified")
@@ -232,11 +237,11 @@ def _of_one_use(words: dict[str, Any], target: Target) -> Calibration:
         words["cells_per_sensitivity"] = noise.cells_per_sensitivity
         mechanism = Mechanism(noise, target.sensitivity)
         if target.delta > 0.0:
-            found = mechanism.delta(target.epsilon, *target.use)
+            found = mechanism.delta(target.epsilon, **target.use)
             met = found.upper <= target.delta
         else:
             found = NOTHING
-            met = float(mechanism.epsilon(0.0, *target.use).upper) <= target.epsilon
+            met = float(mechanism.epsilon(0.0, **target.use).upper) <= target.epsilon
         if met:
             return Calibration(noise, found, margin, "certified")
     raise CalibrationError(

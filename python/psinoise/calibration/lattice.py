@@ -97,10 +97,10 @@ def _released(target: Target, grid: float | None, noise: Any) -> LatticeMechanis
 
 def _asked(target: Target, mechanism: LatticeMechanism) -> tuple[float, float]:
     """Certified epsilon and delta, each asked of its own, as users will."""
-    epsilon = mechanism.epsilon(target.delta, *target.use).upper
+    epsilon = mechanism.epsilon(target.delta, **target.use).upper
     if target.delta == 0.0:  # only the largest loss is a proof
         return epsilon, 0.0
-    return epsilon, mechanism.delta(target.epsilon, *target.use).upper
+    return epsilon, mechanism.delta(target.epsilon, **target.use).upper
 
 
 def _with_less(

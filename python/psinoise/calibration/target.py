@@ -52,15 +52,20 @@ class Target:
     sampling_rate: float
     adjacency: str
     contribution: float | None
-    sampling: Sampling | None = None
-    """A scheme in the place of the sampling rate, which is 1 then."""
+    sampling: RandomAllocation | WithoutReplacement | None = None
+    """A scheme in the place of Poisson sampling, whose rate is 1 then."""
     width: float = DEFAULT_WIDTH
     """Of certified brackets, as a share of epsilon."""
 
     @property
-    def use(self) -> tuple[int, float, str]:
+    def use(self) -> dict[str, Any]:
         """Arguments of `Mechanism.epsilon` and `Mechanism.delta`."""
-        return self.count, self.sampling_rate, self.adjacency
+        return {
+            "count": self.count,
+            "sampling_rate": self.sampling_rate,
+            "adjacency": self.adjacency,
+            "sampling": self.sampling,
+        }
 
     @property
     def releases(self) -> tuple[int, float]:
@@ -102,7 +107,8 @@ class Target:
         use is no protection at all, to one where its loss is lost in the rounding of ``log p``."""
         _check_parameters(self.law)
         unit = self._of_scale(1.0)
-        self.mechanism(unit)  # the sensitivity must be one of the law's
+        # The sensitivity must be one of the law's, and the worst case under sampling proven.
+        self.mechanism(unit).sampled(self.sampling_rate, self.sampling, self.adjacency)
         least, most = (scale / self.sensitivity for scale in unit.scale_limits)
         low, high = max(least, 1.0 / _FARTHEST), min(most, _FARTHEST)
         return math.log(low) + _ROUNDING, math.log(high) - _ROUNDING
@@ -113,7 +119,7 @@ class Target:
 
     def largest_loss(self, noise: NoiseLaw) -> float:
         """The largest loss of all uses together, rounded up; ``inf`` if there is none."""
-        found = self.mechanism(noise).epsilon(0.0, *self.use, sampling=self.sampling)
+        found = self.mechanism(noise).epsilon(0.0, **self.use)
         return float(found.upper)
 
     def capped(self, delta: Bracket) -> Bracket:
@@ -200,8 +206,7 @@ def checked(
     contribution: float | None,
     sampling: Sampling | None = None,
 ) -> Target:
-    """The target of valid arguments, which are those of :func:`psinoise.calibrate`, and a scheme
-    of sampling that the mechanism has accepted."""
+    """The target of valid arguments, which are those of :func:`psinoise.calibrate`."""
     other = isinstance(law, type) and not issubclass(law, NoiseLaw)
     if not callable(law) or isinstance(law, NoiseLaw) or other:
         raise TypeError(f"law must be a noise class such as psinoise.Airy, got {law!r}")
@@ -209,7 +214,7 @@ def checked(
     delta = _validate.probability_below("delta", delta)
     sensitivity = _validate.positive_above("sensitivity", sensitivity)
     count = _validate.count("count", count)
-    rate = _validate.probability_above("sampling_rate", rate)
+    rate, scheme = contract.check_sampling(rate, sampling)
     direction = contract.check_adjacency(direction)
     if contribution is not None:
         contribution = _validate.positive_above("contribution", contribution)
@@ -224,9 +229,7 @@ def checked(
         raise DomainError("sampling_rate must be positive (no record is ever used), got 0.0")
     if epsilon == delta == 0.0:
         raise CalibrationError("no noise meets epsilon = 0 and delta = 0 together")
-    target = Target(
-        law, epsilon, delta, sensitivity, count, rate, direction, contribution, sampling
-    )
+    target = Target(law, epsilon, delta, sensitivity, count, rate, direction, contribution, scheme)
     # Without noise, a record shows whenever it is sampled.
     if delta >= target.exposed:
         raise CalibrationError(

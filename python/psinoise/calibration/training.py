@@ -15,9 +15,8 @@ from psinoise.accounting import contract
 from psinoise.calibration.search import search
 from psinoise.calibration.target import checked
 from psinoise.errors import DomainError
-from psinoise.mechanisms import Mechanism
 from psinoise.noise import Gaussian
-from psinoise.sampling import Poisson, RandomAllocation, Sampling
+from psinoise.sampling import RandomAllocation, Sampling
 
 __all__ = ["noise_multiplier"]
 
@@ -91,10 +90,6 @@ def noise_multiplier(
     adjacency = contract.check_adjacency(adjacency)
     # Under "replace" the sum moves by twice what one gradient does.
     moved = 2.0 if adjacency == "replace" else 1.0
-    step = Mechanism(Gaussian(std=1.0), moved, contribution=1.0)
-    step.sampled(sampling_rate, sampling, adjacency)
-    if isinstance(sampling, Poisson):
-        sampling_rate, sampling = sampling.rate, None
     target = checked(
         Gaussian, epsilon, delta, moved, count, sampling_rate, adjacency, 1.0, sampling
     )
