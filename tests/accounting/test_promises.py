@@ -373,8 +373,24 @@ def test_what_is_refused(error, match, call, *arguments):
 
 def test_methods_that_need_moments_refuse_what_has_none():
     accountant = pn.Accountant().compose(ZCDP(0.1))
-    for method in ("estimate", "renyi", "clt"):
+    for method in ("estimate", "clt"):
         refused(pn.DomainError, "no number", getattr, accountant, method)
+
+
+def test_renyi_bounds_of_what_is_known_by_its_rho():
+    """Normal noise of that rho has the same divergences, beside other steps too."""
+    for more in ((), (pn.Mechanism(pn.Laplace(scale=3.0)),)):
+        found, normal = (
+            pn.Accountant().compose(step, 2) for step in (ZCDP(0.1), pn.Mechanism(STD_OF_RHO))
+        )
+        for step in more:
+            found, normal = found.compose(step), normal.compose(step)
+        assert found.renyi.epsilon(1e-5) == pytest.approx(normal.renyi.epsilon(1e-5), rel=1e-9)
+        assert found.renyi.delta(1.0) == pytest.approx(normal.renyi.delta(1.0), rel=1e-9)
+        np.testing.assert_allclose(
+            found.renyi_divergence([1.5, 9.0]), normal.renyi_divergence([1.5, 9.0]), rtol=1e-13
+        )
+        assert found.renyi.epsilon(1e-5) >= normal.epsilon(1e-5).lower
 
 
 def test_a_promise_is_for_the_relation_of_the_accountant():
@@ -406,6 +422,8 @@ def test_groups_do_not_round_delta_down(case):
     assert exact <= found.parameters["delta"] <= exact * (1 + mp.mpf(1e-11))
 
 
+#: Normal noise that is 0.1-zCDP.
+STD_OF_RHO = pn.Gaussian(std=math.sqrt(5.0))
 GAUSSIAN = pn.Mechanism(pn.Gaussian(std=1.0)), 400
 LAPLACE = pn.Mechanism(pn.Laplace(scale=1.0)), 2
 

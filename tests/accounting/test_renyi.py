@@ -248,3 +248,69 @@ def test_large_orders_of_small_shifts_are_right_or_refused(shift):
             exact = mp.log((grown + shrunk) / (2 * a - 1)) / (a - 1)
         assert found == pytest.approx(float(exact), rel=1e-6, abs=0.0)
     assert pn.Mechanism(pn.Gaussian(std=1.0)).renyi_divergence(1e160) == pytest.approx(5e159)
+
+
+# -- large orders ----------------------------------------------------------------------------------
+
+
+def divergence_of_laplace(order, scale):
+    """Mironov, "Renyi differential privacy", 2017, proposition 6."""
+    a, s = mp.mpf(order), mp.mpf(scale)
+    one, other = mp.exp((a - 1) / s), mp.exp(-a / s)
+    return mp.log(a / (2 * a - 1) * one + (a - 1) / (2 * a - 1) * other) / (a - 1)
+
+
+@for_each([0.1, 1.0, 30.0], [1.5, 100.5, 6020.894493336132, 1e5, 1e8, 1e12])
+def test_large_orders_of_laplace_noise(scale, order):
+    """Kills: what lies between the end of a panel and its first node (1e-8 of the divergence)."""
+    found = pn.Mechanism(pn.Laplace(scale=scale)).renyi_divergence([order])[0]
+    with mp.workdps(40):
+        assert abs(found / divergence_of_laplace(order, scale) - 1) < 1e-14
+
+
+@for_rows([(1.1, 0.1, 64), (0.5, 0.01, 22), (0.4, 0.01, 256), (3.0, 0.01, 2000), (1.0, 1e-5, 300)])
+def test_large_orders_of_sampled_gaussian_noise(std, rate, order):
+    """Kills: nodes that end at a density of e^-1200."""
+    found = pn.Mechanism(pn.Gaussian(std=std)).renyi_divergence([order], 1, rate)[0]
+    with mp.workdps(50):
+        q, exponent = mp.mpf(rate), 2 * mp.mpf(std) ** 2
+        terms = (
+            mp.binomial(order, k) * q**k * (1 - q) ** (order - k) * mp.exp(k * (k - 1) / exponent)
+            for k in range(order + 1)
+        )
+        assert abs(found / (mp.log(mp.fsum(terms)) / (order - 1)) - 1) < 1e-14
+
+
+@for_each(
+    [pn.Laplace(scale=1.0), pn.Cauchy(scale=1.0), pn.SymmetricStable(alpha=1.8, scale=1.0)],
+    [1e-3, 1e-6, 1e-7, 1e-8],
+)
+def test_moments_bound_delta_next_to_the_largest_loss(law, share):
+    """Kills: a peak of the loss that nodes do not see, and orders that are the best for such nodes
+    (a delta of 1, or 12 times too little)."""
+    composed = pn.Mechanism(law).composed()
+    epsilon = float(composed.epsilon(0.0)) * (1.0 - share)
+    certified = composed.delta(epsilon)
+    assert certified.lower <= composed.renyi.delta(epsilon) <= 2.0 * certified.upper
+
+
+def test_epsilon_of_moments_is_at_most_the_largest_loss():
+    """Kills: an order of 1e12, which is out of reach, and no smaller one."""
+    composed = pn.Mechanism(pn.Cauchy(scale=1.0)).composed()
+    found = composed.renyi.epsilon(1e-15)
+    assert composed.epsilon(1e-15).lower <= found <= composed.epsilon(0.0).upper
+
+
+def test_normal_noise_has_a_closed_form_however_little():
+    for std in (1e-8, 1e-150):
+        mechanism = pn.Mechanism(pn.Gaussian(std=std))
+        assert mechanism.zcdp() == pytest.approx(0.5 / std**2, rel=1e-14)
+        assert mechanism.renyi_divergence([3.0])[0] == pytest.approx(1.5 / std**2, rel=1e-14)
+
+
+@for_rows([(0.9, 1000, 0.01), (0.4, 1000, 0.01), (5.0, 10, 1.0)])
+def test_the_moments_accountant_of_everyday_noise(std, count, rate):
+    """Kills: an order that is not the best and out of reach, which was an error."""
+    composed = pn.Mechanism(pn.Gaussian(std=std)).composed(count, rate)
+    found = pn.accounting.moments_epsilon(composed, 1e-5)
+    assert composed.renyi.epsilon(1e-5) < found < 1.3 * composed.renyi.epsilon(1e-5)

@@ -8,7 +8,7 @@ import numpy as np
 
 from psinoise import _validate
 from psinoise.accounting.accountant import Accountant
-from psinoise.errors import DomainError
+from psinoise.errors import CertificationError, DomainError
 
 __all__ = ["moments_epsilon"]
 
@@ -42,12 +42,14 @@ def moments_epsilon(accountant: Accountant, delta: float) -> float:
     -------
     float
         An upper bound, up to the error of a quadrature, 1e-12 of it; the least over 250 real orders
-        from 0.02 to 40. ``inf`` where moments are.
+        from 0.02 to 40, or those of them that the quadrature reaches. ``inf`` where moments are.
 
     Raises
     ------
     TypeError, DomainError
         For arguments of the wrong kind or value, and for steps whose moments are not known.
+    CertificationError
+        If the quadrature reaches no order.
 
     Examples
     --------
@@ -63,6 +65,14 @@ def moments_epsilon(accountant: Accountant, delta: float) -> float:
     probability = _validate.probability_below("delta", delta)
     if not 0.0 < probability < 1.0:
         raise DomainError(f"delta must be in (0, 1), got {delta!r}")
-    # The Renyi divergence of order c + 1 is K(c) / c.
-    divergences = accountant.renyi_divergence(_ORDERS + 1.0)
-    return float((divergences - math.log(probability) / _ORDERS).min())
+    found: list[float] = []
+    for c in _ORDERS.tolist():
+        try:
+            # The Renyi divergence of order c + 1 is K(c) / c.
+            divergence = float(accountant.renyi_divergence(c + 1.0))
+        except CertificationError:
+            if not found:
+                raise
+            break  # larger orders are out of reach, too
+        found.append(divergence - math.log(probability) / c)
+    return min(found)

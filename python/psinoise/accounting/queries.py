@@ -30,8 +30,8 @@ from psinoise.accounting.estimate.renyi import (
     renyi_delta,
     renyi_epsilon,
 )
-from psinoise.accounting.loss.pairs import Float
-from psinoise.accounting.loss.steps import Pairs, are_pairs, infinite_mass
+from psinoise.accounting.loss.pairs import Float, Pair, normal_std
+from psinoise.accounting.loss.steps import Pairs, Step, are_pairs, infinite_mass
 from psinoise.accounting.question import Question
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import CertificationError, DomainError
@@ -110,13 +110,24 @@ def zcdp_of(question: Question) -> float:
 
 
 def _moments(question: Question) -> tuple[float, Pairs]:
-    """What is known by its rho, and the pairs."""
-    pairs = tuple(entry for entry in question.steps if not isinstance(entry[0], Concentrated))
+    """The rho of all steps whose divergences are ``rho a``, and the other pairs."""
+    known = [(_rho(step), step, count) for step, count in question.steps]
+    pairs = tuple((step, count) for rho, step, count in known if rho is None)
     if not are_pairs(pairs):
         raise DomainError(
             "divergences must be known of each step, got one that is known by bounds on its loss"
         )
-    return sum(step.rho for step, _ in question.steps if isinstance(step, Concentrated)), pairs
+    return math.fsum(count * rho for rho, _, count in known if rho is not None), pairs
+
+
+def _rho(step: Step) -> float | None:
+    """Of normal noise without sampling, and of what is known by its rho alone."""
+    if isinstance(step, Concentrated):
+        return step.rho
+    if not isinstance(step, Pair) or step.sampling_rate < 1.0:
+        return None
+    std = normal_std(step)
+    return None if std is None else 0.5 / std / std
 
 
 def deltas_of(question: Question, epsilons: Float) -> Brackets:
@@ -249,7 +260,13 @@ def estimates(question: Question) -> Numbers:
 
 def moments(question: Question) -> Numbers:
     """The bounds of Renyi divergences; see `Accountant.renyi`."""
-    return Moments(question, _known(question, "a Renyi divergence"))
+    # Gaussian noise has all divergences of what is known by its rho.
+    steps = [
+        ((step.attained or step) if isinstance(step, Concentrated) else step, count)
+        for step, count in question.steps
+    ]
+    known = replace(question, steps=tuple(steps), kept={})
+    return Moments(question, _known(known, "a Renyi divergence"))
 
 
 def central_limit(question: Question) -> Numbers:

@@ -25,12 +25,12 @@ The logarithm of the bound is convex in ``c``. At given epsilon it is stationary
 ``K(c) - c K'(c) - log(1 + c) = log delta``, whose left side falls in ``c``. Any ``c`` gives a valid
 bound, so that neither has to be solved sharply.
 
-``K`` is a quadrature over outputs out to a density of ``e^-1200`` of the peak (a sum, for atoms),
-to about 1e-13 of the divergence of each use, not rounded outwards. Of normal noise it is known for
-all orders; for neighbors less than 1e-4 scales apart, to 1e-7 (`loss.measure`). The bound at the
+``K`` is a quadrature over outputs (a sum, for atoms), to about 1e-13 of the divergence of each use,
+not rounded outwards. Of normal noise it is known for all orders; for neighbors less than 1e-4
+scales apart, to 1e-7 (`loss.measure`). Outputs reach to a density of ``e^-1200`` of the peak, and
+for divergences that need more to ``e^-307200``, beyond which these are refused. The bound at the
 smallest delta of a float64 needs moments out to about ``e^-1000``; of larger orders the quadrature
-sees a part only, which bounds delta up to the mass beyond it, below any float64. Divergences of
-such orders are refused.
+sees a part only, which bounds delta up to the mass beyond it, below any float64.
 """
 
 from __future__ import annotations
@@ -50,11 +50,15 @@ from psinoise.accounting.loss.steps import Pairs, infinite_mass, largest_loss
 from psinoise.errors import CertificationError
 from psinoise.numerics.golden import peak
 
-_REACH = 1200.0
+# Nodes reach to where log densities are so far below their peak; if that is not enough, so many
+# times as far.
+_REACH, _FARTHER, _FARTHEST = 1200.0, 16.0, 1e6
 # Where a relative change of c this small is asked for, the bound is optimal to its square.
 _CLOSE = 1e-7
 # Orders that are sought, each for the shifts that are the worst at the last one.
-_ROUNDS = 4
+_ROUNDS = 6
+# Of so small a change the bound knows nothing; and an order out of reach is divided by this.
+_SETTLED, _SMALLER = 1e-4, 16.0
 # Log of what the outermost panels may hold of the tilted mass.
 _NEGLIGIBLE = -34.0
 # Orders are sought from 1 + e^first on, in steps of that factor, while the quadrature reaches.
@@ -132,12 +136,14 @@ def _worst(steps: Pairs, direction: Direction, c: float) -> Pairs:
     )
 
 
-def _tilted(steps: Pairs, direction: Direction, c: float) -> tuple[Composition, Saddle]:
+def _tilted(
+    steps: Pairs, direction: Direction, c: float, reach: float = _REACH
+) -> tuple[Composition, Saddle]:
     """The worst pairs at a tilt, on panels that are fine enough for it, and ``K`` there.
 
     Raises `CertificationError` if that takes too many nodes.
     """
-    composition = Composition.of(_worst(steps, direction, c), direction, _REACH)
+    composition = Composition.of(_worst(steps, direction, c), direction, reach)
     found = composition.resolved(composition.saddle(c), 0.0)
     if found is None:
         raise CertificationError(f"Renyi divergences of order {c + 1.0:g} are out of reach")
@@ -150,17 +156,16 @@ def _tilted(steps: Pairs, direction: Direction, c: float) -> tuple[Composition, 
 def _divergence(steps: Pairs, direction: Direction, order: float) -> float:
     if order == math.inf:
         return largest_loss(steps, direction)
-    c = float(order) - 1.0
-    composition, saddle = _tilted(steps, direction, c)
-    terms = []
-    for measure, count, (value, mean, _) in composition.each(saddle):
+    c, reach = float(order) - 1.0, _REACH
+    while True:
+        composition, saddle = _tilted(steps, direction, c, reach)
+        parts = list(composition.each(saddle))
         if c == 0.0:
-            terms.append(count * _kullback(measure, mean))
-        elif _covers(measure, c, value):
-            terms.append(count * measure.renyi(c, value))
-        else:
+            return math.fsum(count * _kullback(part, mean) for part, count, (_, mean, _) in parts)
+        if all(_covers(part, c, value) for part, _, (value, _, _) in parts):
+            return math.fsum(count * part.renyi(c, value) for part, count, (value, _, _) in parts)
+        if (reach := _FARTHER * reach) > _FARTHEST:
             raise CertificationError(f"Renyi divergences of order {order:g} are out of reach")
-    return math.fsum(terms)
 
 
 def _kullback(measure: LossMeasure, mean: float) -> float:
@@ -293,14 +298,23 @@ def _least(
     solve: Callable[[Composition], Saddle],
     bound: Callable[[Saddle], float],
 ) -> float:
-    """The least bound of a few orders: each the best for the worst pairs at the one before."""
-    worst, found = steps, []
+    """The least bound of a few orders: each the best for the worst pairs at the one before, on
+    nodes that are fine enough for that."""
+    composition, before, found = Composition.of(steps, direction, _REACH), 0.0, [math.inf]
     for _ in range(_ROUNDS):
-        c = solve(Composition.of(worst, direction, _REACH)).c
-        found.append(bound(_tilted(steps, direction, c)[1]))
-        before, worst = worst, _worst(steps, direction, c)
-        if worst == before:
+        c = solve(composition).c
+        if abs(c - before) <= _SETTLED * c:
             break
+        while True:
+            try:
+                composition, saddle = _tilted(steps, direction, c)
+                break
+            except CertificationError:
+                if c < _SMALLER:
+                    raise
+                c /= _SMALLER
+        found.append(bound(saddle))
+        before = c
     return min(found)
 
 

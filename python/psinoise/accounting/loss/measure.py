@@ -40,6 +40,10 @@ _MOST_LOST, _SMALL = 1e-7, 1e-4
 # Of the sums of `core.tilted_moments`, relative, beside what the sizes of logs make.
 _SUM_ROUNDING = 1e-14
 
+# What lies at an end of a panel is seen if its tilted density falls by no more than this to the
+# first node; it does not count where the logarithm of it is below the other.
+_FALL, _NEGLIGIBLE, _MOST_PIECES = 2.0, -40.0, 64.0
+
 
 class Cumulants(NamedTuple):
     """``K(c)`` and its first two derivatives."""
@@ -202,7 +206,23 @@ class LossMeasure:
         """
         if frequency == 0.0 and self.quadratic(c):
             return np.ones(self.panels, dtype=np.int64)
-        return core.panel_pieces(self.log_mass, self.loss, self.panels, ORDER, c, value, frequency)
+        found = core.panel_pieces(self.log_mass, self.loss, self.panels, ORDER, c, value, frequency)
+        return np.maximum(found, self._for_ends(c, value)) if frequency == 0.0 else found
+
+    def _for_ends(self, c: float, value: float) -> NDArray[np.int64]:
+        """Into how many pieces panels must be cut for a node to see what lies next to an end.
+
+        The tilted mass may do so between the end and the first node. There the density under ``Q``
+        is about that at the node, and ``P = Q e^Lambda``.
+        """
+        if not self.panels or isinstance(self.nodes.pair, AtomPair):
+            return np.ones(self.panels, dtype=np.int64)
+        at_q, ends = self.nodes.log_mass[:, :: ORDER - 1], self.nodes.outer_loss
+        tilt = 1.0 + c if self.direction == "remove" else -c
+        top = np.where(np.isfinite(ends), at_q + tilt * ends - value, -np.inf)
+        seen = at_q + tilt * self.nodes.loss[:, :: ORDER - 1] - value
+        fall = np.where(top > _NEGLIGIBLE, top - np.maximum(seen, _NEGLIGIBLE), 0.0).max(axis=1)
+        return np.asarray(np.ceil(np.clip(fall / _FALL, 1.0, _MOST_PIECES)), np.int64)
 
     def split(self, pieces: NDArray[np.int64]) -> LossMeasure:
         return LossMeasure(self.nodes.split(pieces), self.direction)
