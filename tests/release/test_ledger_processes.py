@@ -1,4 +1,4 @@
-"""One ledger and many processes: killed at any moment, forked at any moment, one budget."""
+"""One ledger and many processes: killed or interrupted, forked at any moment, one budget."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import psinoise as pn
+
+fcntl = pytest.importorskip("fcntl")
 
 GAUSSIAN = pn.Mechanism(pn.Gaussian(std=40.0)).on_lattice()
 
@@ -34,6 +38,48 @@ def test_processes_that_are_killed(tmp_path):
     assert found["charges"] == 120
     assert 100 < found["released"] <= 120
     assert found["upper"] <= 1.0 < found["lower_of_one_more"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="names of open files")
+def test_a_line_beyond_the_head_is_on_the_disk_before_the_head_says_so(monkeypatch, tmp_path):
+    """Kills: a power cut that leaves a head which has seen more than the file, for ever."""
+    path = tmp_path / "survey.ledger"
+    head, made = path.with_name(path.name + ".head"), pn.Ledger.create(path, 1.0, 1e-6)
+    before = head.read_bytes()
+    made.charge(GAUSSIAN)
+    head.write_bytes(before)  # as a process that was killed between both leaves it
+    sync, events = os.fsync, []
+
+    def synced(file):
+        events.append(os.readlink(f"/proc/self/fd/{file}").rsplit("/", 1)[-1])
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    assert len(pn.Ledger.open(path).charges) == 1
+    assert events == [path.name, head.name]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("turn", [1, 2])
+def test_what_interrupts_the_unlocking_leaves_no_lock(monkeypatch, tmp_path, error, turn):
+    """Kills: a lock that is kept when the other one cannot be let go, and a file closed twice."""
+    path = tmp_path / "survey.ledger"
+    made = pn.Ledger.create(path, 1.0, 1e-6)
+    unlocked, real = [], fcntl.flock
+
+    def interrupted(file, operation):
+        if operation == fcntl.LOCK_UN:
+            unlocked.append(file)
+            if len(unlocked) == turn:
+                raise error
+        return real(file, operation)
+
+    with monkeypatch.context() as patch, pytest.raises(error):
+        patch.setattr(fcntl, "flock", interrupted)
+        made.charge(GAUSSIAN)
+    assert len(unlocked) == 2
+    assert made._state.journal._descriptors == []
+    assert len(made.charges) == len(pn.Ledger.open(path).charges) == 1
 
 
 def test_forks_during_charges(run_python, tmp_path):

@@ -78,7 +78,7 @@ _BEFORE = _Line(-1, "", 0, 0, hashlib.sha256(b"").hexdigest())
 
 def head_of(path: Path) -> Path:
     """Where the head of a file lies."""
-    return path.with_name(path.name + ".head")
+    return path.parent / (path.name + ".head")
 
 
 class Journal:
@@ -151,10 +151,10 @@ class Journal:
             yield lambda content: self._append(head, file, content)
         finally:
             # A child that was forked meanwhile has the same locks: closing alone would not do.
-            for descriptor in reversed(self._descriptors):
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
-                os.close(descriptor)
-            self._descriptors = []
+            # What happens to one of them is no reason to keep the other.
+            with contextlib.ExitStack() as held:
+                while self._descriptors:
+                    held.callback(_let_go, self._descriptors.pop(0))
 
     # -- under the lock --------------------------------------------------------------------------
 
@@ -217,6 +217,8 @@ class Journal:
                 if known[0] == after.number and known[1] != found:
                     self._refuse("is not what it was: another copy, or changed")
             if beyond:
+                # Whoever wrote the line may have been stopped before it was on the disk.
+                _sync(file)
                 self._write_head(head, after)
             enter(after.number, content)
             self._seen = after
@@ -294,6 +296,13 @@ def _lines(file: int, start: int, end: int) -> Iterator[bytes]:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def _let_go(file: int) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_UN)
+    finally:
+        os.close(file)
 
 
 def _write(file: int, data: bytes) -> None:
