@@ -289,6 +289,25 @@ def test_small_deltas_of_sums_are_those_of_a_message() -> None:
     assert mechanism.for_sum(1).epsilon(1e-6) == message.epsilon(1e-6)
 
 
+def test_small_deltas_of_sums_among_others() -> None:
+    """Kills: an array of deltas with a 0, all answered by one message; a message's lower end."""
+    summed = pn.Mechanism(pn.DiscreteStable(alpha=1.8, scale=8.0), sensitivity=4).for_sum(1000)
+    deltas = [0.0, 1e-200, 1e-30, 1e-9, 1e-6]
+    found = summed.epsilon(deltas)
+    for k, delta in enumerate(deltas):
+        alone = summed.epsilon(delta)
+        assert found.lower[k] == pytest.approx(alone.lower, rel=1e-9)
+        assert found.upper[k] == pytest.approx(alone.upper, rel=1e-9)
+    assert found.upper[3] < 0.1 * found.upper[0]
+    assert np.all(np.diff(found.lower) <= 0.0)
+    assert np.all(np.diff(found.upper) <= 0.0)
+    for bad in ("abc", None):
+        with pytest.raises(TypeError, match="delta must be a real number"):
+            summed.epsilon(bad)
+    with pytest.raises(TypeError, match="count must be an integer"):
+        summed.epsilon(1e-6, None)
+
+
 def test_a_sum_with_a_saturated_message_shows_the_other() -> None:
     """Why delta 0 has nothing better: the sum ``2**61 + y`` of two, the second of which holds
     ``2**50``, before it is brought back to ``2**61``."""

@@ -123,13 +123,30 @@ class SumOfReleases(Accounted):
     def _asked(
         self, name: str, at: ArrayLike, use: tuple[Any, ...], tolerance: float | None
     ) -> Bracket | Brackets:
-        """For deltas that the mixture cannot meet the answers of one release, of which the sum is a
-        function."""
-        if name == "epsilon" and self.count > 1 and np.size(at):
-            told = _missing(self.count, self.shortfall)[1]
-            if np.min(np.asarray(at)) <= min(1.0, use[0] * told):
-                return self.message._asked(name, at, use, tolerance)
-        return super()._asked(name, at, use, tolerance)
+        """For deltas that the mixture cannot meet the upper ends of one release, of which the sum
+        is a function; a larger delta, which it meets, has no larger epsilon."""
+        found = super()._asked(name, at, use, tolerance)
+        if name != "epsilon" or self.count == 1:
+            return found
+        deltas = np.asarray(at, np.float64)
+        least = min(1.0, use[0] * _missing(self.count, self.shortfall)[1])
+        if not (deltas <= least).any():
+            return found
+        one = self.message._asked(name, at, use, tolerance)
+        met = super()._asked(name, min(2.0 * least, 1.0), use, tolerance)
+        lower = np.where(deltas == 0.0, one.lower, np.minimum(met.lower, one.lower))
+        ends = [
+            np.where(deltas <= least, new, old)
+            for new, old in (
+                (lower, found.lower),
+                (one.estimate, found.estimate),
+                (one.upper, found.upper),
+            )
+        ]
+        if isinstance(one, Bracket):
+            low, estimate, high = map(float, ends)
+            return Bracket.holding(low, estimate, high, one.composer)
+        return Brackets(*ends)
 
     def pure_epsilon(self) -> float:
         """That of one release: where all others are saturated it shows through the sum.
