@@ -298,3 +298,24 @@ def test_one_coin_about_little_noise(scale, dimension, rate):
         assert found.lower <= delta * (1 + 1e-13)
         assert delta <= found.upper * (1 + 1e-13)
         assert found.width <= 1e-9 * found.upper
+
+
+@for_each(
+    [
+        pn.UniformAtom(delta=0.4),
+        pn.TruncatedLaplace(epsilon=1.0, delta=0.1),
+    ],
+    [0.3, 0.01],
+)
+def test_neighbors_without_a_common_output(law, rate):
+    """Kills: an IndexError where no finite loss is left."""
+    vector = pn.Mechanism(law, 10.0, dimension=2)
+    number = pn.Mechanism(law, 10.0)
+    for adjacency in ("add-remove", "remove", "add"):
+        words = {"count": 2, "sampling_rate": rate, "adjacency": adjacency}
+        for epsilon in (-0.1, 0.0, 0.2, 1.0):
+            found, known = vector.delta(epsilon, **words), number.delta(epsilon, **words)
+            assert found.lower == pytest.approx(known.lower, rel=1e-9, abs=1e-12)
+            assert found.upper == pytest.approx(known.upper, rel=1e-9, abs=1e-12)
+    assert vector.epsilon(0.5 * rate, 1, rate).lower == math.inf
+    assert vector.delta(1.0, 1, rate) == pytest.approx(rate, rel=1e-12)

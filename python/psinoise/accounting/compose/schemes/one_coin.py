@@ -93,6 +93,11 @@ def _sources(step: SampledVector, direction: Direction) -> tuple[Dense, Dense]:
     pair = step.pair
     low = pair.below(direction, _TILT) if isinstance(pair, AtomPair) else pair
     source = dense(low, direction, reach), dense(pair, direction, reach)
+    if not source[1].log_mass.size:  # neighbors have no output in common
+        nothing = np.empty(0)
+        both = (Measure(side, nothing, nothing, nothing, 0.0, 0.0, 0.0) for side in SIDES)
+        below, above = (_mixed(step, direction, measure) for measure in both)
+        return below, above
     whole = Composition((source,), (step.uses,), _LEAST_LOG_DELTA)
     below, above = (_mixed(step, direction, whole.measure(side, _NODES)) for side in SIDES)
     return below, above
