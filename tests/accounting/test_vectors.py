@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import mpmath as mp
@@ -319,3 +320,31 @@ def test_neighbors_without_a_common_output(law, rate):
             assert found.upper == pytest.approx(known.upper, rel=1e-9, abs=1e-12)
     assert vector.epsilon(0.5 * rate, 1, rate).lower == math.inf
     assert vector.delta(1.0, 1, rate) == pytest.approx(rate, rel=1e-12)
+
+
+def delta_of_two_coordinates(law, cells, epsilon):
+    """The largest over all vectors of shifts by whole cells, by all pairs of outputs."""
+    half = np.concatenate([law.masses, law.masses[-1] * law.tail_ratio ** np.arange(1, 40)])
+    masses = np.concatenate([half[:0:-1], half])
+    moved = [
+        (np.pad(masses, (shift, cells - shift)), np.pad(masses, (0, cells)))
+        for shift in range(cells + 1)
+    ]
+    return max(
+        np.maximum(np.outer(p, r) - math.exp(epsilon) * np.outer(q, s), 0.0).sum()
+        for (p, q), (r, s) in itertools.combinations_with_replacement(moved, 2)
+    )
+
+
+@for_rows([(0.25, 8, 0.3, 3.0), (0.25, 8, 0.3, 0.5), (0.25, 12, 0.2, 1.0)])
+def test_one_vector_has_one_shift(mean_cost, cells, ratio, epsilon):
+    """Kills: a lower end at which the second coordinate moves by what the first output says."""
+    law = pn.Cactus(mean_cost=mean_cost, cells_per_sensitivity=3, cells=cells, tail_ratio=ratio)
+    exact = delta_of_two_coordinates(law, 3, epsilon)
+    found = pn.Mechanism(law, dimension=2).delta(epsilon)
+    assert 0.85 * exact < found.lower <= exact * (1.0 + 1e-12)
+    assert exact * (1.0 - 1e-9) <= found.upper < 1.1 * exact
+    several = pn.Mechanism(law, dimension=2).profile([epsilon, 2.0 * epsilon])
+    assert several.lower[0] <= exact * (1.0 + 1e-12)
+    there = pn.Mechanism(law, dimension=2).epsilon(exact)
+    assert there.lower <= epsilon <= there.upper * (1.0 + 1e-12)

@@ -15,7 +15,10 @@ of the unsampled one (``pairs``), and the lemma of ``adjacency`` holds for vecto
 
 *Any unimodal noise, l-infinity.* ``P_a`` and ``P_0`` are products over the coordinates, each factor
 is dominated by ``(T_s p, p)``, and products of dominating pairs dominate (Zhu, Dong and Wang 2022,
-theorem 10): ``m`` uses of the one-dimensional pair, attained at ``a = (s, ..., s)``. With sampling
+theorem 10): ``m`` uses of the one-dimensional pair, attained at ``a = (s, ..., s)``. Of laws with
+several worst shifts, which need not be unimodal, neighbors that choose a shift for each coordinate
+as outputs come dominate; one release has one vector, chosen before. From below all coordinates
+move by the same shift. With sampling
 one coin decides about all coordinates, and these are no independent uses:
 ``compose.schemes.one_coin`` has their measures.
 
@@ -79,6 +82,7 @@ from psinoise.errors import DomainError
 _NORMS = ("linf", "l1", "l2")
 # Lengths above two to this, or below the inverse, are taken in another unit.
 _FAR = 900
+_TILT = 1.0
 
 
 def check_query(mechanism: Any) -> None:
@@ -113,6 +117,16 @@ class ScoreBound(Measured):
         rate = self.axis.sampling_rate
         found = dense(RandomizedResponse(self.epsilon, self.epsilon, 0.0, rate), direction, 0.0)
         return found, found
+
+
+@dataclass(frozen=True)
+class Coordinates(CellPair):
+    """A coordinate of a vector that moves as a whole: of several shifts only a fixed one is
+    attained, the worst at some tilt."""
+
+    @property
+    def attained(self) -> CellPair:
+        return self.at_tilt("remove", _TILT)
 
 
 def _in_a_unit(noise: Law, shift: float) -> tuple[Law, float]:
@@ -168,6 +182,8 @@ def dominating_pair(
     if norm == "linf":
         if 0.0 < sampling_rate < 1.0:
             return SampledVector(pair(shift, 1.0), dimension, sampling_rate), 1
+        if isinstance(one, CellPair) and one.several:
+            one = Coordinates(one.noise, one.sensitivity, one.sampling_rate)
         return one, dimension
     if norm == "l1" and isinstance(one, Pair):
         score = largest_score(cast(Law, noise))
