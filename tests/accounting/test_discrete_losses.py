@@ -18,7 +18,7 @@ import psinoise as pn
 from psinoise.accounting.loss.pairs import Pair
 from psinoise.mechanisms import DiscreteLoss
 from psinoise.mechanisms.imports import LossNodes, upper_nodes
-from refusals import for_each
+from refusals import for_each, for_rows, refused
 
 STEP = math.log(2.0) / 4.0
 
@@ -230,6 +230,30 @@ def test_discrete_losses_are_checked() -> None:
         bad = LossNodes(0, np.array(mass), 0.0)
         with pytest.raises(pn.DomainError):
             DiscreteLoss(0.1, {"remove": good, "add": bad})
+
+
+@for_rows(
+    [
+        ([0.5, 0.5], 0.0, "mass must be an array of floats"),
+        (np.array([0.5, 0.5], dtype=object), 0.0, "mass must be an array of floats"),
+        (np.array([0.5, 0.5], dtype=complex), 0.0, "mass must be an array of floats"),
+        (np.array([True]), 0.0, "mass must be an array of floats"),
+        (np.array([0.5, 0.5]), None, "infinite must be a real number"),
+        (np.array([0.5, 0.5]), "0", "infinite must be a real number"),
+    ]
+)
+def test_masses_of_the_wrong_kind(mass, infinite, match) -> None:
+    nodes = LossNodes(0, mass, infinite)
+    refused(TypeError, match, DiscreteLoss, 0.5, {"remove": nodes, "add": nodes})
+
+
+def test_steps_and_nodes_of_the_wrong_kind() -> None:
+    """Kills: a step of float32, which failed when it was asked."""
+    good = LossNodes(0, np.array([0.5, 0.5]), 0.0)
+    refused(TypeError, "step must be a real", DiscreteLoss, None, {"remove": good, "add": good})
+    refused(TypeError, "nodes must be LossNodes", DiscreteLoss, 0.5, {"remove": 1, "add": 2})
+    loss = DiscreteLoss(np.float32(0.5), {"remove": good, "add": good})
+    assert loss.epsilon(0.0) == DiscreteLoss(0.5, {"remove": good, "add": good}).epsilon(0.0)
 
 
 def test_first_nodes_are_checked() -> None:

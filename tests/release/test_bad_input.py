@@ -342,7 +342,7 @@ def test_noise_too_narrow_for_any_grid_is_what_is_named(law, sensitivity, share)
     assert narrow.on_lattice(grid=sensitivity / 2**31).cells == 2**31
 
 
-@for_each([1e-303, 1e280])
+@for_each([1e-303, 1e280, 1e308])
 def test_sensitivities_beyond_all_grids(sensitivity):
     with pytest.raises(pn.DomainError, match="sensitivity must be such that its grid is in"):
         pn.Mechanism(pn.Laplace(scale=sensitivity), sensitivity).on_lattice()

@@ -229,3 +229,13 @@ def test_a_unit_of_two_columns_of_which_one_is_missing():
     for mixed in ([1, 1.0], [1.0, 1]):
         with pytest.raises(TypeError, match="numbers of float"):
             pn.exact_sums(1, 1.0, bounds=(0, 1), units=mixed)
+
+
+def test_columns_of_different_tables_are_refused():
+    """Kills: rows of one unit that count as those of another, paired by position."""
+    words = {"bounds": (0.0, 4.0), "rows": 1}
+    values = pandas.Series([1.0, 2.0], index=[5, 6])
+    for units in (pandas.Series([1, 2], index=[6, 5]), pandas.Series([1, 2])):
+        refused(pn.DomainError, "one index", pn.exact_sums, values, 1.0, units=units, **words)
+    for units in ([1, 2], np.array([1, 2]), pandas.Series([1, 2], index=[5, 6])):
+        assert pn.exact_sums(values, 1.0, units=units, **words).tolist() == [3.0]

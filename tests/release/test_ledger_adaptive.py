@@ -403,3 +403,14 @@ def test_the_best_order():
             return (c * epsilon + math.log(delta) - log_conversion(order)) / (order * c)
 
         assert most(found) >= 0.999 * max(most(order) for order in range(2, 5000))
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_more_uses_than_an_accountant_counts(adaptive):
+    """Kills: an OverflowError from what is spent, for charges that were accepted."""
+    ledger = pn.Ledger(1.0, 1e-6, adaptive=adaptive)
+    for _ in range(2):
+        ledger.charge(pn.Mechanism(pn.Gaussian(std=1e15)), 2**62)
+    assert ledger.spent_as_plan == math.inf
+    assert ledger.remaining <= 1.0
+    assert ledger.spent > 0.0

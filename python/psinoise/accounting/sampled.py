@@ -72,8 +72,9 @@ def _batched(
         return step, uses
     if not isinstance(step, Pair | CellPair) or uses != 1:
         raise DomainError(
-            "sampling must not be without replacement for a promise, or for a vector whose worst "
-            f"case is that of many coordinates, got {step!r} {uses} times"
+            "sampling must not be without replacement for a promise, a law of whole numbers that "
+            "has no table, or a vector whose worst case is that of many coordinates, got "
+            f"{step!r} {uses} times"
         )
     rate = rounded(Fraction(sampling.batch, sampling.population), up=True)
     return Batches(dataclasses.replace(step, sampling_rate=rate)), 1

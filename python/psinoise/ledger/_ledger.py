@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Hashable, Sequence
 from pathlib import Path
@@ -176,7 +177,8 @@ class Ledger:
         Certified, at the budget's delta. Of an adaptive ledger it is an odometer: with probability
         at least ``1 - delta`` the privacy loss is at most this, at all times together, however
         mechanisms and the time to look were chosen. That says more than (epsilon, delta)-privacy,
-        so that it may be somewhat above `spent_as_plan`, and even above the budget.
+        so that it may be somewhat above `spent_as_plan`, and even above the budget. ``inf`` for
+        charges that sum up to more uses than an `Accountant` counts, 2**63 - 1.
 
         Raises
         ------
@@ -202,8 +204,11 @@ class Ledger:
             if isinstance(self._state.book, Plan):
                 return self._state.book.spent
             accountant = Accountant(self.adjacency)
-            for charge in self._state.charges:
-                accountant.compose(charge.mechanism, charge.count, charge.sampling_rate)
+            try:
+                for charge in self._state.charges:
+                    accountant.compose(charge.mechanism, charge.count, charge.sampling_rate)
+            except OverflowError:
+                return math.inf
             return accountant.epsilon(self.delta).upper
 
     @property

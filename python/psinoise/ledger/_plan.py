@@ -122,7 +122,10 @@ class Plan:
     def spent(self) -> float:
         """A certified upper bound on epsilon at the budget's delta."""
         if self._spent is None:
-            found = self._accountant(self._counts).epsilon(self._delta).upper
+            try:
+                found = self._accountant(self._counts).epsilon(self._delta).upper
+            except OverflowError:  # more uses than an accountant counts
+                found = math.inf
             self._spent = min(found, self._at_most)
         return self._spent
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from psinoise import _validate
 from psinoise.accounting.compose.measures.dense import Dense, Measured, atoms_source, dense
 from psinoise.accounting.compose.measures.measure import covering, measure_of
 from psinoise.accounting.loss.atoms import Dominating
@@ -115,11 +116,17 @@ class DiscreteLoss(Accounted, Measured):
     nodes: Mapping[Direction, LossNodes]
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.step <= 0.5:
+        object.__setattr__(self, "step", _validate.positive("step", self.step))
+        if not self.step <= 0.5:
             raise DomainError(f"step must be in (0, 1/2], got {self.step!r}")
         if set(self.nodes) != set(DIRECTIONS):
             raise DomainError(f"nodes must be of {DIRECTIONS}, got {tuple(self.nodes)}")
         for found in self.nodes.values():
+            if not isinstance(found, LossNodes):
+                raise TypeError(f"nodes must be LossNodes, got {found!r}")
+            if not isinstance(found.mass, np.ndarray) or found.mass.dtype.kind != "f":
+                raise TypeError(f"mass must be an array of floats, got {found.mass!r}")
+            _validate.probability_below("infinite", found.infinite)
             if found.mass.ndim != 1 or not 0 < found.mass.size <= _MOST_NODES:
                 raise DomainError(f"mass must have 1 to {_MOST_NODES} entries")
             if not isinstance(found.first, int | np.integer) or isinstance(found.first, bool):

@@ -397,4 +397,6 @@ def _refuse(unknown: dict[str, Any]) -> None:
                 f"release() takes no {name!r}: its bits come from the operating system and cannot "
                 "be chosen; noise.sample(rng=...) is for simulation"
             )
-        raise _validate.unknown_keyword("release", name, ("x", "out", "bounds", "threads"))
+        raise _validate.unknown_keyword(
+            "release", name, ("x", "columns", "out", "bounds", "threads")
+        )

@@ -104,8 +104,8 @@ def exact_sums(
         For values that are not real numbers, groups that are not numbers or come without
         their count, units that cannot be told apart, or anything masked.
     DomainError
-        For a grid that is no power of two, bounds without a multiple of it between them, or counts
-        out of range.
+        For a grid that is no power of two, bounds without a multiple of it between them, counts
+        out of range, or columns of pandas with different indexes.
     ValueError
         If values, units and groups are not one-dimensional and of one length.
 
@@ -135,6 +135,7 @@ def exact_sums(
         group_count = 1
     group_count = _from_one("group_count", group_count, _MOST_GROUPS)
     groups_per_unit = _from_one("groups_per_unit", groups_per_unit, _MOST_GROUPS)
+    _check_indexes(values, units, groups)
     owners = _owners(units)
     array = read("values", values, (low, high))
     places = np.zeros(owners.size, np.int64) if groups is None else _places(groups, group_count)
@@ -154,6 +155,17 @@ def exact_sums(
     totals = np.zeros(group_count, dtype=np.int64)
     np.add.at(totals, places[kept], cells(chosen, exponent, low, high))
     return np.ldexp(np.clip(totals, -LARGEST_SUM, LARGEST_SUM).astype(np.float64), exponent)
+
+
+def _check_indexes(*columns: object) -> None:
+    """Refuse columns of pandas with different indexes, which rows of a table never have: rows are
+    paired by position."""
+    found = [getattr(column, "index", None) for column in columns]
+    indexes: list[Any] = [index for index in found if hasattr(index, "equals")]
+    if not all(index.equals(indexes[0]) for index in indexes):
+        raise DomainError(
+            "values, units and groups must have one index: rows are paired by position"
+        )
 
 
 def _from_one(name: str, value: int, most: int) -> int:

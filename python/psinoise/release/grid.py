@@ -112,9 +112,9 @@ def default_grid(
     while math.ldexp(sensitivity, -halvings) * 2.0**_FINENESS > spread:
         halvings += 1
     halvings = halvings if unimodal else min(halvings, _MOST_HALVINGS)
-    while halvings and not fits(math.ldexp(sensitivity, -halvings)):
-        halvings -= 1
     grid = math.ldexp(sensitivity, -halvings)
+    while grid <= LARGEST_GRID and halvings and not fits(grid):
+        halvings, grid = halvings - 1, 2.0 * grid
     too_many = halvings - (MOST_CELLS.bit_length() - 1)
     if too_many > 0:
         raise DomainError(

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from psinoise._kept import cached_property
 from psinoise.accounting.compose.direct.profile import DirectBound
 from psinoise.accounting.compose.measures.measure import UNIT, Bins, averages
 from psinoise.accounting.loss.pairs import Float
@@ -264,9 +265,12 @@ class Plan:
         """Nodes of one stage, if that with the largest gap has so many; of others all of them."""
         if key not in self.spreads:
             return nodes
-        largest = max(spread.log_gap for spread in self.spreads.values())
-        share = math.exp(0.25 * (self.spreads[key].log_gap - largest))
+        share = math.exp(0.25 * (self.spreads[key].log_gap - self._largest_log_gap))
         return max(int(nodes * max(share, _LEAST_SHARE)), _LEAST_NODES)
+
+    @cached_property
+    def _largest_log_gap(self) -> float:
+        return max(spread.log_gap for spread in self.spreads.values())
 
     def work(self, nodes: int) -> float:
         """About how many products of masses a composition of both sides takes."""
