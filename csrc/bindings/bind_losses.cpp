@@ -264,6 +264,9 @@ py::array_t<double> sums_above(const py::array& loss, const py::array& total,
   }
   const double* weights = input<double>(weight, "weight");
   const double* at = input<double>(points, "points");
+  if (std::any_of(at, at + size_of(points), [](double x) { return std::isnan(x); })) {
+    throw py::value_error("points must not be NaN");
+  }
   py::array_t<double> out(points.size());
   double* found = out.mutable_data();
   {

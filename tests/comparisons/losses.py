@@ -205,6 +205,9 @@ def compare_excess_above(tables):
         ):
             with pytest.raises(ValueError, match="losses and offsets must rise"):
                 core.excess_above(*bad, points)
+        with pytest.raises(ValueError, match="must not be NaN"):
+            core.excess_above(*sums, np.zeros(1), np.ones(1), np.array([np.nan]))
+        assert core.excess_above(*sums, np.zeros(1), np.ones(1), np.array([np.inf])) == [0.0]
 
 
 def loss_at(law, pair, x):

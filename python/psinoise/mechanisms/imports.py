@@ -78,6 +78,16 @@ class LossNodes:
         return LossNodes(self.first, mass, self.infinite + more)
 
 
+def _check_kinds(found: object) -> None:
+    if not isinstance(found, LossNodes):
+        raise TypeError(f"nodes must be LossNodes, got {found!r}")
+    if type(found.mass) is not np.ndarray or found.mass.dtype.kind != "f":
+        raise TypeError(f"mass must be an array of floats, got {found.mass!r}")
+    if not isinstance(found.first, int | np.integer) or isinstance(found.first, bool):
+        raise TypeError(f"first must be an integer, got {found.first!r}")
+    _validate.probability_below("infinite", found.infinite)
+
+
 @dataclass(frozen=True, eq=False)
 class DiscreteLoss(Accounted, Measured):
     """A step as a measure of its privacy loss on a lattice, from above.
@@ -119,18 +129,14 @@ class DiscreteLoss(Accounted, Measured):
         object.__setattr__(self, "step", _validate.positive("step", self.step))
         if not self.step <= 0.5:
             raise DomainError(f"step must be in (0, 1/2], got {self.step!r}")
+        if not isinstance(self.nodes, Mapping):
+            raise TypeError(f"nodes must be a mapping, got {self.nodes!r}")
         if set(self.nodes) != set(DIRECTIONS):
             raise DomainError(f"nodes must be of {DIRECTIONS}, got {tuple(self.nodes)}")
         for found in self.nodes.values():
-            if not isinstance(found, LossNodes):
-                raise TypeError(f"nodes must be LossNodes, got {found!r}")
-            if not isinstance(found.mass, np.ndarray) or found.mass.dtype.kind != "f":
-                raise TypeError(f"mass must be an array of floats, got {found.mass!r}")
-            _validate.probability_below("infinite", found.infinite)
+            _check_kinds(found)
             if found.mass.ndim != 1 or not 0 < found.mass.size <= _MOST_NODES:
                 raise DomainError(f"mass must have 1 to {_MOST_NODES} entries")
-            if not isinstance(found.first, int | np.integer) or isinstance(found.first, bool):
-                raise TypeError(f"first must be an integer, got {found.first!r}")
             if not abs(int(found.first)) < _FARTHEST:
                 raise DomainError("first must be within 2**52")
             if not (np.all(found.mass >= 0.0) and found.infinite >= 0.0):

@@ -112,12 +112,16 @@ def excess_above(
     """Sums over all offsets of the excess of masses over what is left of each point."""
     if offset.size == 0 or (np.diff(loss) < 0.0).any() or (np.diff(offset) < 0.0).any():
         raise ValueError("losses and offsets must rise, and there must be an offset")
+    if np.isnan(points).any():
+        raise ValueError("points must not be NaN")
     ends = np.append(loss, np.inf)
     held, over = np.append(total, 0.0), np.append(excess, 0.0)
     found = np.empty(points.size)
     for k, point in enumerate(points.tolist()):
         place = np.searchsorted(loss, point - offset, side="right")
-        above = np.minimum((point - offset) - ends[place], 0.0)
+        above = np.full(offset.size, -np.inf)
+        np.subtract(point - offset, ends[place], out=above, where=place < loss.size)
+        above = np.minimum(above, 0.0)
         # 1 - e^-(x + d) = (1 - e^-x) + e^-x (1 - e^-d), and the masses are more than the excess.
         found[k] = weight @ (over[place] + (over[place] - held[place]) * np.expm1(above))
     return found
