@@ -153,8 +153,15 @@ class Journal:
             # A child that was forked meanwhile has the same locks: closing alone would not do.
             # What happens to one of them is no reason to keep the other.
             with contextlib.ExitStack() as held:
-                while self._descriptors:
-                    held.callback(_let_go, self._descriptors.pop(0))
+                for descriptor in self._descriptors:
+                    held.callback(self._let_go, descriptor)
+
+    def _let_go(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        finally:
+            self._descriptors.remove(descriptor)
+            os.close(descriptor)
 
     # -- under the lock --------------------------------------------------------------------------
 
@@ -296,13 +303,6 @@ def _lines(file: int, start: int, end: int) -> Iterator[bytes]:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _let_go(file: int) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_UN)
-    finally:
-        os.close(file)
 
 
 def _write(file: int, data: bytes) -> None:
