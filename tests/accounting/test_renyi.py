@@ -301,6 +301,23 @@ def test_epsilon_of_moments_is_at_most_the_largest_loss():
     assert composed.epsilon(1e-15).lower <= found <= composed.epsilon(0.0).upper
 
 
+@for_rows([(30.0, 50, 1.0, 1e-50), (643.7, 86, 0.3, 8.5e-86), (0.7224, 2, 0.01, 5e-159)])
+def test_panels_do_not_become_as_narrow_as_rounding(scale, count, rate, delta):
+    """Kills: an end that panels are halved towards until they have no width, which warned."""
+    composed = pn.Mechanism(pn.Laplace(scale=scale)).composed(count, rate)
+    found = composed.epsilon(delta)
+    assert found.lower <= composed.renyi.epsilon(delta) <= composed.epsilon(0.0).upper
+    assert found.width <= 1e-4 * found
+
+
+def test_much_normal_noise_has_no_largest_loss():
+    """Kills: a rho that underflows to nothing."""
+    found = pn.Mechanism(pn.Gaussian(std=1e162)).renyi_divergence([1.0, 1e300, math.inf])
+    assert 0.0 < found[0] < 1e-300
+    assert found[1] >= 5e-25
+    assert found[2] == math.inf
+
+
 def test_normal_noise_has_a_closed_form_however_little():
     for std in (1e-8, 1e-150):
         mechanism = pn.Mechanism(pn.Gaussian(std=std))

@@ -42,7 +42,7 @@ def moments_epsilon(accountant: Accountant, delta: float) -> float:
     -------
     float
         An upper bound, up to the error of a quadrature, 1e-12 of it; the least over 250 real orders
-        from 0.02 to 40, or those of them that the quadrature reaches. ``inf`` where moments are.
+        from 0.02 to 40, as far as the quadrature reaches. ``inf`` where moments are.
 
     Raises
     ------
@@ -75,4 +75,6 @@ def moments_epsilon(accountant: Accountant, delta: float) -> float:
                 raise
             break  # larger orders are out of reach, too
         found.append(divergence - math.log(probability) / c)
+        if found[-1] > min(found):
+            break  # a convex function over c falls, and then rises
     return min(found)

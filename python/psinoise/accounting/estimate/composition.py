@@ -211,16 +211,18 @@ class Composition:
             measure.forget_mass()
         return saddle
 
-    def resolved(self, saddle: Saddle, frequency: float) -> tuple[Composition, Saddle] | None:
+    def resolved(
+        self, saddle: Saddle, frequency: float, *, ends: bool = False
+    ) -> tuple[Composition, Saddle] | None:
         """A composition whose panels resolve ``exp((c + i t) L)`` for ``|t| <= frequency``.
 
-        With ``c`` there; itself if its panels do, and None if that takes more than 2^20 nodes. Each
-        refinement shows what coarser panels could not: with a large tilt the mass may lie between
-        their nodes.
+        And next to their ``ends``, where that is asked for. With ``c`` there; itself if its panels
+        do, and None if that takes more than 2^20 nodes. Each refinement shows what coarser panels
+        could not: with a large tilt the mass may lie between their nodes.
         """
         composition = self
         for _ in range(_MOST_REFINEMENTS):
-            finer = composition._refined(saddle, frequency)
+            finer = composition._refined(saddle, frequency, ends)
             if finer is None:
                 return None
             if finer is composition:
@@ -228,11 +230,12 @@ class Composition:
             composition = finer
         return composition, saddle if composition is self else composition.saddle(saddle.c)
 
-    def _refined(self, saddle: Saddle, frequency: float) -> Composition | None:
-        pieces = [
-            measure.pieces(saddle.c, value, frequency)
-            for measure, _, (value, _, _) in self.each(saddle)
-        ]
+    def _refined(self, saddle: Saddle, frequency: float, ends: bool) -> Composition | None:
+        parts = [(measure, value) for measure, _, (value, _, _) in self.each(saddle)]
+        pieces = [measure.pieces(saddle.c, value, frequency) for measure, value in parts]
+        if ends:
+            more = [measure.pieces_for_ends(saddle.c, value) for measure, value in parts]
+            pieces = [np.maximum(*both) for both in zip(pieces, more, strict=True)]
         cut = [place for place, cuts in enumerate(pieces) if cuts.max(initial=1) > 1]
         if not cut:
             return self

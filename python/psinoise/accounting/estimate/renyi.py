@@ -58,7 +58,7 @@ _CLOSE = 1e-7
 # Orders that are sought, each for the shifts that are the worst at the last one.
 _ROUNDS = 6
 # Of so small a change the bound knows nothing; and an order out of reach is divided by this.
-_SETTLED, _SMALLER = 1e-4, 16.0
+_SETTLED, _SMALLER = 1e-4, 64.0
 # Log of what the outermost panels may hold of the tilted mass.
 _NEGLIGIBLE = -34.0
 # Orders are sought from 1 + e^first on, in steps of that factor, while the quadrature reaches.
@@ -144,7 +144,7 @@ def _tilted(
     Raises `CertificationError` if that takes too many nodes.
     """
     composition = Composition.of(_worst(steps, direction, c), direction, reach)
-    found = composition.resolved(composition.saddle(c), 0.0)
+    found = composition.resolved(composition.saddle(c), 0.0, ends=True)
     if found is None:
         raise CertificationError(f"Renyi divergences of order {c + 1.0:g} are out of reach")
     return found
@@ -302,7 +302,7 @@ def _least(
     nodes that are fine enough for that."""
     composition, before, found = Composition.of(steps, direction, _REACH), 0.0, [math.inf]
     for _ in range(_ROUNDS):
-        c = solve(composition).c
+        sought = c = solve(composition).c
         if abs(c - before) <= _SETTLED * c:
             break
         while True:
@@ -314,6 +314,8 @@ def _least(
                     raise
                 c /= _SMALLER
         found.append(bound(saddle))
+        if c < sought:
+            break  # what is sought is out of reach from here, too
         before = c
     return min(found)
 

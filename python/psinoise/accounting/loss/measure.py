@@ -43,6 +43,8 @@ _SUM_ROUNDING = 1e-14
 # What lies at an end of a panel is seen if its tilted density falls by no more than this to the
 # first node; it does not count where the logarithm of it is below the other.
 _FALL, _NEGLIGIBLE, _MOST_PIECES = 2.0, -40.0, 64.0
+# Of the outputs, so that nodes are told apart.
+_NARROWEST = 2.0**-44
 
 
 class Cumulants(NamedTuple):
@@ -206,23 +208,25 @@ class LossMeasure:
         """
         if frequency == 0.0 and self.quadratic(c):
             return np.ones(self.panels, dtype=np.int64)
-        found = core.panel_pieces(self.log_mass, self.loss, self.panels, ORDER, c, value, frequency)
-        return np.maximum(found, self._for_ends(c, value)) if frequency == 0.0 else found
+        return core.panel_pieces(self.log_mass, self.loss, self.panels, ORDER, c, value, frequency)
 
-    def _for_ends(self, c: float, value: float) -> NDArray[np.int64]:
+    def pieces_for_ends(self, c: float, value: float) -> NDArray[np.int64]:
         """Into how many pieces panels must be cut for a node to see what lies next to an end.
 
         The tilted mass may do so between the end and the first node. There the density under ``Q``
-        is about that at the node, and ``P = Q e^Lambda``.
+        is about that at the node, and ``P = Q e^Lambda``. No panel becomes as narrow as rounding.
         """
-        if not self.panels or isinstance(self.nodes.pair, AtomPair):
+        if not self.panels or isinstance(self.nodes.pair, AtomPair) or self.quadratic(c):
             return np.ones(self.panels, dtype=np.int64)
         at_q, ends = self.nodes.log_mass[:, :: ORDER - 1], self.nodes.outer_loss
         tilt = 1.0 + c if self.direction == "remove" else -c
         top = np.where(np.isfinite(ends), at_q + tilt * ends - value, -np.inf)
         seen = at_q + tilt * self.nodes.loss[:, :: ORDER - 1] - value
         fall = np.where(top > _NEGLIGIBLE, top - np.maximum(seen, _NEGLIGIBLE), 0.0).max(axis=1)
-        return np.asarray(np.ceil(np.clip(fall / _FALL, 1.0, _MOST_PIECES)), np.int64)
+        left, right = self.nodes.left, self.nodes.right
+        narrowest = _NARROWEST * np.maximum(np.abs(left), np.abs(right))
+        most = np.clip((right - left) / narrowest, 1.0, _MOST_PIECES)
+        return np.asarray(np.ceil(np.clip(fall / _FALL, 1.0, most)), np.int64)
 
     def split(self, pieces: NDArray[np.int64]) -> LossMeasure:
         return LossMeasure(self.nodes.split(pieces), self.direction)
