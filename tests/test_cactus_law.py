@@ -147,6 +147,16 @@ def test_damaged_files(tmp_path, old, new, message):
         pn.Cactus.load(path)
 
 
+@pytest.mark.parametrize("data", [b"\xa0", b"[" * 100_000, b"", b"{}", b"null"])
+@pytest.mark.parametrize("law", [pn.Cactus, pn.OptimalUnimodal])
+def test_files_of_something_else(tmp_path, law, data):
+    """Kills: errors of decoding, and of lists in lists, that are no `DomainError`."""
+    path = tmp_path / "law.json"
+    path.write_bytes(data)
+    with pytest.raises(DomainError, match="is not a"):
+        law.load(path)
+
+
 @pytest.mark.parametrize(("cost", "mean_cost"), [(pn.costs.Log(), 500.0), (0.01, 3000.0)])
 def test_gaussian_noise_of_any_size_is_compared_with(cost, mean_cost):
     """Kills: the square of its deviation, or a power that is it, raises OverflowError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import math
@@ -16,7 +17,7 @@ from psinoise import _progress
 from psinoise.calibration import calibrate
 from psinoise.comparison import Comparison, ComparisonRow, TargetComparison
 from psinoise.comparison.tables import column
-from psinoise.noise import FAMILIES
+from psinoise.noise import FAMILIES, Family
 
 # Laws of one parameter: what they reach is known from elsewhere.
 PLAIN = (pn.Gaussian, pn.Laplace, pn.Airy)
@@ -70,6 +71,13 @@ def test_speed_is_measured_in_nanoseconds_per_sample() -> None:
     assert row.nanoseconds_per_sample is not None
     # Between what memory bandwidth allows and a slow machine without the extension.
     assert 0.05 < row.nanoseconds_per_sample < 5000.0
+
+
+def test_families_are_picklable() -> None:
+    family = Family(pn.DiscreteStable, alpha=1.7)
+    for again in (pickle.loads(pickle.dumps(family)), copy.deepcopy(family)):
+        assert repr(again) == repr(family)
+        assert again(scale=3.0) == family(scale=3.0)
 
 
 def test_immutable_and_picklable(comparison: Comparison) -> None:

@@ -365,3 +365,26 @@ def test_density_of_the_rest_is_none_but_for_rounding():
     plan = pn.Accountant().compose(noise, 23, sampling=RandomAllocation(steps=3694))
     found = plan.epsilon(8.3e-7, tolerance=0.02)
     assert 3.1 < found.lower < found.upper < 3.3
+
+
+@pytest.mark.parametrize("std", [0.05, 0.03, 0.02, 1e-3])
+def test_hardly_any_noise_is_no_worse_than_without_sampling(std):
+    """Kills: upper ends of inf and 1, which epochs of little noise had."""
+    mechanism, epochs = pn.Mechanism(pn.Gaussian(std=std)), pn.sampling.RandomAllocation(100)
+    for count in (1, 2):
+        one, found = (mechanism.epsilon(1e-5, count, sampling=s) for s in (None, epochs))
+        assert found.lower <= found.upper <= one.upper
+        epsilons = np.array([1.0, one.upper])
+        known = mechanism.delta(epsilons, count).upper
+        assert mechanism.delta(one.upper, count, sampling=epochs).upper <= known[1]
+        profile = mechanism.profile(epsilons, count, sampling=epochs)
+        assert np.all(profile.upper <= known * (1.0 + 3e-3))
+
+
+def test_a_multiplier_for_hardly_any_privacy():
+    """Kills: a ValueError of NumPy for ratios that have no mass."""
+    epochs = pn.sampling.RandomAllocation(100)
+    multiplier = pn.noise_multiplier(1e3, 1e-5, steps=100, sampling=epochs)
+    step = pn.Mechanism(pn.Gaussian(std=multiplier))
+    assert step.epsilon(1e-5, sampling=epochs).upper <= 1e3
+    assert step.epsilon(1e-5).upper <= 1.001e3

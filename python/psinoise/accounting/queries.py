@@ -32,7 +32,7 @@ from psinoise.accounting.estimate.renyi import (
 )
 from psinoise.accounting.loss.pairs import Float, Pair, normal_std
 from psinoise.accounting.loss.steps import Pairs, Step, are_pairs, infinite_mass
-from psinoise.accounting.question import Question
+from psinoise.accounting.question import POOR, Question
 from psinoise.accounting.tradeoff import tradeoff_of
 from psinoise.errors import CertificationError, DomainError
 
@@ -121,13 +121,13 @@ def _moments(question: Question) -> tuple[float, Pairs]:
 
 
 def _rho(step: Step) -> float | None:
-    """Of normal noise without sampling, and of what is known by its rho alone."""
+    """Of normal noise without sampling, and of what is known by its rho alone; never 0."""
     if isinstance(step, Concentrated):
         return step.rho
     if not isinstance(step, Pair) or step.sampling_rate < 1.0:
         return None
     std = normal_std(step)
-    return None if std is None else 0.5 / std / std
+    return None if std is None else max(0.5 / std / std, 5e-324)
 
 
 def deltas_of(question: Question, epsilons: Float) -> Brackets:
@@ -145,6 +145,9 @@ def deltas_of(question: Question, epsilons: Float) -> Brackets:
             lower[finite], upper[finite] = composed(question.shorter, asked).delta()
             if (below := question.below) is not None:
                 lower[finite], _ = composed(below, asked).delta()
+            poor = (lower[finite] < (1.0 - POOR) * upper[finite]).any()
+            if poor and (above := question.above) is not None:
+                upper[finite] = np.minimum(upper[finite], composed(above, asked).delta()[1])
     lower, upper = _falling(lower, upper)
     between = np.minimum(lower + _BETWEEN * (upper - lower), upper)
     return Brackets(lower[where], between[where], upper[where])

@@ -15,6 +15,7 @@ import numpy as np
 from psinoise._kept import cached_property
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound, delta_of
+from psinoise.accounting.compose.measures.dense import Measured
 from psinoise.accounting.compose.measures.measure import SIDES, Side
 from psinoise.accounting.gaussians import gaussians
 from psinoise.accounting.loss.pairs import Direction, Float
@@ -27,6 +28,8 @@ from psinoise.accounting.loss.steps import (
 )
 from psinoise.accounting.one_direction import Asked, OneDirection, Point
 
+#: The share by which a bracket is as wide as none should be.
+POOR = 0.05
 # Deltas from here on are 1 but for rounding.
 _ALL = 1.0 - 1e-12
 
@@ -64,10 +67,23 @@ class Question(Asked):
         steps = tuple(kept.items())
         return None if steps == self.steps else replace(self, steps=steps, kept={})
 
+    @cached_property
+    def above(self) -> Question | None:
+        """What bounds the profile from above where bounds on all of it are wide."""
+        kept: dict[Step, int] = {}
+        for step, count in self.steps:
+            found = (step.revealed if isinstance(step, Measured) else None) or step
+            kept[found] = kept.get(found, 0) + count
+        steps = tuple(kept.items())
+        return None if steps == self.steps else replace(self, steps=steps, kept={})
+
     def epsilon(self, delta: float) -> Bracket:
         """Bounds on epsilon at ``delta``."""
         found, below = self.shorter._epsilon(delta), self.below
-        return found if below is None else _from_below(found, below.epsilon(delta))
+        found = found if below is None else _from_below(found, below.epsilon(delta))
+        if _is_poor(found) and self.above is not None:
+            return _from_above(found, self.above.epsilon(delta))
+        return found
 
     def _epsilon(self, delta: float) -> Bracket:
         """The same, taking what is known from above for what is known from below."""
@@ -87,7 +103,10 @@ class Question(Asked):
     def delta(self, epsilon: float) -> Bracket:
         """Bounds on delta at ``epsilon``."""
         found, below = self.shorter._delta(epsilon), self.below
-        return found if below is None else _from_below(found, below.delta(epsilon))
+        found = found if below is None else _from_below(found, below.delta(epsilon))
+        if _is_poor(found) and self.above is not None:
+            return _from_above(found, self.above.delta(epsilon))
+        return found
 
     def _delta(self, epsilon: float) -> Bracket:
         lower, upper = (float(certain_delta(epsilon, side)) for side in SIDES)
@@ -205,6 +224,17 @@ def _ahead(part: OneDirection) -> float:
         return 0.0
     given = part.point.log_delta is None
     return part.total(part.guess.log_delta) if given else part.guess.epsilon
+
+
+def _is_poor(found: Bracket) -> bool:
+    return found.upper == math.inf or found.lower < (1.0 - POOR) * found.upper
+
+
+def _from_above(found: Bracket, above: Bracket) -> Bracket:
+    """A bracket with the upper end of what is known from above, if that is less."""
+    if not above.upper < found.upper:
+        return found
+    return Bracket.holding(found.lower, found.estimate, above.upper, above.composer)
 
 
 def _from_below(found: Bracket, below: Bracket) -> Bracket:

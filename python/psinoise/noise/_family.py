@@ -63,9 +63,16 @@ class Family:
     def __call__(self, **size: Any) -> NoiseLaw:
         return self.law(**self.shape, **size)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _family_of, (self.law, dict(self.shape))
+
     def __repr__(self) -> str:
         arguments = "".join(f", {name}={value!r}" for name, value in self.shape.items())
         return f"Family({self.law.__name__}{arguments})"
+
+
+def _family_of(law: type[NoiseLaw], shape: dict[str, Any]) -> Family:
+    return Family(law, **shape)
 
 
 def family_name(law: type[NoiseLaw], shape: Mapping[str, Any]) -> str:

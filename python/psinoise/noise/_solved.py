@@ -127,9 +127,9 @@ class SolvedNoise(PiecewiseNoise):
     ) -> Self:
         """The law that is made of a file and its masses, neither of which is taken on trust, and of
         the cost that the file leaves out."""
-        text = Path(path).read_text(encoding="utf-8")
+        data = Path(path).read_bytes()
         try:
-            document = json.loads(text)
+            document = json.loads(data.decode("utf-8"))
             if document["format"] != cls._format or document["version"] != 1:
                 raise DomainError(f"{path} is not {cls._kind} of version 1")
             masses = np.array([float.fromhex(mass) for mass in document["masses"]])
@@ -140,7 +140,9 @@ class SolvedNoise(PiecewiseNoise):
             return make(document, masses)
         except DomainError:
             raise
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        except (
+            *(KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError),
+        ) as error:
             raise DomainError(f"{path} is not {cls._kind}: {error}") from error
 
 

@@ -24,6 +24,7 @@ from psinoise._kept import cached_property
 from psinoise.accounting.compose.direct.profile import DirectBound
 from psinoise.accounting.compose.measures.measure import UNIT, Bins, averages
 from psinoise.accounting.loss.pairs import Float
+from psinoise.errors import CertificationError
 from psinoise.numerics.distinct import distinct
 from psinoise.numerics.hull import concave_hull
 
@@ -209,7 +210,10 @@ def spread(
         largest = float(np.max(log_gap, initial=-1e6))
         root = np.exp(np.maximum(log_gap - largest, math.log(_LEAST_GAP)) / 3.0)
         # A bin of one node tells little about its density: neighbors share their gaps.
-        fine = _widened(root / width) * width
+        with np.errstate(over="ignore", invalid="ignore"):
+            fine = _widened(root / width) * width
+        if not np.isfinite(fine).all():
+            raise CertificationError("losses are too far apart for nodes between them")
         parts.append(fine / fine.sum())
         totals.append(math.log(uses) + largest + 3.0 * math.log(float(root.sum())))
     # Tails that fall steeply: what moves up by a bin must not outweigh what is there.

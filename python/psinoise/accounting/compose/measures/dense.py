@@ -264,6 +264,11 @@ class Measured(ABC):
         """
         return self
 
+    @property
+    def revealed(self) -> Step | None:
+        """What is nowhere below and is composed more easily, if there is such a step."""
+        return None
+
     @abstractmethod
     def sources(self, direction: Direction) -> tuple[Dense, Dense]:
         """The loss of one use, from below and from above; the same twice if it is not attained."""

@@ -20,6 +20,7 @@ from psinoise.accounting.compose.schemes.ratios import Ratios, span_of
 from psinoise.accounting.loss.atoms import AtomPair, Dominating
 from psinoise.accounting.loss.pairs import Direction, Float
 from psinoise.accounting.loss.quadrature import REACHES
+from psinoise.accounting.loss.steps import Step
 from psinoise.errors import CertificationError
 from psinoise.numerics.distinct import distinct
 
@@ -49,6 +50,15 @@ class Epoch(Measured):
     @property
     def attained(self) -> Epoch | None:
         return self if self.exact else None
+
+    @property
+    def revealed(self) -> Step:
+        """One use without sampling.
+
+        Who is told in which step the record takes part, which does not depend on the data, knows
+        the law of all outputs from one use of the pair. An epoch is that, untold.
+        """
+        return self.pair
 
     @property
     def symmetric(self) -> bool:

@@ -184,6 +184,8 @@ def exact_product(a: Ratios, b: Ratios) -> Ratios:
     """The sum of two values with few nodes: every product is a node of its own."""
     (x, p), (y, q) = a.all_nodes, b.all_nodes
     value, mass = np.add.outer(x, y).ravel(), np.multiply.outer(p, q).ravel()
+    if not value.size:
+        raise CertificationError("the likelihood ratios of an epoch have no mass")
     largest, held = float(value.max()), value != 0.0
     away = {"upper": 2.0, "middle": 0.0, "lower": -2.0}[a.side]
     value = value[held] + away * UNIT * np.abs(value[held])
