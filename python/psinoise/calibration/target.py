@@ -3,7 +3,10 @@
 Scales are on a logarithmic axis, in units of the sensitivity: a *position* is the logarithm of
 scale over sensitivity. By the lemma of ``psinoise.accounting.loss.pairs``, and that of
 ``adjacency`` for replaced records, delta at a fixed epsilon falls as the position grows, and
-epsilon at a fixed delta does.
+epsilon at a fixed delta does. Under random allocation, too: a pair whose profiles of both
+directions are below those of another one is post-processing of it (Blackwell's theorem), and what
+is done to each output of an epoch makes one epoch of the other. Of batches of fixed size the bound
+is an increasing function of the profile of one use.
 """
 
 from __future__ import annotations
