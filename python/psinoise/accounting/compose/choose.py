@@ -173,9 +173,10 @@ def _products(sought: Sought, log_delta: float, resolutions: tuple[int, ...]) ->
             yield from one_use_bounds(composed, sought.crossing)
             return
         trimmed = True
-        for bound in direct_bounds(composed, *asked):
-            trimmed = trimmed and bound.side == "upper"
-            yield bound
+        with contextlib.suppress(CertificationError):  # of losses that are too far apart
+            for bound in direct_bounds(composed, *asked):
+                trimmed = trimmed and bound.side == "upper"
+                yield bound
         if trimmed:
             return
 

@@ -156,6 +156,8 @@ class Rest:
         (low, high), scale = ends, 1.0 / slope
         far = np.arcsinh(np.array([-high, -low]) / scale)
         at = epsilon + scale * np.sinh(np.linspace(min(far[0], -1e-3), max(far[1], 1e-3), _GRID))
+        if np.isnan(at).any():
+            raise CertificationError("losses are too far apart for nodes between them")
         log_value = np.maximum(profile.log_deltas(at), _LEAST_LOG_DELTA)
         kept = concave_hull(at, log_value)
         hull = np.interp(at, at[kept], log_value[kept])
