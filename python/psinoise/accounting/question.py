@@ -8,6 +8,7 @@ is the tightest sound bracket that was found.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy as np
 from psinoise._kept import cached_property
 from psinoise.accounting.bracket import Bracket
 from psinoise.accounting.compose.measures.bound import Bound, ChernoffBound, delta_of
-from psinoise.accounting.compose.measures.dense import Measured
 from psinoise.accounting.compose.measures.measure import SIDES, Side
 from psinoise.accounting.gaussians import gaussians
 from psinoise.accounting.loss.pairs import Direction, Float
@@ -60,30 +60,36 @@ class Question(Asked):
     @cached_property
     def below(self) -> Question | None:
         """What bounds the profile from below, if that is something else: what is attained."""
-        kept: dict[Step, int] = {}
-        for step, count in self.steps:
-            if (found := step.attained) is not None:
-                kept[found] = kept.get(found, 0) + count
-        steps = tuple(kept.items())
-        return None if steps == self.steps else replace(self, steps=steps, kept={})
+        return self._of([step.attained for step, _ in self.steps])
 
     @cached_property
     def above(self) -> Question | None:
         """What bounds the profile from above where bounds on all of it are wide."""
+        return self._of([step.revealed for step, _ in self.steps])
+
+    def _of(self, others: Sequence[Step | None]) -> Question | None:
+        """The same of others in the place of the steps, or of nothing; None if these are they."""
         kept: dict[Step, int] = {}
-        for step, count in self.steps:
-            found = (step.revealed if isinstance(step, Measured) else None) or step
-            kept[found] = kept.get(found, 0) + count
+        for found, (_, count) in zip(others, self.steps, strict=True):
+            if found is not None:
+                kept[found] = kept.get(found, 0) + count
         steps = tuple(kept.items())
         return None if steps == self.steps else replace(self, steps=steps, kept={})
 
     def epsilon(self, delta: float) -> Bracket:
         """Bounds on epsilon at ``delta``."""
-        found, below = self.shorter._epsilon(delta), self.below
-        found = found if below is None else _from_below(found, below.epsilon(delta))
-        if _is_poor(found) and self.above is not None:
-            return _from_above(found, self.above.epsilon(delta))
-        return found
+        return self._between(self.shorter._epsilon(delta), lambda other: other.epsilon(delta))
+
+    def _between(self, found: Bracket, ask: Callable[[Question], Bracket]) -> Bracket:
+        """A bracket with the ends of what is known from below, and from above where it is wide."""
+        if self.below is not None:
+            found = Bracket.holding(
+                ask(self.below).lower, found.estimate, found.upper, found.composer
+            )
+        poor = found.upper == math.inf or found.lower < (1.0 - POOR) * found.upper
+        if not poor or self.above is None or not (known := ask(self.above)).upper < found.upper:
+            return found
+        return Bracket.holding(found.lower, found.estimate, known.upper, known.composer)
 
     def _epsilon(self, delta: float) -> Bracket:
         """The same, taking what is known from above for what is known from below."""
@@ -102,11 +108,7 @@ class Question(Asked):
 
     def delta(self, epsilon: float) -> Bracket:
         """Bounds on delta at ``epsilon``."""
-        found, below = self.shorter._delta(epsilon), self.below
-        found = found if below is None else _from_below(found, below.delta(epsilon))
-        if _is_poor(found) and self.above is not None:
-            return _from_above(found, self.above.delta(epsilon))
-        return found
+        return self._between(self.shorter._delta(epsilon), lambda other: other.delta(epsilon))
 
     def _delta(self, epsilon: float) -> Bracket:
         lower, upper = (float(certain_delta(epsilon, side)) for side in SIDES)
@@ -224,19 +226,3 @@ def _ahead(part: OneDirection) -> float:
         return 0.0
     given = part.point.log_delta is None
     return part.total(part.guess.log_delta) if given else part.guess.epsilon
-
-
-def _is_poor(found: Bracket) -> bool:
-    return found.upper == math.inf or found.lower < (1.0 - POOR) * found.upper
-
-
-def _from_above(found: Bracket, above: Bracket) -> Bracket:
-    """A bracket with the upper end of what is known from above, if that is less."""
-    if not above.upper < found.upper:
-        return found
-    return Bracket.holding(found.lower, found.estimate, above.upper, above.composer)
-
-
-def _from_below(found: Bracket, below: Bracket) -> Bracket:
-    """A bracket with the lower end of what is known from below."""
-    return Bracket.holding(below.lower, found.estimate, found.upper, found.composer)

@@ -20,6 +20,7 @@ from psinoise import _validate
 from psinoise.accounting import contract
 from psinoise.accounting.adjacency import worst_shift
 from psinoise.accounting.bracket import Bracket
+from psinoise.accounting.loss.steps import Steps
 from psinoise.accounting.question import Question
 from psinoise.accounting.widths import DEFAULT_WIDTH
 from psinoise.errors import CalibrationError, CertificationError, DomainError
@@ -111,7 +112,7 @@ class Target:
         _check_parameters(self.law)
         unit = self._of_scale(1.0)
         # The sensitivity must be one of the law's, and the worst case under sampling proven.
-        self.mechanism(unit).sampled(self.sampling_rate, self.sampling, self.adjacency)
+        self._one_use(unit)
         least, most = (scale / self.sensitivity for scale in unit.scale_limits)
         low, high = max(least, 1.0 / _FARTHEST), min(most, _FARTHEST)
         return math.log(low) + _ROUNDING, math.log(high) - _ROUNDING
@@ -119,6 +120,10 @@ class Target:
     def mechanism(self, noise: Any) -> Mechanism:
         """The query with some noise."""
         return Mechanism(noise, self.sensitivity, contribution=self.contribution)
+
+    def _one_use(self, noise: NoiseLaw) -> Steps:
+        mechanism = self.mechanism(noise)
+        return mechanism.sampled(self.sampling_rate, self.sampling, self.adjacency)
 
     def largest_loss(self, noise: NoiseLaw) -> float:
         """The largest loss of all uses together, rounded up; ``inf`` if there is none."""
@@ -187,8 +192,7 @@ class Target:
     def _answer(
         self, noise: NoiseLaw, method: str, tolerance: float | None, of_delta: bool
     ) -> Bracket:
-        one = self.mechanism(noise).sampled(self.sampling_rate, self.sampling, self.adjacency)
-        steps = tuple((step, self.count * uses) for step, uses in one)
+        steps = tuple((step, self.count * uses) for step, uses in self._one_use(noise))
         if tolerance is None and self.width != DEFAULT_WIDTH and not self.by_delta:
             tolerance = self.width * self.epsilon
         question = Question(steps, tolerance=tolerance, estimating=method == "estimate")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Hashable, Sequence
 from pathlib import Path
@@ -12,12 +11,11 @@ import numpy as np
 
 from psinoise import _validate
 from psinoise._replaced import Replaced
-from psinoise.accounting import Accountant
 from psinoise.errors import BudgetError, CertificationError, DomainError
 from psinoise.ledger._charge import Charge
 from psinoise.ledger._filter import orders_of
 from psinoise.ledger._journal import Journal
-from psinoise.ledger._plan import Plan
+from psinoise.ledger._plan import Plan, spent_by
 from psinoise.ledger._state import State
 from psinoise.ledger._text import Budget, written_budget
 from psinoise.ledger._values import read_once
@@ -203,13 +201,8 @@ class Ledger:
         with self._state.turn():
             if isinstance(self._state.book, Plan):
                 return self._state.book.spent
-            accountant = Accountant(self.adjacency)
-            try:
-                for charge in self._state.charges:
-                    accountant.compose(charge.mechanism, charge.count, charge.sampling_rate)
-            except OverflowError:
-                return math.inf
-            return accountant.epsilon(self.delta).upper
+            uses = ((c.mechanism, c.sampling_rate, c.count) for c in self._state.charges)
+            return spent_by(uses, self.delta, self.adjacency)
 
     @property
     def remaining(self) -> float:

@@ -16,6 +16,7 @@ proofs are tried, the quick ones first:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -28,7 +29,7 @@ from psinoise.ledger._spending import Limits, Sums, best_order
 from psinoise.mechanisms import LatticeMechanism, Mechanism
 from psinoise.numerics.rational import rounded
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "spent_by"]
 
 # Orders around the best one, in both directions: powers of two times it.
 _BELOW, _ABOVE = 4, 6
@@ -41,6 +42,20 @@ _MOST_AHEAD = 1 << 20
 
 # What charges of one kind have in common: the mechanism, and the rate of sampling.
 _Kind = tuple[Mechanism | LatticeMechanism, float]
+
+
+def spent_by(
+    uses: Iterable[tuple[Mechanism | LatticeMechanism, float, int]], delta: float, adjacency: str
+) -> float:
+    """A certified upper bound on epsilon of mechanisms, each at a rate and so often; ``inf`` of
+    more uses than an accountant counts."""
+    accountant = Accountant(adjacency)
+    try:
+        for mechanism, rate, count in uses:
+            accountant.compose(mechanism, count, rate)
+    except OverflowError:
+        return math.inf
+    return accountant.epsilon(delta).upper
 
 
 class Plan:
@@ -122,11 +137,8 @@ class Plan:
     def spent(self) -> float:
         """A certified upper bound on epsilon at the budget's delta."""
         if self._spent is None:
-            try:
-                found = self._accountant(self._counts).epsilon(self._delta).upper
-            except OverflowError:  # more uses than an accountant counts
-                found = math.inf
-            self._spent = min(found, self._at_most)
+            uses = ((*kind, count) for kind, count in self._counts.items())
+            self._spent = min(spent_by(uses, self._delta, self._adjacency), self._at_most)
         return self._spent
 
     @property

@@ -74,6 +74,11 @@ class AtomPair(ABC):
         return self
 
     @property
+    def revealed(self) -> AtomPair:
+        """What stands for it where upper ends of brackets are wide."""
+        return self
+
+    @property
     def compares_all(self) -> bool:
         """Whether `at_tilt` compares all of them, and its moment is the largest for certain."""
         return not self.several

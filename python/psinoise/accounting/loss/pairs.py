@@ -213,6 +213,11 @@ class Pair:
         return self
 
     @property
+    def revealed(self) -> Pair:
+        """What stands for it where upper ends of brackets are wide."""
+        return self
+
+    @property
     def symmetric(self) -> bool:
         """Whether a reflection maps one direction to the other."""
         return self.replaced or self.sampling_rate == 1.0

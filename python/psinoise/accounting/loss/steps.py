@@ -31,11 +31,14 @@ class Step(Protocol):
 
     ``largest_loss`` and ``certain_loss`` bound the supremum of the finite losses from above and
     from below, and ``total_variation_bound`` bounds delta(0) of one use from above. ``attained``
-    stands for it where lower ends of brackets are computed; None leaves it out.
+    stands for it where lower ends of brackets are computed; None leaves it out. ``revealed`` is
+    nowhere below it, and stands for it where upper ends are wide.
     """
 
     @property
     def attained(self) -> Step | None: ...
+    @property
+    def revealed(self) -> Step: ...
     @property
     def symmetric(self) -> bool: ...
     @property

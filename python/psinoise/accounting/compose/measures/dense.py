@@ -265,9 +265,10 @@ class Measured(ABC):
         return self
 
     @property
-    def revealed(self) -> Step | None:
-        """What is nowhere below and is composed more easily, if there is such a step."""
-        return None
+    def revealed(self) -> Step:
+        """What stands for it where upper ends of brackets are wide: a step that is nowhere below
+        and is composed more easily, if there is one."""
+        return self
 
     @abstractmethod
     def sources(self, direction: Direction) -> tuple[Dense, Dense]:
